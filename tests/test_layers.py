@@ -1,0 +1,164 @@
+"""Imports point downwards only, and `import mlestruct` loads no solver, compiler or plotter."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Bottom to top. A module may import from the lines above its own, and from its own folder.
+# Modules on one line do not know each other.
+LAYERS = [
+    ["errors"],
+    ["structures"],
+    ["features"],
+    ["batch"],
+    ["entropy"],
+    ["oracle"],
+    ["regulariser"],
+    ["dual"],
+    ["frank_wolfe"],
+    ["inference"],
+    ["objectives"],
+    ["train"],
+    ["engine"],
+    ["files"],
+    ["learners"],
+    ["testing", "data", "plot"],
+    ["estimators"],
+    ["verify"],
+    ["cli"],
+    ["__main__"],
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+# All that the solvers may know of the library.
+ORACLES_MAY_IMPORT = {"errors", "structures", "batch", "oracle"}
+
+# The one module that names the solvers, as text for importlib, when one is asked for.
+REGISTRY = "mlestruct/oracle.py"
+
+# (file, imported module): why it may point upwards. An entry nothing needs fails.
+EXCEPTIONS: dict[tuple[str, str], str] = {}
+
+LAZY = ["numba", "scipy.optimize", "ortools", "maxflow", "networkx", "matplotlib", "sklearn"]
+
+
+def sources(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    """oracles/mlestruct_oracles/a.py is mlestruct_oracles.a; a package is its folder."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts[1:] if parts[0] == "oracles" else parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Every (line, absolute module) imported anywhere in the file, in functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = (*name_of(path).split("."), *(["_"] if path.stem == "__init__" else []))
+                base = ".".join(filter(None, (*parts[: -node.level], node.module)))
+            # `from mlestruct import batch` is a module, `from mlestruct.batch import Batch` a name in one.
+            for alias in node.names:
+                yield node.lineno, f"{base}.{alias.name}" if base == "mlestruct" else base
+
+
+def layer(module: str) -> str | None:
+    """The part of the library a module belongs to, None outside of it; "" is mlestruct itself."""
+    package, _, rest = module.partition(".")
+    return rest.partition(".")[0] if package == "mlestruct" else None
+
+
+def objection(path: Path, target: str) -> str | None:
+    """Why this file may not import this module, or None."""
+    here = name_of(path)
+    imported = layer(target)
+    if here.startswith("mlestruct_oracles"):
+        if imported is not None and imported not in ORACLES_MAY_IMPORT:
+            return f"solvers import only {', '.join(sorted(ORACLES_MAY_IMPORT))}"
+        return None
+    if target.split(".")[0] == "mlestruct_oracles":
+        return f"solvers are loaded by name, by the registry in {REGISTRY}"
+    if here == "mlestruct" or imported is None:
+        return None
+    own = layer(here) or ""
+    if own == imported:
+        return None
+    if imported not in LEVEL:
+        return f"{imported or 'mlestruct itself'} is no layer of tests/test_layers.py"
+    if LEVEL[imported] >= LEVEL[own]:
+        return f"{imported} is not below {own}"
+    return None
+
+
+def test_every_module_has_its_layer() -> None:
+    names = {layer(name_of(path)) for path in sources("mlestruct")} - {"", None}
+    unknown = sorted(name for name in names if name not in LEVEL)
+    assert not unknown, f"give {unknown} a place in LAYERS"
+
+
+def test_imports_point_downwards() -> None:
+    wrong, used = [], set()
+    for path in [*sources("mlestruct"), *sources("oracles")]:
+        file = path.relative_to(ROOT).as_posix()
+        for line, target in imports(path):
+            reason = objection(path, target)
+            if reason and (file, target) in EXCEPTIONS:
+                used.add((file, target))
+            elif reason:
+                wrong.append(f"{file}:{line} imports {target}: {reason}")
+    assert not wrong, "imports that do not point downwards:\n  " + "\n  ".join(wrong)
+    assert set(EXCEPTIONS) == used, f"exceptions nothing needs: {sorted(set(EXCEPTIONS) - used)}"
+
+
+def test_only_the_registry_names_the_solvers() -> None:
+    """A module loaded by name is an import too, so its name stands in one file."""
+    wrong = []
+    for path in sources("mlestruct"):
+        file = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) else None
+            is_name = isinstance(text, str) and text.startswith("mlestruct_oracles")
+            if is_name and file != REGISTRY:
+                wrong.append(f"{file}:{node.lineno} names {text}")
+    assert not wrong, f"only {REGISTRY} may name a solver's module:\n  " + "\n  ".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("file", "target", "allowed"),
+    [
+        ("mlestruct/dual.py", "mlestruct.entropy", True),
+        ("mlestruct/dual.py", "mlestruct.frank_wolfe.steps", False),
+        ("mlestruct/dual.py", "mlestruct.Custom", False),
+        ("mlestruct/dual.py", "mlestruct_oracles.assignment", False),
+        ("mlestruct/structures/graph.py", "mlestruct.structures.matching", True),
+        ("mlestruct/data.py", "mlestruct.testing", False),
+        ("mlestruct/__init__.py", "mlestruct.estimators", True),
+        ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.structures.graph", True),
+        ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.dual", False),
+        ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.Chain", False),
+        ("oracles/mlestruct_oracles/viterbi.py", "mlestruct_oracles.kernels", True),
+    ],
+)
+def test_the_rule_itself(file: str, target: str, allowed: bool) -> None:
+    assert (objection(ROOT / file, target) is None) is allowed
+
+
+def test_import_is_lazy() -> None:
+    code = f"import sys, mlestruct; print(*[m for m in {LAZY} if m in sys.modules])"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.split() == [], f"`import mlestruct` loads {answer.stdout.strip()}"
