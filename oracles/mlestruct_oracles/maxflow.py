@@ -1,0 +1,142 @@
+"""Minimum cuts of undirected graphs with integer capacities, by PyMaxflow or by ortools.
+
+Capacities and pulls are whole numbers (held as float64) and small enough that the solver's own
+arithmetic never rounds, so a cut is exactly minimal; `Backend.largest` says how small. What
+rounding to whole numbers costs is the caller's to account for (`qpbo` adds it to its bound).
+
+Both back ends return the same cut, the one with the fewest nodes on the sink's side.
+Both hold the GIL. PyMaxflow is GPL and ends the process when memory runs out.
+"""
+
+import importlib
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+log = logging.getLogger("mlestruct")
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A max-flow solver: `cut(ends, capacity, pull)` → True for nodes on the sink's side.
+
+    `largest(arcs)` is the largest capacity it adds without rounding in a graph with so many arcs,
+    `together` the number of flow nodes up to which solving many small models as one graph pays.
+    """
+
+    name: str
+    cut: Callable[[Ints, Floats, Floats], Bools]
+    largest: Callable[[int], float]
+    together: int
+
+
+def min_cut(ends: Ints, capacity: Floats, pull: Floats, backend: Backend) -> Bools:
+    """The side of each node in the cut least in Σ capacity of cut edges + Σ |pull| of denied nodes.
+
+    A node with positive pull wants the sink's side (True), with negative pull the source's.
+    """
+    _gate(ends, capacity, pull, backend)
+    if not len(pull):
+        return np.zeros(0, dtype=np.bool_)
+    return backend.cut(ends, capacity, pull)
+
+
+def _gate(ends: Ints, capacity: Floats, pull: Floats, backend: Backend) -> None:
+    # PyMaxflow loops for ever on NaN and infinity and answers wrongly on negative capacities.
+    largest = backend.largest(len(capacity) + len(pull))
+    for name, values, least in (("capacity", capacity, 0.0), ("pull", pull, -largest)):
+        wrong = ~((values >= least) & (values <= largest) & (values == np.rint(values)))
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise ValueError(
+                f"{name}[{place}] = {values[place]} must be a whole number between {least} and"
+                f" {largest} for {backend.name}"
+            )
+    if len(ends) and not (ends.min() >= 0 and ends.max() < len(pull)):
+        raise ValueError(f"edges must join nodes 0 to {len(pull) - 1}")
+
+
+def resolve(backend: "str | Backend | None") -> Backend:
+    """The back end of that name; None takes PyMaxflow where it is installed, else ortools."""
+    if isinstance(backend, Backend):
+        return backend
+    if backend is None:
+        return _default()
+    if backend not in BACKENDS:
+        raise ValueError(f"backend {backend!r} is not one of {sorted(BACKENDS)}")
+    return BACKENDS[backend]
+
+
+@cache
+def _default() -> Backend:
+    # Cached, so that the take-over is said once.
+    try:
+        _pymaxflow()
+    except ImportError as missing:
+        log.warning("PyMaxflow is not available (%s): ortools takes over", missing)
+        return BACKENDS["ortools"]
+    return BACKENDS["pymaxflow"]
+
+
+def _pymaxflow() -> ModuleType:
+    module = importlib.import_module("maxflow")
+    # The package `maxflow` on PyPI is another one and overwrites PyMaxflow's module.
+    if not hasattr(module, "GraphFloat"):
+        raise ImportError("the module `maxflow` is not PyMaxflow's")
+    return module
+
+
+def _cut_pymaxflow(ends: Ints, capacity: Floats, pull: Floats) -> Bools:
+    graph: Any = _pymaxflow().GraphFloat(len(pull), len(capacity))
+    nodes = np.arange(len(pull))
+    graph.add_nodes(len(pull))
+    if len(capacity):
+        graph.add_edges(ends[:, 0], ends[:, 1], capacity, capacity)
+    graph.add_grid_tedges(nodes, np.maximum(-pull, 0.0), np.maximum(pull, 0.0))
+    graph.maxflow()
+    side: Bools = graph.get_grid_segments(nodes)
+    return side
+
+
+def _cut_ortools(ends: Ints, capacity: Floats, pull: Floats) -> Bools:
+    # A plain import here, not at the top: ortools and highspy cannot live in one process.
+    flow: Any = importlib.import_module("ortools.graph.python.max_flow").SimpleMaxFlow()
+    source, sink = len(pull), len(pull) + 1
+    nodes = np.arange(len(pull))
+    tails = np.concatenate([ends[:, 0], ends[:, 1], np.where(pull < 0, source, nodes)])
+    heads = np.concatenate([ends[:, 1], ends[:, 0], np.where(pull < 0, nodes, sink)])
+    amounts = np.concatenate([capacity, capacity, np.abs(pull)]).astype(np.int64)
+    flow.add_arcs_with_capacity(tails, heads, amounts)
+    status = flow.solve(source, sink)
+    if status != flow.OPTIMAL:
+        raise RuntimeError(f"ortools ended with {status} on {len(pull)} nodes")
+    side = np.zeros(len(pull) + 2, dtype=np.bool_)
+    side[np.asarray(flow.get_sink_side_min_cut(), dtype=np.int64)] = True
+    return side[: len(pull)]
+
+
+def _largest_double(arcs: int) -> float:
+    # An arc's residual reaches twice its capacity, which must stay within a double's 53 bits.
+    return 2.0**52
+
+
+def _largest_int64(arcs: int) -> float:
+    # All arcs together must stay below 2⁶³, undirected ones count twice.
+    return min(2.0**52, 2.0 ** (61 - math.ceil(math.log2(max(arcs, 1)))))
+
+
+BACKENDS = {
+    "pymaxflow": Backend("pymaxflow", _cut_pymaxflow, _largest_double, together=1 << 14),
+    "ortools": Backend("ortools", _cut_ortools, _largest_int64, together=1 << 12),
+}
