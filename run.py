@@ -64,7 +64,8 @@ def set_up(extra):
     if stamp[:1] == [digest] and (not extra or extra in stamp) and works(PYTHON, "import pip"):
         return None
     extras = sorted({extra, *stamp[1:]} - {""})
-    STAMP.unlink(missing_ok=True)
+    if STAMP.exists():
+        STAMP.write_text("")
     if not works(PYTHON, "import pip"):
         problem = make_venv()
         if problem:
@@ -84,11 +85,17 @@ def works(python, code):
 
 
 def make_venv():
-    """Try each way to a virtual environment with pip in it, from the usual to the last resort."""
+    """Try each way to a virtual environment with pip in it, from the usual to the last resort.
+
+    The stamp comes first: a folder without it is somebody else's and is not touched.
+    """
+    if VENV.exists() and not STAMP.exists():
+        return "%s was not made by run.py and has no working pip: move it away." % VENV
     notes = []
     for name, attempt in WAYS:
-        if VENV.exists():
-            shutil.rmtree(VENV)
+        shutil.rmtree(VENV, ignore_errors=True)
+        VENV.mkdir()
+        STAMP.touch()
         try:
             attempt()
         except FileNotFoundError:
@@ -124,7 +131,7 @@ def with_pip():
 
 
 def with_uv():
-    call("uv", "venv", "--seed", "--python", sys.executable, VENV)
+    call("uv", "venv", "--seed", "--allow-existing", "--python", sys.executable, VENV)
 
 
 def with_virtualenv():

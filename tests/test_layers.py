@@ -70,7 +70,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             if node.level:
                 parts = (*name_of(path).split("."), *(["_"] if path.stem == "__init__" else []))
                 base = ".".join(filter(None, (*parts[: -node.level], node.module)))
-            # `from mlestruct import batch` is a module, `from mlestruct.batch import Batch` a name in one.
+            # `from mlestruct import batch` is a module, `from mlestruct.batch import Batch` is not.
             for alias in node.names:
                 yield node.lineno, f"{base}.{alias.name}" if base == "mlestruct" else base
 
