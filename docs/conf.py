@@ -1,3 +1,4 @@
+import re
 from importlib.metadata import version as installed
 
 project = "mlestruct"
@@ -17,8 +18,6 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build", "generated/index.md"]
 templates_path = ["_templates"]
 
-autosummary_ignore_module_all = False  # a page lists what its module's __all__ names
-autosummary_imported_members = False
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -29,7 +28,34 @@ python_use_unqualified_type_names = True
 # Strict for our own names; those of NumPy and the like are not looked up, so that the build needs
 # no network.
 nitpicky = True
-nitpick_ignore_regex = [(r"py:.*", r"(?!mlestruct).*")]
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!mlestruct).*"),
+    (r"py:.*", r"mlestruct.*\.[A-Z](_co|_contra)?"),  # type variables
+]
 
 html_theme = "furo"
 html_title = f"mlestruct {release}"
+
+
+def plain_formulas(app, what, name, obj, options, lines):
+    """Docstrings are read in editors too: |x| and coef_ are formulas and names, not reST markup."""
+    literal = None  # the indentation of the `::` line of the code block we are in
+    for index, line in enumerate(lines):
+        text = line.strip()
+        indentation = len(line) - len(line.lstrip())
+        if literal is not None and text and indentation <= literal:
+            literal = None
+        if literal is None and not text.startswith((">>>", "...")):
+            lines[index] = escape(line)
+        if literal is None and text.endswith("::"):
+            literal = indentation
+
+
+def escape(line):
+    parts = re.split(r"(`[^`]*`)", line)  # every second part is in backticks and stays
+    parts[::2] = (re.sub(r"(?<!\\)\||(?<=\w)_(?!\w)", r"\\\g<0>", part) for part in parts[::2])
+    return "".join(parts)
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", plain_formulas)

@@ -136,6 +136,27 @@ def test_only_the_registry_names_the_solvers() -> None:
     assert not wrong, f"only {REGISTRY} may name a solver's module:\n  " + "\n  ".join(wrong)
 
 
+def test_the_library_imports_no_solver_package() -> None:
+    files = {
+        path
+        for path in sources("mlestruct")
+        for _, target in imports(path)
+        if target.partition(".")[0] in {"ortools", "maxflow"}
+    }
+    assert not files, f"solver packages are imported by mlestruct_oracles: {sorted(files)}"
+
+
+def test_pymaxflow_has_one_importer() -> None:
+    """What LICENSE and README say: GPL code is imported inside its adapter only."""
+    files = {
+        path
+        for path in sources("oracles")
+        for _, target in imports(path)
+        if target.partition(".")[0] == "maxflow"
+    }
+    assert len(files) <= 1, f"PyMaxflow is imported in more than one file: {sorted(files)}"
+
+
 @pytest.mark.parametrize(
     ("file", "target", "allowed"),
     [
