@@ -92,21 +92,34 @@ def match(scores: Floats, warm: Matching | None, perfect: bool) -> Matching:
     from mlestruct_oracles import blossom_kernel as kernel  # Numba: only when it is needed
 
     n = len(scores)
-    lowest = -math.inf if perfect else 0.0
-    y = np.zeros(n)
-    kernel.half_maxima(scores, y)
-    if perfect:
-        refuse_isolated(y)
-    if warm is not None:
-        y = warm_duals(warm, n)
-        kernel.cover(scores, y, lowest)
-    np.maximum(y, lowest, out=y)
-    forest, failed = kernel.match_dense(scores, y, lowest)
-    if failed >= 0:
-        raise Infeasible(odd_groups(forest))
+    edges = kernel.Edges(scores, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    forest = solved(edges, n, warm, perfect)
     partner = forest.mate[:n].astype(np.int64)
     used = np.flatnonzero(np.arange(n) < partner)
     return answer(forest, partner, scores[used, partner[used]], perfect)
+
+
+def solved(edges: Any, n: int, warm: Matching | None, perfect: bool) -> Any:
+    """The kernel's forest after an optimal search; Infeasible if not every node can be matched."""
+    from mlestruct_oracles import blossom_kernel as kernel
+
+    y = np.zeros(n)
+    kernel.half_maxima(edges, y)
+    if perfect:
+        refuse_isolated(y)
+    else:
+        np.maximum(y, 0.0, out=y)
+    whole = bool(np.all(y == np.rint(2.0 * y) / 2.0))
+    if warm is not None:
+        y = warm_duals(warm, n)
+    if whole:  # whole weights: whole duals at the start keep every later one a multiple of 1/2
+        np.ceil(y, out=y)
+    if warm is not None:
+        kernel.cover(edges, y)
+    forest, left = kernel.solve(edges, y, perfect)
+    if left:
+        raise Infeasible(odd_groups(forest))
+    return forest
 
 
 def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> Matching:

@@ -1,8 +1,8 @@
-"""The alternating tree of one search and its nested blossoms, as flat arrays for Numba kernels.
+"""The alternating trees of a search and its nested blossoms, as flat arrays for Numba kernels.
 
 A node below n is a vertex, a node from n on a blossom. Duals: y per vertex and half the z per
 blossom, so that an edge inside blossoms is tight when y[u] + y[v] + 2 * sum(half) equals its weight.
-During a search the duals of labelled nodes are stored relative to the clock ``now`` (an outer vertex
+During the search the duals of labelled nodes are stored relative to the clock ``now`` (an outer vertex
 stores y + now, an inner one y - now; halves the other way round), so time costs nothing until a
 label changes. Half-integers stay exact in float64, hence integer weights give exact answers.
 """
@@ -17,7 +17,7 @@ NONE = -1
 
 
 class Forest(NamedTuple):
-    """Work space of one search after another; nothing else is allocated while they run."""
+    """The whole state of a search, its work space included: nothing is allocated while it runs."""
 
     top: np.ndarray  # vertex → the outermost node it lies in
     parent: np.ndarray  # node → the blossom directly around it, or NONE
@@ -31,61 +31,57 @@ class Forest(NamedTuple):
     last: np.ndarray
     after: np.ndarray
     label: np.ndarray  # FREE, OUTER or INNER, of outermost nodes
+    tree: np.ndarray  # labelled outermost node → its tree's number
     via_from: np.ndarray  # inner node → the tree edge that reached it: from an outer vertex
     via_to: np.ndarray
     mark: np.ndarray  # node → stamp of the last walk to the root that passed it
     y: np.ndarray
     half: np.ndarray
-    free_y: np.ndarray  # y of free vertices, else inf: a search looks at them in one sweep
+    free_y: np.ndarray  # y of free vertices, else inf
     outer_y: np.ndarray  # y of scanned outer vertices, else inf
-    near: np.ndarray  # vertex → least y[u] - weight[u, v] over outer vertices u, and which u
-    near_from: np.ndarray
-    outer: np.ndarray  # outermost outer nodes
+    near: np.ndarray  # vertex → least y[u] - weight[u, v] over outer vertices u, or less
+    near_from: np.ndarray  # that u, when near was written
+    pair: np.ndarray  # outer vertex → twice the time its best edge to an outer one is tight, or less
+    near_block: np.ndarray  # least near + free_y of each block of vertices, or less
+    pair_block: np.ndarray
     inner: np.ndarray  # outermost inner blossoms
     queue: np.ndarray  # outer nodes whose edges are not scanned yet
     spare: np.ndarray  # unused blossom numbers
-    count: np.ndarray  # lengths of outer, inner, queue and spare, and the stamp
+    count: np.ndarray  # lengths of inner, queue and spare, and the stamp
 
 
-N_OUTER, N_INNER, N_QUEUE, N_SPARE, STAMP = 0, 1, 2, 3, 4
+N_INNER, N_QUEUE, N_SPARE, STAMP = 0, 1, 2, 3
+BLOCK = 64
 
 
 @njit(cache=True, nogil=True)
 def allocate(n):
-    """A forest of n single vertices, y zero: O(n)."""
+    """A forest of n single vertices without trees, y zero: O(n)."""
     size = n + n // 2
+    blocks = (n + BLOCK - 1) // BLOCK
     node = np.arange(size).astype(np.int32)
     none = np.full(size, NONE, np.int32)
     blank = np.zeros(size, np.int32)
-    count = np.zeros(5, np.int64)
+    never = np.full(n, np.inf)
+    count = np.zeros(4, np.int64)
     count[N_SPARE] = size - n
     return Forest(
         node[:n].copy(), none.copy(), node.copy(), none.copy(),
         blank.copy(), blank.copy(), blank.copy(), blank.copy(),
         node.copy(), node.copy(), none[:n].copy(),
-        np.zeros(size, np.int8), none.copy(), none.copy(), np.zeros(size, np.int64),
-        np.zeros(n), np.zeros(size), np.empty(n), np.empty(n), np.empty(n), none[:n].copy(),
-        blank.copy(), blank.copy(), blank.copy(), node[n:][::-1].copy(), count,
+        np.zeros(size, np.int8), none.copy(), none.copy(), none.copy(), np.zeros(size, np.int64),
+        np.zeros(n), np.zeros(size), np.zeros(n), never.copy(),
+        never.copy(), none[:n].copy(), never.copy(),
+        np.full(blocks, np.inf), np.full(blocks, np.inf),
+        blank.copy(), blank.copy(), node[n:][::-1].copy(), count,
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
-def begin(forest, root):
-    """Clear the labels and plant the tree at one exposed outermost node."""
-    forest.label[:] = FREE
-    forest.near[:] = np.inf
-    forest.outer_y[:] = np.inf
-    forest.free_y[:] = forest.y
-    forest.count[:N_SPARE] = 0
-    make_outer(forest, root, 0.0)
-
-
-@njit(cache=True, nogil=True)
-def make_outer(forest, node, now):
+def make_outer(forest, node, tree, now):
     forest.label[node] = OUTER
+    forest.tree[node] = tree
     forest.half[node] -= now
-    forest.outer[forest.count[N_OUTER]] = node
-    forest.count[N_OUTER] += 1
     forest.queue[forest.count[N_QUEUE]] = node
     forest.count[N_QUEUE] += 1
     v = forest.first[node]
@@ -98,6 +94,7 @@ def make_outer(forest, node, now):
 @njit(cache=True, nogil=True)
 def make_inner(forest, node, via_from, via_to, now):
     forest.label[node] = INNER
+    forest.tree[node] = forest.tree[forest.top[via_from]]
     forest.half[node] += now
     forest.via_from[node] = via_from
     forest.via_to[node] = via_to
@@ -112,16 +109,26 @@ def make_inner(forest, node, via_from, via_to, now):
 
 
 @njit(cache=True, nogil=True)
+def make_free(forest, v, y):
+    forest.y[v] = y
+    forest.free_y[v] = y
+    forest.outer_y[v] = np.inf
+    forest.pair[v] = np.inf
+    block = v // BLOCK
+    forest.near_block[block] = min(forest.near_block[block], forest.near[v] + y)
+
+
+@njit(cache=True, nogil=True)
 def grow(forest, u, v, now):
     """Put the free node at v, reached from the outer vertex u, and its mate into the tree."""
     node = forest.top[v]
     make_inner(forest, node, u, v, now)
-    make_outer(forest, forest.top[forest.mate[node]], now)
+    make_outer(forest, forest.top[forest.mate[node]], forest.tree[node], now)
 
 
 @njit(cache=True, nogil=True)
 def augment(forest, u, v):
-    """Match the outer vertex u to v outside the tree (or to NONE) and flip the path to the root."""
+    """Match the outer vertex u to v outside its tree (or to NONE), flipping the path to the root."""
     while True:
         node = forest.top[u]
         former = forest.mate[node]
@@ -137,20 +144,20 @@ def augment(forest, u, v):
 
 @njit(cache=True, nogil=True)
 def meeting(forest, u, v):
-    """The outermost outer node where the walks from u and v to the root meet: O(path)."""
+    """The first node on both walks from outer u and v to their roots, NONE in two trees: O(depth)."""
+    if forest.tree[forest.top[u]] != forest.tree[forest.top[v]]:
+        return NONE
     forest.count[STAMP] += 1
     stamp = forest.count[STAMP]
-    a, b = forest.top[u], forest.top[v]
-    while True:
-        if a != NONE:
-            if forest.mark[a] == stamp:
-                return a
-            forest.mark[a] = stamp
-            former = forest.mate[a]
-            a = NONE if former == NONE else forest.top[forest.via_from[forest.top[former]]]
-        a, b = b, a
-        if a == NONE:
-            a, b = b, a
+    node = forest.top[u]
+    forest.mark[node] = stamp
+    while forest.mate[node] != NONE:
+        node = forest.top[forest.via_from[forest.top[forest.mate[node]]]]
+        forest.mark[node] = stamp
+    node = forest.top[v]
+    while forest.mark[node] != stamp:
+        node = forest.top[forest.via_from[forest.top[forest.mate[node]]]]
+    return node
 
 
 @njit(cache=True, nogil=True)
@@ -165,8 +172,7 @@ def link(forest, a, b, u, v):
 def shrink(forest, u, v, now):
     """Make one outer blossom of the odd cycle that the edge between outer vertices u, v closes.
 
-    Its inner children's vertices turn outer; the children keep their old labels, which tell the
-    caller whose edges are still to be scanned.
+    Its formerly inner children are queued: their vertices, outer now, are still to be scanned.
     """
     crown = meeting(forest, u, v)
     link(forest, forest.top[u], forest.top[v], u, v)
@@ -187,7 +193,6 @@ def shrink(forest, u, v, now):
     forest.count[N_SPARE] -= 1
     blossom = forest.spare[forest.count[N_SPARE]]
     enclose(forest, blossom, crown, now)
-    return blossom
 
 
 @njit(cache=True, nogil=True)
@@ -197,6 +202,7 @@ def enclose(forest, blossom, crown, now):
     forest.mate[blossom] = forest.mate[crown]
     forest.parent[blossom] = NONE
     forest.label[blossom] = OUTER
+    forest.tree[blossom] = forest.tree[crown]
     forest.half[blossom] = -now
     forest.first[blossom] = forest.first[crown]
     child = crown
@@ -204,10 +210,12 @@ def enclose(forest, blossom, crown, now):
         outer = forest.label[child] == OUTER
         forest.parent[child] = blossom
         forest.half[child] += now if outer else -now
+        if not outer:
+            forest.queue[forest.count[N_QUEUE]] = child
+            forest.count[N_QUEUE] += 1
         v = forest.first[child]
         while v != NONE:
             forest.top[v] = blossom
-            forest.outer_y[v] = np.inf
             if not outer:
                 forest.y[v] += 2.0 * now
             v = forest.after[v]
@@ -217,20 +225,19 @@ def enclose(forest, blossom, crown, now):
         forest.after[forest.last[child]] = forest.first[following]
         child = following
     forest.last[blossom] = forest.last[child]
-    keep_outermost(forest, forest.outer, N_OUTER)
-    keep_outermost(forest, forest.inner, N_INNER)
-    forest.outer[forest.count[N_OUTER]] = blossom
-    forest.count[N_OUTER] += 1
+    keep_inner(forest)
 
 
 @njit(cache=True, nogil=True)
-def keep_outermost(forest, nodes, which):
+def keep_inner(forest):
+    """Drop from the list of inner blossoms those that no longer are outermost and inner."""
     kept = 0
-    for i in range(forest.count[which]):
-        if forest.parent[nodes[i]] == NONE:
-            nodes[kept] = nodes[i]
+    for i in range(forest.count[N_INNER]):
+        node = forest.inner[i]
+        if forest.parent[node] == NONE and forest.label[node] == INNER:
+            forest.inner[kept] = node
             kept += 1
-    forest.count[which] = kept
+    forest.count[N_INNER] = kept
 
 
 @njit(cache=True, nogil=True)
@@ -269,15 +276,14 @@ def release(forest, blossom, now):
         v = forest.first[child]
         while v != NONE:
             forest.top[v] = child
-            forest.y[v] += now
-            forest.free_y[v] = forest.y[v]
+            make_free(forest, v, forest.y[v] + now)
             v = forest.after[v]
         child = forest.following[child]
         if child == start:
             break
     forest.label[blossom] = FREE
-    forest.parent[blossom] = blossom  # so that the lists of outermost nodes drop it
-    keep_outermost(forest, forest.inner, N_INNER)
+    forest.parent[blossom] = blossom  # unused
+    keep_inner(forest)
     forest.spare[forest.count[N_SPARE]] = blossom
     forest.count[N_SPARE] += 1
 
@@ -303,26 +309,30 @@ def expand(forest, blossom, now):
             outer = forest.previous[node]
             node = forest.previous[outer]
             u, v = forest.link_to[node], forest.link_from[node]
-        make_outer(forest, outer, now)
+        make_outer(forest, outer, forest.tree[blossom], now)
         make_inner(forest, node, u, v, now)
 
 
 @njit(cache=True, nogil=True)
-def settle(forest, now):
-    """Store the duals at now themselves, no longer relative to the clock: O(n)."""
+def free_tree(forest, tree, now):
+    """Dissolve a tree that was augmented; its duals are stored themselves again: O(n)."""
     n = forest.top.size
     for v in range(n):
-        label = forest.label[forest.top[v]]
-        if label == OUTER:
-            forest.y[v] -= now
-        elif label == INNER:
-            forest.y[v] += now
-    for node in range(n, forest.label.size):
-        if forest.parent[node] == NONE:
+        node = forest.top[v]
+        if forest.tree[node] == tree:
+            if forest.label[node] == OUTER:
+                make_free(forest, v, forest.y[v] - now)
+            elif forest.label[node] == INNER:
+                make_free(forest, v, forest.y[v] + now)
+    for v in range(n):
+        node = forest.top[v]
+        if forest.tree[node] == tree:
             if forest.label[node] == OUTER:
                 forest.half[node] += now
             elif forest.label[node] == INNER:
                 forest.half[node] -= now
+            forest.label[node] = FREE
+    keep_inner(forest)
 
 
 @njit(cache=True, nogil=True)

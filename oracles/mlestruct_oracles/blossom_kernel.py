@@ -1,7 +1,9 @@
-"""Dense blossom kernel: one shortest augmenting path search per vertex that a greedy start left single.
+"""Blossom kernel: alternating trees from all exposed vertices at once, over a dense or sparse graph.
 
-Per search O(n²): every vertex turns outer at most once (one row of the weights read), and the best
-edge between two outer nodes is kept per node, a blossom's from its own row of best edges.
+A vertex that turns outer has its row of edges scanned once. Afterwards only lower bounds on the
+times of events are kept, per vertex and per block of vertices; a bound is made exact (one row) when
+it is the least of all. So a shrunk blossom or a dissolved tree costs nothing but the bounds it
+made stale and that are ever needed again.
 """
 
 from typing import NamedTuple
@@ -10,33 +12,33 @@ import numpy as np
 from numba import njit
 
 from mlestruct_oracles.blossom_forest import (
-    INNER,
+    BLOCK,
+    FREE,
     N_INNER,
-    N_OUTER,
     N_QUEUE,
     NONE,
+    OUTER,
     allocate,
     augment,
-    begin,
     expand,
+    free_tree,
     grow,
-    settle,
+    make_outer,
+    meeting,
     shrink,
     unfold,
 )
 
-BLOCK = 64
 NO_NAN = {"nnan", "nsz"}  # what a vectorised minimum needs; infinities keep their meaning
 
 
-class Pairs(NamedTuple):
-    """Best edges between outer nodes: per node the best one, per blossom a row over all vertices."""
+class Edges(NamedTuple):
+    """A symmetric matrix of weights, or (where it is empty) rows of neighbours and weights."""
 
-    value: np.ndarray
-    row: np.ndarray
-    row_from: np.ndarray
-    block: np.ndarray  # least reach of each block of vertices
-    tight: np.ndarray  # free vertices at tight edges
+    matrix: np.ndarray
+    start: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -53,9 +55,12 @@ def first_fault(weights):
     return -1, -1
 
 
+# One function per question asked of a row, dense and sparse. Dense rows leave the diagonal out by
+# an infinite dual or by the test for the same outermost node.
+
+
 @njit(cache=True, nogil=True, fastmath=NO_NAN)
-def row_excess(row, y):
-    """The greatest weight minus y: what the row's own dual has to cover."""
+def greatest_excess(row, y):
     best = -np.inf
     for u in range(row.size):
         excess = row[u] - y[u]
@@ -65,181 +70,256 @@ def row_excess(row, y):
 
 
 @njit(cache=True, nogil=True)
-def cover(weights, y, lowest):
-    """Raise warm-start duals until every edge is covered: one sweep, O(n²)."""
-    for v in range(y.size):
+def row_excess(edges, y, v):
+    """The greatest weight at v minus the other end's y: what v's own dual has to cover."""
+    if edges.matrix.size:
         own = y[v]
-        y[v] = np.inf  # leaves the diagonal out
-        need = row_excess(weights[v], y)
-        y[v] = max(own, need, lowest)
-
-
-@njit(cache=True, nogil=True)
-def tighten(weights, forest, lowest):
-    """Lower each dual in turn as far as it goes and match along edges that became tight: O(n²)."""
-    y, mate = forest.y, forest.mate
-    for v in range(y.size):
-        row = weights[v]
         y[v] = np.inf
-        need = row_excess(row, y)
-        y[v] = max(need, lowest)
-        if mate[v] == NONE and need >= lowest and need > -np.inf:
-            for u in range(y.size):
-                if mate[u] == NONE and row[u] - y[u] == need and u != v:
-                    mate[v] = u
-                    mate[u] = v
-                    break
+        best = greatest_excess(edges.matrix[v], y)
+        y[v] = own
+        return best
+    best = -np.inf
+    for k in range(edges.start[v], edges.start[v + 1]):
+        best = max(best, edges.weight[k] - y[edges.target[k]])
+    return best
 
 
 @njit(cache=True, nogil=True)
-def half_maxima(weights, y):
-    """Half of each row's greatest weight covers every edge: O(n²)."""
-    zero = np.zeros(y.size)
-    for v in range(y.size):
-        zero[v] = np.inf
-        y[v] = row_excess(weights[v], zero) / 2.0
-        zero[v] = 0.0
+def tight_exposed(edges, y, mate, v, need):
+    """An exposed neighbour over an edge of v that needs exactly this dual, or NONE."""
+    if edges.matrix.size:
+        row = edges.matrix[v]
+        for u in range(row.size):
+            if mate[u] == NONE and row[u] - y[u] == need and u != v:
+                return u
+        return NONE
+    for k in range(edges.start[v], edges.start[v + 1]):
+        u = edges.target[k]
+        if mate[u] == NONE and edges.weight[k] - y[u] == need:
+            return u
+    return NONE
 
 
 @njit(cache=True, nogil=True, fastmath=NO_NAN)
-def scan_vertex(row, y_u, u, near, near_from, outer_y):
-    """Record the edges of a new outer vertex; the value of its best edge to the scanned ones."""
-    best = np.inf
+def scan_block(row, y_u, u, near, near_from, free_y, outer_y, top, own):
+    """A block's share of a scan: near is lowered; least near + free_y and least pair come back."""
+    best_near, best_pair = np.inf, np.inf
     for v in range(row.size):
         reach = y_u - row[v]
         if reach < near[v]:
             near[v] = reach
             near_from[v] = u
-        pair = reach + outer_y[v]
-        if pair < best:
-            best = pair
+        sum_near = near[v] + free_y[v]
+        if sum_near < best_near:
+            best_near = sum_near
+        sum_pair = reach + outer_y[v] if top[v] != own else np.inf
+        if sum_pair < best_pair:
+            best_pair = sum_pair
+    return best_near, best_pair
+
+
+@njit(cache=True, nogil=True)
+def scan_row(edges, forest, u):
+    """Record the edges of a new outer vertex; twice the time of its best edge to scanned ones."""
+    y_u, own, n = forest.y[u], forest.top[u], forest.top.size
+    near, near_from, free_y = forest.near, forest.near_from, forest.free_y
+    best = np.inf
+    if edges.matrix.size:
+        row = edges.matrix[u]
+        for block in range(forest.near_block.size):
+            a, b = block * BLOCK, min(block * BLOCK + BLOCK, n)
+            forest.near_block[block], pair = scan_block(
+                row[a:b], y_u, u, near[a:b], near_from[a:b], free_y[a:b],
+                forest.outer_y[a:b], forest.top[a:b], own,
+            )  # fmt: skip
+            best = min(best, pair)
+        return best
+    for k in range(edges.start[u], edges.start[u + 1]):
+        v = edges.target[k]
+        reach = y_u - edges.weight[k]
+        if reach < near[v]:
+            near[v] = reach
+            near_from[v] = u
+            block = v // BLOCK
+            forest.near_block[block] = min(forest.near_block[block], reach + free_y[v])
+        if forest.top[v] != own:
+            best = min(best, reach + forest.outer_y[v])
     return best
 
 
 @njit(cache=True, nogil=True, fastmath=NO_NAN)
-def least_sum(a, b, first, last):
+def least_pair(row, y_u, outer_y, top, own):
     best = np.inf
-    for i in range(first, last):
-        value = a[i] + b[i]
+    for v in range(row.size):
+        value = (y_u - row[v]) + outer_y[v] if top[v] != own else np.inf
         if value < best:
             best = value
     return best
 
 
 @njit(cache=True, nogil=True)
-def merge_row(values, sources, best, best_from):
-    for v in range(best.size):
-        if values[v] < best[v]:
-            best[v] = values[v]
-            best_from[v] = sources[v]
+def best_pair(edges, forest, u):
+    """The exact least of weight-free time to outer vertices of other nodes, and that vertex."""
+    y_u, own, outer_y = forest.y[u], forest.top[u], forest.outer_y
+    best, best_v = np.inf, NONE
+    if edges.matrix.size:
+        row = edges.matrix[u]
+        best = least_pair(row, y_u, outer_y, forest.top, own)
+        if best < np.inf:
+            for v in range(row.size):
+                if (y_u - row[v]) + outer_y[v] == best and forest.top[v] != own:
+                    return best, v
+        return best, NONE
+    for k in range(edges.start[u], edges.start[u + 1]):
+        v = edges.target[k]
+        value = (y_u - edges.weight[k]) + outer_y[v]
+        if value < best and forest.top[v] != own:
+            best, best_v = value, v
+    return best, best_v
+
+
+@njit(cache=True, nogil=True, fastmath=NO_NAN)
+def least_difference(a, b):
+    best = np.inf
+    for i in range(a.size):
+        value = a[i] - b[i]
+        if value < best:
+            best = value
+    return best
 
 
 @njit(cache=True, nogil=True)
-def scan_single(weights, forest, pairs, u):
-    pairs.value[u] = scan_vertex(
-        weights[u], forest.y[u], u, forest.near, forest.near_from, forest.outer_y
-    )
+def best_near(edges, forest, v):
+    """The exact least of y[u] - weight over outer vertices u, and that u."""
+    outer_y = forest.outer_y
+    best, best_u = np.inf, NONE
+    if edges.matrix.size:
+        row = edges.matrix[v]
+        best = least_difference(outer_y, row)
+        if best < np.inf:
+            for u in range(row.size):
+                if outer_y[u] - row[u] == best:
+                    return best, u
+        return best, NONE
+    for k in range(edges.start[v], edges.start[v + 1]):
+        u = edges.target[k]
+        value = outer_y[u] - edges.weight[k]
+        if value < best:
+            best, best_u = value, u
+    return best, best_u
 
 
 @njit(cache=True, nogil=True)
-def scan_members(weights, forest, pairs, blossom, node):
-    """Scan the node's vertices into near and into the row of the blossom around them."""
-    n = forest.top.size
-    row, row_from = pairs.row[blossom - n], pairs.row_from[blossom - n]
-    last = forest.last[node]
-    u = forest.first[node]
-    while True:
-        y_u = forest.y[u]
-        scan_vertex(weights[u], y_u, u, forest.near, forest.near_from, forest.outer_y)
-        scan_vertex(weights[u], y_u, u, row, row_from, forest.outer_y)
-        if u == last:
-            return
-        u = forest.after[u]
+def edge_weight(edges, u, v):
+    if edges.matrix.size:
+        return edges.matrix[u, v]
+    best = -np.inf
+    for k in range(edges.start[v], edges.start[v + 1]):
+        if edges.target[k] == u:
+            best = max(best, edges.weight[k])
+    return best
+
+
+# The start: feasible duals, tightened in one sweep with a greedy matching.
 
 
 @njit(cache=True, nogil=True)
-def best_of_row(forest, pairs, blossom):
-    n = forest.top.size
-    return least_sum(pairs.row[blossom - n], forest.outer_y, 0, n)
+def half_maxima(edges, y):
+    """Half of each row's greatest weight covers every edge: one sweep over the edges."""
+    zero = np.zeros(y.size)
+    for v in range(y.size):
+        y[v] = row_excess(edges, zero, v) / 2.0
 
 
 @njit(cache=True, nogil=True)
-def ends_of_best(weights, forest, pairs, node):
-    """The edge behind an outer node's best value, looked for only when its time has come: O(n)."""
-    n = forest.top.size
-    value = pairs.value[node]
-    for v in range(n):
-        if forest.outer_y[v] < np.inf and forest.top[v] != node:
-            if node < n:
-                if (forest.y[node] - weights[node, v]) + forest.outer_y[v] == value:
-                    return node, v
-            elif pairs.row[node - n, v] + forest.outer_y[v] == value:
-                return pairs.row_from[node - n, v], v
-    return NONE, NONE
+def cover(edges, y):
+    """Raise any duals until every edge is covered: one sweep over the edges."""
+    for v in range(y.size):
+        y[v] = max(y[v], row_excess(edges, y, v))
 
 
 @njit(cache=True, nogil=True)
-def show(forest, node):
-    v = forest.first[node]
-    while v != NONE:
-        forest.outer_y[v] = forest.y[v]
-        v = forest.after[v]
+def tighten(edges, y, mate, lowest):
+    """Lower each dual in turn as far as it goes and match along edges that became tight."""
+    for v in range(y.size):
+        need = row_excess(edges, y, v)
+        y[v] = max(need, lowest)
+        if mate[v] == NONE and need >= lowest and need > -np.inf:
+            u = tight_exposed(edges, y, mate, v, need)
+            if u != NONE:
+                mate[v] = u
+                mate[u] = v
+
+
+# The search.
 
 
 @njit(cache=True, nogil=True)
-def scan_queue(weights, forest, pairs):
-    """Scan every queued outer node: O(n) per vertex."""
-    n = forest.top.size
+def scan_queue(edges, forest):
+    """Scan every queued outer node, then let later scans see its vertices."""
     while forest.count[N_QUEUE] > 0:
         forest.count[N_QUEUE] -= 1
         node = forest.queue[forest.count[N_QUEUE]]
-        if node < n:
-            scan_single(weights, forest, pairs, node)
-        else:
-            pairs.row[node - n] = np.inf
-            scan_members(weights, forest, pairs, node, node)
-            pairs.value[node] = best_of_row(forest, pairs, node)
-        show(forest, node)
+        last = forest.last[node]
+        v = forest.first[node]
+        while True:
+            forest.pair[v] = pair = scan_row(edges, forest, v)
+            forest.pair_block[v // BLOCK] = min(forest.pair_block[v // BLOCK], pair)
+            forest.outer_y[v] = forest.y[v]
+            if v == last:
+                break
+            v = forest.after[v]
 
 
 @njit(cache=True, nogil=True)
-def scan_cycle(weights, forest, pairs, blossom):
-    """The row of a new blossom from its children's rows; inner children are scanned: O(n size)."""
-    n = forest.top.size
-    row, row_from = pairs.row[blossom - n], pairs.row_from[blossom - n]
-    row[:] = np.inf
-    child = start = child_of(forest, blossom)
-    while True:
-        if forest.label[child] == INNER:
-            scan_members(weights, forest, pairs, blossom, child)
-        elif child >= n:
-            merge_row(pairs.row[child - n], pairs.row_from[child - n], row, row_from)
-        else:
-            y_u = forest.y[child]
-            scan_vertex(weights[child], y_u, child, row, row_from, forest.outer_y)
-        child = forest.following[child]
-        if child == start:
-            break
-    pairs.value[blossom] = best_of_row(forest, pairs, blossom)
-    show(forest, blossom)
-
-
-@njit(cache=True, nogil=True)
-def child_of(forest, blossom):
-    node = forest.first[blossom]
-    while forest.parent[node] != blossom:
-        node = forest.parent[node]
-    return node
-
-
-@njit(cache=True, nogil=True)
-def least_pair(forest, pairs):
-    best = NONE
-    for i in range(forest.count[N_OUTER]):
-        node = forest.outer[i]
-        if best == NONE or pairs.value[node] < pairs.value[best]:
-            best = node
+def least_block(bounds):
+    best = 0
+    for block in range(1, bounds.size):
+        if bounds[block] < bounds[best]:
+            best = block
     return best
+
+
+@njit(cache=True, nogil=True)
+def next_pair(edges, forest, limit):
+    """The outer vertices of the first tight edge between outer nodes and its time, if by limit."""
+    n = forest.top.size
+    while True:
+        block = least_block(forest.pair_block)
+        if not forest.pair_block[block] <= 2.0 * limit or forest.pair_block[block] == np.inf:
+            return NONE, NONE, np.inf
+        u = block * BLOCK
+        for other in range(u + 1, min(u + BLOCK, n)):
+            if forest.pair[other] < forest.pair[u]:
+                u = other
+        bound = forest.pair[u]
+        if bound <= forest.pair_block[block] and bound < np.inf:
+            forest.pair[u], v = best_pair(edges, forest, u)
+            if forest.pair[u] <= bound:
+                return u, v, forest.pair[u] / 2.0
+        forest.pair_block[block] = bound
+
+
+@njit(cache=True, nogil=True)
+def next_near(edges, forest, limit):
+    """The free vertex whose edge from an outer one is tight first and its time, if by limit."""
+    n = forest.top.size
+    while True:
+        block = least_block(forest.near_block)
+        if not forest.near_block[block] <= limit or forest.near_block[block] == np.inf:
+            return NONE, np.inf
+        v = block * BLOCK
+        for other in range(v + 1, min(v + BLOCK, n)):
+            if forest.near[other] + forest.free_y[other] < forest.near[v] + forest.free_y[v]:
+                v = other
+        bound = forest.near[v] + forest.free_y[v]
+        if bound <= forest.near_block[block] and bound < np.inf:
+            u = forest.near_from[v]
+            if forest.outer_y[u] - edge_weight(edges, u, v) != forest.near[v]:
+                forest.near[v], forest.near_from[v] = best_near(edges, forest, v)
+            if forest.near[v] + forest.free_y[v] <= bound:
+                return v, bound
+        forest.near_block[block] = bound
 
 
 @njit(cache=True, nogil=True)
@@ -253,136 +333,100 @@ def least_inner(forest):
 
 
 @njit(cache=True, nogil=True)
-def least_outer_y(forest):
-    best = NONE
-    for v in range(forest.top.size):
-        if forest.outer_y[v] < np.inf and (best == NONE or forest.y[v] < forest.y[best]):
+def least_outer(forest):
+    best = 0
+    for v in range(1, forest.top.size):
+        if forest.outer_y[v] < forest.outer_y[best]:
             best = v
     return best
 
 
 @njit(cache=True, nogil=True)
-def least_reach(forest, pairs):
-    """The earliest time an edge to a free vertex turns tight, and that time per block of vertices."""
-    n = forest.top.size
-    best = np.inf
-    for block in range(pairs.block.size):
-        first = block * BLOCK
-        least = least_sum(forest.near, forest.free_y, first, min(first + BLOCK, n))
-        pairs.block[block] = least
-        if least < best:
-            best = least
-    return best
+def join(forest, u, v, now):
+    """Match the outer vertices u and v of two trees and dissolve both."""
+    one, other = forest.tree[forest.top[u]], forest.tree[forest.top[v]]
+    augment(forest, u, v)
+    augment(forest, v, u)
+    free_tree(forest, one, now)
+    free_tree(forest, other, now)
 
 
 @njit(cache=True, nogil=True)
-def gather_tight(forest, pairs, now):
-    """List the free vertices at tight edges; an exposed one ends the list and is its last."""
-    n = forest.top.size
-    found = 0
-    for block in range(pairs.block.size):
-        if pairs.block[block] <= now:
-            for v in range(block * BLOCK, min(block * BLOCK + BLOCK, n)):
-                if forest.near[v] + forest.free_y[v] <= now:
-                    pairs.tight[found] = v
-                    found += 1
-                    if forest.mate[forest.top[v]] == NONE:
-                        return found, True
-    return found, False
+def reach(forest, v, now):
+    """Take the free vertex v into the tree; True if that matched the tree's root."""
+    u, node = forest.near_from[v], forest.top[v]
+    if forest.mate[node] != NONE:
+        grow(forest, u, v, now)
+        return False
+    tree = forest.tree[forest.top[u]]
+    augment(forest, u, v)
+    forest.base[node] = v
+    forest.mate[node] = u
+    free_tree(forest, tree, now)
+    return True
 
 
 @njit(cache=True, nogil=True)
-def reach(forest, pairs, now):
-    """Grow the tree over every tight edge to a free vertex, or augment it over one: True if so."""
-    found, exposed = gather_tight(forest, pairs, now)
-    if exposed:
-        v = pairs.tight[found - 1]
-        u = forest.near_from[v]
-        augment(forest, u, v)
-        node = forest.top[v]
-        forest.base[node] = v
-        forest.mate[node] = u
-        return True
-    for i in range(found):
-        v = pairs.tight[i]
-        if forest.free_y[v] < np.inf:
-            grow(forest, forest.near_from[v], v, now)
-    return False
-
-
-@njit(cache=True, nogil=True)
-def search(weights, forest, pairs, root, perfect):
-    """Grow one tree until it can be augmented; False if no perfect matching exists.
-
-    Each turn takes the earliest of: a tight edge to a free vertex (grow or augment), a tight edge
-    between outer nodes (shrink), an inner blossom used up (expand) and, where vertices may stay
-    single, an outer dual used up (leave that vertex single instead of the root). The labels of a
-    failed search are its witness: without the inner vertices the outer nodes are odd components.
-    """
-    begin(forest, root)
-    now = 0.0
-    while True:
-        scan_queue(weights, forest, pairs)
-        pair = least_pair(forest, pairs)
-        inner = least_inner(forest)
-        pair_time = pairs.value[pair] / 2.0
-        inner_time = np.inf if inner == NONE else forest.half[inner]
-        reach_time = least_reach(forest, pairs)
-        time = min(reach_time, pair_time, inner_time)
-        if not perfect:
-            spent = least_outer_y(forest)
-            if forest.y[spent] <= time:
-                augment(forest, spent, NONE)
-                settle(forest, max(now, forest.y[spent]))
-                forest.y[spent] = 0.0
-                return True
-        if time == np.inf:
-            return False
-        now = max(now, time)
-        if reach_time <= now:
-            if reach(forest, pairs, now):
-                settle(forest, now)
-                return True
-        elif pair_time <= now:
-            u, v = ends_of_best(weights, forest, pairs, pair)
-            scan_cycle(weights, forest, pairs, shrink(forest, u, v, now))
-        else:
-            expand(forest, inner, now)
-
-
-@njit(cache=True, nogil=True)
-def solve(weights, forest, pairs, perfect):
-    """Match every vertex (or, if not perfect, all that should be); the root of a failure or NONE."""
+def plant(forest, perfect):
+    """Let every exposed vertex that needs a mate be a tree; how many there are."""
+    trees = 0
+    forest.free_y[:] = forest.y
     for v in range(forest.top.size):
-        root = forest.top[v]
-        if forest.mate[root] == NONE and (perfect or forest.y[forest.base[root]] > 0.0):
-            if not search(weights, forest, pairs, root, perfect):
-                return root
-    unfold(forest)
-    return NONE
+        if forest.mate[v] == NONE and (perfect or forest.y[v] > 0.0):
+            make_outer(forest, v, trees, 0.0)
+            trees += 1
+    return trees
 
 
 @njit(cache=True, nogil=True)
-def allocate_pairs(n):
-    """Work space of the dense searches; the rows cost memory only where blossoms form."""
-    count = n // 2
-    return Pairs(
-        np.empty(n + count),
-        np.empty((count, n)),
-        np.empty((count, n), np.int32),
-        np.empty((n + BLOCK - 1) // BLOCK),
-        np.empty(n, np.int32),
-    )
+def search(edges, forest, perfect):
+    """Grow the trees until each is augmented; how many are left because nothing can be done.
 
-
-@njit(cache=True, nogil=True)
-def match_dense(weights, y, lowest):
-    """Match a dense graph from any starting duals; the forest, and the failed root or NONE.
-
-    lowest is -inf for perfect matchings and 0 where vertices may stay single.
+    Each turn takes the earliest of: a tight edge between outer nodes (augment or shrink), a tight
+    edge to a free vertex (grow or augment), an inner blossom used up (expand) and, where vertices
+    may stay single, an outer dual used up (that vertex stays single instead of its tree's root).
+    Trees that are left are a witness: without the inner vertices the outer nodes are odd components.
     """
+    trees = plant(forest, perfect)
+    now = 0.0
+    while trees > 0:
+        scan_queue(edges, forest)
+        inner = least_inner(forest)
+        limit = np.inf if inner == NONE else forest.half[inner]
+        spent = NONE if perfect else least_outer(forest)
+        if not perfect:
+            limit = min(limit, forest.outer_y[spent])
+        u, v, pair_time = next_pair(edges, forest, limit)
+        w, near_time = next_near(edges, forest, min(limit, pair_time))
+        time = min(limit, pair_time, near_time)
+        if time == np.inf:
+            return trees
+        now = max(now, time)
+        if pair_time <= time:
+            if meeting(forest, u, v) == NONE:
+                join(forest, u, v, now)
+                trees -= 2
+            else:
+                shrink(forest, u, v, now)
+        elif near_time <= time:
+            trees -= reach(forest, w, now)
+        elif inner != NONE and forest.half[inner] <= time:
+            expand(forest, inner, now)
+        else:
+            tree = forest.tree[forest.top[spent]]
+            augment(forest, spent, NONE)
+            free_tree(forest, tree, now)
+            trees -= 1
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def solve(edges, y, perfect):
+    """Match the graph from any duals that cover its edges; the forest and the trees left over."""
     forest = allocate(y.size)
     forest.y[:] = y
-    tighten(weights, forest, lowest)
-    failed = solve(weights, forest, allocate_pairs(y.size), lowest < 0.0)
-    return forest, failed
+    tighten(edges, forest.y, forest.mate, -np.inf if perfect else 0.0)
+    left = search(edges, forest, perfect)
+    if left == 0:
+        unfold(forest)
+    return forest, left
