@@ -33,6 +33,18 @@ Bools = NDArray[np.bool_]
 LARGEST = 1e280  # larger scores could overflow once added up and penalised
 
 
+class Flows:
+    """Where the last solve of a batch ended, for the next to start from; no answer depends on it.
+
+    Kept by the back end "compiled" alone. 18 bytes an edge.
+    """
+
+    def __init__(self, models: int, edges: int) -> None:
+        self.flow = np.zeros((models, edges, 2))
+        self.layout = np.zeros((models, edges), dtype=np.int8)
+        self.shift = np.zeros((models, 1), dtype=np.int64)
+
+
 class Relaxed(NamedTuple):
     """Vertices, their tables in {0, ½, 1}, and upper ≥ the maximum ≥ the vertices' scores."""
 
@@ -42,20 +54,30 @@ class Relaxed(NamedTuple):
 
 
 def qpbo(
-    edges: ArrayLike, unary: ArrayLike, pair: ArrayLike, backend: str | Backend | None = None
+    edges: ArrayLike,
+    unary: ArrayLike,
+    pair: ArrayLike,
+    backend: str | Backend | None = None,
+    flows: Flows | None = None,
 ) -> Relaxed:
     """A vertex of the local polytope with the largest score, for each model of a batch.
 
     edges (m, 2) are shared, unary is (M, n, 2), pair (M, m, 2, 2). A score of −inf forbids its
     entry exactly; where no point of the polytope avoids them all, Infeasible. Ties on a component
     that can be labelled at all are labelled; ½ is left only on components with a frustrated cycle.
+    Given the flows of the same batch's last solve, the back end is by default the one that uses
+    and updates them.
     """
     model = _Models(*_gate(edges, unary, pair))
-    return _solve(model, resolve(backend))
+    return _solve(model, *_means(model, backend, flows))
 
 
 def graph_cut(
-    edges: ArrayLike, unary: ArrayLike, pair: ArrayLike, backend: str | Backend | None = None
+    edges: ArrayLike,
+    unary: ArrayLike,
+    pair: ArrayLike,
+    backend: str | Backend | None = None,
+    flows: Flows | None = None,
 ) -> Relaxed:
     """A labelling with the largest score, for each model, all of whose edges must be attractive.
 
@@ -71,7 +93,7 @@ def graph_cut(
             f"p00 + p11 < p01 + p10 for {model.pair[example, edge].tolist()}"
         )
     model.drop_repulsion()
-    return _solve(model, resolve(backend))
+    return _solve(model, *_means(model, backend, flows))
 
 
 def submodular(pair: ArrayLike) -> Bools:
@@ -96,6 +118,19 @@ class _Models:
         """Takes couplings below zero for zero and books them as error."""
         self.error = self.error + np.maximum(-self.coupling, 0.0).sum(axis=1)
         self.coupling = np.maximum(self.coupling, 0.0)
+
+
+def _means(
+    model: _Models, backend: str | Backend | None, flows: Flows | None
+) -> tuple[Backend, Flows | None]:
+    if flows is None:
+        return resolve(backend), None
+    if flows.layout.shape != model.coupling.shape:
+        raise ValueError(
+            f"flows are of {flows.layout.shape} (models, edges), wanted {model.coupling.shape}"
+        )
+    solver = resolve("compiled" if backend is None else backend)
+    return solver, flows if solver.resumes else None
 
 
 # --- the gate ------------------------------------------------------------------------------------
@@ -123,7 +158,8 @@ def _gate_edges(edges: ArrayLike, n: int) -> Ints:
             f"edges are {ends.dtype} of shape {ends.shape}, wanted integers (edges, 2)"
         )
     ends = np.ascontiguousarray(ends, dtype=np.int64)
-    wrong = (ends < 0).any(axis=1) | (ends >= n).any(axis=1) | (ends[:, 0] == ends[:, 1])
+    first, second = ends[:, 0], ends[:, 1]
+    wrong = (first < 0) | (second < 0) | (first >= n) | (second >= n) | (first == second)
     if wrong.any():
         edge = int(np.argmax(wrong))
         raise ValueError(
@@ -290,17 +326,17 @@ def _signed_form(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Floa
     return field, coupling, error
 
 
-def _whole(model: _Models, largest: float) -> tuple[Floats, Floats, Floats]:
-    """Field and coupling as whole numbers up to `largest`, and what all rounding may have cost."""
+def _whole(model: _Models, largest: float) -> tuple[Floats, Floats, Floats, Ints]:
+    """Field and coupling × 2^shift as whole numbers up to `largest`; what all rounding may cost."""
     size = np.maximum(_most(model.field), _most(model.coupling))
-    shift = int(np.log2(largest)) - np.frexp(size)[1][:, None]
+    shift = int(np.log2(largest)) - np.frexp(size)[1][:, None].astype(np.int64)
     field = np.rint(np.ldexp(model.field, shift))
     coupling = np.rint(np.ldexp(model.coupling, shift))
     lost = np.abs(model.field - np.ldexp(field, -shift)).sum(axis=1)
     lost += np.abs(model.coupling - np.ldexp(coupling, -shift)).sum(axis=1)
     # Both answers' s differ by at most 1; half, because the form is twice the score. The factor
     # covers the rounding of these sums themselves.
-    return field, coupling, 0.5 * (lost + model.error) * (1 + 1e-9)
+    return field, coupling, 0.5 * (lost + model.error) * (1 + 1e-9), shift
 
 
 def _most(values: Floats) -> Floats:
@@ -310,15 +346,16 @@ def _most(values: Floats) -> Floats:
 # --- the cut -------------------------------------------------------------------------------------
 
 
-def _solve(model: _Models, backend: Backend) -> Relaxed:
+def _solve(model: _Models, backend: Backend, flows: Flows | None) -> Relaxed:
     models, n = model.field.shape
     arcs = 2 * (n + len(model.edges))
     together = max(1, backend.together // max(n, 1))
-    field, coupling, slack = _whole(model, backend.largest(arcs * min(models, together)))
+    field, coupling, slack, shift = _whole(model, backend.largest(arcs * min(models, together)))
     side = np.zeros((models, n), dtype=np.int8)
     for start in range(0, models, together):
         part = slice(start, start + together)
-        side[part] = _sides(model.edges, field[part], coupling[part], backend)
+        resume = _Resume(flows, part, shift[part]) if flows else None
+        side[part] = _sides(model.edges, field[part], coupling[part], backend, resume)
     node, edge, score, doubt = _complete(model.edges, side, model.coupling, model.unary, model.pair)
     if not np.isfinite(score).all():
         raise Infeasible(f"example {int(np.argmin(score))}: every answer uses a forbidden entry")
@@ -329,12 +366,46 @@ def _raised(score: Floats, slack: Floats) -> Floats:
     return np.where(slack > 0, np.nextafter(score + slack, np.inf), score)
 
 
-def _sides(edges: Ints, field: Floats, coupling: Floats, backend: Backend) -> Signs:
+class _Resume:
+    """The flows of a slice of the batch, as a start for its flow graph's arcs."""
+
+    def __init__(self, flows: Flows, part: slice, shift: Ints) -> None:
+        self.flow, self.layout, self.unit = flows.flow[part], flows.layout[part], flows.shift[part]
+        self.shift = shift
+
+    def start(self, edges: Ints, coupling: Floats, flip: Signs, balanced: Bools) -> Floats:
+        """Old flows in the new unit; none where an edge now joins other flow nodes than it did."""
+        first = edges[:, 0]
+        self.single = balanced[:, first]
+        kind = np.where(self.single, 4 + flip[:, first], 1) + (coupling < 0)
+        kind[coupling == 0] = 0
+        same = (kind == self.layout)[..., None]
+        with np.errstate(over="ignore"):  # clipped
+            old = np.ldexp(self.flow, (self.shift - self.unit)[..., None])
+        old = np.clip(np.rint(np.where(same, old, 0.0)), -(2.0**53), 2.0**53)
+        self.layout[:], self.unit[:] = kind, self.shift
+        return np.asarray(old[self.used()])
+
+    def keep(self, flow: Floats) -> None:
+        self.flow[self.used()] = flow
+
+    def used(self) -> Bools:
+        """Which of each edge's two places is an arc of the flow graph, in the order of arcs."""
+        used = self.layout != 0
+        return np.stack([used, used & ~self.single], axis=-1)
+
+
+def _sides(
+    edges: Ints, field: Floats, coupling: Floats, backend: Backend, resume: _Resume | None
+) -> Signs:
     """2s in {−1, 0, 1} for models of whole numbers; 0 only in components that are frustrated."""
     everywhere = np.ones(field.shape, dtype=np.bool_)
     flip, balanced = _gauge(edges, coupling, everywhere)
     first, ends, capacity, pull = _flow_graph(edges, field, coupling, flip, balanced)
-    sink = min_cut(ends, capacity, pull, backend)
+    flow = resume.start(edges, coupling, flip, balanced) if resume else None
+    sink = min_cut(ends, capacity, pull, backend, flow)
+    if resume and flow is not None:
+        resume.keep(flow)
     side = _read(first, sink, flip, balanced)
     half = side == 0
     if half.any():

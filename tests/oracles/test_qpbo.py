@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 from mlestruct_oracles import maxflow
-from mlestruct_oracles.qpbo import graph_cut, qpbo, submodular
+from mlestruct_oracles.qpbo import Flows, graph_cut, qpbo, submodular
 from numba import njit
 from scipy.optimize import linprog
 
 from mlestruct.errors import Infeasible
 
-BACKENDS = ["pymaxflow", "ortools"]
+BACKENDS = ["pymaxflow", "ortools", "compiled"]
 TRIANGLE = [[0, 1], [1, 2], [0, 2]]
 
 
@@ -157,7 +157,7 @@ KINDS = list(
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("sign", "field", "whole"), KINDS)
 def test_equals_brute_force(sign, field, whole, backend, rng):
-    """The score is the best of {0, ½, 1}ⁿ and upper bounds it, on 20,480 models of n ≤ 6."""
+    """The score is the best of {0, ½, 1}ⁿ and upper bounds it, on 30,720 models of n ≤ 6."""
     for n in (1, 2, 3, 4, 5, 5, 6, 6):
         edges = random_edges(rng, n, 0.7)
         unary, pair = random_models(rng, 40, edges, n, sign, field, whole)
@@ -190,14 +190,15 @@ def test_equals_a_linear_program(sign, field, whole, rng):
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_back_ends_agree(whole, rng):
-    """Both back ends give the same vertex, ties included: the cut with the smallest sink side."""
+    """All back ends give the same vertex, ties included: the cut with the smallest sink side."""
     for n in (4, 9, 16):
         edges = random_edges(rng, n, 0.4)
         unary, pair = random_models(rng, 200, edges, n, "mixed", 0.5, whole)
-        one, other = (qpbo(edges, unary, pair, backend) for backend in BACKENDS)
-        np.testing.assert_array_equal(one.node, other.node)
-        np.testing.assert_array_equal(one.edge, other.edge)
-        np.testing.assert_allclose(one.upper, other.upper, rtol=1e-10)
+        one, *others = (qpbo(edges, unary, pair, backend) for backend in BACKENDS)
+        for other in others:
+            np.testing.assert_array_equal(one.node, other.node)
+            np.testing.assert_array_equal(one.edge, other.edge)
+            np.testing.assert_allclose(one.upper, other.upper, rtol=1e-10)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -330,6 +331,49 @@ def test_permutation(rng):
     turned = np.swapaxes(pair[:, order], 2, 3)
     other = qpbo(name[edges[order, ::-1]], renamed, turned)
     np.testing.assert_array_equal(other.upper, qpbo(edges, unary, pair).upper)
+
+
+@pytest.mark.parametrize("sign", ["attractive", "balanced", "mixed"])
+def test_flows_change_no_answer(sign, rng):
+    """Re-solves from the last flows give a fresh solve's answer bit for bit, however far apart."""
+    for n in (2, 6, 30):
+        edges = random_edges(rng, n, 0.9 if n < 30 else 0.1)
+        models, flows = 40, Flows(40, len(edges))
+        unary, pair = random_models(rng, models, edges, n, sign, 0.5, whole=True)
+        for step in (1e-3, 0.1, 1.0, 3.0, 1e-9, 1e9, 1e-300, 1e250):
+            fresh, resumed = qpbo(edges, unary, pair), qpbo(edges, unary, pair, flows=flows)
+            for one, other in zip(fresh, resumed, strict=True):
+                np.testing.assert_array_equal(one, other)
+            unary = unary + step * rng.normal(size=unary.shape)
+            pair = pair + step * rng.normal(size=pair.shape)
+
+
+def test_flows_shorten_the_search(rng):
+    """Re-solving an unchanged model starts from its maximum flow: nothing is left to send."""
+    edges = grid(20, 20)
+    unary, pair = random_models(rng, 2, edges, 400, "mixed", 0.5, whole=True)
+    flows, starts = Flows(2, len(edges)), []
+    cut = maxflow.BACKENDS["compiled"].cut
+
+    def spy(ends, capacity, pull, flow):
+        before = flow.copy()
+        sink = cut(ends, capacity, pull, flow)
+        starts.append((before, flow.copy()))
+        return sink
+
+    spied = maxflow.Backend("spied", spy, lambda _: 2.0**52, 10**6, resumes=True)
+    for _ in range(2):
+        qpbo(edges, unary, pair, spied, flows)
+    assert (starts[0][0] == 0).all()
+    assert (starts[0][1] != 0).any()
+    np.testing.assert_array_equal(starts[1][0], starts[0][1])
+    np.testing.assert_array_equal(starts[1][1], starts[1][0])
+
+
+def test_flows_of_another_batch_raise():
+    """Flows belong to one batch and one graph."""
+    with pytest.raises(ValueError, match=r"flows are of \(2, 3\)"):
+        qpbo(TRIANGLE, np.zeros((1, 3, 2)), np.zeros((1, 3, 2, 2)), flows=Flows(2, 3))
 
 
 # --- forbidden entries ---------------------------------------------------------------------------
