@@ -89,18 +89,20 @@ def maximum_weight_matching(weights: ArrayLike, warm: Matching | None = None) ->
 
 def match(scores: Floats, warm: Matching | None, perfect: bool) -> Matching:
     """Run the dense kernel on checked scores and read the answer and the duals off its forest."""
-    from mlestruct_oracles import blossom_kernel as kernel  # Numba: only when it is needed
+    from mlestruct_oracles.blossom_rows import Edges  # Numba: only when it is needed
 
     n = len(scores)
-    edges = kernel.Edges(scores, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    forest = solved(edges, n, warm, perfect)
-    partner = forest.mate[:n].astype(np.int64)
+    edges = Edges(scores, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    forest, left = search(edges, n, warm, perfect)
+    if left:
+        raise Infeasible(odd_groups(forest))
+    partner = forest.node["mate"][:n].astype(np.int64)
     used = np.flatnonzero(np.arange(n) < partner)
     return answer(forest, partner, scores[used, partner[used]], perfect)
 
 
-def solved(edges: Any, n: int, warm: Matching | None, perfect: bool) -> Any:
-    """The kernel's forest after an optimal search; Infeasible if not every node can be matched."""
+def search(edges: Any, n: int, warm: Matching | None, perfect: bool) -> tuple[Any, int]:
+    """Run the kernel from the usual or the old duals: its forest, and how many trees are stuck."""
     from mlestruct_oracles import blossom_kernel as kernel
 
     y = np.zeros(n)
@@ -117,9 +119,7 @@ def solved(edges: Any, n: int, warm: Matching | None, perfect: bool) -> Any:
     if warm is not None:
         kernel.cover(edges, y)
     forest, left = kernel.solve(edges, y, perfect)
-    if left:
-        raise Infeasible(odd_groups(forest))
-    return forest
+    return forest, int(left)
 
 
 def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> Matching:
@@ -128,7 +128,7 @@ def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> Match
 
     n = len(partner)
     y = forest.y if perfect else np.maximum(forest.y, 0.0)
-    inside = (forest.parent[n:] != np.arange(n, n + n // 2)) & (forest.half[n:] > 0)
+    inside = (forest.node["parent"][n:] != np.arange(n, n + n // 2)) & (forest.half[n:] > 0)
     nodes = np.flatnonzero(inside) + n
     members, bounds = odd_sets(forest, nodes)
     sets = tuple(np.sort(part) for part in np.split(members, bounds[1:-1])) if len(nodes) else ()
@@ -138,14 +138,15 @@ def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> Match
 
 def dual_value(y: Floats, sets: Sequence[Integers], z: Floats) -> float:
     """``sum(y) + sum(z * (size - 1) / 2)``, summed without rounding."""
-    return math.fsum([*y.tolist(), *(float(c) * (len(s) // 2) for s, c in zip(sets, z, strict=True))])
+    halves = [float(c) * (len(s) // 2) for s, c in zip(sets, z, strict=True)]
+    return math.fsum([*y.tolist(), *halves])
 
 
 def prove(weights: ArrayLike, matching: Matching) -> float:
     """No matching of these weights is heavier than the given one by more than the returned gap.
 
-    Looks at the answer alone, not at how it was found: O(n² depth of the odd sets). An edge its
-    duals do not cover raises the bound by half the shortfall per node, so rounding is accounted for.
+    Looks at the answer alone, not at how it was found: O(n² depth of the odd sets). An edge that
+    is not covered raises the bound by half its shortfall per node: rounding is accounted for.
 
     Examples
     --------
@@ -156,11 +157,7 @@ def prove(weights: ArrayLike, matching: Matching) -> float:
     scores = symmetric(weights)
     n = len(scores)
     check_answer(n, matching)
-    y = matching.y if matching.perfect else np.maximum(matching.y, 0.0)
-    around: list[list[int]] = [[] for _ in range(n)]
-    for index, members in enumerate(matching.odd_sets):
-        for v in members:
-            around[v].append(index)
+    y, around = node_duals(matching), sets_around(n, matching)
     shortfall = 0.0
     for v in range(n):
         uncovered = scores[v] - y - y[v]
@@ -169,8 +166,28 @@ def prove(weights: ArrayLike, matching: Matching) -> float:
         uncovered[v] = -math.inf
         shortfall = max(shortfall, float(uncovered.max()))
     used = np.flatnonzero(np.arange(n) < matching.partner)
-    weight = math.fsum(scores[used, matching.partner[used]])
-    return dual_value(y, matching.odd_sets, matching.z) + n / 2 * shortfall - weight
+    return certified_gap(matching, scores[used, matching.partner[used]], shortfall)
+
+
+def node_duals(matching: Matching) -> Floats:
+    """The y that the proof uses: where nodes may stay single, negative ones count as 0."""
+    return matching.y if matching.perfect else np.maximum(matching.y, 0.0)
+
+
+def sets_around(n: int, matching: Matching) -> list[list[int]]:
+    """For each node the numbers of the odd sets that hold it."""
+    around: list[list[int]] = [[] for _ in range(n)]
+    for index, members in enumerate(matching.odd_sets):
+        for v in members:
+            around[v].append(index)
+    return around
+
+
+def certified_gap(matching: Matching, used: Floats, shortfall: float) -> float:
+    """The duals' value, raised until they cover every edge, minus the weights used."""
+    n = len(matching.partner)
+    bound = dual_value(node_duals(matching), matching.odd_sets, matching.z)
+    return bound + n / 2 * shortfall - math.fsum(used)
 
 
 def check_answer(n: int, matching: Matching) -> None:
@@ -192,12 +209,12 @@ def check_answer(n: int, matching: Matching) -> None:
 
 def symmetric(weights: ArrayLike) -> Floats:
     """The weights as a checked C-ordered float64 array, without copying where it already is one."""
-    from mlestruct_oracles import blossom_kernel as kernel
+    from mlestruct_oracles.blossom_rows import first_fault
 
     scores = np.ascontiguousarray(weights, dtype=np.float64)
     if scores.ndim != 2 or scores.shape[0] != scores.shape[1]:
         raise ValueError(f"weights must be a square matrix, not of shape {scores.shape}")
-    i, j = kernel.first_fault(scores)
+    i, j = first_fault(scores)
     if i >= 0:
         a, b = scores[i, j], scores[j, i]
         if not (a < math.inf and b < math.inf):
@@ -235,7 +252,7 @@ def odd_groups(forest: Any) -> str:
     """The failed tree as Tutte's witness: fewer separating nodes than odd groups they separate."""
     from mlestruct_oracles.blossom_forest import INNER, OUTER
 
-    label = forest.label[forest.top]
+    label = forest.node["label"][forest.top]
     separators = np.flatnonzero(label == INNER)
     outer = np.flatnonzero(label == OUTER)
     groups = [outer[forest.top[outer] == node] for node in np.unique(forest.top[outer])]

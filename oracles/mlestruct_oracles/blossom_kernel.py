@@ -1,4 +1,4 @@
-"""Blossom kernel: alternating trees from all exposed vertices at once, over a dense or sparse graph.
+"""Blossom kernel: alternating trees from all exposed vertices at once, dense or sparse rows.
 
 A vertex that turns outer has its row of edges scanned once. Afterwards only lower bounds on the
 times of events are kept, per vertex and per block of vertices; a bound is made exact (one row) when
@@ -6,18 +6,16 @@ it is the least of all. So a shrunk blossom or a dissolved tree costs nothing bu
 made stale and that are ever needed again.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
 from mlestruct_oracles.blossom_forest import (
     BLOCK,
-    FREE,
     N_INNER,
     N_QUEUE,
     NONE,
-    OUTER,
+    Array,
+    Forest,
     allocate,
     augment,
     expand,
@@ -28,203 +26,19 @@ from mlestruct_oracles.blossom_forest import (
     shrink,
     unfold,
 )
-
-NO_NAN = {"nnan", "nsz"}  # what a vectorised minimum needs; infinities keep their meaning
-
-
-class Edges(NamedTuple):
-    """A symmetric matrix of weights, or (where it is empty) rows of neighbours and weights."""
-
-    matrix: np.ndarray
-    start: np.ndarray
-    target: np.ndarray
-    weight: np.ndarray
+from mlestruct_oracles.blossom_rows import (
+    Edges,
+    best_near,
+    best_pair,
+    edge_weight,
+    row_excess,
+    scan_row,
+    tight_exposed,
+)
 
 
 @njit(cache=True, nogil=True)
-def first_fault(weights):
-    """The first place (i, j) that is NaN, +inf or unlike its mirror image, or (-1, -1): O(n²)."""
-    n = weights.shape[0]
-    tile = 64
-    for top in range(0, n, tile):
-        for left in range(top, n, tile):
-            for i in range(top, min(top + tile, n)):
-                for j in range(max(left, i + 1), min(left + tile, n)):
-                    if not (weights[i, j] == weights[j, i] and weights[i, j] < np.inf):
-                        return i, j
-    return -1, -1
-
-
-# One function per question asked of a row, dense and sparse. Dense rows leave the diagonal out by
-# an infinite dual or by the test for the same outermost node.
-
-
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
-def greatest_excess(row, y):
-    best = -np.inf
-    for u in range(row.size):
-        excess = row[u] - y[u]
-        if excess > best:
-            best = excess
-    return best
-
-
-@njit(cache=True, nogil=True)
-def row_excess(edges, y, v):
-    """The greatest weight at v minus the other end's y: what v's own dual has to cover."""
-    if edges.matrix.size:
-        own = y[v]
-        y[v] = np.inf
-        best = greatest_excess(edges.matrix[v], y)
-        y[v] = own
-        return best
-    best = -np.inf
-    for k in range(edges.start[v], edges.start[v + 1]):
-        best = max(best, edges.weight[k] - y[edges.target[k]])
-    return best
-
-
-@njit(cache=True, nogil=True)
-def tight_exposed(edges, y, mate, v, need):
-    """An exposed neighbour over an edge of v that needs exactly this dual, or NONE."""
-    if edges.matrix.size:
-        row = edges.matrix[v]
-        for u in range(row.size):
-            if mate[u] == NONE and row[u] - y[u] == need and u != v:
-                return u
-        return NONE
-    for k in range(edges.start[v], edges.start[v + 1]):
-        u = edges.target[k]
-        if mate[u] == NONE and edges.weight[k] - y[u] == need:
-            return u
-    return NONE
-
-
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
-def scan_block(row, y_u, u, near, near_from, free_y, outer_y, top, own):
-    """A block's share of a scan: near is lowered; least near + free_y and least pair come back."""
-    best_near, best_pair = np.inf, np.inf
-    for v in range(row.size):
-        reach = y_u - row[v]
-        if reach < near[v]:
-            near[v] = reach
-            near_from[v] = u
-        sum_near = near[v] + free_y[v]
-        if sum_near < best_near:
-            best_near = sum_near
-        sum_pair = reach + outer_y[v] if top[v] != own else np.inf
-        if sum_pair < best_pair:
-            best_pair = sum_pair
-    return best_near, best_pair
-
-
-@njit(cache=True, nogil=True)
-def scan_row(edges, forest, u):
-    """Record the edges of a new outer vertex; twice the time of its best edge to scanned ones."""
-    y_u, own, n = forest.y[u], forest.top[u], forest.top.size
-    near, near_from, free_y = forest.near, forest.near_from, forest.free_y
-    best = np.inf
-    if edges.matrix.size:
-        row = edges.matrix[u]
-        for block in range(forest.near_block.size):
-            a, b = block * BLOCK, min(block * BLOCK + BLOCK, n)
-            forest.near_block[block], pair = scan_block(
-                row[a:b], y_u, u, near[a:b], near_from[a:b], free_y[a:b],
-                forest.outer_y[a:b], forest.top[a:b], own,
-            )  # fmt: skip
-            best = min(best, pair)
-        return best
-    for k in range(edges.start[u], edges.start[u + 1]):
-        v = edges.target[k]
-        reach = y_u - edges.weight[k]
-        if reach < near[v]:
-            near[v] = reach
-            near_from[v] = u
-            block = v // BLOCK
-            forest.near_block[block] = min(forest.near_block[block], reach + free_y[v])
-        if forest.top[v] != own:
-            best = min(best, reach + forest.outer_y[v])
-    return best
-
-
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
-def least_pair(row, y_u, outer_y, top, own):
-    best = np.inf
-    for v in range(row.size):
-        value = (y_u - row[v]) + outer_y[v] if top[v] != own else np.inf
-        if value < best:
-            best = value
-    return best
-
-
-@njit(cache=True, nogil=True)
-def best_pair(edges, forest, u):
-    """The exact least of weight-free time to outer vertices of other nodes, and that vertex."""
-    y_u, own, outer_y = forest.y[u], forest.top[u], forest.outer_y
-    best, best_v = np.inf, NONE
-    if edges.matrix.size:
-        row = edges.matrix[u]
-        best = least_pair(row, y_u, outer_y, forest.top, own)
-        if best < np.inf:
-            for v in range(row.size):
-                if (y_u - row[v]) + outer_y[v] == best and forest.top[v] != own:
-                    return best, v
-        return best, NONE
-    for k in range(edges.start[u], edges.start[u + 1]):
-        v = edges.target[k]
-        value = (y_u - edges.weight[k]) + outer_y[v]
-        if value < best and forest.top[v] != own:
-            best, best_v = value, v
-    return best, best_v
-
-
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
-def least_difference(a, b):
-    best = np.inf
-    for i in range(a.size):
-        value = a[i] - b[i]
-        if value < best:
-            best = value
-    return best
-
-
-@njit(cache=True, nogil=True)
-def best_near(edges, forest, v):
-    """The exact least of y[u] - weight over outer vertices u, and that u."""
-    outer_y = forest.outer_y
-    best, best_u = np.inf, NONE
-    if edges.matrix.size:
-        row = edges.matrix[v]
-        best = least_difference(outer_y, row)
-        if best < np.inf:
-            for u in range(row.size):
-                if outer_y[u] - row[u] == best:
-                    return best, u
-        return best, NONE
-    for k in range(edges.start[v], edges.start[v + 1]):
-        u = edges.target[k]
-        value = outer_y[u] - edges.weight[k]
-        if value < best:
-            best, best_u = value, u
-    return best, best_u
-
-
-@njit(cache=True, nogil=True)
-def edge_weight(edges, u, v):
-    if edges.matrix.size:
-        return edges.matrix[u, v]
-    best = -np.inf
-    for k in range(edges.start[v], edges.start[v + 1]):
-        if edges.target[k] == u:
-            best = max(best, edges.weight[k])
-    return best
-
-
-# The start: feasible duals, tightened in one sweep with a greedy matching.
-
-
-@njit(cache=True, nogil=True)
-def half_maxima(edges, y):
+def half_maxima(edges: Edges, y: Array) -> None:
     """Half of each row's greatest weight covers every edge: one sweep over the edges."""
     zero = np.zeros(y.size)
     for v in range(y.size):
@@ -232,15 +46,16 @@ def half_maxima(edges, y):
 
 
 @njit(cache=True, nogil=True)
-def cover(edges, y):
+def cover(edges: Edges, y: Array) -> None:
     """Raise any duals until every edge is covered: one sweep over the edges."""
     for v in range(y.size):
         y[v] = max(y[v], row_excess(edges, y, v))
 
 
 @njit(cache=True, nogil=True)
-def tighten(edges, y, mate, lowest):
+def tighten(edges: Edges, forest: Forest, lowest: float) -> None:
     """Lower each dual in turn as far as it goes and match along edges that became tight."""
+    y, mate = forest.y, forest.node.mate
     for v in range(y.size):
         need = row_excess(edges, y, v)
         y[v] = max(need, lowest)
@@ -251,17 +66,14 @@ def tighten(edges, y, mate, lowest):
                 mate[u] = v
 
 
-# The search.
-
-
 @njit(cache=True, nogil=True)
-def scan_queue(edges, forest):
+def scan_queue(edges: Edges, forest: Forest) -> None:
     """Scan every queued outer node, then let later scans see its vertices."""
-    while forest.count[N_QUEUE] > 0:
-        forest.count[N_QUEUE] -= 1
-        node = forest.queue[forest.count[N_QUEUE]]
-        last = forest.last[node]
-        v = forest.first[node]
+    while forest.length[N_QUEUE] > 0:
+        forest.length[N_QUEUE] -= 1
+        node = forest.queue[forest.length[N_QUEUE]]
+        last = forest.node.last[node]
+        v = forest.node.first[node]
         while True:
             forest.pair[v] = pair = scan_row(edges, forest, v)
             forest.pair_block[v // BLOCK] = min(forest.pair_block[v // BLOCK], pair)
@@ -272,7 +84,7 @@ def scan_queue(edges, forest):
 
 
 @njit(cache=True, nogil=True)
-def least_block(bounds):
+def least_block(bounds: Array) -> int:
     best = 0
     for block in range(1, bounds.size):
         if bounds[block] < bounds[best]:
@@ -281,7 +93,7 @@ def least_block(bounds):
 
 
 @njit(cache=True, nogil=True)
-def next_pair(edges, forest, limit):
+def next_pair(edges: Edges, forest: Forest, limit: float) -> tuple[int, int, float]:
     """The outer vertices of the first tight edge between outer nodes and its time, if by limit."""
     n = forest.top.size
     while True:
@@ -301,7 +113,7 @@ def next_pair(edges, forest, limit):
 
 
 @njit(cache=True, nogil=True)
-def next_near(edges, forest, limit):
+def next_near(edges: Edges, forest: Forest, limit: float) -> tuple[int, float]:
     """The free vertex whose edge from an outer one is tight first and its time, if by limit."""
     n = forest.top.size
     while True:
@@ -323,9 +135,9 @@ def next_near(edges, forest, limit):
 
 
 @njit(cache=True, nogil=True)
-def least_inner(forest):
+def least_inner(forest: Forest) -> int:
     best = NONE
-    for i in range(forest.count[N_INNER]):
+    for i in range(forest.length[N_INNER]):
         node = forest.inner[i]
         if best == NONE or forest.half[node] < forest.half[best]:
             best = node
@@ -333,7 +145,7 @@ def least_inner(forest):
 
 
 @njit(cache=True, nogil=True)
-def least_outer(forest):
+def least_outer(forest: Forest) -> int:
     best = 0
     for v in range(1, forest.top.size):
         if forest.outer_y[v] < forest.outer_y[best]:
@@ -342,9 +154,9 @@ def least_outer(forest):
 
 
 @njit(cache=True, nogil=True)
-def join(forest, u, v, now):
+def join(forest: Forest, u: int, v: int, now: float) -> None:
     """Match the outer vertices u and v of two trees and dissolve both."""
-    one, other = forest.tree[forest.top[u]], forest.tree[forest.top[v]]
+    one, other = forest.node.tree[forest.top[u]], forest.node.tree[forest.top[v]]
     augment(forest, u, v)
     augment(forest, v, u)
     free_tree(forest, one, now)
@@ -352,40 +164,40 @@ def join(forest, u, v, now):
 
 
 @njit(cache=True, nogil=True)
-def reach(forest, v, now):
+def reach(forest: Forest, v: int, now: float) -> bool:
     """Take the free vertex v into the tree; True if that matched the tree's root."""
     u, node = forest.near_from[v], forest.top[v]
-    if forest.mate[node] != NONE:
+    if forest.node.mate[node] != NONE:
         grow(forest, u, v, now)
         return False
-    tree = forest.tree[forest.top[u]]
+    tree = forest.node.tree[forest.top[u]]
     augment(forest, u, v)
-    forest.base[node] = v
-    forest.mate[node] = u
+    forest.node.base[node] = v
+    forest.node.mate[node] = u
     free_tree(forest, tree, now)
     return True
 
 
 @njit(cache=True, nogil=True)
-def plant(forest, perfect):
+def plant(forest: Forest, perfect: bool) -> int:
     """Let every exposed vertex that needs a mate be a tree; how many there are."""
     trees = 0
-    forest.free_y[:] = forest.y
     for v in range(forest.top.size):
-        if forest.mate[v] == NONE and (perfect or forest.y[v] > 0.0):
+        forest.free_y[v] = forest.y[v]
+        if forest.node.mate[v] == NONE and (perfect or forest.y[v] > 0.0):
             make_outer(forest, v, trees, 0.0)
             trees += 1
     return trees
 
 
 @njit(cache=True, nogil=True)
-def search(edges, forest, perfect):
+def search(edges: Edges, forest: Forest, perfect: bool) -> int:
     """Grow the trees until each is augmented; how many are left because nothing can be done.
 
     Each turn takes the earliest of: a tight edge between outer nodes (augment or shrink), a tight
     edge to a free vertex (grow or augment), an inner blossom used up (expand) and, where vertices
     may stay single, an outer dual used up (that vertex stays single instead of its tree's root).
-    Trees that are left are a witness: without the inner vertices the outer nodes are odd components.
+    Trees that are left are a witness: without the inner vertices each outer node stands alone.
     """
     trees = plant(forest, perfect)
     now = 0.0
@@ -413,7 +225,7 @@ def search(edges, forest, perfect):
         elif inner != NONE and forest.half[inner] <= time:
             expand(forest, inner, now)
         else:
-            tree = forest.tree[forest.top[spent]]
+            tree = forest.node.tree[forest.top[spent]]
             augment(forest, spent, NONE)
             free_tree(forest, tree, now)
             trees -= 1
@@ -421,11 +233,12 @@ def search(edges, forest, perfect):
 
 
 @njit(cache=True, nogil=True)
-def solve(edges, y, perfect):
+def solve(edges: Edges, y: Array, perfect: bool) -> tuple[Forest, int]:
     """Match the graph from any duals that cover its edges; the forest and the trees left over."""
     forest = allocate(y.size)
-    forest.y[:] = y
-    tighten(edges, forest.y, forest.mate, -np.inf if perfect else 0.0)
+    for v in range(y.size):
+        forest.y[v] = y[v]
+    tighten(edges, forest, -np.inf if perfect else 0.0)
     left = search(edges, forest, perfect)
     if left == 0:
         unfold(forest)

@@ -1,0 +1,209 @@
+"""The questions a search asks of one vertex's edges, each answered from a dense or a sparse row.
+
+Dense rows are read in vectorised passes: O(n), about a microsecond per thousand entries. They leave
+the diagonal out by an infinite dual or by the test for the same outermost node.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mlestruct_oracles.blossom_forest import BLOCK, NONE, Array, Forest
+
+NO_NAN = {"nnan", "nsz"}  # what a vectorised minimum needs; infinities keep their meaning
+
+
+class Edges(NamedTuple):
+    """A symmetric matrix of weights, or (where it is empty) rows of neighbours and weights."""
+
+    matrix: Array
+    start: Array
+    target: Array
+    weight: Array
+
+
+@njit(cache=True, nogil=True)
+def first_fault(weights: Array) -> tuple[int, int]:
+    """The first place (i, j) that is NaN, +inf or unlike its mirror image, or (-1, -1): O(n²)."""
+    n = weights.shape[0]
+    tile = 64
+    for top in range(0, n, tile):
+        for left in range(top, n, tile):
+            for i in range(top, min(top + tile, n)):
+                for j in range(max(left, i + 1), min(left + tile, n)):
+                    if not (weights[i, j] == weights[j, i] and weights[i, j] < np.inf):
+                        return i, j
+    return -1, -1
+
+
+@njit(cache=True, nogil=True, fastmath=NO_NAN)
+def greatest_excess(row: Array, y: Array) -> float:
+    best = -np.inf
+    for u in range(row.size):
+        excess = row[u] - y[u]
+        if excess > best:
+            best = excess
+    return best
+
+
+@njit(cache=True, nogil=True)
+def row_excess(edges: Edges, y: Array, v: int) -> float:
+    """The greatest weight at v minus the other end's y: what v's own dual has to cover."""
+    if edges.matrix.size:
+        own = y[v]
+        y[v] = np.inf
+        best = greatest_excess(edges.matrix[v], y)
+        y[v] = own
+        return best
+    best = -np.inf
+    for k in range(edges.start[v], edges.start[v + 1]):
+        best = max(best, edges.weight[k] - y[edges.target[k]])
+    return best
+
+
+@njit(cache=True, nogil=True)
+def tight_exposed(edges: Edges, y: Array, mate: Array, v: int, need: float) -> int:
+    """An exposed neighbour over an edge of v that needs exactly this dual, or NONE."""
+    if edges.matrix.size:
+        row = edges.matrix[v]
+        for u in range(row.size):
+            if mate[u] == NONE and row[u] - y[u] == need and u != v:
+                return u
+        return NONE
+    for k in range(edges.start[v], edges.start[v + 1]):
+        u: int = edges.target[k]
+        if mate[u] == NONE and edges.weight[k] - y[u] == need:
+            return u
+    return NONE
+
+
+@njit(cache=True, nogil=True, fastmath=NO_NAN)
+def scan_block(
+    row: Array,
+    y_u: float,
+    u: int,
+    near: Array,
+    near_from: Array,
+    free_y: Array,
+    outer_y: Array,
+    top: Array,
+    own: int,
+) -> tuple[float, float]:
+    """A block's share of a scan: near is lowered; least near + free_y and least pair come back."""
+    best_near, best_pair = np.inf, np.inf
+    for v in range(row.size):
+        reach = y_u - row[v]
+        if reach < near[v]:
+            near[v] = reach
+            near_from[v] = u
+        sum_near = near[v] + free_y[v]
+        if sum_near < best_near:
+            best_near = sum_near
+        sum_pair = reach + outer_y[v] if top[v] != own else np.inf
+        if sum_pair < best_pair:
+            best_pair = sum_pair
+    return best_near, best_pair
+
+
+@njit(cache=True, nogil=True)
+def scan_row(edges: Edges, forest: Forest, u: int) -> float:
+    """Record the edges of a new outer vertex; twice the time of its best edge to scanned ones."""
+    y_u, own, n = forest.y[u], forest.top[u], forest.top.size
+    near, near_from, free_y = forest.near, forest.near_from, forest.free_y
+    best = np.inf
+    if edges.matrix.size:
+        row = edges.matrix[u]
+        for block in range(forest.near_block.size):
+            a, b = block * BLOCK, min(block * BLOCK + BLOCK, n)
+            forest.near_block[block], pair = scan_block(
+                row[a:b], y_u, u, near[a:b], near_from[a:b], free_y[a:b],
+                forest.outer_y[a:b], forest.top[a:b], own,
+            )  # fmt: skip
+            best = min(best, pair)
+        return best
+    for k in range(edges.start[u], edges.start[u + 1]):
+        v = edges.target[k]
+        reach = y_u - edges.weight[k]
+        if reach < near[v]:
+            near[v] = reach
+            near_from[v] = u
+            block = v // BLOCK
+            forest.near_block[block] = min(forest.near_block[block], reach + free_y[v])
+        if forest.top[v] != own:
+            best = min(best, reach + forest.outer_y[v])
+    return best
+
+
+@njit(cache=True, nogil=True, fastmath=NO_NAN)
+def least_pair(row: Array, y_u: float, outer_y: Array, top: Array, own: int) -> float:
+    best = np.inf
+    for v in range(row.size):
+        value = (y_u - row[v]) + outer_y[v] if top[v] != own else np.inf
+        if value < best:
+            best = value
+    return best
+
+
+@njit(cache=True, nogil=True)
+def best_pair(edges: Edges, forest: Forest, u: int) -> tuple[float, int]:
+    """Twice the time of the best edge to an outer vertex of another node, exactly, and its end."""
+    y_u, own, outer_y = forest.y[u], forest.top[u], forest.outer_y
+    best, best_v = np.inf, NONE
+    if edges.matrix.size:
+        row = edges.matrix[u]
+        best = least_pair(row, y_u, outer_y, forest.top, own)
+        if best < np.inf:
+            for v in range(row.size):
+                if (y_u - row[v]) + outer_y[v] == best and forest.top[v] != own:
+                    return best, v
+        return best, NONE
+    for k in range(edges.start[u], edges.start[u + 1]):
+        v = edges.target[k]
+        value = (y_u - edges.weight[k]) + outer_y[v]
+        if value < best and forest.top[v] != own:
+            best, best_v = value, v
+    return best, best_v
+
+
+@njit(cache=True, nogil=True, fastmath=NO_NAN)
+def least_difference(a: Array, b: Array) -> float:
+    best = np.inf
+    for i in range(a.size):
+        value = a[i] - b[i]
+        if value < best:
+            best = value
+    return best
+
+
+@njit(cache=True, nogil=True)
+def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
+    """The exact least of y[u] - weight over outer vertices u, and that u."""
+    outer_y = forest.outer_y
+    best, best_u = np.inf, NONE
+    if edges.matrix.size:
+        row = edges.matrix[v]
+        best = least_difference(outer_y, row)
+        if best < np.inf:
+            for u in range(row.size):
+                if outer_y[u] - row[u] == best:
+                    return best, u
+        return best, NONE
+    for k in range(edges.start[v], edges.start[v + 1]):
+        u = edges.target[k]
+        value = outer_y[u] - edges.weight[k]
+        if value < best:
+            best, best_u = value, u
+    return best, best_u
+
+
+@njit(cache=True, nogil=True)
+def edge_weight(edges: Edges, u: int, v: int) -> float:
+    best = -np.inf
+    if edges.matrix.size:
+        best = edges.matrix[u, v]
+        return best
+    for k in range(edges.start[v], edges.start[v + 1]):
+        if edges.target[k] == u:
+            best = max(best, edges.weight[k])
+    return best
