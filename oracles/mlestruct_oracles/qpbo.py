@@ -16,6 +16,7 @@ itself is exact; what rounding may cost is summed and added to `upper`. Whole-nu
 nothing. Cost: O(M (n + m)) and one max-flow on n to 2n nodes a model, small models sharing a graph.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ Signs = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 
 LARGEST = 1e280  # larger scores could overflow once added up and penalised
+TINIEST = 5e-324
 
 
 class Flows:
@@ -42,7 +44,14 @@ class Flows:
     def __init__(self, models: int, edges: int) -> None:
         self.flow = np.zeros((models, edges, 2))
         self.layout = np.zeros((models, edges), dtype=np.int8)
-        self.shift = np.zeros((models, 1), dtype=np.int64)
+        self.shift = np.zeros(models, dtype=np.int64)
+
+    def part(self, which: slice) -> "Flows":
+        """The flows of some of the models, the same memory."""
+        part = Flows(0, 0)
+        part.flow, part.layout = self.flow[which], self.layout[which]
+        part.shift = self.shift[which]
+        return part
 
 
 class Relaxed(NamedTuple):
@@ -137,8 +146,9 @@ def _means(
 
 
 def _gate(edges: ArrayLike, unary: ArrayLike, pair: ArrayLike) -> tuple[Ints, Floats, Floats, bool]:
-    nodes = np.ascontiguousarray(unary, dtype=np.float64)
-    tables = np.ascontiguousarray(pair, dtype=np.float64)
+    # Writeable, though nothing is written: Numba compiles every kernel again for read-only arrays.
+    nodes = np.require(unary, np.float64, ["C", "W"])
+    tables = np.require(pair, np.float64, ["C", "W"])
     if nodes.ndim != 3 or nodes.shape[2] != 2:
         raise ValueError(f"unary has shape {nodes.shape}, wanted (models, nodes, 2)")
     ends = _gate_edges(edges, nodes.shape[1])
@@ -157,7 +167,7 @@ def _gate_edges(edges: ArrayLike, n: int) -> Ints:
         raise ValueError(
             f"edges are {ends.dtype} of shape {ends.shape}, wanted integers (edges, 2)"
         )
-    ends = np.ascontiguousarray(ends, dtype=np.int64)
+    ends = np.require(ends, np.int64, ["C", "W"])
     first, second = ends[:, 0], ends[:, 1]
     wrong = (first < 0) | (second < 0) | (first >= n) | (second >= n) | (first == second)
     if wrong.any():
@@ -326,21 +336,53 @@ def _signed_form(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Floa
     return field, coupling, error
 
 
-def _whole(model: _Models, largest: float) -> tuple[Floats, Floats, Floats, Ints]:
+@njit(cache=True, nogil=True)
+def _whole(
+    field: Floats, coupling: Floats, error: Floats, largest: float
+) -> tuple[Floats, Floats, Floats, Ints]:
     """Field and coupling × 2^shift as whole numbers up to `largest`; what all rounding may cost."""
-    size = np.maximum(_most(model.field), _most(model.coupling))
-    shift = int(np.log2(largest)) - np.frexp(size)[1][:, None].astype(np.int64)
-    field = np.rint(np.ldexp(model.field, shift))
-    coupling = np.rint(np.ldexp(model.coupling, shift))
-    lost = np.abs(model.field - np.ldexp(field, -shift)).sum(axis=1)
-    lost += np.abs(model.coupling - np.ldexp(coupling, -shift)).sum(axis=1)
-    # Both answers' s differ by at most 1; half, because the form is twice the score. The factor
-    # covers the rounding of these sums themselves.
-    return field, coupling, 0.5 * (lost + model.error) * (1 + 1e-9), shift
+    slack, shift = np.empty(len(field)), np.empty(len(field), dtype=np.int64)
+    whole_field, whole_coupling = np.empty_like(field), np.empty_like(coupling)
+    for k in range(len(field)):
+        size = max(_most(field[k]), _most(coupling[k]))
+        shift[k] = math.frexp(largest)[1] - 1 - math.frexp(size)[1]
+        lost = _round(field[k], shift[k], whole_field[k])
+        lost += _round(coupling[k], shift[k], whole_coupling[k])
+        # Any two s differ by at most 1; half, because the form is twice the score. The factor
+        # covers the rounding of these sums themselves.
+        slack[k] = 0.5 * (_scaled(lost, -shift[k]) + error[k]) * (1 + 1e-9)
+        if lost > 0:
+            slack[k] = max(slack[k], TINIEST)
+    return whole_field, whole_coupling, slack, shift
 
 
-def _most(values: Floats) -> Floats:
-    return np.asarray(np.abs(values).max(axis=1, initial=0.0))
+@njit(cache=True, nogil=True)
+def _most(values: Floats) -> float:
+    most = 0.0
+    for value in values:
+        most = max(most, abs(value))
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _scaled(value: float, shift: int) -> float:
+    """The value × 2^shift, where 2^shift itself may be out of range."""
+    half = shift // 2
+    return value * 2.0**half * 2.0 ** (shift - half)
+
+
+@njit(cache=True, nogil=True)
+def _round(values: Floats, shift: int, out: Floats) -> float:
+    """Rounds values × 2^shift; returns the sum of what that changed."""
+    half, lost = shift // 2, 0.0
+    first, second = 2.0**half, 2.0 ** (shift - half)
+    for k in range(len(values)):
+        scaled = values[k] * first * second
+        out[k] = np.rint(scaled)
+        lost += abs(scaled - out[k])
+        if scaled == 0 and values[k] != 0:  # underflow
+            lost += TINIEST
+    return lost
 
 
 # --- the cut -------------------------------------------------------------------------------------
@@ -350,12 +392,13 @@ def _solve(model: _Models, backend: Backend, flows: Flows | None) -> Relaxed:
     models, n = model.field.shape
     arcs = 2 * (n + len(model.edges))
     together = max(1, backend.together // max(n, 1))
-    field, coupling, slack, shift = _whole(model, backend.largest(arcs * min(models, together)))
+    largest = backend.largest(arcs * min(models, together))
+    field, coupling, slack, shift = _whole(model.field, model.coupling, model.error, largest)
     side = np.zeros((models, n), dtype=np.int8)
     for start in range(0, models, together):
         part = slice(start, start + together)
-        resume = _Resume(flows, part, shift[part]) if flows else None
-        side[part] = _sides(model.edges, field[part], coupling[part], backend, resume)
+        resumed = flows.part(part) if flows else None
+        side[part] = _sides(model.edges, field[part], coupling[part], shift[part], backend, resumed)
     node, edge, score, doubt = _complete(model.edges, side, model.coupling, model.unary, model.pair)
     if not np.isfinite(score).all():
         raise Infeasible(f"example {int(np.argmin(score))}: every answer uses a forbidden entry")
@@ -366,46 +409,25 @@ def _raised(score: Floats, slack: Floats) -> Floats:
     return np.where(slack > 0, np.nextafter(score + slack, np.inf), score)
 
 
-class _Resume:
-    """The flows of a slice of the batch, as a start for its flow graph's arcs."""
-
-    def __init__(self, flows: Flows, part: slice, shift: Ints) -> None:
-        self.flow, self.layout, self.unit = flows.flow[part], flows.layout[part], flows.shift[part]
-        self.shift = shift
-
-    def start(self, edges: Ints, coupling: Floats, flip: Signs, balanced: Bools) -> Floats:
-        """Old flows in the new unit; none where an edge now joins other flow nodes than it did."""
-        first = edges[:, 0]
-        self.single = balanced[:, first]
-        kind = np.where(self.single, 4 + flip[:, first], 1) + (coupling < 0)
-        kind[coupling == 0] = 0
-        same = (kind == self.layout)[..., None]
-        with np.errstate(over="ignore"):  # clipped
-            old = np.ldexp(self.flow, (self.shift - self.unit)[..., None])
-        old = np.clip(np.rint(np.where(same, old, 0.0)), -(2.0**53), 2.0**53)
-        self.layout[:], self.unit[:] = kind, self.shift
-        return np.asarray(old[self.used()])
-
-    def keep(self, flow: Floats) -> None:
-        self.flow[self.used()] = flow
-
-    def used(self) -> Bools:
-        """Which of each edge's two places is an arc of the flow graph, in the order of arcs."""
-        used = self.layout != 0
-        return np.stack([used, used & ~self.single], axis=-1)
-
-
 def _sides(
-    edges: Ints, field: Floats, coupling: Floats, backend: Backend, resume: _Resume | None
+    edges: Ints,
+    field: Floats,
+    coupling: Floats,
+    shift: Ints,
+    backend: Backend,
+    flows: Flows | None,
 ) -> Signs:
     """2s in {−1, 0, 1} for models of whole numbers; 0 only in components that are frustrated."""
     everywhere = np.ones(field.shape, dtype=np.bool_)
     flip, balanced = _gauge(edges, coupling, everywhere)
     first, ends, capacity, pull = _flow_graph(edges, field, coupling, flip, balanced)
-    flow = resume.start(edges, coupling, flip, balanced) if resume else None
+    flow = np.zeros(len(capacity))
+    if flows:
+        old = flows.flow, flows.layout, flows.shift
+        _resume(edges, coupling, shift, flip, balanced, *old, flow)
     sink = min_cut(ends, capacity, pull, backend, flow)
-    if resume and flow is not None:
-        resume.keep(flow)
+    if flows:
+        _keep(flow, flows.layout, flows.flow)
     side = _read(first, sink, flip, balanced)
     half = side == 0
     if half.any():
@@ -426,6 +448,8 @@ def _gauge(edges: Ints, coupling: Floats, active: Bools) -> tuple[Signs, Bools]:
     parent, parity = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int8)
     good = np.empty(n, dtype=np.bool_)
     for k in range(models):
+        if len(edges) == 0 or coupling[k].min() >= 0:
+            continue
         for i in range(n):
             parent[i], parity[i], good[i] = i, 1, True
         for e in range(len(edges)):
@@ -502,6 +526,55 @@ def _flow_graph(
                 capacity[arc] = abs(coupling[k, e])
                 arc += 1
     return first, ends, capacity, pull
+
+
+@njit(cache=True, nogil=True)
+def _resume(
+    edges: Ints,
+    coupling: Floats,
+    shift: Ints,
+    flip: Signs,
+    balanced: Bools,
+    old_flow: Floats,
+    layout: Signs,
+    old_shift: Ints,
+    flow: Floats,
+) -> None:
+    """Old flows in the new unit, in the order of arcs; none where an edge's arcs are others now.
+
+    Layout is 0 for no arc, 1 or 2 for two arcs (attractive, repulsive), 3 to 6 for one (and
+    whether its first node is flipped). Layout and shift become the new ones.
+    """
+    arc = 0
+    for k in range(len(coupling)):
+        change = shift[k] - old_shift[k]
+        for e in range(len(edges)):
+            kind = 0
+            if coupling[k, e] != 0:
+                single = balanced[k, edges[e, 0]]
+                kind = (4 + flip[k, edges[e, 0]] if single else 1) + (coupling[k, e] < 0)
+            for copy in range(_arcs(kind)):
+                if kind == layout[k, e]:
+                    sent = np.rint(_scaled(old_flow[k, e, copy], change))
+                    flow[arc] = min(max(sent, -abs(coupling[k, e])), abs(coupling[k, e]))
+                arc += 1
+            layout[k, e] = kind
+        old_shift[k] = shift[k]
+
+
+@njit(cache=True, nogil=True)
+def _keep(flow: Floats, layout: Signs, kept: Floats) -> None:
+    arc = 0
+    for k in range(len(layout)):
+        for e in range(layout.shape[1]):
+            for copy in range(_arcs(layout[k, e])):
+                kept[k, e, copy] = flow[arc]
+                arc += 1
+
+
+@njit(cache=True, nogil=True)
+def _arcs(kind: int) -> int:
+    return 0 if kind == 0 else 2 if kind <= 2 else 1
 
 
 @njit(cache=True, nogil=True)
