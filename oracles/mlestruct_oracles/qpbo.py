@@ -38,7 +38,7 @@ TINIEST = 5e-324
 class Flows:
     """Where the last solve of a batch ended, for the next to start from; no answer depends on it.
 
-    Kept by the back end "compiled" alone. 18 bytes an edge.
+    Kept by the back end "compiled" alone. 17 bytes an edge and model.
     """
 
     def __init__(self, models: int, edges: int) -> None:
@@ -72,7 +72,8 @@ def qpbo(
     """A vertex of the local polytope with the largest score, for each model of a batch.
 
     edges (m, 2) are shared, unary is (M, n, 2), pair (M, m, 2, 2). A score of −inf forbids its
-    entry exactly; where no point of the polytope avoids them all, Infeasible. Ties on a component
+    entry exactly; where no point of the polytope avoids them all, Infeasible (a point of halves may
+    avoid them where no labelling does). Forbidden pairs widen `upper`, forbidden states do not. Ties on a component
     that can be labelled at all are labelled; ½ is left only on components with a frustrated cycle.
     Given the flows of the same batch's last solve, the back end is by default the one that uses
     and updates them.
