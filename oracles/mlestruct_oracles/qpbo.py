@@ -72,11 +72,11 @@ def qpbo(
     """A vertex of the local polytope with the largest score, for each model of a batch.
 
     edges (m, 2) are shared, unary is (M, n, 2), pair (M, m, 2, 2). A score of −inf forbids its
-    entry exactly; where no point of the polytope avoids them all, Infeasible (a point of halves may
-    avoid them where no labelling does). Forbidden pairs widen `upper`, forbidden states do not. Ties on a component
-    that can be labelled at all are labelled; ½ is left only on components with a frustrated cycle.
-    Given the flows of the same batch's last solve, the back end is by default the one that uses
-    and updates them.
+    entry exactly; where no point of the polytope avoids them all, Infeasible (a point of halves
+    may avoid them where no labelling does). Forbidden pairs widen `upper`, forbidden states do not.
+    Ties on a component that can be labelled at all are labelled; ½ is left only on components with
+    a frustrated cycle. Given the flows of the same batch's last solve, the back end is by default
+    the one that uses and updates them.
     """
     model = _Models(*_gate(edges, unary, pair))
     return _solve(model, *_means(model, backend, flows))
