@@ -213,7 +213,7 @@ def _adjacency(ends: Ints, n: int) -> tuple[Shorts, Shorts, Shorts, Shorts]:
 
 @njit(cache=True, nogil=True)
 def _push_short(start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess: Floats) -> None:
-    """Flow along paths of one and two edges, found without trees: up to a third of the time saved."""
+    """Flow along paths of one and two edges, without trees; saves up to a third of the time."""
     for i in range(len(excess)):
         for a in range(start[i], start[i + 1]):
             j = _at(head[a])
