@@ -18,6 +18,8 @@ from mlestruct.errors import Infeasible
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+ALLOWED = "use numbers below 1e300, and -inf for a forbidden edge"
+
 
 @dataclass(frozen=True)
 class Matching:
@@ -208,20 +210,21 @@ def check_answer(n: int, matching: Matching) -> None:
 
 
 def symmetric(weights: ArrayLike) -> Floats:
-    """The weights as a checked C-ordered float64 array, without copying where it already is one."""
-    from mlestruct_oracles.blossom_rows import first_fault
+    """The weights as a checked C-ordered float64 array, not copied where it already is one."""
+    from mlestruct_oracles.blossom_rows import LARGEST, first_fault
 
-    scores = np.ascontiguousarray(weights, dtype=np.float64)
+    scores = np.require(weights, np.float64, ["C", "W"])  # a kernel compiles anew for read-only
     if scores.ndim != 2 or scores.shape[0] != scores.shape[1]:
         raise ValueError(f"weights must be a square matrix, not of shape {scores.shape}")
     i, j = first_fault(scores)
     if i >= 0:
         a, b = scores[i, j], scores[j, i]
-        if not (a < math.inf and b < math.inf):
-            raise ValueError(f"weights[{i}, {j}] is {a}; use numbers, and -inf for forbidden edges")
+        for weight, place in ((a, (i, j)), (b, (j, i))):
+            if not (abs(weight) < LARGEST or weight == -math.inf):
+                raise ValueError(f"weights[{place[0]}, {place[1]}] is {weight}; {ALLOWED}")
         hint = "pass (W + W.T) / 2 if only rounding differs"
         raise ValueError(f"weights[{i}, {j}] is {a} but weights[{j}, {i}] is {b}; {hint}")
-    if not np.all(np.diagonal(scores) < math.inf):
+    if not np.all(np.diagonal(scores) < LARGEST):
         scores = scores.copy()
         np.fill_diagonal(scores, 0.0)
     return scores

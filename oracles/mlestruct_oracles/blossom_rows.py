@@ -11,6 +11,7 @@ from numba import njit
 
 from mlestruct_oracles.blossom_forest import BLOCK, NONE, Array, Forest
 
+LARGEST = 1e300  # beyond it sums of duals could overflow
 NO_NAN = {"nnan", "nsz"}  # what a vectorised minimum needs; infinities keep their meaning
 
 
@@ -25,14 +26,16 @@ class Edges(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def first_fault(weights: Array) -> tuple[int, int]:
-    """The first place (i, j) that is NaN, +inf or unlike its mirror image, or (-1, -1): O(n²)."""
+    """The first place (i, j) unlike its mirror image or not a weight, or (-1, -1): O(n²)."""
     n = weights.shape[0]
     tile = 64
     for top in range(0, n, tile):
         for left in range(top, n, tile):
             for i in range(top, min(top + tile, n)):
                 for j in range(max(left, i + 1), min(left + tile, n)):
-                    if not (weights[i, j] == weights[j, i] and weights[i, j] < np.inf):
+                    weight = weights[i, j]
+                    finite = -LARGEST < weight < LARGEST
+                    if not (weight == weights[j, i] and (finite or weight == -np.inf)):
                         return i, j
     return -1, -1
 
@@ -72,9 +75,9 @@ def tight_exposed(edges: Edges, y: Array, mate: Array, v: int, need: float) -> i
                 return u
         return NONE
     for k in range(edges.start[v], edges.start[v + 1]):
-        u: int = edges.target[k]
-        if mate[u] == NONE and edges.weight[k] - y[u] == need:
-            return u
+        other: int = edges.target[k]
+        if mate[other] == NONE and edges.weight[k] - y[other] == need:
+            return other
     return NONE
 
 
@@ -199,7 +202,7 @@ def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
 
 @njit(cache=True, nogil=True)
 def edge_weight(edges: Edges, u: int, v: int) -> float:
-    best = -np.inf
+    best: float = -np.inf
     if edges.matrix.size:
         best = edges.matrix[u, v]
         return best
@@ -207,3 +210,51 @@ def edge_weight(edges: Edges, u: int, v: int) -> float:
         if edges.target[k] == u:
             best = max(best, edges.weight[k])
     return best
+
+
+@njit(cache=True, nogil=True)
+def most_uncovered(
+    scores: Array, first: int, y: Array, start: Array, around: Array, z: Array, least: float,
+    ends: Array, excess: Array,
+) -> tuple[float, int, int]:  # fmt: skip
+    """Each row's entries that its duals leave most uncovered, beyond least, in ends and excess.
+
+    Row i is node first + i; ``around[start[v]:start[v + 1]]`` are the odd sets that hold v. The
+    greatest excess comes back, and the place of an entry that is no weight, or -1, -1.
+    """
+    n, count = scores.shape[1], ends.shape[1]
+    mark = np.full(z.size, NONE, np.int64)
+    greatest = -np.inf
+    for i in range(scores.shape[0]):
+        u = first + i
+        for k in range(start[u], start[u + 1]):
+            mark[around[k]] = u
+        kept = 0
+        for step in range(1, n):  # from the diagonal on: equal rows keep different ones of ties
+            v = u + step if u + step < n else u + step - n
+            score = scores[i, v]
+            if not -LARGEST < score < LARGEST:
+                if score != -np.inf:
+                    return greatest, u, v
+                continue
+            value = score - y[u] - y[v]
+            if value <= least:
+                greatest = max(greatest, value)
+                continue
+            if kept == count and value <= excess[i, kept - 1]:
+                continue
+            for k in range(start[v], start[v + 1]):
+                if mark[around[k]] == u:
+                    value -= z[around[k]]
+            greatest = max(greatest, value)
+            if value <= least or (kept == count and value <= excess[i, kept - 1]):
+                continue
+            kept = min(kept + 1, count)
+            place = kept - 1
+            while place > 0 and excess[i, place - 1] < value:
+                excess[i, place], ends[i, place] = excess[i, place - 1], ends[i, place - 1]
+                place -= 1
+            excess[i, place], ends[i, place] = value, v
+        for place in range(kept, count):
+            ends[i, place] = NONE
+    return greatest, NONE, NONE

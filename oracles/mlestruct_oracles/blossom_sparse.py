@@ -5,14 +5,16 @@ a time, for edges the duals do not cover. With none left the answer is optimal a
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.errors import Infeasible
 from mlestruct_oracles.blossom import (
+    ALLOWED,
     Floats,
     Integers,
     Matching,
@@ -110,19 +112,78 @@ def perfect_matching_priced(
     refuse_odd(n)
     if candidates < 1 or block < 1:
         raise ValueError(f"candidates ({candidates}) and block ({block}) must be at least 1")
+    table = Table(n, rows, block)
     pool = Pool(n)
-    for first, scores in blocks(n, rows, block):
-        pool.add(*best_of_rows(first, scores, candidates))
+    zero = np.zeros(n)
+    table.price(zero, (), np.zeros(0), -math.inf, candidates, pool)
     while True:
         forest, left = search(pool.graph(), n, warm, perfect=True)
         if left:
-            join_odd_groups(n, rows, block, forest, pool)
+            if not table.join_odd_groups(forest, pool):
+                raise Infeasible(odd_groups(forest))
             continue
         warm = pool.answer(forest)
-        shortfall = price(n, rows, block, candidates, warm, pool)
-        if shortfall is not None:
-            upper = warm.weight + certified_gap(warm, pool.used(warm.partner), shortfall)
-            return Matching(warm.partner, warm.weight, upper, warm.y, warm.odd_sets, warm.z, True)
+        rounding = 1e-13 * float(np.abs(warm.y).max(initial=1.0))
+        added, shortfall = table.price(warm.y, warm.odd_sets, warm.z, rounding, candidates, pool)
+        if not added:
+            upper = warm.upper + n / 2 * max(0.0, shortfall)
+            return replace(warm, upper=upper)
+
+
+def match_edges(
+    n: int, ends: Integers, scores: Floats, warm: Matching | None, perfect: bool
+) -> Matching:
+    forest, left = search(adjacency(n, ends, scores), n, warm, perfect)
+    if left:
+        raise Infeasible(odd_groups(forest))
+    partner = forest.node["mate"][:n].astype(np.int64)
+    return answer(forest, partner, used_weights(ends, scores, partner), perfect)
+
+
+def checked_edges(n: int, edges: ArrayLike, weights: ArrayLike) -> tuple[Integers, Floats]:
+    """The allowed edges and their weights, or ValueError naming the first bad one."""
+    ends = np.asarray(edges)
+    scores = np.asarray(weights, dtype=np.float64)
+    if ends.size == 0:
+        ends = np.zeros((0, 2), np.int64)
+    if ends.ndim != 2 or ends.shape[1] != 2 or scores.shape != ends.shape[:1]:
+        raise ValueError(f"edges {ends.shape} must be (m, 2), weights {scores.shape} then (m,)")
+    if not np.issubdtype(ends.dtype, np.integer):
+        raise ValueError(f"edges must be whole node numbers, not {ends.dtype}")
+    wrong = np.any((ends < 0) | (ends >= n), axis=1) | (ends[:, 0] == ends[:, 1])
+    for k in np.flatnonzero(wrong)[:1]:
+        raise ValueError(f"edges[{k}] is {ends[k].tolist()}; use two different nodes below {n}")
+    for k in np.flatnonzero(~allowed_weights(scores))[:1]:
+        raise ValueError(f"weights[{k}] is {scores[k]}; {ALLOWED}")
+    allowed = scores > -math.inf
+    return ends[allowed].astype(np.int64), scores[allowed]
+
+
+def allowed_weights(scores: Floats) -> NDArray[np.bool_]:
+    allowed: NDArray[np.bool_] = (np.abs(scores) < 1e300) | (scores == -math.inf)
+    return allowed
+
+
+def adjacency(n: int, ends: Integers, scores: Floats) -> Any:
+    """The kernel's rows of neighbours: O(m log m)."""
+    from mlestruct_oracles.blossom_rows import Edges
+
+    source = np.concatenate([ends[:, 0], ends[:, 1]])
+    target = np.concatenate([ends[:, 1], ends[:, 0]])
+    order = np.argsort(source, kind="stable")
+    start = np.searchsorted(source[order], np.arange(n + 1)).astype(np.int64)
+    return Edges(np.zeros((0, 0)), start, target[order], np.concatenate([scores, scores])[order])
+
+
+def used_weights(ends: Integers, scores: Floats, partner: Integers) -> Floats:
+    """The weight of each matched pair: the heaviest of its parallel edges."""
+    inside = partner[ends[:, 0]] == ends[:, 1]
+    weights = np.full(len(partner), -math.inf)
+    np.maximum.at(weights, ends[inside].min(axis=1), scores[inside])
+    used = weights[np.flatnonzero(np.arange(len(partner)) < partner)]
+    if np.any(used == -math.inf):
+        raise ValueError("the matching uses a pair that is not an edge")
+    return used
 
 
 class Pool:
@@ -155,114 +216,62 @@ class Pool:
         return answer(forest, partner, self.used(partner), perfect=True)
 
 
-def match_edges(
-    n: int, ends: Integers, scores: Floats, warm: Matching | None, perfect: bool
-) -> Matching:
-    forest, left = search(adjacency(n, ends, scores), n, warm, perfect)
-    if left:
-        raise Infeasible(odd_groups(forest))
-    partner = forest.node["mate"][:n].astype(np.int64)
-    return answer(forest, partner, used_weights(ends, scores, partner), perfect)
+@dataclass(frozen=True)
+class Table:
+    """A symmetric matrix of scores that is never held, only looked through block by block."""
+
+    n: int
+    rows: Rows
+    block: int
+
+    def blocks(self) -> Iterator[tuple[int, Floats]]:
+        for first in range(0, self.n, self.block):
+            last = min(first + self.block, self.n)
+            scores = np.require(self.rows(first, last), np.float64, ["C", "W"])
+            wanted = (last - first, self.n)
+            if scores.shape != wanted:
+                raise ValueError(f"rows({first}, {last}) has shape {scores.shape}, not {wanted}")
+            yield first, scores
+
+    def price(
+        self, y: Floats, sets: Sequence[Integers], z: Floats, least: float, count: int, pool: Pool
+    ) -> tuple[int, float]:
+        """Pool each node's edges the duals leave most uncovered; how many, and the worst excess."""
+        from mlestruct_oracles.blossom_rows import most_uncovered
+
+        start, around = sets_by_node(self.n, sets)
+        shortfall = -math.inf
+        found = []
+        for first, scores in self.blocks():
+            ends = np.empty((len(scores), count), np.int64)
+            worst, u, v = most_uncovered(
+                scores, first, y, start, around, z, least, ends, np.empty(ends.shape)
+            )
+            if u >= 0:
+                raise ValueError(f"the score of {u} and {v} is {scores[u - first, v]}; {ALLOWED}")
+            shortfall = max(shortfall, worst)
+            i, place = np.nonzero(ends >= 0)
+            found.append((i + first, ends[i, place], scores[i, ends[i, place]]))
+        return pool.add(*(np.concatenate(part) for part in zip(*found, strict=True))), shortfall
+
+    def join_odd_groups(self, forest: Any, pool: Pool) -> int:
+        """Pool each stranded node's best edge out of its odd group; how many edges there are."""
+        from mlestruct_oracles.blossom_forest import INNER, OUTER
+
+        label, added = forest.node["label"][forest.top], 0
+        for first, scores in self.blocks():
+            u = np.arange(first, first + len(scores))
+            hidden = (forest.top[u, None] == forest.top) | (label == INNER)
+            hidden[label[u] != OUTER] = True
+            open_scores = np.where(hidden, -math.inf, scores)
+            best = np.argmax(open_scores, axis=1)
+            added += pool.add(u, best, open_scores[u - first, best])
+        return added
 
 
-def checked_edges(n: int, edges: ArrayLike, weights: ArrayLike) -> tuple[Integers, Floats]:
-    """The allowed edges and their weights, or ValueError naming the first bad one."""
-    ends = np.asarray(edges)
-    scores = np.asarray(weights, dtype=np.float64)
-    if ends.size == 0:
-        ends = np.zeros((0, 2), np.int64)
-    if ends.ndim != 2 or ends.shape[1] != 2 or scores.shape != ends.shape[:1]:
-        raise ValueError(f"edges {ends.shape} must be (m, 2), weights {scores.shape} then (m,)")
-    if not np.issubdtype(ends.dtype, np.integer):
-        raise ValueError(f"edges must be whole node numbers, not {ends.dtype}")
-    wrong = np.any((ends < 0) | (ends >= n), axis=1) | (ends[:, 0] == ends[:, 1])
-    for k in np.flatnonzero(wrong)[:1]:
-        raise ValueError(f"edges[{k}] is {ends[k].tolist()}; use two different nodes below {n}")
-    for k in np.flatnonzero(~(scores < math.inf))[:1]:
-        raise ValueError(f"weights[{k}] is {scores[k]}; use numbers, and -inf for forbidden edges")
-    allowed = scores > -math.inf
-    return ends[allowed].astype(np.int64), scores[allowed]
-
-
-def adjacency(n: int, ends: Integers, scores: Floats) -> Any:
-    """The kernel's rows of neighbours: O(m log m)."""
-    from mlestruct_oracles.blossom_rows import Edges
-
-    source = np.concatenate([ends[:, 0], ends[:, 1]])
-    target = np.concatenate([ends[:, 1], ends[:, 0]])
-    order = np.argsort(source, kind="stable")
-    start = np.searchsorted(source[order], np.arange(n + 1)).astype(np.int64)
-    return Edges(np.zeros((0, 0)), start, target[order], np.concatenate([scores, scores])[order])
-
-
-def used_weights(ends: Integers, scores: Floats, partner: Integers) -> Floats:
-    """The weight of each matched pair: the heaviest of its parallel edges."""
-    inside = partner[ends[:, 0]] == ends[:, 1]
-    weights = np.full(len(partner), -math.inf)
-    np.maximum.at(weights, ends[inside].min(axis=1), scores[inside])
-    used = weights[np.flatnonzero(np.arange(len(partner)) < partner)]
-    if np.any(used == -math.inf):
-        raise ValueError("the matching uses a pair that is not an edge")
-    return used
-
-
-def blocks(n: int, rows: Rows, block: int) -> Any:
-    """Each block's first node and its checked scores, the diagonal -inf."""
-    for first in range(0, n, block):
-        last = min(first + block, n)
-        scores = np.array(rows(first, last), dtype=np.float64)
-        wanted = (last - first, n)
-        if scores.shape != wanted:
-            raise ValueError(f"rows({first}, {last}) has shape {scores.shape}, not {wanted}")
-        scores[np.arange(last - first), np.arange(first, last)] = -math.inf
-        if not np.all(scores < math.inf):
-            i, j = np.argwhere(~(scores < math.inf))[0]
-            raise ValueError(f"the score of nodes {first + i} and {j} is {scores[i, j]}")
-        yield first, scores
-
-
-def best_of_rows(first: int, scores: Floats, count: int) -> tuple[Integers, Integers, Floats]:
-    """Each row's best entries as edges, columns shuffled so that ties do not all pick the same."""
-    shuffle = np.random.default_rng(first).permutation(scores.shape[1])
-    count = min(count, scores.shape[1] - 1)
-    best = shuffle[np.argpartition(-scores[:, shuffle], count - 1, axis=1)[:, :count]]
-    u = np.repeat(np.arange(first, first + len(scores)), count)
-    return u, best.ravel(), np.take_along_axis(scores, best, axis=1).ravel()
-
-
-def price(
-    n: int, rows: Rows, block: int, count: int, matching: Matching, pool: Pool
-) -> float | None:
-    """Add each node's most uncovered edges to the pool; the greatest shortfall if none is left."""
-    shortfall, added = 0.0, 0
-    for first, scores in blocks(n, rows, block):
-        last = first + len(scores)
-        rounding = 1e-13 * max(1.0, float(np.abs(scores[scores > -math.inf]).max(initial=0.0)))
-        uncovered = scores - matching.y[first:last, None] - matching.y
-        for index, nodes in enumerate(matching.odd_sets):
-            here = nodes[(nodes >= first) & (nodes < last)] - first
-            uncovered[np.ix_(here, nodes)] -= matching.z[index]
-        shortfall = max(shortfall, float(uncovered.max(initial=0.0)))
-        if uncovered.max(initial=0.0) > rounding:
-            u, v, _ = best_of_rows(first, uncovered, count)
-            open_edges = uncovered[u - first, v] > rounding
-            u, v = u[open_edges], v[open_edges]
-            added += pool.add(u, v, scores[u - first, v])
-    return None if added else shortfall
-
-
-def join_odd_groups(n: int, rows: Rows, block: int, forest: Any, pool: Pool) -> None:
-    """Add each stranded node's best edge out of its odd group; Infeasible if no group has any."""
-    from mlestruct_oracles.blossom_forest import INNER, OUTER
-
-    label, added = forest.node["label"][forest.top], 0
-    for first, scores in blocks(n, rows, block):
-        group = forest.top[first : first + len(scores)]
-        scores[:, label == INNER] = -math.inf
-        scores[group[:, None] == forest.top] = -math.inf
-        scores[forest.node["label"][group] != OUTER] = -math.inf
-        best = np.argmax(scores, axis=1)
-        u = np.arange(first, first + len(scores))
-        added += pool.add(u, best, scores[u - first, best])
-    if not added:
-        raise Infeasible(odd_groups(forest))
+def sets_by_node(n: int, sets: Sequence[Integers]) -> tuple[Integers, Integers]:
+    """The numbers of the odd sets around each node, one node after the other, and their bounds."""
+    members = np.concatenate([np.zeros(0, np.int64), *sets])
+    index = np.repeat(np.arange(len(sets)), [len(nodes) for nodes in sets])
+    order = np.argsort(members, kind="stable")
+    return np.searchsorted(members[order], np.arange(n + 1)).astype(np.int64), index[order]

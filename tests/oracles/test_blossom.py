@@ -1,0 +1,481 @@
+"""Perfect and maximum-weight matchings: right wherever enumeration reaches, proved everywhere."""
+
+import csv
+import doctest
+import importlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from mlestruct_oracles.blossom import (
+    maximum_weight_matching,
+    perfect_matching,
+    prove,
+    search,
+    symmetric,
+)
+from mlestruct_oracles.blossom_forest import INNER, OUTER
+from mlestruct_oracles.blossom_rows import Edges
+from mlestruct_oracles.blossom_sparse import (
+    maximum_weight_matching_sparse,
+    perfect_matching_priced,
+    perfect_matching_sparse,
+    prove_sparse,
+)
+from numba import njit
+
+from mlestruct.errors import Infeasible
+
+INF = np.inf
+BOTH = [perfect_matching, maximum_weight_matching]
+
+
+# --- references and instances --------------------------------------------------------------------
+
+
+@njit(cache=True)
+def best_weight(weights, perfect):
+    """The optimum by dynamic programming over all sets of nodes: O(2ⁿ n)."""
+    n = weights.shape[0]
+    best = np.full(1 << n, -np.inf)
+    best[0] = 0.0
+    for nodes in range(1, 1 << n):
+        v = 0
+        while not nodes >> v & 1:
+            v += 1
+        rest = nodes & ~(1 << v)
+        if not perfect:
+            best[nodes] = best[rest]
+        for u in range(v + 1, n):
+            if rest >> u & 1:
+                best[nodes] = max(best[nodes], weights[u, v] + best[rest & ~(1 << u)])
+    return best[-1]
+
+
+def mirrored(weights):
+    """The symmetric matrix with this upper triangle and a diagonal nobody may look at."""
+    weights = np.triu(weights, 1)
+    return weights + weights.T + np.diag(np.full(len(weights), 1e9))
+
+
+def masked(weights, rng, share):
+    keep = rng.random(weights.shape) < share
+    return mirrored(np.where(np.triu(keep, 1), weights, -INF)) if len(weights) else weights
+
+
+def clusters(rng, n):
+    """Odd groups inside odd groups, near within and far between: blossoms inside blossoms."""
+    level = (np.arange(n) + 1) // 2 if rng.random() < 0.5 else rng.integers(0, 3, n)
+    cost = np.cumsum(rng.integers(0, 4, n + 2))
+    weights = -cost[np.maximum.outer(level, level)] - rng.integers(0, 2, (n, n))
+    order = rng.permutation(n)
+    return weights[np.ix_(order, order)].astype(float)
+
+
+KINDS = {
+    "ties": lambda rng, n: rng.integers(0, 3, (n, n)).astype(float),
+    "signs": lambda rng, n: rng.integers(-5, 6, (n, n)).astype(float),
+    "huge": lambda rng, n: rng.integers(-(2**48), 2**48, (n, n)).astype(float),
+    "clusters": clusters,
+    "reals": lambda rng, n: rng.normal(size=(n, n)),
+    "rank one": lambda rng, n: np.outer(*[rng.random(n)] * 2),
+    "scales": lambda rng, n: rng.normal(size=(n, n)) * 10.0 ** rng.integers(-8, 9),
+}
+WHOLE = ["ties", "signs", "huge", "clusters"]
+
+
+def ordinal(n, seed=0, questions=14):
+    """Scores of answer sheets, minus the sum of differences: low rank, whole numbers, many ties."""
+    answers = np.random.default_rng(seed).integers(0, 5, (n, questions)).astype(float)
+    return -np.abs(answers[:, None] - answers[None]).sum(axis=2)
+
+
+def learned(n, seed=0, questions=14):
+    """Scores of a fitted model: one symmetric table of weights per question, no ties."""
+    rng = np.random.default_rng(seed)
+    answers = rng.integers(0, 5, (n, questions))
+    weights = np.zeros((n, n))
+    for column in answers.T:
+        table = rng.normal(scale=0.25, size=(5, 5))
+        weights += (table + table.T)[np.ix_(column, column)]
+    return weights
+
+
+def nested(n):
+    """A chain of odd sets, each inside the next: the deepest nesting n nodes allow."""
+    level = (np.arange(n) + 1) // 2
+    return -2.0 * np.maximum.outer(level, level)
+
+
+def assert_optimal(weights, matching, best, exact):
+    """The answer is a matching of the stated weight, the best one, and its duals prove that."""
+    n = len(weights)
+    nodes = np.flatnonzero(matching.partner >= 0)
+    assert np.array_equal(matching.partner[matching.partner[nodes]], nodes)
+    assert not matching.perfect or len(nodes) == n
+    tolerance = (
+        0.0
+        if exact
+        else 1e-12
+        * n
+        * np.abs(weights[np.triu_indices(n, 1)]).max(
+            initial=0.0, where=np.isfinite(weights[np.triu_indices(n, 1)])
+        )
+    )
+    used = weights[nodes, matching.partner[nodes]].sum() / 2
+    assert abs(used - matching.weight) <= tolerance
+    assert abs(matching.weight - best) <= tolerance
+    assert abs(matching.gap) <= tolerance
+    assert 0.0 <= prove(weights, matching) + tolerance <= 2 * tolerance
+
+
+def assert_stuck(weights):
+    """The labels of the failed search are Tutte's witness that no perfect matching exists."""
+    empty = np.zeros(0, np.int64)
+    edges = Edges(symmetric(weights), np.zeros(1, np.int64), empty, np.zeros(0))
+    forest, left = search(edges, len(weights), None, perfect=True)
+    label, groups = forest.node["label"][forest.top], forest.top
+    outer = np.flatnonzero(label == OUTER)
+    alone = groups[outer, None] != groups[None]
+    alone[:, label == INNER] = False
+    assert np.all(weights[outer][alone] == -INF)
+    sizes = np.unique(groups[outer], return_counts=True)[1]
+    assert np.all(sizes % 2 == 1)
+    assert len(sizes) - np.sum(label == INNER) == left > 0
+
+
+def check_random(kind, count, seed):
+    """Random graphs of up to ten nodes, perfect or not, complete or masked; how many had one."""
+    rng = np.random.default_rng(seed)
+    infeasible = 0
+    for _ in range(count):
+        perfect = bool(rng.integers(2))
+        n = 2 * int(rng.integers(1, 6)) if perfect else int(rng.integers(1, 11))
+        weights = mirrored(KINDS[kind](rng, n))
+        if rng.random() < 0.5:
+            weights = masked(weights, rng, rng.uniform(0.3, 0.9))
+        best = best_weight(weights, perfect)
+        try:
+            matching = (perfect_matching if perfect else maximum_weight_matching)(weights)
+        except Infeasible as error:
+            assert best == -INF
+            infeasible += 1
+            if "no edge" not in str(error):
+                assert_stuck(weights)
+        else:
+            assert_optimal(weights, matching, best, kind in WHOLE)
+    return infeasible
+
+
+# --- optimal, and proved -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_graphs_equal_enumeration(kind):
+    infeasible = check_random(kind, 1500, seed=1)
+    assert 50 < infeasible < 500
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_many_small_graphs_equal_enumeration(kind, seed):
+    check_random(kind, 20_000, seed)
+
+
+@pytest.mark.parametrize("solve", BOTH)
+@pytest.mark.parametrize("n", [14, 30, 62])
+def test_equals_networkx(solve, n, rng):
+    for kind in ("ties", "clusters", "signs"):
+        weights = mirrored(KINDS[kind](rng, n))
+        graph = nx.from_numpy_array(np.triu(weights + 100.0 * (solve is perfect_matching), 1))
+        perfect = solve is perfect_matching
+        pairs = nx.max_weight_matching(graph, maxcardinality=perfect)
+        best = sum(weights[u, v] for u, v in pairs)
+        assert_optimal(weights, solve(weights), best, exact=True)
+
+
+@pytest.mark.parametrize("solve", BOTH)
+@pytest.mark.parametrize("scores", [ordinal, learned])
+def test_low_rank_scores_are_proved(solve, scores):
+    weights = scores(400)
+    weights += 30.0 * (solve is maximum_weight_matching) * (scores is ordinal)
+    matching = solve(weights)
+    assert prove(weights, matching) <= (0.0 if scores is ordinal else 1e-9)
+
+
+def test_nested_odd_sets_are_exact():
+    weights = nested(200)
+    order = np.random.default_rng(0).permutation(200)
+    matching = perfect_matching(weights[np.ix_(order, order)])
+    assert prove(weights[np.ix_(order, order)], matching) == 0.0
+    depth = np.bincount(np.concatenate(matching.odd_sets))
+    assert depth.max() >= 10
+
+
+def test_whole_weights_are_exact_up_to_2_to_the_49(rng):
+    for n in (20, 100):
+        weights = mirrored(rng.integers(-(2**49), 2**49, (n, n)).astype(float))
+        assert prove(weights, perfect_matching(weights)) == 0.0
+
+
+GRAPHS = [
+    "chain_n1000", "random_n1000_m10000", "random_n2000_m10000",
+    "sparse_delta_n1004", "triangles_n1002", "triangles_n5001",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_reference_graphs_have_their_optimal_weight(shared_data, graph):
+    folder = shared_data / "mwm_general"
+    if not folder.is_dir():
+        pytest.skip("MLESTRUCT_DATA holds no mwm_general")
+    with (folder / "optima.csv").open() as file:
+        row = next(row for row in csv.DictReader(file) if row["graph"] == graph)
+    table = np.loadtxt(folder / f"{graph}.edges.csv", delimiter=",", skiprows=1, dtype=np.int64)
+    n, edges, weights = int(row["vertices"]), table[:, :2] - 1, table[:, 2]
+    matching = maximum_weight_matching_sparse(n, edges, weights)
+    assert matching.weight == int(row["optimal_weight"])
+    assert prove_sparse(n, edges, weights, matching) == 0.0
+    if n < 1100:
+        dense = np.full((n, n), -INF)
+        dense[edges[:, 0], edges[:, 1]] = dense[edges[:, 1], edges[:, 0]] = weights
+        assert maximum_weight_matching(dense).weight == matching.weight
+
+
+def test_kidney_pools_have_their_most_two_way_exchanges(shared_data):
+    folder = shared_data / "kidney"
+    if not folder.is_dir():
+        pytest.skip("MLESTRUCT_DATA holds no kidney pools")
+    with (folder / "pools.csv").open() as file:
+        pools = list(csv.DictReader(file))
+    for row in pools:
+        name = folder / f"pool_{int(row['pool']):03d}_arcs.csv"
+        arcs = np.loadtxt(name, delimiter=",", skiprows=1, usecols=(0, 1), dtype=int) - 1
+        can = np.zeros((int(row["vertices"]),) * 2, bool)
+        can[arcs[:, 0], arcs[:, 1]] = True
+        weights = np.where(can & can.T, 1.0, -INF)
+        matching = maximum_weight_matching(weights)
+        assert matching.weight == int(row["max_two_way_exchanges"])
+        assert prove(weights, matching) == 0.0
+        both = nx.from_numpy_array(np.triu(can & can.T, 1))
+        assert len(nx.max_weight_matching(both, maxcardinality=True)) == matching.weight
+
+
+# --- warm starts, sparse graphs, pricing ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("solve", BOTH)
+@pytest.mark.parametrize("scores", [ordinal, learned])
+@pytest.mark.parametrize("noise", [0.0, 0.02, 1.0, 50.0])
+def test_a_warm_start_changes_nothing_but_the_time(solve, scores, noise):
+    old = scores(150)
+    table = scores(150, seed=1)
+    new = old + np.rint(noise * table) if scores is ordinal else old + noise * table
+    warm = solve(new, warm=solve(old))
+    assert abs(warm.weight - solve(new).weight) <= (0.0 if scores is ordinal else 1e-9)
+    assert prove(new, warm) <= (0.0 if scores is ordinal else 1e-9 * (1 + noise))
+
+
+def test_a_warm_start_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="Matching of 4 nodes, not of 6"):
+        perfect_matching(np.zeros((4, 4)), warm=perfect_matching(np.zeros((6, 6))))
+
+
+@pytest.mark.parametrize("kind", ["ties", "clusters", "reals"])
+def test_sparse_equals_dense(kind, rng):
+    pairs = [
+        (perfect_matching, perfect_matching_sparse),
+        (maximum_weight_matching, maximum_weight_matching_sparse),
+    ]
+    for n in [2, 4, 6, 12, 40] * 8:
+        weights = masked(mirrored(KINDS[kind](rng, n)), rng, 0.7)
+        u, v = np.nonzero(np.triu(weights > -INF, 1))
+        turned = np.stack([v, u], axis=1)
+        edges = np.concatenate([np.stack([u, v], axis=1), turned])  # parallel, the second lighter
+        scores = np.concatenate([weights[u, v], weights[u, v] - 1.0])
+        for dense, sparse in pairs:
+            try:
+                best = dense(weights).weight
+            except Infeasible:
+                with pytest.raises(Infeasible):
+                    sparse(n, edges, scores)
+            else:
+                matching = sparse(n, edges, scores)
+                assert abs(matching.weight - best) <= 1e-12 * n
+                assert prove_sparse(n, edges, scores, matching) <= 1e-12 * n
+
+
+@pytest.mark.parametrize("scores", [ordinal, learned, lambda n: nested(n)])
+@pytest.mark.parametrize("candidates", [1, 3, 12])
+def test_pricing_ends_at_the_optimum_of_the_complete_graph(scores, candidates):
+    weights = scores(120)
+    asked = []
+
+    def rows(first, last):
+        asked.append(last - first)
+        return weights[first:last]
+
+    matching = perfect_matching_priced(120, rows, candidates=candidates, block=50)
+    assert abs(matching.weight - perfect_matching(weights).weight) <= 1e-9
+    assert 0.0 <= matching.gap <= (1e-9 if scores is learned else 0.0)
+    assert abs(prove(weights, matching)) <= 1e-9
+    assert max(asked) <= 50
+
+
+def test_pricing_finds_that_no_perfect_matching_exists():
+    weights = np.full((12, 12), -INF)
+    weights[:5, :5] = weights[5:, 5:] = 1.0  # two odd halves
+    with pytest.raises(Infeasible, match=r"\[0, 1, 2, 3, 4\]"):
+        perfect_matching_priced(12, lambda i, j: weights[i:j], candidates=2)
+
+
+# --- laws ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solve", BOTH)
+def test_renumbering_renumbers(solve, rng):
+    weights = learned(60)
+    order = rng.permutation(60)
+    plain, moved = solve(weights), solve(weights[np.ix_(order, order)])
+    expected = np.where(moved.partner < 0, -1, order[moved.partner])
+    assert np.array_equal(expected, plain.partner[order])
+
+
+def test_a_constant_shifts_a_perfect_matching_by_it():
+    weights = ordinal(50)
+    assert perfect_matching(weights + 8.0).weight == perfect_matching(weights).weight + 25 * 8.0
+
+
+def test_threads_do_not_disturb_each_other():
+    tables = [learned(150, seed) for seed in range(8)]
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(perfect_matching, tables))
+    for table, matching in zip(tables, together, strict=True):
+        assert np.array_equal(matching.partner, perfect_matching(table).partner)
+
+
+def test_the_input_is_left_alone():
+    weights = ordinal(20)
+    np.fill_diagonal(weights, np.nan)
+    before = weights.copy()
+    perfect_matching(weights)
+    assert np.array_equal(weights, before, equal_nan=True)
+
+
+@pytest.mark.parametrize("solve", BOTH)
+@pytest.mark.parametrize("change", [
+    lambda w: w[::-1, ::-1],
+    lambda w: w.astype(np.int32),
+    lambda w: w.tolist(),
+    lambda w: np.asfortranarray(w),
+    lambda w: np.frombuffer(w.tobytes()).reshape(w.shape),
+])  # fmt: skip
+def test_any_array_of_numbers_will_do(solve, change):
+    assert solve(change(ordinal(20))).weight == solve(ordinal(20)).weight
+
+
+def test_the_smallest_graphs():
+    assert perfect_matching(np.zeros((0, 0))).weight == 0.0
+    assert maximum_weight_matching(np.zeros((1, 1))).partner.tolist() == [-1]
+    assert maximum_weight_matching([[0, -1], [-1, 0]]).partner.tolist() == [-1, -1]
+    assert perfect_matching([[0, -1], [-1, 0]]).partner.tolist() == [1, 0]
+    assert maximum_weight_matching(np.full((3, 3), -INF)).weight == 0.0
+    assert perfect_matching_sparse(0, [], []).weight == 0.0
+    assert maximum_weight_matching_sparse(3, [], []).partner.tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize("name", ["blossom", "blossom_sparse"])
+def test_the_examples_run(name):
+    module = importlib.import_module(f"mlestruct_oracles.{name}")
+    failed, tried = doctest.testmod(module)
+    assert failed == 0 < tried
+
+
+# --- refusals and false proofs -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.zeros((3, 3)), "3 nodes cannot all be paired"),
+        ([[0, -INF, 1, 1], [-INF] * 4, [1, -INF, 0, 1], [1, -INF, 1, 0]], r"node\(s\) \[1\]"),
+    ],
+)
+def test_odd_and_isolated_nodes_are_named(weights, message):
+    with pytest.raises(Infeasible, match=message):
+        perfect_matching(weights)
+
+
+def test_a_deficient_set_is_named():
+    star = np.full((4, 4), -INF)
+    star[2, :] = star[:, 2] = 1.0
+    with pytest.raises(
+        Infeasible, match=r"without node\(s\) \[2\] the odd groups \[0\]; \[1\]; \[3\]"
+    ):
+        perfect_matching(star)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.zeros((2, 4)), r"square matrix, not of shape \(2, 4\)"),
+        ([[0, np.nan], [np.nan, 0]], r"weights\[0, 1\] is nan"),
+        ([[0, 1, 2, 3], [1, 0, INF, 4], [2, INF, 0, 5], [3, 4, 5, 0]], r"weights\[1, 2\] is inf"),
+        ([[0, 1], [2, 0]], r"weights\[0, 1\] is 1.0 but weights\[1, 0\] is 2.0"),
+        ([[0, -1e301], [-1e301, 0]], "below 1e300"),
+    ],
+)
+@pytest.mark.parametrize("solve", BOTH)
+def test_a_wrong_matrix_is_named(solve, weights, message):
+    with pytest.raises(ValueError, match=message):
+        solve(weights)
+
+
+@pytest.mark.parametrize(
+    ("edges", "weights", "message"),
+    [
+        ([(0, 1), (2, 4)], [1, 1], r"edges\[1\] is \[2, 4\]"),
+        ([(0, 1), (2, 2)], [1, 1], r"edges\[1\] is \[2, 2\]"),
+        ([(0, 1), (2, 3)], [1, np.nan], r"weights\[1\] is nan"),
+        ([(0, 1), (2, 3)], [1], "weights"),
+        ([(0.5, 1), (2, 3)], [1, 1], "whole node numbers"),
+    ],
+)
+def test_a_wrong_edge_is_named(edges, weights, message):
+    with pytest.raises(ValueError, match=message):
+        perfect_matching_sparse(4, edges, weights)
+
+
+def test_a_poor_matching_is_proved_poor():
+    weights = mirrored(np.arange(36.0).reshape(6, 6) % 7)
+    best = perfect_matching(weights)
+    poor = replace(best, partner=np.array([1, 0, 3, 2, 5, 4]))
+    lost = best.weight - weights[[0, 2, 4], [1, 3, 5]].sum()
+    assert prove(weights, poor) == lost
+
+
+def test_duals_that_cover_less_prove_less():
+    weights = ordinal(30)
+    matching = perfect_matching(weights)
+    low = replace(matching, y=matching.y - np.eye(30)[3])
+    assert prove(weights, low) >= 1.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: {"partner": np.roll(m.partner, 1)},
+        lambda m: {"partner": np.where(np.arange(len(m.y)) < 2, -1, m.partner)},
+        lambda m: {"y": m.y[1:]},
+        lambda m: {"odd_sets": (np.array([0, 1]),), "z": np.ones(1)},
+        lambda m: {"odd_sets": (np.array([0, 1, 2]),), "z": -np.ones(1)},
+    ],
+)
+def test_what_is_no_matching_with_duals_is_refused(change):
+    weights = learned(30)
+    matching = perfect_matching(weights)
+    with pytest.raises(ValueError, match=r"partner|nodes|odd set"):
+        prove(weights, replace(matching, **change(matching)))
