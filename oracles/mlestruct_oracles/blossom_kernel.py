@@ -72,14 +72,15 @@ def scan_queue(edges: Edges, forest: Forest) -> None:
     while forest.length[N_QUEUE] > 0:
         forest.length[N_QUEUE] -= 1
         node = forest.queue[forest.length[N_QUEUE]]
-        last = forest.node.last[node]
+        after = forest.after[forest.node.last[node]]
         v = forest.node.first[node]
-        while True:
+        while v != after:
             forest.pair[v] = pair = scan_row(edges, forest, v)
             forest.pair_block[v // BLOCK] = min(forest.pair_block[v // BLOCK], pair)
+            v = forest.after[v]
+        v = forest.node.first[node]
+        while v != after:
             forest.outer_y[v] = forest.y[v]
-            if v == last:
-                break
             v = forest.after[v]
 
 
@@ -208,8 +209,8 @@ def search(edges: Edges, forest: Forest, perfect: bool) -> int:
         spent = NONE if perfect else least_outer(forest)
         if not perfect:
             limit = min(limit, forest.outer_y[spent])
-        u, v, pair_time = next_pair(edges, forest, limit)
-        w, near_time = next_near(edges, forest, min(limit, pair_time))
+        w, near_time = next_near(edges, forest, limit)
+        u, v, pair_time = next_pair(edges, forest, min(limit, near_time))
         time = min(limit, pair_time, near_time)
         if time == np.inf:
             return trees

@@ -12,6 +12,7 @@ from numba import njit
 from mlestruct_oracles.blossom_forest import BLOCK, NONE, Array, Forest
 
 LARGEST = 1e300  # beyond it sums of duals could overflow
+CHUNK = 256  # of a row: its least entry is looked for in one chunk only
 NO_NAN = {"nnan", "nsz"}  # what a vectorised minimum needs; infinities keep their meaning
 
 
@@ -82,48 +83,46 @@ def tight_exposed(edges: Edges, y: Array, mate: Array, v: int, need: float) -> i
 
 
 @njit(cache=True, nogil=True, fastmath=NO_NAN)
-def scan_block(
-    row: Array,
-    y_u: float,
-    u: int,
-    near: Array,
-    near_from: Array,
-    free_y: Array,
-    outer_y: Array,
-    top: Array,
-    own: int,
-) -> tuple[float, float]:
-    """A block's share of a scan: near is lowered; least near + free_y and least pair come back."""
-    best_near, best_pair = np.inf, np.inf
+def lower_near(
+    row: Array, y_u: float, u: int, near: Array, near_from: Array, outer_y: Array
+) -> float:
+    """Lower near by the edges of u; the least slack to scanned outer vertices comes back."""
+    best = np.inf
     for v in range(row.size):
         reach = y_u - row[v]
         if reach < near[v]:
             near[v] = reach
             near_from[v] = u
-        sum_near = near[v] + free_y[v]
-        if sum_near < best_near:
-            best_near = sum_near
-        sum_pair = reach + outer_y[v] if top[v] != own else np.inf
-        if sum_pair < best_pair:
-            best_pair = sum_pair
-    return best_near, best_pair
+        pair = reach + outer_y[v]
+        if pair < best:
+            best = pair
+    return best
+
+
+@njit(cache=True, nogil=True, fastmath=NO_NAN)
+def least_sum(a: Array, b: Array) -> float:
+    best = np.inf
+    for i in range(a.size):
+        value = a[i] + b[i]
+        if value < best:
+            best = value
+    return best
 
 
 @njit(cache=True, nogil=True)
 def scan_row(edges: Edges, forest: Forest, u: int) -> float:
-    """Record the edges of a new outer vertex; twice the time of its best edge to scanned ones."""
-    y_u, own, n = forest.y[u], forest.top[u], forest.top.size
+    """Record the edges of a new outer vertex; twice the time of its best edge to scanned ones.
+
+    Edges within its own node count too, so that is a lower bound, as near_block is.
+    """
+    y_u, n = forest.y[u], forest.top.size
     near, near_from, free_y = forest.near, forest.near_from, forest.free_y
     best = np.inf
     if edges.matrix.size:
-        row = edges.matrix[u]
+        best = lower_near(edges.matrix[u], y_u, u, near, near_from, forest.outer_y)
         for block in range(forest.near_block.size):
             a, b = block * BLOCK, min(block * BLOCK + BLOCK, n)
-            forest.near_block[block], pair = scan_block(
-                row[a:b], y_u, u, near[a:b], near_from[a:b], free_y[a:b],
-                forest.outer_y[a:b], forest.top[a:b], own,
-            )  # fmt: skip
-            best = min(best, pair)
+            forest.near_block[block] = least_sum(near[a:b], free_y[a:b])
         return best
     for k in range(edges.start[u], edges.start[u + 1]):
         v = edges.target[k]
@@ -133,8 +132,7 @@ def scan_row(edges: Edges, forest: Forest, u: int) -> float:
             near_from[v] = u
             block = v // BLOCK
             forest.near_block[block] = min(forest.near_block[block], reach + free_y[v])
-        if forest.top[v] != own:
-            best = min(best, reach + forest.outer_y[v])
+        best = min(best, reach + forest.outer_y[v])
     return best
 
 
@@ -151,20 +149,24 @@ def least_pair(row: Array, y_u: float, outer_y: Array, top: Array, own: int) -> 
 @njit(cache=True, nogil=True)
 def best_pair(edges: Edges, forest: Forest, u: int) -> tuple[float, int]:
     """Twice the time of the best edge to an outer vertex of another node, exactly, and its end."""
-    y_u, own, outer_y = forest.y[u], forest.top[u], forest.outer_y
+    y_u, own, outer_y, top = forest.y[u], forest.top[u], forest.outer_y, forest.top
     best, best_v = np.inf, NONE
     if edges.matrix.size:
         row = edges.matrix[u]
-        best = least_pair(row, y_u, outer_y, forest.top, own)
-        if best < np.inf:
-            for v in range(row.size):
-                if (y_u - row[v]) + outer_y[v] == best and forest.top[v] != own:
-                    return best, v
+        first = 0
+        for a in range(0, row.size, CHUNK):
+            b = min(a + CHUNK, row.size)
+            value = least_pair(row[a:b], y_u, outer_y[a:b], top[a:b], own)
+            if value < best:
+                best, first = value, a
+        for v in range(first, row.size):
+            if (y_u - row[v]) + outer_y[v] == best and top[v] != own:
+                return best, v
         return best, NONE
     for k in range(edges.start[u], edges.start[u + 1]):
         v = edges.target[k]
         value = (y_u - edges.weight[k]) + outer_y[v]
-        if value < best and forest.top[v] != own:
+        if value < best and top[v] != own:
             best, best_v = value, v
     return best, best_v
 
@@ -186,11 +188,15 @@ def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
     best, best_u = np.inf, NONE
     if edges.matrix.size:
         row = edges.matrix[v]
-        best = least_difference(outer_y, row)
-        if best < np.inf:
-            for u in range(row.size):
-                if outer_y[u] - row[u] == best:
-                    return best, u
+        first = 0
+        for a in range(0, row.size, CHUNK):
+            b = min(a + CHUNK, row.size)
+            value = least_difference(outer_y[a:b], row[a:b])
+            if value < best:
+                best, first = value, a
+        for u in range(first, row.size):
+            if outer_y[u] - row[u] == best:
+                return best, u
         return best, NONE
     for k in range(edges.start[v], edges.start[v + 1]):
         u = edges.target[k]
