@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     ["errors"],
     ["structures"],
-    ["features"],
     ["batch"],
+    ["features"],
     ["entropy"],
     ["oracle"],
     ["regulariser"],

@@ -1,0 +1,72 @@
+"""Learn probabilistic models over combinatorial structures with nothing but a MAP solver."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlestruct.batch import Batch as Batch
+    from mlestruct.dual import Certificate as Certificate
+    from mlestruct.dual import certificate as certificate
+    from mlestruct.entropy import Entropy as Entropy
+    from mlestruct.errors import Infeasible as Infeasible
+    from mlestruct.features import Dense as Dense
+    from mlestruct.features import Functions as Functions
+    from mlestruct.features import Sparse as Sparse
+    from mlestruct.features import Tied as Tied
+    from mlestruct.frank_wolfe import FrankWolfe as FrankWolfe
+    from mlestruct.inference import marginals as marginals
+    from mlestruct.learners import mle_struct as mle_struct
+    from mlestruct.learners import ssvm as ssvm
+    from mlestruct.oracle import Answer as Answer
+    from mlestruct.regulariser import Regulariser as Regulariser
+    from mlestruct.structures import BipartiteMatching as BipartiteMatching
+    from mlestruct.structures import Custom as Custom
+    from mlestruct.structures import FactorGraph as FactorGraph
+    from mlestruct.structures import Paths as Paths
+    from mlestruct.structures import chain as chain
+    from mlestruct.structures import grid as grid
+    from mlestruct.structures import tree as tree
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Answer": "oracle",
+    "Batch": "batch",
+    "BipartiteMatching": "structures",
+    "Certificate": "dual",
+    "Custom": "structures",
+    "Dense": "features",
+    "Entropy": "entropy",
+    "FactorGraph": "structures",
+    "FrankWolfe": "frank_wolfe",
+    "Functions": "features",
+    "Infeasible": "errors",
+    "Paths": "structures",
+    "Regulariser": "regulariser",
+    "Sparse": "features",
+    "Tied": "features",
+    "certificate": "dual",
+    "chain": "structures",
+    "grid": "structures",
+    "marginals": "inference",
+    "mle_struct": "learners",
+    "ssvm": "learners",
+    "tree": "structures",
+}
+_MODULES = ("data", "plot", "testing")
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"mlestruct.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"mlestruct.{name}")
+    raise AttributeError(f"module 'mlestruct' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,178 @@
+"""Many examples as flat arrays: the unit that oracles, features and kernels work on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import Array, Ints, Structure
+
+S = TypeVar("S", bound=Structure, covariant=True)
+
+
+@dataclass(frozen=True)
+class Batch(Generic[S]):
+    """Examples with their structures; equal structures are stored once.
+
+    Coordinates of example m are ``offsets[m]:offsets[m+1]`` of every flat array. ``target`` is
+    the observed vertex (a mean vertex where labels are missing), None when only predicting.
+    """
+
+    structures: tuple[S, ...]
+    which: Ints
+    weight: Array
+    bias: Array
+    target: Array | None = None
+    constant: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        structures: S | Sequence[S],
+        outcomes: Sequence[Any] | None = None,
+        *,
+        count: int | None = None,
+        weight: ArrayLike | None = None,
+        bias: ArrayLike | None = None,
+    ) -> Batch[S]:
+        """Encode outcomes; one structure for all, or one per example.
+
+        >>> from mlestruct.structures import BipartiteMatching
+        >>> Batch.of(BipartiteMatching(2), [[0, 1], [1, 0]]).target.tolist()
+        [1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0]
+        """
+        if isinstance(structures, Structure):
+            number = len(outcomes) if outcomes is not None else (1 if count is None else count)
+            distinct: tuple[S, ...] = (structures,)  # type: ignore[assignment]
+            which = np.zeros(number, dtype=np.int64)
+        else:
+            listed = list(structures)
+            number = len(listed)
+            place: dict[Structure, int] = {}
+            which = np.array([place.setdefault(s, len(place)) for s in listed], dtype=np.int64)
+            distinct = tuple(place)  # type: ignore[assignment]
+        if number == 0:
+            raise ValueError("a batch needs at least one example, got none")
+        if outcomes is not None and len(outcomes) != number:
+            raise ValueError(f"{number} structures but {len(outcomes)} outcomes")
+        size = int(np.array([s.size for s in distinct])[which].sum())
+        batch = cls(
+            distinct,
+            which,
+            _positive(weight, number),
+            _finite(bias, size),
+            None,
+        )
+        return batch if outcomes is None else replace(batch, target=batch._encode(outcomes))
+
+    def _encode(self, outcomes: Sequence[Any]) -> Array:
+        target = np.empty(self.size)
+        for m, outcome in enumerate(outcomes):
+            structure = self.structures[self.which[m]]
+            try:
+                vertex = structure.encode(outcome)
+            except (ValueError, TypeError, IndexError) as error:
+                raise ValueError(f"example {m}: {error}") from error
+            if not structure.contains(vertex):
+                raise ValueError(f"example {m}: {_why_outside(structure, vertex)}")
+            target[self.coordinates(m)] = vertex
+        return target
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    @cached_property
+    def offsets(self) -> Ints:
+        sizes = np.array([s.size for s in self.structures], dtype=np.int64)
+        return np.concatenate([[0], np.cumsum(sizes[self.which])])
+
+    @property
+    def size(self) -> int:
+        return int(self.offsets[-1])
+
+    @cached_property
+    def owner(self) -> Ints:
+        """The example of every coordinate."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def structure(self, m: int) -> S:
+        return self.structures[self.which[m]]
+
+    def coordinates(self, m: int) -> slice:
+        return slice(int(self.offsets[m]), int(self.offsets[m + 1]))
+
+    def groups(self) -> Iterator[tuple[S, Ints]]:
+        """Every distinct structure with the examples that have it."""
+        for number, structure in enumerate(self.structures):
+            members = np.flatnonzero(self.which == number)
+            if len(members):
+                yield structure, members
+
+    def index(self, members: Ints) -> Ints | slice:
+        """Flat coordinates of examples of one size, row by row; a slice where they are adjacent."""
+        if len(members) == len(self) or (np.diff(members) == 1).all():
+            return slice(int(self.offsets[members[0]]), int(self.offsets[members[-1] + 1]))
+        size = self.offsets[members[0] + 1] - self.offsets[members[0]]
+        return np.asarray((self.offsets[members][:, None] + np.arange(size)).ravel())
+
+    def rows(self, flat: Array, members: Ints) -> Array:
+        """The examples of one group as rows of a matrix."""
+        return flat[self.index(members)].reshape(len(members), -1)
+
+    def totals(self, flat: Array) -> Array:
+        """Sum over each example's coordinates."""
+        return np.add.reduceat(flat, self.offsets[:-1])
+
+    def select(self, members: ArrayLike) -> Batch[S]:
+        """A smaller batch with these examples, in this order."""
+        chosen = np.asarray(members, dtype=np.int64)
+        kept, which = np.unique(self.which[chosen], return_inverse=True)
+        flat = np.concatenate([np.arange(self.offsets[m], self.offsets[m + 1]) for m in chosen])
+        return Batch(
+            tuple(self.structures[k] for k in kept),
+            which,
+            self.weight[chosen],
+            self.bias[flat],
+            None if self.target is None else self.target[flat],
+            None if self.constant is None else self.constant[chosen],
+        )
+
+    def shards(self, count: int) -> list[Ints]:
+        """Fixed contiguous shares of the examples; the same for any number of workers."""
+        return np.array_split(np.arange(len(self)), min(count, len(self)))
+
+
+def _positive(weight: ArrayLike | None, number: int) -> Array:
+    values = np.ones(number) if weight is None else np.array(weight, dtype=float).reshape(-1)
+    if values.shape != (number,):
+        raise ValueError(f"{len(values)} example weights for {number} examples")
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if len(wrong):
+        raise ValueError(f"example {wrong[0]} has weight {values[wrong[0]]}; it must be positive")
+    return values
+
+
+def _finite(bias: ArrayLike | None, size: int) -> Array:
+    values = np.zeros(size) if bias is None else np.array(bias, dtype=float).reshape(-1)
+    if values.shape != (size,):
+        raise ValueError(f"bias has {len(values)} entries for {size} coordinates")
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        raise ValueError(f"bias of coordinate {wrong[0]} is {values[wrong[0]]}")
+    return values
+
+
+def _why_outside(structure: Structure, vertex: Array) -> str:
+    broken = np.flatnonzero((structure.fixed >= 0) & (structure.fixed != vertex))
+    if len(broken):
+        k = int(broken[0])
+        return (
+            f"the outcome has coordinate {k} = {vertex[k]:g}, which the structure fixes at "
+            f"{structure.fixed[k]}"
+        )
+    return "the outcome violates the structure's constraints"

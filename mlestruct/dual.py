@@ -1,0 +1,229 @@
+"""The dual objective of every convex learner, and the certificate that bounds its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.errors import Infeasible
+from mlestruct.features import Features
+from mlestruct.oracle import Oracle
+from mlestruct.regulariser import Regulariser
+from mlestruct.structures.base import Array
+
+MIX = 1e-10  # certificates are taken at (1−MIX)τ + MIX·u where a logarithm would be clipped
+
+
+@dataclass(frozen=True)
+class Dual:
+    """min over τ_m in P_m of R*(r) − Σ w_m [H(τ_m) + ⟨bias_m, τ_m⟩ + constant_m], r = Σ w_m (φ_m − Φ_mᵀτ_m).
+
+    Its value equals the largest surrogate log-likelihood (or minus the least margin loss), and
+    the best weights are θ = ∇R*(r).
+    """
+
+    batch: Batch[Any]
+    features: Features
+    entropy: Entropy
+    regulariser: Regulariser
+
+    @cached_property
+    def observed(self) -> Array:
+        """Σ w_m φ_m."""
+        if self.batch.target is None:
+            return np.zeros(self.features.d)
+        return self.features.moments(self.weigh(self.batch.target))
+
+    def weigh(self, flat: Array) -> Array:
+        if (self.batch.weight == 1).all():
+            return flat
+        return flat * self.batch.weight[self.batch.owner]
+
+    def residual(self, tau: Array) -> Array:
+        return self.observed - self.features.moments(self.weigh(tau))
+
+    def theta(self, tau: Array) -> Array:
+        return self.regulariser.weights(self.residual(tau))
+
+    def scores(self, theta: Array) -> Array:
+        """Φθ + bias: what a MAP solver of the model maximises."""
+        return self.features.potentials(theta) + self.batch.bias
+
+    def energy(self, tau: Array) -> float:
+        """Σ w_m [H(τ_m) + ⟨bias_m, τ_m⟩ + constant_m]."""
+        each = self.entropy.each(tau) + self.batch.totals(self.batch.bias * tau)
+        if self.batch.constant is not None:
+            each = each + self.batch.constant
+        return float(self.batch.weight @ each)
+
+    def value(self, tau: Array) -> float:
+        return self.regulariser.conj(self.residual(tau)) - self.energy(tau)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """gap ≥ distance of the stated objective from its optimum, over the stated polytope.
+
+    ``slack`` is the part that comes from the oracle's own bounds; ``relative`` divides by
+    max(1, |objective|). ``withheld`` says why there is none (then gap is infinite).
+    """
+
+    gap: float
+    slack: float
+    objective: float
+    polytope: str
+    bound: str
+    withheld: str | None = None
+
+    @property
+    def relative(self) -> float:
+        return self.gap / max(1.0, abs(self.objective))
+
+    def __str__(self) -> str:
+        if self.withheld:
+            return f"no certificate: {self.withheld}"
+        return (
+            f"objective {self.objective:.6g} within {self.gap:.2g} of the optimum "
+            f"(relative {self.relative:.1e}; oracle's slack {self.slack:.1e}) of the surrogate "
+            f"over the {self.polytope}; log Z is {self.bound}"
+        )
+
+
+def certificate(
+    dual: Dual, oracle: Oracle[Any], theta: Array, tau: Array, inner: Interior | None = None
+) -> Certificate:
+    """The certificate of any pair (θ, τ) with τ in the polytope. One oracle call per example.
+
+    gap = Σ w_m max_s ⟨Φ_mθ + bias_m + ∇H(τ_m), s − τ_m⟩ + [R(θ) + R*(r(τ)) − ⟨θ, r(τ)⟩].
+    """
+    inner = interior(dual.batch, oracle, dual.entropy) if inner is None else inner
+    dual = replace(dual, entropy=inner.entropy)
+    point = inner.pull(tau)
+    gaps, slack = block_gaps(dual, oracle, theta, point)
+    r = dual.residual(point)
+    bracket = dual.regulariser.value(theta) + dual.regulariser.conj(r) - float(theta @ r)
+    weight = dual.batch.weight
+    return Certificate(
+        float(weight @ gaps) + bracket if inner.withheld is None else float("inf"),
+        float(weight @ slack),
+        dual.value(point),
+        oracle.polytope,
+        str(dual.entropy.bound),
+        inner.withheld,
+    )
+
+
+def block_gaps(dual: Dual, oracle: Oracle[Any], theta: Array, tau: Array) -> tuple[Array, Array]:
+    """Every example's max_s ⟨Φθ + bias + ∇H(τ), s − τ⟩, and the part due to the oracle's bounds."""
+    batch = dual.batch
+    for structure, members in batch.groups():
+        inside = structure.contains(batch.rows(tau, members), 1e-8)
+        if not inside.all():
+            m = int(members[np.flatnonzero(~inside)[0]])
+            raise ValueError(f"example {m}: tau is not feasible, so no gap would mean anything")
+    score = dual.scores(theta) + dual.entropy.grad(tau)
+    vertices, upper = oracle.many(batch, score)
+    reached = batch.totals(np.where(vertices != 0, score, 0.0) * vertices)
+    return upper - batch.totals(score * tau), upper - reached
+
+
+@dataclass(frozen=True)
+class Interior:
+    """A point that is positive in every view an answer can use, and the entropy without the rest."""
+
+    tau: Array
+    entropy: Entropy
+    dead: int
+    fixed: Array
+    withheld: str | None = None
+
+    def pull(self, tau: Array) -> Array:
+        """τ itself, or (1−δ)τ + δu where a view with an entropy would need log 0."""
+        entropy = self.entropy
+        coordinates, complements, mixed = entropy.views(tau)
+        touches = (
+            ((entropy.a != 0) & (coordinates < MIX * self.tau)).any()
+            or ((entropy.b != 0) & (complements < MIX * (1 - self.tau))).any()
+            or ((entropy.mixed.a != 0) & (mixed < MIX)).any()
+        )
+        return (1 - MIX) * tau + MIX * self.tau if touches else tau
+
+
+def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interior:
+    """Average oracle answers, once per distinct structure, until they cover every view.
+
+    Each question is Σ of the uncovered views; when its best score proves that no answer uses
+    them, they are dead: their coordinates are fixed and their entropy dropped. An oracle that
+    cannot prove it leaves the certificate withheld.
+    """
+    tau = np.empty(batch.size)
+    dead = [
+        np.zeros(batch.size, bool),
+        np.zeros(batch.size, bool),
+        np.zeros(len(entropy.mixed.a), bool),
+    ]
+    withheld = None
+    for structure, members in batch.groups():
+        point, gone, proven = _cover(batch, int(members[0]), oracle, entropy)
+        tau[batch.index(members)] = np.tile(point, len(members))
+        for whole, part, start in zip(
+            dead, gone, (batch.offsets, batch.offsets, entropy.mixed.start), strict=True
+        ):
+            places = start[members][:, None] + np.arange(len(part))
+            whole[places.ravel()] = np.tile(part, len(members))
+        if not proven:
+            withheld = (
+                f"the oracle never used some parts of a {type(structure).__name__} and did not "
+                "prove them impossible"
+            )
+    unused = dead[0] | ((tau == 0) | (tau == 1))
+    return Interior(tau, entropy.drop(*dead), int(sum(d.sum() for d in dead)), unused, withheld)
+
+
+def _cover(
+    batch: Batch[Any], m: int, oracle: Oracle[Any], entropy: Entropy
+) -> tuple[Array, tuple[Any, Any, Any], bool]:
+    structure, part = batch.structure(m), batch.coordinates(m)
+    one = batch.select([m])
+    rows = slice(int(entropy.mixed.start[m]), int(entropy.mixed.start[m + 1]))
+    C, c0 = entropy.mixed_matrix()[rows][:, part], entropy.mixed.c0[rows]
+    needs = [entropy.a[part] != 0, entropy.b[part] != 0, entropy.mixed.a[rows] != 0]
+    none = tuple(np.zeros(len(need), dtype=bool) for need in needs)
+    known = structure.interior()
+    if known is not None:
+        return known, none, True  # type: ignore[return-value]
+
+    def shown(v: Array) -> list[Any]:
+        return [v > 1e-9, 1 - v > 1e-9, C @ v + c0 > 1e-9]
+
+    found: list[Array] = []
+    for _ in range(sum(int(need.sum()) for need in needs) + 1):
+        score = needs[0].astype(float) - needs[1] + C.T @ needs[2].astype(float)
+        vertex, upper = _ask(structure, one, oracle, score)
+        new = [need & seen for need, seen in zip(needs, shown(vertex), strict=True)]
+        fresh = any(n.any() for n in new)
+        if fresh or not found:
+            found.append(vertex)
+        needs = [need & ~n for need, n in zip(needs, new, strict=True)]
+        if not any(need.any() for need in needs):
+            break
+        if not fresh:
+            best = upper + needs[1].sum() + c0[needs[2]].sum()
+            return np.mean(found, axis=0), tuple(needs), bool(best <= 1e-6)  # type: ignore[return-value]
+    return np.mean(found, axis=0), none, True  # type: ignore[return-value]
+
+
+def _ask(structure: Any, one: Batch[Any], oracle: Oracle[Any], score: Array) -> tuple[Array, float]:
+    try:
+        vertices, upper = oracle.many(one, score)
+    except Infeasible as error:
+        why = structure.impossible()
+        raise Infeasible(why or str(error)) from error
+    if not structure.contains(vertices, 1e-6):
+        raise Infeasible(structure.impossible() or "the oracle found no feasible answer")
+    return vertices, float(upper[0])

@@ -1,0 +1,269 @@
+"""Entropies −Σ a t log t over views: one compiled form for every structure and reweighting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba as nb
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from mlestruct.batch import Batch
+from mlestruct.structures.base import Array, Bound, Ints, Structure
+
+FLOOR = 1e-16  # logarithms are clipped here, never probabilities
+Rho = float | ArrayLike | Callable[[Structure], Any] | None
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Views that are more than a coordinate or its complement: rows of C τ + c0, flat."""
+
+    start: Ints  # rows of example m are start[m]:start[m+1]
+    ptr: Ints  # entries of row v are ptr[v]:ptr[v+1]
+    index: Ints  # flat coordinates
+    value: Array
+    c0: Array
+    a: Array
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """H(τ) = −Σ a t log t − Σ b (1−t) log(1−t) over coordinates, plus the mixed views.
+
+    Views that are one coordinate, or one coordinate's complement, collapse into ``a`` and ``b``;
+    what is left (slacks, throughputs, copies) stays sparse. All costs O(coordinates + nnz).
+    """
+
+    batch: Batch[Any]
+    a: Array
+    b: Array
+    mixed: Mixed
+    bound: Bound
+    concave: bool
+    rho: Rho = None
+
+    @classmethod
+    def of(
+        cls,
+        batch: Batch[Any],
+        rho: Rho = None,
+        *,
+        temperature: float = 1.0,
+        allow_nonconvex: bool = False,
+    ) -> Entropy:
+        """The structures' reweighted Bethe entropy; refuses one that is not concave.
+
+        ``rho`` is a number, a list in the structure's own layout, or a function of the structure.
+        """
+        if not (np.isfinite(temperature) and temperature >= 0):
+            raise ValueError(f"temperature is {temperature}; it must be finite and not negative")
+        parts = [_compile(s, rho, temperature, allow_nonconvex) for s in batch.structures]
+        return cls(
+            batch,
+            _tile(batch, [part.a for part in parts]),
+            _tile(batch, [part.b for part in parts]),
+            _tile_mixed(batch, parts),
+            _weakest([part.bound for part in parts]),
+            all(part.concave for part in parts),
+            rho,
+        )
+
+    @property
+    def flat(self) -> bool:
+        """True when there is no entropy at all (max-margin)."""
+        return not (self.a.any() or self.b.any() or self.mixed.a.any())
+
+    def each(self, tau: Array) -> Array:
+        """H of every example."""
+        mixed = self.mixed
+        return _each(self.batch.offsets, self.a, self.b, *_fields(mixed), tau)
+
+    def grad(self, tau: Array) -> Array:
+        """∇H(τ), logarithms clipped at 1e-16."""
+        out = np.empty_like(tau)
+        _grad(self.a, self.b, *_fields(self.mixed)[1:], tau, out)
+        return out
+
+    def line(self, tau: Array, delta: Array) -> Terms:
+        """Σ w_m H(τ_m) along τ + γ·delta as terms of one variable."""
+        weight = self.batch.weight[self.batch.owner]
+        t, dt, a = [tau, 1.0 - tau], [delta, -delta], [weight * self.a, weight * self.b]
+        if len(self.mixed.a):
+            rows = self.mixed_matrix()
+            t, dt = [*t, rows @ tau + self.mixed.c0], [*dt, rows @ delta]
+            a = [*a, np.repeat(self.batch.weight, np.diff(self.mixed.start)) * self.mixed.a]
+        return Terms(np.concatenate(a), np.concatenate(t), np.concatenate(dt))
+
+    def mixed_matrix(self) -> sp.csr_array:
+        mixed = self.mixed
+        shape = (len(mixed.a), self.batch.size)
+        return sp.csr_array((mixed.value, mixed.index, mixed.ptr), shape=shape)
+
+    def views(self, tau: Array) -> tuple[Array, Array, Array]:
+        """(coordinates, complements, mixed views) of τ."""
+        if not len(self.mixed.a):
+            return tau, 1.0 - tau, self.mixed.c0
+        return tau, 1.0 - tau, self.mixed_matrix() @ tau + self.mixed.c0
+
+    def drop(
+        self, coordinates: NDArray[Any], complements: NDArray[Any], mixed: NDArray[Any]
+    ) -> Entropy:
+        """The entropy without these (dead) views."""
+        return replace(
+            self,
+            a=np.where(coordinates, 0.0, self.a),
+            b=np.where(complements, 0.0, self.b),
+            mixed=replace(self.mixed, a=np.where(mixed, 0.0, self.mixed.a)),
+        )
+
+    def perturbs(self) -> NDArray[np.bool_]:
+        """The coordinates whose score the gradient changes."""
+        touched = (self.a != 0) | (self.b != 0)
+        if len(self.mixed.a):
+            rows = np.repeat(self.mixed.a != 0, np.diff(self.mixed.ptr))
+            touched[self.mixed.index[rows]] = True
+        return touched
+
+
+@dataclass(frozen=True)
+class Terms:
+    """−Σ a t log t along t + γ dt."""
+
+    a: Array
+    t: Array
+    dt: Array
+
+    def slope(self, gamma: float) -> float:
+        t = np.maximum(self.t + gamma * self.dt, FLOOR)
+        return float(-(self.a * self.dt * (np.log(t) + 1.0)).sum())
+
+    def curvature(self, gamma: float) -> float:
+        t = np.maximum(self.t + gamma * self.dt, FLOOR)
+        return float(-(self.a * self.dt**2 / t).sum())
+
+
+@dataclass(frozen=True)
+class _Part:
+    a: Array
+    b: Array
+    C: sp.csr_array
+    c0: Array
+    coefficient: Array
+    bound: Bound
+    concave: bool
+
+
+def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> _Part:
+    """Split the views of one structure into coordinates, complements and the rest."""
+    counting = structure.counting(rho(structure) if callable(rho) else rho)
+    concave = temperature == 0 or structure.convex(counting)
+    if not concave and not allow:
+        raise ValueError(
+            f"the entropy with rho={rho!r} is not provably concave on this "
+            f"{type(structure).__name__}, so no certificate would hold; choose a smaller rho, or "
+            "pass allow_nonconvex=True for a stationary point"
+        )
+    views = structure.views()
+    coefficient = temperature * views.coefficients(counting)
+    C = sp.csr_array(views.C)
+    lengths = np.diff(C.indptr)
+    single = lengths == 1
+    column = np.where(single, C.indices[np.minimum(C.indptr[:-1], max(C.nnz - 1, 0))], 0)
+    value = np.where(single, C.data[np.minimum(C.indptr[:-1], max(C.nnz - 1, 0))], 0.0)
+    plain = single & (value == 1) & (views.c0 == 0)
+    complement = single & (value == -1) & (views.c0 == 1)
+    rest = ~plain & ~complement & (coefficient != 0)
+    size = structure.size
+    bound = structure.bound(counting) if temperature == 1 else Bound("none", f"T = {temperature:g}")
+    return _Part(
+        np.bincount(column[plain], weights=coefficient[plain], minlength=size),
+        np.bincount(column[complement], weights=coefficient[complement], minlength=size),
+        sp.csr_array(C[rest]),
+        views.c0[rest],
+        coefficient[rest],
+        bound,
+        bool(concave),
+    )
+
+
+def _tile(batch: Batch[Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    if len(arrays) == 1:
+        return np.tile(arrays[0], len(batch))
+    return np.concatenate([arrays[k] for k in batch.which])
+
+
+def _tile_mixed(batch: Batch[Any], parts: list[_Part]) -> Mixed:
+    rows = np.array([part.C.shape[0] for part in parts])[batch.which]
+    start = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+    lengths = _tile(batch, [np.diff(part.C.indptr) for part in parts])
+    ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    shift = np.repeat(batch.offsets[:-1], np.array([part.C.nnz for part in parts])[batch.which])
+    index = _tile(batch, [part.C.indices.astype(np.int64) for part in parts])
+    return Mixed(
+        start,
+        ptr,
+        index + shift,
+        _tile(batch, [part.C.data for part in parts]),
+        _tile(batch, [part.c0 for part in parts]),
+        _tile(batch, [part.coefficient for part in parts]),
+    )
+
+
+def _weakest(bounds: list[Bound]) -> Bound:
+    kinds = {bound.kind for bound in bounds}
+    if len(kinds) == 1:
+        return bounds[0]
+    if kinds <= {"exact", "upper"} or kinds <= {"exact", "lower"}:
+        return next(bound for bound in bounds if bound.kind != "exact")
+    return Bound("none", "; ".join(sorted({str(bound) for bound in bounds})))
+
+
+def _fields(mixed: Mixed) -> tuple[Ints, Ints, Ints, Array, Array, Array]:
+    return mixed.start, mixed.ptr, mixed.index, mixed.value, mixed.c0, mixed.a
+
+
+@nb.njit(cache=True, nogil=True)
+def _xlogx(t: float) -> float:
+    return t * np.log(t) if t > 0.0 else 0.0
+
+
+@nb.njit(cache=True, nogil=True)
+def _each(offsets, a, b, start, ptr, index, value, c0, mixed, tau):
+    out = np.zeros(len(offsets) - 1)
+    for m in range(len(out)):
+        total = 0.0
+        for k in range(offsets[m], offsets[m + 1]):
+            if a[k] != 0.0:
+                total -= a[k] * _xlogx(tau[k])
+            if b[k] != 0.0:
+                total -= b[k] * _xlogx(1.0 - tau[k])
+        for v in range(start[m], start[m + 1]):
+            t = c0[v]
+            for e in range(ptr[v], ptr[v + 1]):
+                t += value[e] * tau[index[e]]
+            total -= mixed[v] * _xlogx(t)
+        out[m] = total
+    return out
+
+
+@nb.njit(cache=True, nogil=True)
+def _grad(a, b, ptr, index, value, c0, mixed, tau, out):
+    for k in range(len(tau)):
+        slope = 0.0
+        if a[k] != 0.0:
+            slope -= a[k] * (np.log(max(tau[k], FLOOR)) + 1.0)
+        if b[k] != 0.0:
+            slope += b[k] * (np.log(max(1.0 - tau[k], FLOOR)) + 1.0)
+        out[k] = slope
+    for v in range(len(mixed)):
+        if mixed[v] != 0.0:
+            t = c0[v]
+            for e in range(ptr[v], ptr[v + 1]):
+                t += value[e] * tau[index[e]]
+            slope = -mixed[v] * (np.log(max(t, FLOOR)) + 1.0)
+            for e in range(ptr[v], ptr[v + 1]):
+                out[index[e]] += slope * value[e]

@@ -1,0 +1,155 @@
+"""The state of a Frank-Wolfe run as flat arrays: the point, its atoms, and room to work in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlestruct.dual import Dual, Interior
+from mlestruct.frank_wolfe import steps
+from mlestruct.structures.base import Array
+
+CAP = 256  # atoms kept per example at most
+BUDGET = 512 * 2**20  # bytes for all atoms together
+
+
+@dataclass
+class Iterate:
+    """A feasible τ, kept either alone (plain steps) or as weights of a bounded active set.
+
+    Memory per example: (support · 16 + columns · 8 bytes) per atom, at most ``CAP`` atoms and
+    ``BUDGET`` bytes in all; a full set pours its lightest atom into the base point.
+    """
+
+    dual: Dual
+    p: Any
+    x: Any
+    s: Any
+    atoms: Any | None
+    floor: Array
+
+    @classmethod
+    def start(cls, dual: Dual, tau: Array, inner: Interior | None, *, active: bool) -> Iterate:
+        p = _problem(dual)
+        batch, columns = dual.batch, dual.features.columns
+        size = int(np.diff(batch.offsets).max())
+        rows = int(np.diff(dual.entropy.mixed.start).max(initial=0))
+        width = int(np.diff(columns.start).max(initial=0))
+        x = steps.Point(
+            tau.copy(),
+            np.zeros(batch.size),
+            np.zeros(batch.size),
+            np.zeros(batch.size),
+            np.zeros(dual.features.d),
+            np.zeros(dual.features.d),
+            dual.features.each(tau),
+        )
+        s = steps.Scratch(
+            np.zeros(size),
+            np.zeros(size, dtype=np.int64),
+            np.zeros(width),
+            *(np.zeros(2 * size + rows) for _ in range(3)),
+            np.zeros(CAP),
+        )
+        iterate = cls(dual, p, x, s, None, np.zeros(len(batch)))
+        if active:
+            iterate.atoms = _atoms(dual, tau, x.moment, np.zeros(len(batch), dtype=np.int64), 1)
+        iterate.synchronise()
+        return iterate
+
+    def synchronise(self) -> None:
+        """Recompute τ from its atoms, r from τ, θ and all slopes: no drift survives."""
+        if self.atoms is not None:
+            steps.rebuild(self.p, self.x, self.atoms)
+        self.x.r[:] = self.dual.residual(self.x.tau)
+        self.x.theta[:] = self.dual.regulariser.weights(self.x.r)
+        if self.atoms is None:
+            self.x.moment[:] = self.dual.features.each(self.x.tau)
+        steps.refresh(self.p, self.x)
+
+    def slopes(self) -> Array:
+        """Bias and entropy slopes at τ: minus the gradient, but for Φθ."""
+        return np.asarray(self.x.smooth + self.x.rough)
+
+    def make_room(self, vertices: Array) -> None:
+        """Widen the atoms' slots when a vertex has a larger support than any before."""
+        if self.atoms is None:
+            return
+        support = np.add.reduceat(vertices != 0, self.dual.batch.offsets[:-1]).astype(np.int64)
+        if (support <= self.atoms.width).all():
+            return
+        width = np.maximum(support, self.atoms.width)
+        cap = _capacity(self.dual, width)
+        if (self.atoms.length < 0).all():
+            self.atoms = _atoms(self.dual, self.atoms.base, self.atoms.base_moment, width, cap)
+        else:
+            self.atoms = _widen(self.atoms, width)
+
+
+def _capacity(dual: Dual, width: Array) -> int:
+    per_atom = 16 * int(width.sum()) + 8 * len(dual.features.columns.index)
+    return int(np.clip(BUDGET // max(per_atom, 1), 4, CAP))
+
+
+def _problem(dual: Dual) -> Any:
+    batch, entropy, columns = dual.batch, dual.entropy, dual.features.columns
+    mixed, regulariser = entropy.mixed, dual.regulariser
+    terms = (
+        regulariser.lam,
+        regulariser.prior,
+        regulariser.l1,
+        regulariser.lower,
+        regulariser.upper,
+    )
+    return steps.Problem(
+        batch.offsets,
+        batch.weight,
+        batch.bias,
+        entropy.a,
+        entropy.b,
+        mixed.start,
+        mixed.ptr,
+        mixed.index,
+        mixed.value,
+        mixed.c0,
+        mixed.a,
+        columns.start,
+        columns.index,
+        regulariser.plain,
+        np.array(terms).reshape(5, -1),
+    )
+
+
+def _atoms(dual: Dual, base: Array, moment: Array, width: Any, cap: int) -> Any:
+    blocks = len(dual.batch)
+    start = np.concatenate([[0], np.cumsum(cap * width)]).astype(np.int64)
+    return steps.Atoms(
+        cap,
+        start,
+        np.asarray(width, dtype=np.int64),
+        np.zeros(int(start[-1]), dtype=np.int64),
+        np.zeros(int(start[-1])),
+        np.full((blocks, cap), -1, dtype=np.int64),
+        np.zeros(cap * len(dual.features.columns.index)),
+        np.zeros((blocks, cap)),
+        np.zeros((blocks, cap), dtype=np.int64),
+        np.zeros((blocks, cap), dtype=np.int64),
+        base.copy(),
+        moment.copy(),
+        np.ones(blocks),
+        np.ones(blocks),
+    )
+
+
+def _widen(atoms: Any, width: Any) -> Any:
+    start = np.concatenate([[0], np.cumsum(atoms.cap * width)]).astype(np.int64)
+    place, amount = np.zeros(int(start[-1]), dtype=np.int64), np.zeros(int(start[-1]))
+    for m in range(len(width)):
+        old = slice(atoms.support_start[m], atoms.support_start[m + 1])
+        shape = (atoms.cap, int(atoms.width[m]))
+        for new, kept in ((place, atoms.place), (amount, atoms.amount)):
+            rows = new[start[m] : start[m + 1]].reshape(atoms.cap, int(width[m]))
+            rows[:, : shape[1]] = kept[old].reshape(shape)
+    return atoms._replace(support_start=start, width=width, place=place, amount=amount)

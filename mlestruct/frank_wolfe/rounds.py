@@ -1,0 +1,282 @@
+"""Rounds: one parallel oracle call per example at a common θ, then sequential exact block steps."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.dual import Certificate, Dual, Interior, interior
+from mlestruct.frank_wolfe import steps
+from mlestruct.frank_wolfe.active_set import Iterate
+from mlestruct.frank_wolfe.line_search import search
+from mlestruct.oracle import Oracle
+from mlestruct.structures.base import Array
+
+Step = Literal["auto", "pairwise", "block", "batch", "block_fixed", "batch_fixed"]
+FLOOR_SHARE = 16.0  # the interior point's floor costs at most this fraction of the gap
+LEAST_FLOOR = 1e-9
+LARGE = 1000  # a vertex with more ones than this makes an active set not worth its memory
+CHECKED = 25  # rounds between recomputations of τ and r from scratch
+log = logging.getLogger("mlestruct")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run is expected to take at most."""
+
+    calls: int
+    examples: int
+    seconds_per_call: float
+
+    @property
+    def seconds(self) -> float:
+        return self.calls * self.examples * self.seconds_per_call
+
+    def __str__(self) -> str:
+        per_call = f"{1e3 * self.seconds_per_call:.2g} ms"
+        return f"{self.calls} calls × {self.examples} examples × {per_call} ≈ {self.seconds:.2g} s"
+
+
+@dataclass(frozen=True)
+class State:
+    """One round's result, certified before its steps were taken.
+
+    ``tau`` is the live array: copy it if you keep it beyond the next round.
+    """
+
+    round: int
+    calls: int
+    seconds: float
+    certificate: Certificate
+    theta: Array
+    tau: Array
+    cost: Cost
+    done: bool = False
+
+    @property
+    def gap(self) -> float:
+        return self.certificate.gap
+
+
+@dataclass(frozen=True)
+class FrankWolfe:
+    """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
+
+    ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with
+    ``corrective`` passes over known vertices between calls), plain ``block`` or ``batch`` steps
+    with exact line search, or the papers' ``block_fixed`` 2M/(k+2M) and ``batch_fixed`` 2/(k+2);
+    ``auto`` is pairwise unless vertices are very large. ``shards`` fixes what is asked together,
+    so any number of ``workers`` (threads) gives the same bits. Adapts by counts, never by clock.
+    """
+
+    tol: float = 1e-3
+    step: Step = "auto"
+    rounds: int = 1000
+    calls: int | None = None
+    seconds: float | None = None
+    corrective: int = 20
+    warm: int = 10
+    shards: int = 8
+    workers: int = 1
+
+    def run(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Iterator[State]:
+        """Yields every round's state; the last has ``done`` set. Stop iterating to stop early."""
+        _refuse_masked(dual, oracle)
+        with ThreadPoolExecutor(max(self.workers, 1)) as pool:
+            asked = _Shards(dual.batch, oracle, self.shards, pool if self.workers > 1 else None)
+            yield from self._rounds(dual, oracle, asked, start)
+
+    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> State:
+        """The last state of :meth:`run`."""
+        *_, last = self.run(dual, oracle, start)
+        return last
+
+    def _rounds(
+        self, dual: Dual, oracle: Oracle[Any], asked: _Shards, start: Array | None
+    ) -> Iterator[State]:
+        clock = time.perf_counter()
+        margin = dual.entropy.flat and dual.batch.target is not None
+        inner = _at_target(dual) if margin else interior(dual.batch, oracle, dual.entropy)
+        dual = Dual(dual.batch, dual.features, inner.entropy, dual.regulariser)
+        tau = inner.tau if start is None else start
+        iterate: Iterate | None = None
+        cost = Cost(self.rounds, len(dual.batch), 0.0)
+        for number in range(self.rounds + 1):
+            if iterate is None:
+                iterate = Iterate.start(dual, tau, inner, active=False)
+            elif number % CHECKED == 0:
+                iterate.synchronise()
+            began = time.perf_counter()
+            score = dual.features.potentials(iterate.x.theta) + iterate.slopes()
+            vertices, upper = asked(score)
+            seconds = (time.perf_counter() - began) / len(dual.batch)
+            if number == 0:
+                cost = Cost(self.rounds, len(dual.batch), seconds)
+                log.info("at most %s", cost)
+                step = self._choose(dual, vertices)
+                if step == "pairwise":
+                    iterate = Iterate.start(dual, tau, inner, active=True)
+            calls = (number + 1) * len(dual.batch)
+            proof = _certify(dual, oracle, iterate, score, vertices, upper, inner)
+            elapsed = time.perf_counter() - clock
+            done = (
+                proof.relative <= self.tol
+                or number == self.rounds
+                or (self.calls is not None and calls + len(dual.batch) > self.calls)
+                or (self.seconds is not None and elapsed > self.seconds)
+            )
+            yield State(
+                number, calls, elapsed, proof, iterate.x.theta.copy(), iterate.x.tau, cost, done
+            )
+            if done:
+                return
+            if not margin:
+                iterate.floor = _floors(dual, score, upper, iterate.x.tau, inner.tau)
+            self._step(step, number, iterate, vertices, margin)
+
+    def _choose(self, dual: Dual, vertices: Array) -> Step:
+        if self.step != "auto":
+            return self.step
+        largest = np.add.reduceat(vertices != 0, dual.batch.offsets[:-1]).max()
+        return "pairwise" if largest <= LARGE else "block"
+
+    def _step(
+        self, step: Step, number: int, iterate: Iterate, vertices: Array, margin: bool
+    ) -> None:
+        batch = iterate.dual.batch
+        order = np.arange(len(batch))
+        moments = iterate.dual.features.each(vertices)
+        iterate.make_room(vertices)
+        p, x, s, atoms = iterate.p, iterate.x, iterate.s, iterate.atoms
+        warm = number < self.warm and not margin and step in ("pairwise", "block")
+        if warm or step in ("batch", "batch_fixed"):
+            gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
+            _joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
+        elif step == "pairwise":
+            floor = iterate.floor
+            steps.pairwise_pass(order, vertices, moments, number, floor, p, x, atoms, s)
+            for _ in range(self.corrective):
+                steps.corrective_pass(order, number, floor, p, x, atoms, s)
+        else:
+            fixed = step == "block_fixed"
+            first = (number + 1) * len(batch)
+            steps.plain_pass(order, vertices, moments, fixed, first, p, x, s)
+
+
+class _Shards:
+    """Asks the oracle for fixed shares of the examples, on threads where there are any."""
+
+    def __init__(
+        self, batch: Batch[Any], oracle: Oracle[Any], count: int, pool: ThreadPoolExecutor | None
+    ) -> None:
+        self.oracle, self.pool = oracle, pool
+        members = batch.shards(count)
+        self.parts = [batch.select(part) for part in members] if len(members) > 1 else [batch]
+        edges = np.cumsum([0, *(part.size for part in self.parts)])
+        self.slices = [slice(*edges[i : i + 2]) for i in range(len(self.parts))]
+
+    def __call__(self, score: Array) -> tuple[Array, Array]:
+        over = map if self.pool is None else self.pool.map
+        jobs = [(part, score[place]) for part, place in zip(self.parts, self.slices, strict=True)]
+        answers = list(over(lambda job: self.oracle.many(*job), jobs))
+        return np.concatenate([a[0] for a in answers]), np.concatenate([a[1] for a in answers])
+
+
+def _joint_step(
+    iterate: Iterate, vertices: Array, moments: Array, gamma: float | None, most: float, now: int
+) -> float:
+    """One step of all blocks by a common γ, exact unless given."""
+    dual, p, x = iterate.dual, iterate.p, iterate.x
+    delta = vertices - x.tau
+    change = x.r - dual.residual(vertices)
+    if gamma is None:
+        gamma = _joint_search(dual, x, delta, change, dual.entropy.line(x.tau, delta), most)
+    x.tau[:] += gamma * delta
+    if iterate.atoms is not None:
+        steps.scaled_pass(vertices, moments, now, gamma, p, iterate.atoms)
+    iterate.synchronise()
+    return gamma
+
+
+def _joint_search(dual: Dual, x: Any, delta: Array, change: Array, line: Any, most: float) -> float:
+    regulariser = dual.regulariser
+    d = len(change)
+    terms = np.array(
+        [regulariser.lam, regulariser.prior, regulariser.l1, regulariser.lower, regulariser.upper]
+    ).reshape(5, d)
+    linear = -float(dual.batch.bias @ dual.weigh(delta))
+    quadratic = 0.0
+    if regulariser.plain:
+        linear -= float(x.theta @ change)
+        quadratic = float((change**2 / regulariser.lam).sum())
+    a, t, dt = line.a, line.t, line.dt
+    moving = (a != 0) & (dt != 0)
+    return float(
+        search(
+            linear, quadratic, x.r, change, np.arange(d), regulariser.plain, terms, d,
+            1.0, a[moving], t[moving], dt[moving], int(moving.sum()), most,
+        )
+    )  # fmt: skip
+
+
+def _certify(
+    dual: Dual,
+    oracle: Oracle[Any],
+    iterate: Iterate,
+    score: Array,
+    vertices: Array,
+    upper: Array,
+    inner: Interior,
+) -> Certificate:
+    """The round's own certificate: θ = θ(τ), so the bracket of the general one is zero."""
+    batch, tau = dual.batch, iterate.x.tau
+    gaps = upper - batch.totals(score * tau)
+    slack = upper - batch.totals(np.where(vertices != 0, score, 0.0) * vertices)
+    objective = dual.regulariser.conj(iterate.x.r) - dual.energy(tau)
+    gap = float(batch.weight @ gaps)
+    return Certificate(
+        gap if inner.withheld is None else float("inf"),
+        float(batch.weight @ slack),
+        objective,
+        oracle.polytope,
+        str(dual.entropy.bound),
+        inner.withheld,
+    )
+
+
+def _floors(dual: Dual, score: Array, upper: Array, tau: Array, interior: Array) -> Array:
+    """How much weight each interior point keeps: its share of the gap, so that it fades with it.
+
+    At the optimum of (1−δ)P + δu the gap over P is δ·(max ⟨g, s⟩ − ⟨g, u⟩).
+    """
+    gaps = upper - dual.batch.totals(score * tau)
+    width = upper - dual.batch.totals(score * interior)
+    return np.clip(gaps / (FLOOR_SHARE * np.maximum(width, 1e-300)), LEAST_FLOOR, 0.5)
+
+
+def _at_target(dual: Dual) -> Interior:
+    """Max-margin needs no interior: it starts at the observed outcomes, where θ = 0."""
+    target = dual.batch.target
+    assert target is not None
+    return Interior(target.copy(), dual.entropy, 0, np.zeros(dual.batch.size, dtype=bool))
+
+
+def _refuse_masked(dual: Dual, oracle: Oracle[Any]) -> None:
+    mask = oracle.perturbable(dual.batch)
+    if mask is None:
+        return
+    wrong = np.flatnonzero(dual.entropy.perturbs() & ~mask)
+    if len(wrong):
+        k = int(wrong[0])
+        m = int(dual.batch.owner[k])
+        raise ValueError(
+            f"example {m}: the entropy perturbs coordinate {k - dual.batch.offsets[m]}, which this "
+            "oracle does not allow; confine it (rho=0 keeps it to nodes) or use another oracle"
+        )

@@ -1,0 +1,80 @@
+"""Inference with nothing but the oracle: MAP by one call, marginals by Frank-Wolfe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.dual import Certificate, Dual, block_gaps, interior
+from mlestruct.entropy import Entropy, Rho
+from mlestruct.features import NoFeatures
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.regulariser import Regulariser
+from mlestruct.structures.base import Array, Bound
+
+AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """(Pseudo-)probabilities of every coordinate, and an interval for each example's surrogate log Z.
+
+    ``lower[m] ≤ max ⟨score, τ⟩ + H(τ) ≤ upper[m]``; ``bound`` says what that maximum is to the
+    exact log Z. The probabilities are exact only where ``bound.kind`` is ``exact``.
+    """
+
+    tau: Array
+    lower: Array
+    upper: Array
+    bound: Bound
+    certificate: Certificate
+
+
+def best(
+    batch: Batch[Any], scores: Array, oracle: AnyOracle = None
+) -> tuple[list[Any], Array, Array]:
+    """Most probable outcomes, their scores, and bounds on the best scores."""
+    vertices, upper = Validated(resolve(oracle, batch)).many(batch, scores)
+    outcomes = [
+        batch.structure(m).decode(vertices[batch.coordinates(m)]) for m in range(len(batch))
+    ]
+    reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
+    return outcomes, reached, upper
+
+
+def marginals(
+    batch: Batch[Any],
+    scores: Array,
+    oracle: AnyOracle = None,
+    *,
+    rho: Rho = None,
+    temperature: float = 1.0,
+    solver: FrankWolfe | None = None,
+) -> Marginals:
+    """Maximise ⟨score, τ⟩ + T·H(τ) per example with the oracle alone.
+
+    The dual with no features and the score as bias. Cost: one oracle call per example and round.
+    """
+    solver = FrankWolfe(tol=1e-4) if solver is None else solver
+    asked = Validated(resolve(oracle, batch))
+    if (~np.isfinite(scores)).any():
+        k = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise ValueError(f"example {batch.owner[k]}: score of a coordinate is {scores[k]}")
+    plain = replace(batch, bias=np.asarray(scores, dtype=float), target=None, constant=None)
+    entropy = Entropy.of(plain, rho, temperature=temperature)
+    nothing = NoFeatures(plain.size, len(plain))
+    dual = Dual(plain, nothing, entropy, Regulariser.of(0))
+    last = solver.solve(dual, asked)
+    inner = interior(plain, asked, entropy)
+    dual = replace(dual, entropy=inner.entropy)
+    point = inner.pull(last.tau)
+    gaps, _ = block_gaps(dual, asked, np.zeros(0), point)
+    value = inner.entropy.each(point) + plain.totals(plain.bias * point)
+    if inner.withheld is not None:
+        gaps = np.full_like(gaps, np.inf)
+    return Marginals(point.copy(), value, value + gaps, entropy.bound, last.certificate)

@@ -1,0 +1,71 @@
+"""What every convex learner shares: build its dual, run the core, keep weights and certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlestruct.batch import Batch
+from mlestruct.dual import Certificate, Dual
+from mlestruct.entropy import Entropy
+from mlestruct.features import Features
+from mlestruct.frank_wolfe import FrankWolfe, State
+from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.regulariser import Regulariser
+from mlestruct.structures.base import Array
+
+AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
+
+
+@dataclass(frozen=True)
+class Model:
+    """Learned weights, the certificate they come with, and how the gap fell."""
+
+    theta: Array
+    certificate: Certificate
+    history: list[tuple[int, float, float, float]] = field(repr=False)
+    """(calls, seconds, objective, gap) of every round."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A convex learner: ``surrogate`` turns a batch into (batch with bias, entropy).
+
+    ``regulariser`` is λ of a ridge (λ/2)‖θ‖² on the SUM over examples, or a :class:`Regulariser`.
+    """
+
+    name: str
+    surrogate: Callable[[Batch[Any]], tuple[Batch[Any], Entropy]]
+    regulariser: float | Regulariser = 1.0
+    oracle: AnyOracle = None
+    solver: FrankWolfe = FrankWolfe()
+
+    def dual(self, batch: Batch[Any], features: Features) -> Dual:
+        """The dual objective this learner minimises."""
+        if batch.target is None:
+            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
+        shaped, entropy = self.surrogate(batch)
+        given = self.regulariser
+        regulariser = given if isinstance(given, Regulariser) else Regulariser.of(features.d, given)
+        if len(regulariser) != features.d:
+            raise ValueError(f"regulariser of {len(regulariser)} weights for {features.d} features")
+        return Dual(shaped, features, entropy, regulariser)
+
+    def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
+        """Every round of the fit, certified: for progress bars, early stopping, plots."""
+        oracle = Validated(resolve(self.oracle, batch))
+        yield from self.solver.run(self.dual(batch, features), oracle)
+
+    def fit(self, batch: Batch[Any], features: Features) -> Model:
+        """Run to the solver's tolerance or budget."""
+        return collect(self.states(batch, features))
+
+
+def collect(states: Iterator[State]) -> Model:
+    """Consume rounds into a model."""
+    history = []
+    for state in states:
+        proof = state.certificate
+        history.append((state.calls, state.seconds, proof.objective, proof.gap))
+    return Model(state.theta, state.certificate, history)

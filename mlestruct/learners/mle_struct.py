@@ -1,0 +1,22 @@
+"""MLE-Struct: maximum likelihood with log Z replaced by a reweighted Bethe surrogate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy, Rho
+from mlestruct.learners.convex import Learner
+
+
+def mle_struct(rho: Rho = None, **settings: Any) -> Learner:
+    """Σ_m [⟨θ, φ_m⟩ − log Z_ρ(θ, x_m)] − R(θ), maximised over θ through its dual.
+
+    ``rho`` reweights the entropy (default: the structure's own, an upper bound on log Z, exact on
+    chains, trees and paths); ``settings`` are those of :class:`Learner`.
+    """
+
+    def surrogate(batch: Batch[Any]) -> tuple[Batch[Any], Entropy]:
+        return batch, Entropy.of(batch, rho)
+
+    return Learner("mle_struct", surrogate, **settings)

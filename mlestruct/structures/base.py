@@ -1,0 +1,206 @@
+"""What a structured output is: 0/1 coordinates, the views its entropy is made of, its constraints."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Views:
+    """The probabilities t = C τ + c0 that entropies are made of, and the distributions they form.
+
+    ``C`` is (views × coordinates), ``D`` (views × distributions) says which views belong to which
+    local distribution (a view may be in several), and each row (i, j) of ``over`` says that
+    distribution j is a marginal of distribution i.
+    """
+
+    C: sp.csr_array
+    c0: Array
+    D: sp.csr_array
+    over: Ints
+
+    def coefficients(self, counting: ArrayLike) -> Array:
+        """Entropy is −Σ a t log t with a = D c: each view inherits its distributions' numbers."""
+        return np.asarray(self.D @ np.asarray(counting, dtype=float))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a surrogate log-partition function is to the exact one, and the theorem that says so."""
+
+    kind: Literal["exact", "upper", "lower", "none"]
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.why})"
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """lo ≤ A τ ≤ hi, besides 0 ≤ τ ≤ 1 and the structure's fixed coordinates."""
+
+    A: sp.csr_array
+    lo: Array
+    hi: Array
+
+    def slack(self, tau: Array) -> Array:
+        """Largest violation of a row, for every point along the leading axes of ``tau``."""
+        rows = (self.A @ tau.reshape(-1, tau.shape[-1]).T).T
+        worst = np.maximum(self.lo - rows, rows - self.hi).max(axis=1, initial=0.0)
+        return np.asarray(worst).reshape(tau.shape[:-1])
+
+
+class Structure:
+    """A set of 0/1 vectors; everything the core must know of it, except how to maximise over it.
+
+    Interface, for a structure of your own:
+
+    - ``size``, and ``fixed``: int8 per coordinate, −1 free, 0 or 1 fixed (a clamp is only this);
+    - ``encode(outcome)`` → 0/1 vector, and ``decode(vector)`` → outcome;
+    - ``views()`` → :class:`Views`, ``counting(rho)`` → one counting number per distribution;
+    - ``identity()``: a hashable description without ``fixed``; equal structures are stored once;
+
+    and where it can: ``constraints()``, ``clamp(observed)``, ``loss(vertex)``, ``interior()``,
+    ``convex(counting)``, ``bound(counting)``, ``impossible()``, ``shape``, ``default_oracle``.
+    """
+
+    size: int
+    fixed: Flags
+    default_oracle: ClassVar[str | None] = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape in which a user's solver sees scores and returns vertices."""
+        return (self.size,)
+
+    def identity(self) -> Hashable:
+        raise NotImplementedError
+
+    @cached_property
+    def key(self) -> Hashable:
+        return (type(self).__name__, self.identity(), self.fixed.tobytes())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Structure) and (self is other or self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def encode(self, outcome: Any) -> Array:
+        raise NotImplementedError
+
+    def decode(self, vector: ArrayLike) -> Any:
+        raise NotImplementedError
+
+    def views(self) -> Views:
+        raise NotImplementedError
+
+    def counting(self, rho: float | ArrayLike | None = None) -> Array:
+        raise NotImplementedError
+
+    def constraints(self) -> Constraints | None:
+        return None
+
+    @cached_property
+    def _constraints(self) -> Constraints | None:
+        return self.constraints()
+
+    def contains(self, tau: ArrayLike, tol: float = 1e-9) -> NDArray[np.bool_]:
+        """True where a point (along the leading axes) satisfies every stated constraint to tol."""
+        point = np.asarray(tau, dtype=float)
+        inside = ((point >= -tol) & (point <= 1 + tol)).all(axis=-1)
+        pinned = self.fixed >= 0
+        if pinned.any():
+            inside &= (np.abs(point[..., pinned] - self.fixed[pinned]) <= tol).all(axis=-1)
+        if self._constraints is not None:
+            inside &= self._constraints.slack(point) <= tol
+        return np.asarray(inside)
+
+    def refix(self, fixed: Flags) -> Structure:
+        """The same structure with other fixed coordinates."""
+        twin = copy.copy(self)
+        for cached in ("key", "_constraints"):
+            twin.__dict__.pop(cached, None)
+        twin.fixed = fixed
+        return twin
+
+    def clamp(self, observed: Any) -> Structure:
+        """The same structure restricted to the outcomes that agree with a partial observation."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be clamped")
+
+    def loss(self, vertex: Array) -> tuple[Array, float]:
+        """Hamming loss to ``vertex`` as (ℓ, constant): ⟨ℓ, s⟩ + constant for any vertex s."""
+        return 1.0 - 2.0 * vertex, float(vertex.sum())
+
+    def interior(self) -> Array | None:
+        """A point in the relative interior in closed form, or None: then the oracle is asked."""
+        return None
+
+    def convex(self, counting: Array) -> bool:
+        """A sufficient condition for −H to be convex on the polytope (Heskes)."""
+        return heskes(counting, self.views().over)
+
+    def bound(self, counting: Array) -> Bound:
+        """What the surrogate log Z with these counting numbers is to the exact one."""
+        return Bound("none", "no theorem known for this structure")
+
+    def impossible(self) -> str | None:
+        """Names what makes the structure empty, where that is known."""
+        return None
+
+
+def heskes(counting: Array, over: Ints, tol: float = 1e-12) -> bool:
+    """Every negative counting number is paid for by larger distributions that cover it.
+
+    Σ_α c_α H_α is concave if c_i + Σ_α x_αi ≥ 0 and c_α ≥ Σ_i x_αi for some x ≥ 0: then it is a
+    sum of entropies H_i and conditional entropies H_α − H_i. A transport problem, solved as an LP.
+    """
+    demand = np.maximum(-counting, 0.0)
+    if not (demand > tol).any():
+        return True
+    supply = np.maximum(counting, 0.0)
+    arcs = over[(supply[over[:, 0]] > tol) & (demand[over[:, 1]] > tol)]
+    needy = np.flatnonzero(demand > tol)
+    if len(arcs) == 0 or not np.isin(needy, arcs[:, 1]).all():
+        return False
+    from scipy.optimize import linprog
+
+    n, m = len(counting), len(arcs)
+    columns = np.arange(m)
+    pays = sp.csr_array((np.ones(m), (arcs[:, 0], columns)), shape=(n, m))
+    gets = sp.csr_array((-np.ones(m), (arcs[:, 1], columns)), shape=(n, m))
+    result = linprog(
+        np.zeros(m), sp.vstack([pays, gets]), np.r_[supply + tol, tol - demand], method="highs"
+    )
+    return bool(result.status == 0)
+
+
+def free(size: int) -> Flags:
+    """No coordinate fixed."""
+    return np.full(size, -1, dtype=np.int8)
+
+
+def as_fixed(size: int, fixed: ArrayLike | None) -> Flags:
+    """Checked copy of a user's fixed coordinates."""
+    if fixed is None:
+        return free(size)
+    array = np.array(fixed, dtype=np.int8).reshape(-1)
+    if array.shape != (size,) or not np.isin(array, (-1, 0, 1)).all():
+        raise ValueError(f"fixed must hold −1, 0 or 1 for each of {size} coordinates")
+    return array
+
+
+def identity_views(size: int) -> tuple[sp.csr_array, Array]:
+    return sp.csr_array(sp.eye_array(size, format="csr")), np.zeros(size)

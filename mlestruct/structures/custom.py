@@ -1,0 +1,151 @@
+"""A user's own 0/1 structure: the oracle defines it, declared groups tighten its entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import (
+    Array,
+    Bound,
+    Constraints,
+    Structure,
+    Views,
+    as_fixed,
+)
+
+
+class Custom(Structure):
+    """0/1 vectors of ``size`` coordinates, known through a solver alone; an outcome is the vector.
+
+    ``exactly_one`` lists groups of coordinates of which every outcome uses exactly one; they may
+    overlap. ``A``, ``lower``, ``upper`` state lower ≤ A s ≤ upper, where you have them.
+
+    >>> Custom(3, exactly_one=[[0, 1]]).contains([0.5, 0.5, 1.0]).item()
+    True
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        exactly_one: Sequence[Sequence[int]] = (),
+        A: Any = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        shape: tuple[int, ...] | None = None,
+        fixed: ArrayLike | None = None,
+    ) -> None:
+        if size < 1:
+            raise ValueError(f"a structure needs coordinates, got {size}")
+        self.size = size
+        self._shape = (size,) if shape is None else tuple(shape)
+        if int(np.prod(self._shape)) != size:
+            raise ValueError(f"shape {self._shape} does not hold {size} coordinates")
+        self.fixed = as_fixed(size, fixed)
+        self.groups = [np.asarray(group, dtype=np.int64) for group in exactly_one]
+        for number, group in enumerate(self.groups):
+            if len(group) == 0 or group.min() < 0 or group.max() >= size:
+                raise ValueError(f"group {number} must name coordinates in 0..{size - 1}")
+            if len(np.unique(group)) < len(group):
+                raise ValueError(f"group {number} names a coordinate twice")
+        self.rows = None if A is None else sp.csr_array(A, dtype=float)
+        if self.rows is not None and self.rows.shape[1] != size:
+            raise ValueError(f"A has {self.rows.shape[1]} columns for {size} coordinates")
+        n_rows = 0 if self.rows is None else self.rows.shape[0]
+        self.lower = np.broadcast_to(
+            np.asarray(-np.inf if lower is None else lower, dtype=float), (n_rows,)
+        )
+        self.upper = np.broadcast_to(
+            np.asarray(np.inf if upper is None else upper, dtype=float), (n_rows,)
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    def identity(self) -> Any:
+        rows = self.rows
+        parts = () if rows is None else (rows.data, rows.indices, rows.indptr)
+        arrays = (*self.groups, *parts, self.lower, self.upper)
+        return self.size, self._shape, len(self.groups), tuple(a.tobytes() for a in arrays)
+
+    def membership(self) -> sp.csr_array:
+        """(groups × coordinates)."""
+        lengths = [len(group) for group in self.groups]
+        return sp.csr_array(
+            (
+                np.ones(sum(lengths)),
+                (
+                    np.repeat(np.arange(len(lengths)), lengths),
+                    np.concatenate([*self.groups, np.zeros(0, dtype=np.int64)]),
+                ),
+            ),
+            shape=(len(lengths), self.size),
+        )
+
+    def encode(self, outcome: ArrayLike) -> Array:
+        vector = np.asarray(outcome, dtype=float).reshape(-1)
+        if vector.shape != (self.size,):
+            raise ValueError(f"an outcome has {self.size} coordinates, got {vector.shape[0]}")
+        wrong = np.flatnonzero((vector != 0) & (vector != 1))
+        if len(wrong):
+            raise ValueError(f"coordinate {wrong[0]} is {vector[wrong[0]]}; an outcome is 0 or 1")
+        for number, group in enumerate(self.groups):
+            if vector[group].sum() != 1:
+                raise ValueError(
+                    f"group {number} has {int(vector[group].sum())} ones; exactly one was declared"
+                )
+        return vector
+
+    def decode(self, vector: ArrayLike) -> Array:
+        return np.asarray(vector, dtype=float).reshape(self.shape).round()
+
+    def views(self) -> Views:
+        """Coordinates and complements; distributions: coordinates, then groups."""
+        eye = sp.eye_array(self.size, format="csr")
+        member = self.membership()
+        n_groups = member.shape[0]
+        D = sp.vstack(
+            [
+                sp.hstack([eye, sp.csr_array(member.T)]),
+                sp.hstack([eye, sp.csr_array((self.size, n_groups))]),
+            ]
+        )
+        c0 = np.concatenate([np.zeros(self.size), np.ones(self.size)])
+        ends = member.tocoo()
+        over = np.stack([self.size + ends.row, ends.col], axis=1).astype(np.int64)
+        return Views(sp.csr_array(sp.vstack([eye, -eye])), c0, sp.csr_array(D), over)
+
+    def counting(self, rho: float | ArrayLike | None = None) -> Array:
+        """ρ on groups, 1 − Σρ on coordinates; default 1/(groups a coordinate shares) (Shearer)."""
+        member = self.membership()
+        if rho is None:
+            shared = np.asarray(member.sum(axis=0))
+            rho = np.array([1.0 / shared[group].max() for group in self.groups])
+        weight = np.broadcast_to(np.asarray(rho, dtype=float), (len(self.groups),))
+        return np.concatenate([1.0 - member.T @ weight, weight])
+
+    def constraints(self) -> Constraints:
+        member, ones = self.membership(), np.ones(len(self.groups))
+        if self.rows is None:
+            return Constraints(member, ones, ones)
+        return Constraints(
+            sp.csr_array(sp.vstack([member, self.rows])),
+            np.concatenate([ones, self.lower]),
+            np.concatenate([ones, self.upper]),
+        )
+
+    def clamp(self, observed: ArrayLike) -> Custom:
+        """Fix the coordinates observed as 0 or 1; −1 stays free."""
+        seen = as_fixed(self.size, observed)
+        return self.refix(np.where(seen >= 0, seen, self.fixed))  # type: ignore[return-value]
+
+    def bound(self, counting: Array) -> Bound:
+        if (counting >= -1e-12).all():
+            return Bound("upper", "Shearer: every coordinate covered once")
+        return Bound("none", "no theorem for negative counting numbers on a structure of one's own")

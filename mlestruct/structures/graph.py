@@ -1,0 +1,326 @@
+"""Labelled graphs: variables with finitely many states and factor tables of any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import (
+    Array,
+    Bound,
+    Constraints,
+    Flags,
+    Ints,
+    Structure,
+    Views,
+    as_fixed,
+    identity_views,
+)
+
+
+class FactorGraph(Structure):
+    """Every labelling of variables with ``cards`` states; coordinates [node tables | factor tables].
+
+    Factor tables are in C order over their scope as written. An outcome is one state per variable.
+
+    >>> graph = FactorGraph([2, 3], [(0, 1)])
+    >>> graph.size, graph.encode([1, 2]).tolist()
+    (11, [0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    """
+
+    default_oracle = "viterbi"
+
+    def __init__(
+        self,
+        cards: Sequence[int] | Ints,
+        scopes: Iterable[Sequence[int]] | Ints,
+        *,
+        fixed: ArrayLike | None = None,
+    ) -> None:
+        self.cards = np.asarray(cards, dtype=np.int64).reshape(-1)
+        listed = [np.asarray(scope, dtype=np.int64) for scope in scopes]
+        _check_scopes(self.cards, listed)
+        self.scope_start = np.concatenate([[0], np.cumsum([len(s) for s in listed], dtype=int)])
+        self.scope = np.concatenate([*listed, np.zeros(0, dtype=np.int64)])
+        self.node_start = np.concatenate([[0], np.cumsum(self.cards)])
+        tables = np.array([self.cards[s].prod() for s in listed], dtype=np.int64)
+        self.table_start = self.node_start[-1] + np.concatenate([[0], np.cumsum(tables)])
+        self.size = int(self.table_start[-1])
+        self.fixed = self._spread(as_fixed(self.size, fixed))
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.cards)
+
+    @property
+    def n_factors(self) -> int:
+        return len(self.table_start) - 1
+
+    def identity(self) -> tuple[bytes, ...]:
+        return self.cards.tobytes(), self.scope.tobytes(), self.scope_start.tobytes()
+
+    @cached_property
+    def below(self) -> tuple[Ints, Ints, Ints]:
+        """Triples (factor entry, node entry it agrees with, index into ``scope``), by entry."""
+        triples = [np.zeros((3, 0), dtype=np.int64)]
+        for cards, factors in self._shapes().items():
+            table = int(np.prod(cards))
+            states = np.stack(np.unravel_index(np.arange(table), cards), axis=1)
+            slots = (self.scope_start[factors][:, None] + np.arange(len(cards)))[:, None, :]
+            entries = (self.table_start[factors][:, None] + np.arange(table))[:, :, None]
+            nodes = self.node_start[self.scope[slots]] + states
+            triples.append(
+                np.stack([a.ravel() for a in np.broadcast_arrays(entries, nodes, slots)])
+            )
+        joined = np.concatenate(triples, axis=1)
+        entry, node, slot = joined[:, np.lexsort((joined[2], joined[0]))]
+        return entry, node, slot
+
+    def _shapes(self) -> dict[tuple[int, ...], Ints]:
+        order = np.diff(self.scope_start)
+        found: dict[tuple[int, ...], Ints] = {}
+        for arity in np.unique(order):
+            factors = np.flatnonzero(order == arity)
+            cards = self.cards[self.scope[self.scope_start[factors][:, None] + np.arange(arity)]]
+            for shape in np.unique(cards, axis=0):
+                found[tuple(map(int, shape))] = factors[(cards == shape).all(axis=1)]
+        return found
+
+    def _spread(self, fixed: Flags) -> Flags:
+        """A forced entry forces its nodes and forbids its rivals; a forbidden state its users."""
+        if (fixed < 0).all():
+            return fixed
+        entry, node, _ = self.below
+        fixed[node[fixed[entry] == 1]] = 1
+        forced = np.isin(self.table_of, self.table_of[fixed == 1])
+        fixed[forced & (fixed != 1)] = 0
+        fixed[entry[fixed[node] == 0]] = 0
+        return fixed
+
+    @cached_property
+    def table_of(self) -> Ints:
+        """The node (0..n−1) or factor (n..) table that each coordinate belongs to."""
+        sizes = np.concatenate([self.cards, np.diff(self.table_start)])
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    def entry(self, factor: int, states: Sequence[int]) -> int:
+        """The coordinate of one configuration of a factor."""
+        scope = self.scope[self.scope_start[factor] : self.scope_start[factor + 1]]
+        return int(self.table_start[factor] + np.ravel_multi_index(states, self.cards[scope]))
+
+    def forbid(
+        self,
+        states: Iterable[tuple[int, int]] = (),
+        configurations: Iterable[tuple[int, Sequence[int]]] = (),
+    ) -> FactorGraph:
+        """The same graph without these (variable, state) and (factor, states of its scope)."""
+        fixed = self.fixed.copy()
+        for variable, state in states:
+            if not 0 <= state < self.cards[variable]:
+                raise ValueError(f"variable {variable} has no state {state} to forbid")
+            fixed[self.node_start[variable] + state] = 0
+        for factor, chosen in configurations:
+            fixed[self.entry(factor, chosen)] = 0
+        return self.refix(self._spread(fixed))  # type: ignore[return-value]
+
+    def encode(self, outcome: ArrayLike) -> Array:
+        states = np.asarray(outcome)
+        if states.shape != (self.n_nodes,):
+            raise ValueError(f"an outcome has {self.n_nodes} states, got shape {states.shape}")
+        if not np.equal(np.mod(states, 1), 0).all():
+            raise ValueError("states are integers")
+        states = states.astype(np.int64)
+        wrong = np.flatnonzero((states < 0) | (states >= self.cards))
+        if len(wrong):
+            i = int(wrong[0])
+            raise ValueError(
+                f"variable {i} has state {states[i]}; it must be in 0..{self.cards[i] - 1}"
+            )
+        vector = np.zeros(self.size)
+        vector[self.node_start[:-1] + states] = 1.0
+        entry, node, _ = self.below
+        agreeing = np.bincount(entry, weights=vector[node], minlength=self.size)
+        arity = np.repeat(np.diff(self.scope_start), np.diff(self.table_start))
+        first = self.node_start[-1]
+        vector[first:] = agreeing[first:] == arity
+        return vector
+
+    def decode(self, vector: ArrayLike) -> Ints:
+        """The most likely state of each variable; the outcome itself for a vertex."""
+        tables = np.asarray(vector)[: self.node_start[-1]]
+        if self.n_nodes == 0:
+            return np.zeros(0, dtype=np.int64)
+        best = np.maximum.reduceat(tables, self.node_start[:-1])
+        hits = np.flatnonzero(tables >= np.repeat(best, self.cards))
+        owner = self.table_of[hits]
+        first = np.searchsorted(owner, np.arange(self.n_nodes))
+        return hits[first] - self.node_start[:-1]
+
+    def views(self) -> Views:
+        C, c0 = identity_views(self.size)
+        n_tables = self.n_nodes + self.n_factors
+        D = sp.csr_array(
+            (np.ones(self.size), (np.arange(self.size), self.table_of)),
+            shape=(self.size, n_tables),
+        )
+        factor = np.repeat(np.arange(self.n_factors), np.diff(self.scope_start))
+        return Views(C, c0, D, np.stack([self.n_nodes + factor, self.scope], axis=1))
+
+    def counting(self, rho: float | ArrayLike | None = None) -> Array:
+        """c = ρ on factors, 1 − Σρ on nodes; default 1 on forests, else 1/degree (Shearer)."""
+        if rho is None:
+            rho = 1.0 if self.is_forest else self._shearer()
+        weight = np.broadcast_to(np.asarray(rho, dtype=float), (self.n_factors,))
+        per_scope = np.repeat(weight, np.diff(self.scope_start))
+        used = np.bincount(self.scope, weights=per_scope, minlength=self.n_nodes)
+        return np.concatenate([1.0 - used, weight])
+
+    def _shearer(self) -> Array:
+        degree = np.bincount(self.scope, minlength=self.n_nodes)
+        return 1.0 / np.maximum.reduceat(degree[self.scope], self.scope_start[:-1])
+
+    @cached_property
+    def is_forest(self) -> bool:
+        """Nodes − components = Σ(order − 1): no cycle, and no two factors sharing two variables."""
+        n, f = self.n_nodes, self.n_factors
+        factor = np.repeat(np.arange(f), np.diff(self.scope_start))
+        joined = sp.coo_array(
+            (np.ones(len(self.scope)), (self.scope, n + factor)), shape=(n + f, n + f)
+        )
+        from scipy.sparse.csgraph import connected_components
+
+        components, _ = connected_components(joined, directed=False)
+        return bool(len(self.scope) == n + f - components)
+
+    def constraints(self) -> Constraints:
+        """The local polytope: tables sum to one, factors agree with their nodes."""
+        n_nodes, first = self.n_nodes, self.node_start[-1]
+        sums = sp.csr_array(
+            (np.ones(first), (self.table_of[:first], np.arange(first))), shape=(n_nodes, self.size)
+        )
+        entry, node, slot = self.below
+        start = np.concatenate([[0], np.cumsum(self.cards[self.scope])])
+        rows = start[slot] + node - self.node_start[self.scope[slot]]
+        owners = np.repeat(self.node_start[self.scope], self.cards[self.scope]) + (
+            np.arange(start[-1]) - np.repeat(start[:-1], self.cards[self.scope])
+        )
+        marginal = sp.csr_array(
+            (
+                np.concatenate([np.ones(len(entry)), -np.ones(start[-1])]),
+                (
+                    np.concatenate([rows, np.arange(start[-1])]),
+                    np.concatenate([entry, owners]),
+                ),
+            ),
+            shape=(start[-1], self.size),
+        )
+        right = np.concatenate([np.ones(n_nodes), np.zeros(start[-1])])
+        return Constraints(sp.csr_array(sp.vstack([sums, marginal])), right, right)
+
+    def clamp(self, observed: ArrayLike | Mapping[int, int]) -> FactorGraph:
+        """Fix the observed variables; −1 (or a variable absent from a mapping) stays free."""
+        if isinstance(observed, Mapping):
+            states = np.full(self.n_nodes, -1)
+            states[list(observed)] = list(observed.values())
+        else:
+            states = np.asarray(observed)
+        seen = np.flatnonzero(states >= 0)
+        if states.shape != (self.n_nodes,) or (states[seen] >= self.cards[seen]).any():
+            raise ValueError("observed must hold a state or −1 for every variable")
+        fixed = self.fixed.copy()
+        fixed[np.isin(self.table_of, seen)] = 0
+        fixed[self.node_start[seen] + states[seen]] = 1
+        return self.refix(self._spread(fixed))  # type: ignore[return-value]
+
+    def loss(self, vertex: Array) -> tuple[Array, float]:
+        """Wrong variables: 1 on every node state but the true one, nothing on factors."""
+        wrong = np.zeros(self.size)
+        first = self.node_start[-1]
+        wrong[:first] = 1.0 - vertex[:first]
+        return wrong, 0.0
+
+    def interior(self) -> Array | None:
+        """Uniform tables, when nothing is fixed."""
+        if (self.fixed >= 0).any():
+            return None
+        sizes = np.concatenate([self.cards, np.diff(self.table_start)])
+        return np.repeat(1.0 / sizes, sizes)
+
+    def bound(self, counting: Array) -> Bound:
+        nodes, factors = counting[: self.n_nodes], counting[self.n_nodes :]
+        if self.is_forest and (factors == 1).all():
+            return Bound("exact", "Bethe on a forest")
+        if self.is_forest and (factors <= 1).all() and (factors >= 0).all():
+            return Bound("upper", "reweighted forest")
+        if (nodes >= -1e-12).all() and (factors >= 0).all():
+            return Bound("upper", "Shearer: every variable covered at most once")
+        return Bound("none", "no theorem for these counting numbers on a graph with cycles")
+
+    def impossible(self) -> str | None:
+        """Arc consistency: the first table that loses its last entry."""
+        alive = self.fixed != 0
+        entry, node, slot = self.below
+        width = int(self.cards.max(initial=1))
+        support = slot * width + node - self.node_start[self.scope[slot]]
+        while True:
+            left = np.bincount(self.table_of[alive], minlength=self.n_nodes + self.n_factors)
+            if (left == 0).any():
+                return self._name_table(int(np.argmin(left)))
+            living = np.bincount(support, weights=alive[entry], minlength=len(self.scope) * width)
+            dying = np.zeros(self.size, dtype=bool)
+            dying[node[living[support] == 0]] = True
+            dying[entry[~alive[node]]] = True
+            if not (alive & dying).any():
+                return None
+            alive &= ~dying
+
+    def _name_table(self, table: int) -> str:
+        if table < self.n_nodes:
+            return f"variable {table} has no possible state left"
+        scope = self.scope[slice(*self.scope_start[table - self.n_nodes :][:2])]
+        return f"the factor on variables {scope.tolist()} has no possible configuration left"
+
+
+def chain(length: int, states: int) -> FactorGraph:
+    """A sequence of ``length`` variables, each pair of neighbours a factor."""
+    return tree([(i, i + 1) for i in range(length - 1)], [states] * length)
+
+
+def tree(edges: Iterable[tuple[int, int]], cards: Sequence[int]) -> FactorGraph:
+    """A pairwise graph without cycles."""
+    graph = FactorGraph(cards, list(edges))
+    if not graph.is_forest:
+        raise ValueError("the edges of a tree hold no cycle")
+    return graph
+
+
+def grid(rows: int, columns: int, states: int = 2) -> FactorGraph:
+    """A rows × columns grid, node r·columns + c; horizontal edges row by row, then vertical."""
+    node = np.arange(rows * columns).reshape(rows, columns)
+    across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
+    down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
+    return FactorGraph(np.full(rows * columns, states), np.concatenate([across, down]))
+
+
+def _check_scopes(cards: Ints, scopes: list[Any]) -> None:
+    if len(cards) and cards.min() < 1:
+        raise ValueError(f"variable {int(cards.argmin())} has {cards.min()} states; it needs one")
+    seen: set[tuple[int, ...]] = set()
+    for index, scope in enumerate(scopes):
+        if len(scope) < 2 or len(set(scope.tolist())) != len(scope):
+            raise ValueError(
+                f"factor {index} has scope {scope.tolist()}: two or more variables, each once"
+            )
+        if scope.min() < 0 or scope.max() >= len(cards):
+            raise ValueError(f"factor {index} names variable {scope.max()} of {len(cards)}")
+        ordered = tuple(sorted(scope.tolist()))
+        if ordered in seen:
+            raise ValueError(
+                f"factor {index} repeats the variables {list(ordered)} of another factor"
+            )
+        seen.add(ordered)
