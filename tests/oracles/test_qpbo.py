@@ -544,12 +544,13 @@ def test_scores_are_left_alone(rng):
 
 
 def test_ortools_takes_over_and_says_so_once(monkeypatch, caplog):
-    """Without PyMaxflow the default is ortools, logged once."""
+    """Where PyMaxflow is asked for and absent, ortools is taken, logged once."""
     monkeypatch.setattr(maxflow.importlib, "import_module", lambda name: json)
-    maxflow._default.cache_clear()
+    maxflow._pymaxflow_or_ortools.cache_clear()
     with caplog.at_level(logging.WARNING, logger="mlestruct"):
-        assert [maxflow.resolve(None).name for _ in range(2)] == ["ortools"] * 2
-    maxflow._default.cache_clear()
+        assert [maxflow.resolve("pymaxflow").name for _ in range(2)] == ["ortools"] * 2
+        assert maxflow.resolve(None).name == "compiled"
+    maxflow._pymaxflow_or_ortools.cache_clear()
     assert len(caplog.records) == 1
     assert "ortools takes over" in caplog.text
 
