@@ -53,13 +53,14 @@ class Forest(NamedTuple):
     pair: Array  # outer vertex → twice the time an edge to another outer node is tight, or less
     near_block: Array  # least near + free_y of each block of vertices, or less
     pair_block: Array
+    outer: Array  # scanned outer vertices
     inner: Array  # outermost inner blossoms
     queue: Array  # outer nodes whose edges are not scanned yet
     spare: Array  # unused blossom numbers
-    length: Array  # lengths of inner, queue and spare, and the stamp
+    length: Array  # lengths of outer, inner, queue and spare, and the stamp
 
 
-N_INNER, N_QUEUE, N_SPARE, STAMP = 0, 1, 2, 3
+N_OUTER, N_INNER, N_QUEUE, N_SPARE, STAMP = 0, 1, 2, 3, 4
 BLOCK = 64
 
 
@@ -78,15 +79,15 @@ def allocate(n: int) -> Forest:
     bound = np.full(blocks, np.inf)
     nodes = np.zeros(size, np.int32)
     spare = np.arange(size - 1, n - 1, -1).astype(np.int32)
-    length = np.zeros(4, np.int64)
+    length = np.zeros(5, np.int64)
     length[N_SPARE] = size - n
     return Forest(
         node, top, none, np.zeros(n), np.zeros(size), np.zeros(n), never, never.copy(), none.copy(),
-        never.copy(), bound, bound.copy(), nodes, nodes.copy(), spare, length,
+        never.copy(), bound, bound.copy(), none.copy(), nodes, nodes.copy(), spare, length,
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def make_outer(forest: Forest, node: int, tree: int, now: float) -> None:
     forest.node.label[node] = OUTER
     forest.node.tree[node] = tree
@@ -100,7 +101,7 @@ def make_outer(forest: Forest, node: int, tree: int, now: float) -> None:
         v = forest.after[v]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def make_inner(forest: Forest, node: int, via_from: int, via_to: int, now: float) -> None:
     forest.node.label[node] = INNER
     forest.node.tree[node] = forest.node.tree[forest.top[via_from]]
@@ -117,7 +118,7 @@ def make_inner(forest: Forest, node: int, via_from: int, via_to: int, now: float
         v = forest.after[v]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def make_free(forest: Forest, v: int, y: Array) -> None:
     forest.y[v] = y
     forest.free_y[v] = y
@@ -127,7 +128,7 @@ def make_free(forest: Forest, v: int, y: Array) -> None:
     forest.near_block[block] = min(forest.near_block[block], forest.near[v] + y)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def grow(forest: Forest, u: int, v: int, now: float) -> None:
     """Put the free node at v, reached from the outer vertex u, and its mate into the tree."""
     node = forest.top[v]
@@ -135,7 +136,7 @@ def grow(forest: Forest, u: int, v: int, now: float) -> None:
     make_outer(forest, forest.top[forest.node.mate[node]], forest.node.tree[node], now)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def augment(forest: Forest, u: int, v: int) -> None:
     """Match outer vertex u to v outside its tree (or to NONE), flipping the path to the root."""
     while True:
@@ -151,7 +152,7 @@ def augment(forest: Forest, u: int, v: int) -> None:
         forest.node.mate[node] = u
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def meeting(forest: Forest, u: int, v: int) -> int:
     """The first node on both walks from outer u, v to their roots, NONE in two trees: O(depth)."""
     if forest.node.tree[forest.top[u]] != forest.node.tree[forest.top[v]]:
@@ -169,7 +170,7 @@ def meeting(forest: Forest, u: int, v: int) -> int:
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def link(forest: Forest, a: int, b: int, u: int, v: int) -> None:
     forest.node.following[a] = b
     forest.node.previous[b] = a
@@ -237,7 +238,7 @@ def enclose(forest: Forest, blossom: int, crown: int, now: float) -> None:
     keep_inner(forest)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def keep_inner(forest: Forest) -> None:
     """Drop from the list of inner blossoms those that no longer are outermost and inner."""
     kept = 0
@@ -249,7 +250,7 @@ def keep_inner(forest: Forest) -> None:
     forest.length[N_INNER] = kept
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def child_with(forest: Forest, blossom: int, v: int) -> int:
     node = v
     while forest.node.parent[node] != blossom:
@@ -326,7 +327,7 @@ def expand(forest: Forest, blossom: int, now: float) -> None:
         make_inner(forest, node, u, v, now)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def free_tree(forest: Forest, tree: int, now: float) -> None:
     """Dissolve a tree that was augmented; its duals are stored themselves again: O(n)."""
     n = forest.top.size
@@ -346,6 +347,13 @@ def free_tree(forest: Forest, tree: int, now: float) -> None:
                 forest.half[node] -= now
             forest.node.label[node] = FREE
     keep_inner(forest)
+    kept = 0
+    for i in range(forest.length[N_OUTER]):
+        v = forest.outer[i]
+        if forest.outer_y[v] < np.inf:
+            forest.outer[kept] = v
+            kept += 1
+    forest.length[N_OUTER] = kept
 
 
 @njit(cache=True, nogil=True)

@@ -12,6 +12,7 @@ from numba import njit
 from mlestruct_oracles.blossom_forest import (
     BLOCK,
     N_INNER,
+    N_OUTER,
     N_QUEUE,
     NONE,
     Array,
@@ -31,6 +32,8 @@ from mlestruct_oracles.blossom_rows import (
     best_near,
     best_pair,
     edge_weight,
+    least,
+    least_sum,
     row_excess,
     scan_row,
     tight_exposed,
@@ -66,7 +69,7 @@ def tighten(edges: Edges, forest: Forest, lowest: float) -> None:
                 mate[u] = v
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def scan_queue(edges: Edges, forest: Forest) -> None:
     """Scan every queued outer node, then let later scans see its vertices."""
     while forest.length[N_QUEUE] > 0:
@@ -81,10 +84,12 @@ def scan_queue(edges: Edges, forest: Forest) -> None:
         v = forest.node.first[node]
         while v != after:
             forest.outer_y[v] = forest.y[v]
+            forest.outer[forest.length[N_OUTER]] = v
+            forest.length[N_OUTER] += 1
             v = forest.after[v]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def least_block(bounds: Array) -> int:
     best = 0
     for block in range(1, bounds.size):
@@ -93,49 +98,52 @@ def least_block(bounds: Array) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def next_pair(edges: Edges, forest: Forest, limit: float) -> tuple[int, int, float]:
     """The outer vertices of the first tight edge between outer nodes and its time, if by limit."""
-    n = forest.top.size
+    pair, bounds = forest.pair, forest.pair_block
     while True:
-        block = least_block(forest.pair_block)
-        if not forest.pair_block[block] <= 2.0 * limit or forest.pair_block[block] == np.inf:
+        block = least_block(bounds)
+        bound = bounds[block]
+        if not bound <= 2.0 * limit or bound == np.inf:
             return NONE, NONE, np.inf
-        u = block * BLOCK
-        for other in range(u + 1, min(u + BLOCK, n)):
-            if forest.pair[other] < forest.pair[u]:
-                u = other
-        bound = forest.pair[u]
-        if bound <= forest.pair_block[block] and bound < np.inf:
-            forest.pair[u], v = best_pair(edges, forest, u)
-            if forest.pair[u] <= bound:
-                return u, v, forest.pair[u] / 2.0
-        forest.pair_block[block] = bound
+        a, b = block * BLOCK, min(block * BLOCK + BLOCK, pair.size)
+        bounds[block] = least(pair[a:b])
+        if bounds[block] == bound:
+            u = a
+            while pair[u] != bound:
+                u += 1
+            pair[u], v = best_pair(edges, forest, u)
+            if pair[u] <= bound:
+                return u, v, bound / 2.0
+            bounds[block] = least(pair[a:b])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def next_near(edges: Edges, forest: Forest, limit: float) -> tuple[int, float]:
     """The free vertex whose edge from an outer one is tight first and its time, if by limit."""
-    n = forest.top.size
+    near, free_y, bounds = forest.near, forest.free_y, forest.near_block
     while True:
-        block = least_block(forest.near_block)
-        if not forest.near_block[block] <= limit or forest.near_block[block] == np.inf:
+        block = least_block(bounds)
+        bound = bounds[block]
+        if not bound <= limit or bound == np.inf:
             return NONE, np.inf
-        v = block * BLOCK
-        for other in range(v + 1, min(v + BLOCK, n)):
-            if forest.near[other] + forest.free_y[other] < forest.near[v] + forest.free_y[v]:
-                v = other
-        bound = forest.near[v] + forest.free_y[v]
-        if bound <= forest.near_block[block] and bound < np.inf:
+        a, b = block * BLOCK, min(block * BLOCK + BLOCK, near.size)
+        bounds[block] = least_sum(near[a:b], free_y[a:b])
+        if bounds[block] == bound:
+            v = a
+            while near[v] + free_y[v] != bound:
+                v += 1
             u = forest.near_from[v]
-            if forest.outer_y[u] - edge_weight(edges, u, v) != forest.near[v]:
-                forest.near[v], forest.near_from[v] = best_near(edges, forest, v)
-            if forest.near[v] + forest.free_y[v] <= bound:
+            if forest.outer_y[u] - edge_weight(edges, u, v) == near[v]:
                 return v, bound
-        forest.near_block[block] = bound
+            near[v], forest.near_from[v] = best_near(edges, forest, v)
+            if near[v] + free_y[v] <= bound:
+                return v, bound
+            bounds[block] = least_sum(near[a:b], free_y[a:b])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def least_inner(forest: Forest) -> int:
     best = NONE
     for i in range(forest.length[N_INNER]):
@@ -145,7 +153,7 @@ def least_inner(forest: Forest) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def least_outer(forest: Forest) -> int:
     best = 0
     for v in range(1, forest.top.size):
@@ -154,7 +162,7 @@ def least_outer(forest: Forest) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def join(forest: Forest, u: int, v: int, now: float) -> None:
     """Match the outer vertices u and v of two trees and dissolve both."""
     one, other = forest.node.tree[forest.top[u]], forest.node.tree[forest.top[v]]
@@ -164,7 +172,7 @@ def join(forest: Forest, u: int, v: int, now: float) -> None:
     free_tree(forest, other, now)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def reach(forest: Forest, v: int, now: float) -> bool:
     """Take the free vertex v into the tree; True if that matched the tree's root."""
     u, node = forest.near_from[v], forest.top[v]

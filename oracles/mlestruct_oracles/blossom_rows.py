@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mlestruct_oracles.blossom_forest import BLOCK, NONE, Array, Forest
+from mlestruct_oracles.blossom_forest import BLOCK, N_OUTER, NONE, Array, Forest
 
 LARGEST = 1e300  # beyond it sums of duals could overflow
+FEW = 3  # with fewer outer vertices than 1 / FEW they are visited one by one
 CHUNK = 256  # of a row: its least entry is looked for in one chunk only
 NO_NAN = {"nnan", "nsz"}  # what a vectorised minimum needs; infinities keep their meaning
 
@@ -100,6 +101,15 @@ def lower_near(
 
 
 @njit(cache=True, nogil=True, fastmath=NO_NAN)
+def least(values: Array) -> float:
+    best = np.inf
+    for value in values:
+        if value < best:
+            best = value
+    return best
+
+
+@njit(cache=True, nogil=True, fastmath=NO_NAN)
 def least_sum(a: Array, b: Array) -> float:
     best = np.inf
     for i in range(a.size):
@@ -109,7 +119,7 @@ def least_sum(a: Array, b: Array) -> float:
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def scan_row(edges: Edges, forest: Forest, u: int) -> float:
     """Record the edges of a new outer vertex; twice the time of its best edge to scanned ones.
 
@@ -146,13 +156,20 @@ def least_pair(row: Array, y_u: float, outer_y: Array, top: Array, own: int) -> 
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def best_pair(edges: Edges, forest: Forest, u: int) -> tuple[float, int]:
     """Twice the time of the best edge to an outer vertex of another node, exactly, and its end."""
     y_u, own, outer_y, top = forest.y[u], forest.top[u], forest.outer_y, forest.top
     best, best_v = np.inf, NONE
     if edges.matrix.size:
         row = edges.matrix[u]
+        if FEW * forest.length[N_OUTER] < row.size:
+            for i in range(forest.length[N_OUTER]):
+                v = forest.outer[i]
+                value = (y_u - row[v]) + outer_y[v]
+                if value < best and top[v] != own:
+                    best, best_v = value, v
+            return best, best_v
         first = 0
         for a in range(0, row.size, CHUNK):
             b = min(a + CHUNK, row.size)
@@ -181,13 +198,20 @@ def least_difference(a: Array, b: Array) -> float:
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
     """The exact least of y[u] - weight over outer vertices u, and that u."""
     outer_y = forest.outer_y
     best, best_u = np.inf, NONE
     if edges.matrix.size:
         row = edges.matrix[v]
+        if FEW * forest.length[N_OUTER] < row.size:
+            for i in range(forest.length[N_OUTER]):
+                u = forest.outer[i]
+                value = outer_y[u] - row[u]
+                if value < best:
+                    best, best_u = value, u
+            return best, best_u
         first = 0
         for a in range(0, row.size, CHUNK):
             b = min(a + CHUNK, row.size)
@@ -206,7 +230,7 @@ def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
     return best, best_u
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def edge_weight(edges: Edges, u: int, v: int) -> float:
     best: float = -np.inf
     if edges.matrix.size:
