@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from mlestruct.dual import Certificate as Certificate
     from mlestruct.dual import certificate as certificate
     from mlestruct.entropy import Entropy as Entropy
+    from mlestruct.estimators import MatchingModel as MatchingModel
+    from mlestruct.estimators import SequenceModel as SequenceModel
+    from mlestruct.estimators import StructuredModel as StructuredModel
     from mlestruct.errors import Infeasible as Infeasible
     from mlestruct.features import Dense as Dense
     from mlestruct.features import Functions as Functions
@@ -24,9 +27,11 @@ if TYPE_CHECKING:
     from mlestruct.structures import BipartiteMatching as BipartiteMatching
     from mlestruct.structures import Custom as Custom
     from mlestruct.structures import FactorGraph as FactorGraph
+    from mlestruct.structures import Matching as Matching
     from mlestruct.structures import Paths as Paths
     from mlestruct.structures import chain as chain
     from mlestruct.structures import grid as grid
+    from mlestruct.structures import skip_chain as skip_chain
     from mlestruct.structures import tree as tree
 
 __version__ = "0.1.0"
@@ -43,15 +48,20 @@ _HOME = {
     "FrankWolfe": "frank_wolfe",
     "Functions": "features",
     "Infeasible": "errors",
+    "Matching": "structures",
+    "MatchingModel": "estimators",
     "Paths": "structures",
     "Regulariser": "regulariser",
+    "SequenceModel": "estimators",
     "Sparse": "features",
+    "StructuredModel": "estimators",
     "Tied": "features",
     "certificate": "dual",
     "chain": "structures",
     "grid": "structures",
     "marginals": "inference",
     "mle_struct": "learners",
+    "skip_chain": "structures",
     "ssvm": "learners",
     "tree": "structures",
 }

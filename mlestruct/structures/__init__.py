@@ -2,8 +2,8 @@
 
 from mlestruct.structures.base import Bound, Constraints, Structure, Views
 from mlestruct.structures.custom import Custom
-from mlestruct.structures.graph import FactorGraph, chain, grid, tree
-from mlestruct.structures.matching import BipartiteMatching
+from mlestruct.structures.graph import FactorGraph, chain, grid, skip_chain, tree
+from mlestruct.structures.matching import BipartiteMatching, Matching
 from mlestruct.structures.paths import Paths
 
 __all__ = [
@@ -12,10 +12,12 @@ __all__ = [
     "Constraints",
     "Custom",
     "FactorGraph",
+    "Matching",
     "Paths",
     "Structure",
     "Views",
     "chain",
     "grid",
+    "skip_chain",
     "tree",
 ]

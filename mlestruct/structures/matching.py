@@ -1,13 +1,13 @@
-"""Matchings; here the bipartite ones, as sets of (row, column) pairs."""
+"""Matchings of a general graph: perfect, or with nodes that stay single."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import (
     Array,
@@ -19,246 +19,206 @@ from mlestruct.structures.base import (
     Views,
     as_fixed,
 )
+from mlestruct.structures.bipartite import BipartiteMatching, Kind, Pairs, hall_violator
+from mlestruct.structures.graph_edges import Edges, as_pairs
+from mlestruct.structures.matching_entropy import (
+    matching_concave,
+    matching_counting,
+    matching_views,
+    shearer,
+)
 
-Kind = Literal["perfect", "one_sided", "partial"]
-Pairs = Iterable[tuple[int, int]]
-
-
-def matching_views(incidence: sp.csr_array, loose: Ints) -> Views:
-    """Edges, their complements, and the slack 1 − Σ τ of each vertex that may stay single.
-
-    ``incidence`` is (vertices × edges). Distributions: every edge's {τ, 1−τ}, then every vertex's
-    {its edges, its slack}; so c = (1 − ρ_u − ρ_v, ρ_v) gives the matching entropies of MLE-Struct.
-    """
-    n_vertices, n_edges = incidence.shape
-    eye = sp.eye_array(n_edges, format="csr")
-    C = sp.csr_array(sp.vstack([eye, -eye, -incidence[loose]]))
-    c0 = np.concatenate([np.zeros(n_edges), np.ones(n_edges + len(loose))])
-    in_vertex = sp.vstack(
-        [
-            sp.csr_array(incidence.T),
-            sp.csr_array((n_edges, n_vertices)),
-            sp.csr_array(
-                (np.ones(len(loose)), (np.arange(len(loose)), loose)),
-                shape=(len(loose), n_vertices),
-            ),
-        ]
-    )
-    in_edge = sp.vstack([eye, eye, sp.csr_array((len(loose), n_edges))])
-    ends = incidence.tocoo()
-    return Views(
-        C,
-        c0,
-        sp.csr_array(sp.hstack([in_edge, in_vertex])),
-        np.stack([n_edges + ends.row, ends.col], axis=1).astype(np.int64),
-    )
+__all__ = [
+    "BipartiteMatching",
+    "Kind",
+    "Matching",
+    "Pairs",
+    "hall_violator",
+    "matching_counting",
+    "matching_views",
+]
 
 
-def matching_counting(incidence: sp.csr_array, rho: float | ArrayLike | None) -> Array:
-    """c = 1 − ρ_u − ρ_v on edges and ρ_v on vertices; default ρ = ½."""
-    weight = np.broadcast_to(
-        np.asarray(0.5 if rho is None else rho, dtype=float), (incidence.shape[0],)
-    )
-    return np.concatenate([1.0 - incidence.T @ weight, weight])
+class Matching(Structure):
+    """Sets of edges without a common node; coordinate k is the k-th edge, in the order listed.
 
+    ``perfect``: every node is matched. ``partial``: nodes may stay single. Without ``edges`` the
+    graph is complete, its pairs u < v in lexicographic order. An outcome is a list of pairs, or
+    each node's partner (−1: single): a flat list of ``n_nodes`` numbers is read as partners.
 
-class BipartiteMatching(Structure):
-    """Matchings of rows to columns; coordinate row·columns + column is that pair.
+    ``contains`` checks the nodes' degrees. The convex hull of the matchings also has an inequality
+    for every odd set of nodes; only an oracle over the hull (the default one) respects those.
 
-    ``perfect``: everyone is matched. ``one_sided``: every row is, columns at most once.
-    ``partial``: at most once on both sides. An outcome is each row's column, −1 for none.
-
-    >>> BipartiteMatching(2, 3, "one_sided").encode([2, 0]).reshape(2, 3).tolist()
-    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    >>> students = Matching(4)
+    >>> students.decode(students.encode([(0, 2), (3, 1)])).tolist()
+    [2, 3, 0, 1]
     """
 
-    default_oracle = "assignment"
+    default_oracle = "blossom"
 
     def __init__(
         self,
-        rows: int,
-        columns: int | None = None,
-        kind: Kind = "perfect",
+        n_nodes: int,
+        edges: ArrayLike | None = None,
+        kind: Literal["perfect", "partial"] = "perfect",
         *,
         forbidden: Pairs = (),
         required: Pairs = (),
         fixed: ArrayLike | None = None,
     ) -> None:
-        columns = rows if columns is None else columns
-        if kind not in ("perfect", "one_sided", "partial"):
-            raise ValueError(f"kind is perfect, one_sided or partial, not {kind!r}")
-        if rows < 1 or columns < 1:
-            raise ValueError(f"a matching needs rows and columns, got {rows} × {columns}")
-        if kind == "perfect" and rows != columns:
-            raise ValueError(f"a perfect matching is square, got {rows} × {columns}: use one_sided")
-        if kind == "one_sided" and rows > columns:
-            raise ValueError(f"{rows} rows cannot each have one of {columns} columns")
-        self.rows, self.columns, self.kind = rows, columns, kind
-        self.size = rows * columns
+        if kind not in ("perfect", "partial"):
+            raise ValueError(f"kind is perfect or partial, not {kind!r}")
+        self.graph = Edges(n_nodes, edges)
+        self.n_nodes, self.kind = self.graph.n_nodes, kind
+        self.size = self.graph.count
         flags = as_fixed(self.size, fixed)
         for pairs, flag in ((forbidden, 0), (required, 1)):
-            for pair in pairs:
-                flags[self.index(*pair)] = flag
+            chosen = self.graph.index(list(pairs))
+            if (flags[chosen] == 1 - flag).any():
+                pair = self.ends[chosen[(flags[chosen] == 1 - flag).argmax()]]
+                raise ValueError(f"pair {tuple(pair.tolist())} is both required and forbidden")
+            flags[chosen] = flag
         self.fixed = self._spread(flags)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows, self.columns
+    def ends(self) -> NDArray[np.int32]:
+        """(edges × 2) node numbers."""
+        return self.graph.ends
 
-    def identity(self) -> tuple[int, int, str]:
-        return self.rows, self.columns, self.kind
-
-    def index(self, row: int, column: int) -> int:
-        if not (0 <= row < self.rows and 0 <= column < self.columns):
-            raise ValueError(f"pair ({row}, {column}) is outside {self.rows} × {self.columns}")
-        return row * self.columns + column
+    def identity(self) -> Hashable:
+        return self.kind, self.graph.identity()
 
     def _spread(self, fixed: Flags) -> Flags:
-        """A required pair forbids every other pair of its row and column."""
-        table = fixed.reshape(self.shape)
-        required = np.argwhere(table == 1)
-        for axis, side in ((0, "row"), (1, "column")):
-            ends, counts = np.unique(required[:, axis], return_counts=True)
-            if (counts > 1).any():
-                raise ValueError(f"{side} {ends[counts.argmax()]} has two required pairs")
-        for row, column in required:
-            table[row, :] = 0
-            table[:, column] = 0
-            table[row, column] = 1
+        """A required edge forbids every other edge at its two nodes. O(edges)."""
+        required = np.flatnonzero(fixed == 1)
+        if len(required) == 0:
+            return fixed
+        taken = np.bincount(self.ends[required].ravel(), minlength=self.n_nodes)
+        if (taken > 1).any():
+            raise ValueError(f"node {taken.argmax()} has {taken.max()} required pairs")
+        fixed[(taken[self.ends] > 0).any(axis=1)] = 0
+        fixed[required] = 1
         return fixed
 
+    def encode(self, outcome: Any) -> Array:
+        chosen = self.graph.index(self._pairs(outcome))
+        used = np.bincount(self.ends[chosen].ravel(), minlength=self.n_nodes)
+        if (used > 1).any():
+            raise ValueError(f"node {used.argmax()} is in {used.max()} pairs")
+        if self.kind == "perfect" and (used == 0).any():
+            raise ValueError(f"node {used.argmin()} is not matched")
+        vector = np.zeros(self.size)
+        vector[chosen] = 1.0
+        return vector
+
+    def _pairs(self, outcome: Any) -> Ints:
+        """Pairs as they are, or those of a list of partners."""
+        given = np.asarray(list(outcome) if not isinstance(outcome, np.ndarray) else outcome)
+        return partners_to_pairs(given, self.n_nodes) if given.ndim == 1 else as_pairs(given)
+
+    def decode(self, vector: ArrayLike) -> Ints:
+        """Each node's partner over an edge above ½, −1 without one: always a matching."""
+        used = self.ends[np.flatnonzero(np.asarray(vector).reshape(-1) > 0.5)]
+        partner = np.full(self.n_nodes, -1, dtype=np.int64)
+        partner[used[:, 0]], partner[used[:, 1]] = used[:, 1], used[:, 0]
+        return partner
+
     def incidence(self) -> sp.csr_array:
-        """(rows + columns) × pairs."""
-        pair = np.arange(self.size)
-        ends = np.stack([pair // self.columns, self.rows + pair % self.columns])
-        return sp.csr_array(
-            (np.ones(2 * self.size), (ends.ravel(), np.tile(pair, 2))),
-            shape=(self.rows + self.columns, self.size),
-        )
+        """(nodes × edges)."""
+        return self.graph.incidence
 
     @property
     def loose(self) -> Ints:
-        """The vertices that may stay single."""
-        start = {"perfect": self.rows + self.columns, "one_sided": self.rows, "partial": 0}
-        return np.arange(start[self.kind], self.rows + self.columns)
-
-    def encode(self, outcome: ArrayLike) -> Array:
-        partner = np.asarray(outcome)
-        if partner.shape != (self.rows,):
-            raise ValueError(
-                f"an outcome names a column for each of {self.rows} rows, got shape {partner.shape}"
-            )
-        if not np.equal(np.mod(partner, 1), 0).all():
-            raise ValueError("columns are integers (−1: none)")
-        partner = partner.astype(np.int64)
-        matched = np.flatnonzero(partner >= 0)
-        if (partner < -1).any() or (partner >= self.columns).any():
-            row = int(np.flatnonzero((partner < -1) | (partner >= self.columns))[0])
-            raise ValueError(f"row {row} has column {partner[row]} of {self.columns}")
-        chosen, counts = np.unique(partner[matched], return_counts=True)
-        if (counts > 1).any():
-            column = chosen[counts.argmax()]
-            raise ValueError(
-                f"column {column} is matched by rows {np.flatnonzero(partner == column).tolist()}"
-            )
-        if self.kind != "partial" and len(matched) < self.rows:
-            raise ValueError(f"row {int(np.flatnonzero(partner < 0)[0])} is not matched")
-        vector = np.zeros(self.size)
-        vector[matched * self.columns + partner[matched]] = 1.0
-        return vector
-
-    def decode(self, vector: ArrayLike) -> Ints:
-        table = np.asarray(vector).reshape(self.shape)
-        best = table.argmax(axis=1)
-        taken = table[np.arange(self.rows), best]
-        single = 1.0 - table.sum(axis=1) if self.kind == "partial" else np.zeros(self.rows)
-        return np.where(taken > np.maximum(single, 0.0), best, -1)
+        """The nodes that may stay single."""
+        return np.arange(self.n_nodes if self.kind == "partial" else 0)
 
     def views(self) -> Views:
         return matching_views(self.incidence(), self.loose)
 
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
+        """ρ per node, one number or a list; default ½, an upper bound on log Z."""
         return matching_counting(self.incidence(), rho)
 
-    def constraints(self) -> Constraints:
-        loose = np.zeros(self.rows + self.columns, dtype=bool)
-        loose[self.loose] = True
-        return Constraints(self.incidence(), np.where(loose, 0.0, 1.0), np.ones(len(loose)))
+    def convex(self, counting: Array) -> bool:
+        return matching_concave(self.incidence(), counting)
 
-    def clamp(self, observed: ArrayLike) -> BipartiteMatching:
-        """Keep the pairs of observed rows; a row marked −1 is unknown."""
-        partner = np.asarray(observed, dtype=np.int64)
-        if partner.shape != (self.rows,) or (partner >= self.columns).any():
-            raise ValueError("observed must hold a column or −1 (unknown) for every row")
+    def bound(self, counting: Array) -> Bound:
+        """Upper where ρ_u + ρ_v ≤ 1. Bethe is no lower bound, not even over the convex hull."""
+        return shearer(self.incidence(), counting)
+
+    def constraints(self) -> Constraints:
+        """The nodes' degrees; the odd sets are left to the oracle."""
+        ones = np.ones(self.n_nodes)
+        return Constraints(self.incidence(), 0.0 * ones if self.kind == "partial" else ones, ones)
+
+    def clamp(self, observed: Any) -> Matching:
+        """Keep the observed pairs (or partners; −1 is unknown); the other nodes stay open."""
+        chosen = self.graph.index(self._pairs(observed))
+        shut = chosen[self.fixed[chosen] == 0]
+        if len(shut):
+            raise ValueError(f"observed pair {tuple(self.ends[shut[0]].tolist())} is forbidden")
         fixed = self.fixed.copy()
-        known = np.flatnonzero(partner >= 0)
-        fixed[known * self.columns + partner[known]] = 1
+        fixed[chosen] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
-        """Rows with the wrong column, no column counting as one."""
-        matched = vertex.reshape(self.shape).sum(axis=1) > 0.5
-        return np.where(np.repeat(matched, self.columns), -vertex, 1.0), float(matched.sum())
+        """Pairs of ``vertex`` that are missing; and invented pairs, where nodes may be single."""
+        return super().loss(vertex) if self.kind == "partial" else (-vertex, float(vertex.sum()))
+
+    @property
+    def parts(self) -> int:
+        return self.n_nodes // 2 if self.kind == "perfect" else 2 * (self.n_nodes // 2)
 
     def interior(self) -> Array | None:
+        """The uniform point, known inside every odd-set inequality too."""
         if (self.fixed >= 0).any():
             return None
-        share = 1.0 / self.columns if self.kind != "partial" else 0.5 / max(self.shape)
-        return np.full(self.size, share)
-
-    def convex(self, counting: Array) -> bool:
-        """Concave for every ρ in [0, 1] (theorem of the MLE-Struct paper)."""
-        rho = counting[self.size :]
-        return bool(((rho >= 0) & (rho <= 1)).all()) and self._is_matching_entropy(counting)
-
-    def _is_matching_entropy(self, counting: Array) -> bool:
-        return bool(np.allclose(counting, self.counting(counting[self.size :])))
-
-    def bound(self, counting: Array) -> Bound:
-        if not self._is_matching_entropy(counting):
-            return Bound("none", "counting numbers of no known theorem")
-        rho, edges = counting[self.size :], counting[: self.size]
-        if (rho >= 0).all() and (edges >= -1e-12).all():
-            return Bound("upper", "Shearer: ρ_u + ρ_v ≤ 1 on every edge")
-        hypertree = 0.5 * (1 + 1 / self.rows)
-        if self.kind == "perfect" and (rho <= hypertree + 1e-12).all() and np.ptp(rho) == 0:
-            return Bound("upper", "acyclic hypertree: ρ ≤ ½(1 + 1/n)")
-        if self.kind in ("perfect", "partial") and (rho == 1).all():
-            return Bound("lower", "Bethe on bipartite matchings")
-        return Bound("none", "no theorem for this ρ")
+        if self.kind == "partial":
+            return np.full(self.size, 0.4 / self.graph.degree.max())
+        if self.graph.complete and self.n_nodes % 2 == 0 and self.n_nodes > 2:
+            return np.full(self.size, 1.0 / (self.n_nodes - 1))
+        return None
 
     def impossible(self) -> str | None:
-        """A set of rows with too few columns (Hall), or the same the other way round."""
-        allowed = self.fixed.reshape(self.shape) != 0
-        must = {"perfect": (allowed, allowed.T), "one_sided": (allowed,), "partial": ()}
-        for graph, (some, others) in zip(
-            must[self.kind], (("rows", "columns"), ("columns", "rows")), strict=False
-        ):
-            witness = hall_violator(graph)
-            if witness is not None:
-                members, neighbours = witness
-                return f"{some} {members} have only {others} {neighbours} between them"
+        """An odd component of the allowed graph; deeper reasons are the oracle's to name."""
+        if self.kind == "partial":
+            return None
+        if self.n_nodes % 2:
+            return f"{self.n_nodes} nodes cannot all be paired: nodes 0..{self.n_nodes - 1} are odd"
+        if self.graph.complete and not (self.fixed == 0).any():
+            return None
+        return odd_component(self.n_nodes, self.ends[self.fixed != 0])
+
+
+def partners_to_pairs(partner: NDArray[Any], n_nodes: int) -> Ints:
+    """The pairs that a list of partners states twice; refuses one that is not mutual."""
+    if len(partner) == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if len(partner) != n_nodes:
+        raise ValueError(f"an outcome is pairs, or a partner for each of {n_nodes} nodes")
+    if not np.equal(np.mod(partner, 1), 0).all():
+        raise ValueError("partners are node numbers (−1: none)")
+    mate, node = partner.astype(np.int64), np.arange(n_nodes)
+    wrong = np.flatnonzero((mate < -1) | (mate >= n_nodes) | (mate == node))
+    if len(wrong):
+        raise ValueError(f"node {wrong[0]} has partner {mate[wrong[0]]} of {n_nodes} nodes")
+    jilted = np.flatnonzero((mate >= 0) & (mate[mate] != node))
+    if len(jilted):
+        v = int(jilted[0])
+        raise ValueError(f"node {v} has partner {mate[v]}, whose partner is {mate[mate[v]]}")
+    return np.stack([node, mate], axis=1)[mate > node]
+
+
+def odd_component(n_nodes: int, ends: NDArray[np.int32]) -> str | None:
+    """Names nodes that have allowed edges only among themselves and are odd in number."""
+    from scipy.sparse.csgraph import connected_components
+
+    graph = sp.csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n_nodes, n_nodes))
+    _, label = connected_components(graph, directed=False)
+    odd = np.flatnonzero(np.bincount(label) % 2)
+    if len(odd) == 0:
         return None
-
-
-def hall_violator(allowed: Any) -> tuple[list[int], list[int]] | None:
-    """Rows that together can use fewer columns than they are, and those columns."""
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    graph = sp.csr_array(allowed)
-    column_of = maximum_bipartite_matching(graph, perm_type="column")
-    single = np.flatnonzero(column_of < 0)
-    if len(single) == 0:
-        return None
-    row_of = np.full(graph.shape[1], -1)
-    row_of[column_of[column_of >= 0]] = np.flatnonzero(column_of >= 0)
-    rows, columns = {int(single[0])}, set[int]()
-    frontier = list(rows)
-    while frontier:
-        row = frontier.pop()
-        for column in np.flatnonzero(allowed[row]).tolist():
-            if column not in columns:
-                columns.add(column)
-                rows.add(int(row_of[column]))
-                frontier.append(int(row_of[column]))
-    return sorted(rows), sorted(columns)
+    members = np.flatnonzero(label == odd[0]).tolist()
+    if len(members) == 1:
+        return f"node {members[0]} has no allowed edge"
+    return f"nodes {members} have allowed edges only among themselves, and are odd in number"

@@ -1,0 +1,237 @@
+"""Bipartite matchings, as sets of (row, column) pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import (
+    Array,
+    Bound,
+    Constraints,
+    Flags,
+    Ints,
+    Structure,
+    Views,
+    as_fixed,
+)
+from mlestruct.structures.matching_entropy import (
+    is_matching_entropy,
+    matching_concave,
+    matching_counting,
+    matching_views,
+    shearer,
+)
+
+Kind = Literal["perfect", "one_sided", "partial"]
+Pairs = Iterable[tuple[int, int]]
+
+
+class BipartiteMatching(Structure):
+    """Matchings of rows to columns; coordinate row·columns + column is that pair.
+
+    ``perfect``: everyone is matched. ``one_sided``: every row is, columns at most once.
+    ``partial``: at most once on both sides. An outcome is each row's column, −1 for none.
+
+    >>> BipartiteMatching(2, 3, "one_sided").encode([2, 0]).reshape(2, 3).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+
+    default_oracle = "assignment"
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int | None = None,
+        kind: Kind = "perfect",
+        *,
+        forbidden: Pairs = (),
+        required: Pairs = (),
+        fixed: ArrayLike | None = None,
+    ) -> None:
+        columns = rows if columns is None else columns
+        if kind not in ("perfect", "one_sided", "partial"):
+            raise ValueError(f"kind is perfect, one_sided or partial, not {kind!r}")
+        if rows < 1 or columns < 1:
+            raise ValueError(f"a matching needs rows and columns, got {rows} × {columns}")
+        if kind == "perfect" and rows != columns:
+            raise ValueError(f"a perfect matching is square, got {rows} × {columns}: use one_sided")
+        if kind == "one_sided" and rows > columns:
+            raise ValueError(f"{rows} rows cannot each have one of {columns} columns")
+        self.rows, self.columns, self.kind = rows, columns, kind
+        self.size = rows * columns
+        flags = as_fixed(self.size, fixed)
+        for pairs, flag in ((forbidden, 0), (required, 1)):
+            for pair in pairs:
+                flags[self.index(*pair)] = flag
+        self.fixed = self._spread(flags)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows, self.columns
+
+    def identity(self) -> tuple[int, int, str]:
+        return self.rows, self.columns, self.kind
+
+    def index(self, row: int, column: int) -> int:
+        if not (0 <= row < self.rows and 0 <= column < self.columns):
+            raise ValueError(f"pair ({row}, {column}) is outside {self.rows} × {self.columns}")
+        return row * self.columns + column
+
+    def _spread(self, fixed: Flags) -> Flags:
+        """A required pair forbids every other pair of its row and column."""
+        table = fixed.reshape(self.shape)
+        required = np.argwhere(table == 1)
+        for axis, side in ((0, "row"), (1, "column")):
+            ends, counts = np.unique(required[:, axis], return_counts=True)
+            if (counts > 1).any():
+                raise ValueError(f"{side} {ends[counts.argmax()]} has two required pairs")
+        for row, column in required:
+            table[row, :] = 0
+            table[:, column] = 0
+            table[row, column] = 1
+        return fixed
+
+    def incidence(self) -> sp.csr_array:
+        """(rows + columns) × pairs."""
+        pair = np.arange(self.size)
+        ends = np.stack([pair // self.columns, self.rows + pair % self.columns])
+        return sp.csr_array(
+            (np.ones(2 * self.size), (ends.ravel(), np.tile(pair, 2))),
+            shape=(self.rows + self.columns, self.size),
+        )
+
+    @property
+    def loose(self) -> Ints:
+        """The vertices that may stay single."""
+        start = {"perfect": self.rows + self.columns, "one_sided": self.rows, "partial": 0}
+        return np.arange(start[self.kind], self.rows + self.columns)
+
+    def encode(self, outcome: ArrayLike) -> Array:
+        partner = np.asarray(outcome)
+        if partner.shape != (self.rows,):
+            raise ValueError(
+                f"an outcome names a column for each of {self.rows} rows, got shape {partner.shape}"
+            )
+        if not np.equal(np.mod(partner, 1), 0).all():
+            raise ValueError("columns are integers (−1: none)")
+        partner = partner.astype(np.int64)
+        matched = np.flatnonzero(partner >= 0)
+        if (partner < -1).any() or (partner >= self.columns).any():
+            row = int(np.flatnonzero((partner < -1) | (partner >= self.columns))[0])
+            raise ValueError(f"row {row} has column {partner[row]} of {self.columns}")
+        chosen, counts = np.unique(partner[matched], return_counts=True)
+        if (counts > 1).any():
+            column = chosen[counts.argmax()]
+            raise ValueError(
+                f"column {column} is matched by rows {np.flatnonzero(partner == column).tolist()}"
+            )
+        if self.kind != "partial" and len(matched) < self.rows:
+            raise ValueError(f"row {int(np.flatnonzero(partner < 0)[0])} is not matched")
+        vector = np.zeros(self.size)
+        vector[matched * self.columns + partner[matched]] = 1.0
+        return vector
+
+    def decode(self, vector: ArrayLike) -> Ints:
+        table = np.asarray(vector).reshape(self.shape)
+        best = table.argmax(axis=1)
+        taken = table[np.arange(self.rows), best]
+        single = 1.0 - table.sum(axis=1) if self.kind == "partial" else np.zeros(self.rows)
+        return np.where(taken > np.maximum(single, 0.0), best, -1)
+
+    def views(self) -> Views:
+        return matching_views(self.incidence(), self.loose)
+
+    def counting(self, rho: float | ArrayLike | None = None) -> Array:
+        return matching_counting(self.incidence(), rho)
+
+    def constraints(self) -> Constraints:
+        loose = np.zeros(self.rows + self.columns, dtype=bool)
+        loose[self.loose] = True
+        return Constraints(self.incidence(), np.where(loose, 0.0, 1.0), np.ones(len(loose)))
+
+    def clamp(self, observed: ArrayLike) -> BipartiteMatching:
+        """Keep the pairs of observed rows; a row marked −1 is unknown."""
+        partner = np.asarray(observed, dtype=np.int64)
+        if partner.shape != (self.rows,) or (partner >= self.columns).any():
+            raise ValueError("observed must hold a column or −1 (unknown) for every row")
+        fixed = self.fixed.copy()
+        known = np.flatnonzero(partner >= 0)
+        fixed[known * self.columns + partner[known]] = 1
+        return self.refix(self._spread(fixed))  # type: ignore[return-value]
+
+    def loss(self, vertex: Array) -> tuple[Array, float]:
+        """Rows with the wrong column, no column counting as one."""
+        matched = vertex.reshape(self.shape).sum(axis=1) > 0.5
+        return np.where(np.repeat(matched, self.columns), -vertex, 1.0), float(matched.sum())
+
+    @property
+    def parts(self) -> int:
+        return self.rows
+
+    def gain(self, tau: Array) -> Array:
+        """Expected right rows: a pair against staying single, where that is allowed."""
+        table = tau.reshape(self.shape)
+        single = np.maximum(1.0 - table.sum(axis=1), 0.0) if self.kind == "partial" else 0.0
+        return np.asarray(table - np.reshape(single, (-1, 1))).reshape(-1)
+
+    def interior(self) -> Array | None:
+        if (self.fixed >= 0).any() or (self.size == 1 and self.kind != "partial"):
+            return None
+        share = 1.0 / self.columns if self.kind != "partial" else 0.5 / max(self.shape)
+        return np.full(self.size, share)
+
+    def convex(self, counting: Array) -> bool:
+        return matching_concave(self.incidence(), counting)
+
+    def bound(self, counting: Array) -> Bound:
+        general = shearer(self.incidence(), counting)
+        if general.kind == "upper" or not is_matching_entropy(self.incidence(), counting):
+            return general
+        rho = counting[self.size :]
+        hypertree = 0.5 * (1 + 1 / self.rows)
+        if self.kind == "perfect" and (rho <= hypertree + 1e-12).all() and np.ptp(rho) == 0:
+            return Bound("upper", "acyclic hypertree: ρ ≤ ½(1 + 1/n)")
+        if self.kind in ("perfect", "partial") and (rho == 1).all():
+            return Bound("lower", "Bethe on bipartite matchings")
+        return general
+
+    def impossible(self) -> str | None:
+        """A set of rows with too few columns (Hall), or the same the other way round."""
+        allowed = self.fixed.reshape(self.shape) != 0
+        must = {"perfect": (allowed, allowed.T), "one_sided": (allowed,), "partial": ()}
+        for graph, (some, others) in zip(
+            must[self.kind], (("rows", "columns"), ("columns", "rows")), strict=False
+        ):
+            witness = hall_violator(graph)
+            if witness is not None:
+                members, neighbours = witness
+                return f"{some} {members} have only {others} {neighbours} between them"
+        return None
+
+
+def hall_violator(allowed: Any) -> tuple[list[int], list[int]] | None:
+    """Rows that together can use fewer columns than they are, and those columns."""
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    graph = sp.csr_array(allowed)
+    column_of = maximum_bipartite_matching(graph, perm_type="column")
+    single = np.flatnonzero(column_of < 0)
+    if len(single) == 0:
+        return None
+    row_of = np.full(graph.shape[1], -1)
+    row_of[column_of[column_of >= 0]] = np.flatnonzero(column_of >= 0)
+    rows, columns = {int(single[0])}, set[int]()
+    frontier = list(rows)
+    while frontier:
+        row = frontier.pop()
+        for column in np.flatnonzero(allowed[row]).tolist():
+            if column not in columns:
+                columns.add(column)
+                rows.add(int(row_of[column]))
+                frontier.append(int(row_of[column]))
+    return sorted(rows), sorted(columns)
