@@ -1,4 +1,4 @@
-"""What a structured output is: 0/1 coordinates, the views its entropy is made of, its constraints."""
+"""What a structured output is: 0/1 coordinates, the views of its entropy, its constraints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,7 +78,11 @@ class Structure:
 
     size: int
     fixed: Flags
-    default_oracle: ClassVar[str | None] = None
+
+    @property
+    def default_oracle(self) -> str | None:
+        """The registered name of the solver to use when the user names none."""
+        return None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -144,6 +148,15 @@ class Structure:
         """Hamming loss to ``vertex`` as (ℓ, constant): ⟨ℓ, s⟩ + constant for any vertex s."""
         return 1.0 - 2.0 * vertex, float(vertex.sum())
 
+    @property
+    def parts(self) -> int:
+        """The largest loss an outcome can have: what scores are divided by."""
+        return self.size
+
+    def gain(self, tau: Array) -> Array:
+        """A score whose best outcome has the most parts expected right under marginals τ."""
+        return 2.0 * tau - 1.0
+
     def interior(self) -> Array | None:
         """A point in the relative interior in closed form, or None: then the oracle is asked."""
         return None
@@ -181,9 +194,8 @@ def heskes(counting: Array, over: Ints, tol: float = 1e-12) -> bool:
     columns = np.arange(m)
     pays = sp.csr_array((np.ones(m), (arcs[:, 0], columns)), shape=(n, m))
     gets = sp.csr_array((-np.ones(m), (arcs[:, 1], columns)), shape=(n, m))
-    result = linprog(
-        np.zeros(m), sp.vstack([pays, gets]), np.r_[supply + tol, tol - demand], method="highs"
-    )
+    rows: Any = sp.vstack([pays, gets])
+    result = linprog(np.zeros(m), rows, np.r_[supply + tol, tol - demand], method="highs")
     return bool(result.status == 0)
 
 

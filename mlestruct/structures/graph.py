@@ -21,10 +21,13 @@ from mlestruct.structures.base import (
     as_fixed,
     identity_views,
 )
+from mlestruct.structures.forests import in_forest_polytope
+
+LARGE = 10_000  # coordinates above which a linear program takes too long to be asked repeatedly
 
 
 class FactorGraph(Structure):
-    """Every labelling of variables with ``cards`` states; coordinates [node tables | factor tables].
+    """Every labelling of variables with ``cards`` states: coordinates [node | factor tables].
 
     Factor tables are in C order over their scope as written. An outcome is one state per variable.
 
@@ -32,8 +35,6 @@ class FactorGraph(Structure):
     >>> graph.size, graph.encode([1, 2]).tolist()
     (11, [0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     """
-
-    default_oracle = "viterbi"
 
     def __init__(
         self,
@@ -52,6 +53,15 @@ class FactorGraph(Structure):
         self.table_start = self.node_start[-1] + np.concatenate([[0], np.cumsum(tables)])
         self.size = int(self.table_start[-1])
         self.fixed = self._spread(as_fixed(self.size, fixed))
+
+    @property
+    def default_oracle(self) -> str:
+        """Exact on forests, else max-flow or an LP relaxation; messages on large graphs."""
+        if self.is_forest:
+            return "viterbi"
+        if self.is_pairwise and (self.cards == 2).all():
+            return "qpbo"
+        return "trw_s" if self.is_pairwise and self.size > LARGE else "linear_program"
 
     @property
     def n_nodes(self) -> int:
@@ -159,7 +169,7 @@ class FactorGraph(Structure):
         hits = np.flatnonzero(tables >= np.repeat(best, self.cards))
         owner = self.table_of[hits]
         first = np.searchsorted(owner, np.arange(self.n_nodes))
-        return hits[first] - self.node_start[:-1]
+        return np.asarray(hits[first] - self.node_start[:-1])
 
     def views(self) -> Views:
         C, c0 = identity_views(self.size)
@@ -172,17 +182,33 @@ class FactorGraph(Structure):
         return Views(C, c0, D, np.stack([self.n_nodes + factor, self.scope], axis=1))
 
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
-        """c = ρ on factors, 1 − Σρ on nodes; default 1 on forests, else 1/degree (Shearer)."""
+        """c = ρ on factors, 1 − Σρ on nodes.
+
+        Default 1 on forests; the chance of each edge in a uniform spanning tree on pairwise graphs;
+        else 1/degree (Shearer). Each is an upper bound on log Z.
+        """
         if rho is None:
-            rho = 1.0 if self.is_forest else self._shearer()
+            rho = self._default_rho
         weight = np.broadcast_to(np.asarray(rho, dtype=float), (self.n_factors,))
         per_scope = np.repeat(weight, np.diff(self.scope_start))
         used = np.bincount(self.scope, weights=per_scope, minlength=self.n_nodes)
         return np.concatenate([1.0 - used, weight])
 
-    def _shearer(self) -> Array:
-        degree = np.bincount(self.scope, minlength=self.n_nodes)
-        return 1.0 / np.maximum.reduceat(degree[self.scope], self.scope_start[:-1])
+    @cached_property
+    def _default_rho(self) -> Array:
+        if self.is_forest:
+            return np.ones(self.n_factors)
+        if not self.is_pairwise:
+            degree = np.bincount(self.scope, minlength=self.n_nodes)
+            return np.asarray(1.0 / np.maximum.reduceat(degree[self.scope], self.scope_start[:-1]))
+        from mlestruct.structures.spanning_trees import edge_appearance
+
+        return edge_appearance(self.n_nodes, self.scope)
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Every factor joins two variables."""
+        return bool((np.diff(self.scope_start) == 2).all())
 
     @cached_property
     def is_forest(self) -> bool:
@@ -244,6 +270,14 @@ class FactorGraph(Structure):
         wrong[:first] = 1.0 - vertex[:first]
         return wrong, 0.0
 
+    @property
+    def parts(self) -> int:
+        return self.n_nodes
+
+    def gain(self, tau: Array) -> Array:
+        """Expected right variables: node marginals, nothing on factors."""
+        return np.where(self.table_of < self.n_nodes, tau, 0.0)
+
     def interior(self) -> Array | None:
         """Uniform tables, when nothing is fixed."""
         if (self.fixed >= 0).any():
@@ -253,12 +287,20 @@ class FactorGraph(Structure):
 
     def bound(self, counting: Array) -> Bound:
         nodes, factors = counting[: self.n_nodes], counting[self.n_nodes :]
-        if self.is_forest and (factors == 1).all():
+        per_scope = np.repeat(factors, np.diff(self.scope_start))
+        covered = nodes + np.bincount(self.scope, weights=per_scope, minlength=self.n_nodes)
+        if (factors < 0).any() or (covered < 1 - 1e-12).any():
+            return Bound("none", "a theorem asks that factors count ≥ 0 and cover every variable")
+        if self.is_forest and (factors == 1).all() and (covered <= 1 + 1e-12).all():
             return Bound("exact", "Bethe on a forest")
-        if self.is_forest and (factors <= 1).all() and (factors >= 0).all():
+        if (nodes >= -1e-12).all():
+            return Bound("upper", "Shearer: non-negative counting numbers cover every variable")
+        if self.is_forest and (factors <= 1).all():
             return Bound("upper", "reweighted forest")
-        if (nodes >= -1e-12).all() and (factors >= 0).all():
-            return Bound("upper", "Shearer: every variable covered at most once")
+        if self.is_pairwise and (factors <= self._default_rho + 1e-12).all():
+            return Bound("upper", "edges count at most their share of spanning trees")
+        if self.is_pairwise and in_forest_polytope(self.n_nodes, self.scope, factors):
+            return Bound("upper", "edge counts are a mixture of forests")
         return Bound("none", "no theorem for these counting numbers on a graph with cycles")
 
     def impossible(self) -> str | None:
@@ -305,6 +347,12 @@ def grid(rows: int, columns: int, states: int = 2) -> FactorGraph:
     across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
     down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
     return FactorGraph(np.full(rows * columns, states), np.concatenate([across, down]))
+
+
+def skip_chain(length: int, states: int, skips: Iterable[tuple[int, int]]) -> FactorGraph:
+    """A chain with extra edges between positions i and j, such as two mentions of one name."""
+    steps = [(i, i + 1) for i in range(length - 1)]
+    return FactorGraph([states] * length, [*steps, *skips])
 
 
 def _check_scopes(cards: Ints, scopes: list[Any]) -> None:

@@ -1,0 +1,30 @@
+"""Whether edge counts are a mixture of forests: then the reweighted entropy bounds log Z above."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from mlestruct.structures.base import Array, Ints
+
+WORK = 2 * 10**7  # nodes × edges beyond which nothing is claimed; at it, about a second
+
+
+def in_forest_polytope(n: int, scope: Ints, rho: Array, tol: float = 1e-9) -> bool:
+    """Σ of ρ over the edges inside S ≤ |S| − 1 for every set S of nodes, to ``tol`` (Edmonds).
+
+    Equivalently (Hakimi): for every node r the edges can be shared between their ends such that
+    each node gets at most 1 and r nothing. O(n · augmentations · edges); False where unproven.
+    """
+    if (rho < -tol).any() or (rho > 1 + tol).any() or n * len(rho) > WORK:
+        return False
+    return _cached(n, scope.tobytes(), rho.tobytes(), tol)
+
+
+@lru_cache(maxsize=256)
+def _cached(n: int, scope: bytes, rho: bytes, tol: float) -> bool:
+    from mlestruct.structures.forest_kernel import shareable
+
+    ends = np.frombuffer(scope, dtype=np.int64).reshape(-1, 2).copy()
+    return bool(shareable(n, ends, np.maximum(np.frombuffer(rho), 0.0), tol))

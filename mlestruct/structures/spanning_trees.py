@@ -1,0 +1,186 @@
+"""Edge appearance probabilities ρ of spanning trees: the weights under which TRW bounds log Z."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import Array, Ints
+
+CHUNK = 1024  # edges solved for at a time
+Solve = Callable[[Array], tuple[float, Array]]
+
+
+def components(n: int, edges: ArrayLike) -> Ints:
+    """The connected component of every node; isolated nodes are components of their own."""
+    from scipy.sparse.csgraph import connected_components
+
+    pairs = _checked(n, edges)
+    graph = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def edge_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) -> Array:
+    """P(edge in a random spanning tree) = κ_e R_eff(e), trees weighted by the product of their κ.
+
+    Sums to n − components; bridges get 1. One sparse factorisation with a node of every component
+    grounded, and one solve per edge.
+
+    >>> edge_appearance(3, [(0, 1), (1, 2), (0, 2)]).round(4).tolist()
+    [0.6667, 0.6667, 0.6667]
+    """
+    from scipy.sparse.linalg import splu
+
+    pairs = _checked(n, edges)
+    kappa = _weights(weights, len(pairs))
+    if len(pairs) == 0:
+        return np.zeros(0)
+    grounded = np.unique(components(n, pairs), return_index=True)[1]
+    kept = np.setdiff1d(np.arange(n), grounded)
+    place = np.full(n, -1)
+    place[kept] = np.arange(len(kept))
+    edge = np.arange(len(pairs))
+    ends = sp.csc_array(
+        (np.r_[np.ones(len(edge)), -np.ones(len(edge))], (pairs.T.ravel(), np.tile(edge, 2))),
+        shape=(n, len(edge)),
+    )[kept]
+    factor = splu(sp.csc_array(ends @ sp.diags_array(kappa) @ ends.T))
+    resistance = np.empty(len(edge))
+    for first in range(0, len(edge), CHUNK):
+        columns = ends[:, first : first + CHUNK].toarray()
+        resistance[first : first + CHUNK] = (columns * factor.solve(columns)).sum(axis=0)
+    return np.minimum(kappa * resistance, 1.0)
+
+
+def count_spanning_trees(n: int, edges: ArrayLike) -> int:
+    """The exact number of spanning trees (Kirchhoff; whole-number elimination, O(n³))."""
+    pairs = _checked(n, edges)
+    rows = [[0] * n for _ in range(n)]
+    for i, j in pairs.tolist():
+        rows[i][i] += 1
+        rows[j][j] += 1
+        rows[i][j] -= 1
+        rows[j][i] -= 1
+    return _determinant([row[1:] for row in rows[1:]])
+
+
+def _determinant(rows: list[list[int]]) -> int:
+    """Bareiss: every division is exact."""
+    previous = 1
+    for k in range(len(rows) - 1):
+        if rows[k][k] == 0:
+            return 0  # a Laplacian's leading minor vanishes only when the graph is disconnected
+        for i in range(k + 1, len(rows)):
+            for j in range(k + 1, len(rows)):
+                rows[i][j] = (rows[i][j] * rows[k][k] - rows[i][k] * rows[k][j]) // previous
+        previous = rows[k][k]
+    return rows[-1][-1] if rows else 1
+
+
+def heaviest_tree(n: int, edges: ArrayLike, weights: ArrayLike) -> Array:
+    """0/1 indicator of a maximum-weight spanning forest."""
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    pairs, value = _checked(n, edges), np.asarray(weights, dtype=float)
+    # a spanning forest has a fixed number of edges, so any shift to positive costs is harmless
+    cost = 1.0 + value.max(initial=0.0) - value
+    low, high = pairs.min(axis=1), pairs.max(axis=1)
+    tree = minimum_spanning_tree(sp.csr_array((cost, (low, high)), shape=(n, n))).tocoo()
+    return np.isin(low * n + high, tree.row.astype(np.int64) * n + tree.col).astype(float)
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """Weights ρ, the bound they give, and how much any other ρ could lower it."""
+
+    rho: Array
+    log_z: float
+    gap: float
+
+
+def tightest_appearance(
+    n: int, edges: ArrayLike, solve: Solve, *, tol: float = 1e-9, rounds: int = 500
+) -> Appearance:
+    """The ρ of the spanning-tree polytope with the least TRW bound, by pairwise Frank-Wolfe.
+
+    ``solve(rho)`` returns (log Z_ρ, I_e at its maximiser): ∂log Z_ρ/∂ρ_e = −I_e, so the oracle is
+    a maximum spanning tree. Starts at the uniform spanning tree.
+    """
+    pairs = _checked(n, edges)
+    trees, weight = _cover_by_trees(n, pairs)
+    rho = weight @ trees
+    value, information = solve(rho)
+    gap = np.inf
+    for _ in range(rounds):
+        best = heaviest_tree(n, pairs, information)
+        gap = float(information @ (best - rho))
+        if gap <= tol:
+            break
+        known = np.flatnonzero((trees == best).all(axis=1))
+        if len(known) == 0:
+            trees, weight = np.vstack([trees, best]), np.append(weight, 0.0)
+            known = np.array([len(trees) - 1])
+        away = int(np.where(weight > 0, trees @ information, np.inf).argmin())
+        gamma = _step(solve, rho, best - trees[away], float(weight[away]))
+        weight[known[0]] += gamma
+        weight[away] -= gamma
+        trees, weight = trees[weight > 0], weight[weight > 0]
+        rho = weight @ trees / weight.sum()
+        value, information = solve(rho)
+    return Appearance(rho, value, gap)
+
+
+def _cover_by_trees(n: int, pairs: Ints) -> tuple[Array, Array]:
+    """Spanning forests that together use every edge, equally weighted."""
+    used, trees = np.zeros(len(pairs)), []
+    while not trees or (used == 0).any():
+        trees.append(heaviest_tree(n, pairs, -used))
+        used += trees[-1]
+    return np.unique(trees, axis=0), np.full(len(np.unique(trees, axis=0)), 1 / len(trees))
+
+
+def _step(solve: Solve, rho: Array, direction: Array, most: float) -> float:
+    """Where the slope −⟨I, direction⟩ of log Z_ρ vanishes: bracketed secant steps."""
+
+    def slope(gamma: float) -> float:
+        return -float(solve(rho + gamma * direction)[1] @ direction)
+
+    low, high, at_low, at_high = 0.0, most, slope(0.0), slope(most)
+    if at_high <= 0:
+        return most
+    scale = abs(at_low)
+    for _ in range(30):
+        guess = (low * at_high - high * at_low) / (at_high - at_low)
+        value = slope(guess)
+        if abs(value) <= 1e-3 * scale:
+            return guess
+        if value < 0:
+            low, at_low, at_high = guess, value, at_high / 2
+        else:
+            high, at_high, at_low = guess, value, at_low / 2
+    return low
+
+
+def _checked(n: int, edges: ArrayLike) -> Ints:
+    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
+        raise ValueError(f"an edge names node {pairs.max()} of {n}")
+    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if len(loops):
+        raise ValueError(f"edge {loops[0]} joins node {pairs[loops[0], 0]} to itself")
+    key = pairs.min(axis=1) * n + pairs.max(axis=1)
+    if len(np.unique(key)) < len(key):
+        raise ValueError("an edge is listed twice")
+    return pairs
+
+
+def _weights(weights: ArrayLike | None, count: int) -> Array:
+    values = np.broadcast_to(np.asarray(1.0 if weights is None else weights, float), (count,))
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if len(wrong):
+        raise ValueError(f"weight of edge {wrong[0]} is {values[wrong[0]]}; it must be positive")
+    return values
