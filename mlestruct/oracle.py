@@ -188,12 +188,22 @@ def _as_vertex(structure: Structure, answer: Any, example: int) -> Array:
     try:
         array = np.asarray(answer, dtype=float)
         if array.shape == structure.shape and ((array >= 0) & (array <= 1)).all():
-            return array.reshape(-1)
+            vector = array.reshape(-1)
+            if array.ndim > 1 or structure.contains(vector):
+                return vector
+            return _outcome_or(structure, answer, vector)  # a list of arcs can look like a vector
         return structure.encode(answer)
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"example {example}: the solver's answer is no outcome: {error}"
         ) from error
+
+
+def _outcome_or(structure: Structure, answer: Any, vector: Array) -> Array:
+    try:
+        return structure.encode(answer)
+    except (ValueError, TypeError):
+        return vector
 
 
 class Validated:

@@ -67,7 +67,10 @@ class BipartiteMatching(Structure):
         flags = as_fixed(self.size, fixed)
         for pairs, flag in ((forbidden, 0), (required, 1)):
             for pair in pairs:
-                flags[self.index(*pair)] = flag
+                place = self.index(*pair)
+                if flags[place] == 1 - flag:
+                    raise ValueError(f"pair {pair} is both required and forbidden")
+                flags[place] = flag
         self.fixed = self._spread(flags)
 
     @property
@@ -161,7 +164,11 @@ class BipartiteMatching(Structure):
             raise ValueError("observed must hold a column or −1 (unknown) for every row")
         fixed = self.fixed.copy()
         known = np.flatnonzero(partner >= 0)
-        fixed[known * self.columns + partner[known]] = 1
+        pairs = known * self.columns + partner[known]
+        shut = known[fixed[pairs] == 0]
+        if len(shut):
+            raise ValueError(f"observed pair {(int(shut[0]), int(partner[shut[0]]))} is forbidden")
+        fixed[pairs] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
@@ -180,8 +187,10 @@ class BipartiteMatching(Structure):
         return np.asarray(table - np.reshape(single, (-1, 1))).reshape(-1)
 
     def interior(self) -> Array | None:
-        if (self.fixed >= 0).any() or (self.size == 1 and self.kind != "partial"):
-            return None
+        full = self.kind == "perfect" and self.rows > 1
+        roomy = self.kind == "one_sided" and self.rows < self.columns
+        if (self.fixed >= 0).any() or not (full or roomy or self.kind == "partial"):
+            return None  # some view is dead: no column of a square one-sided matching stays single
         share = 1.0 / self.columns if self.kind != "partial" else 0.5 / max(self.shape)
         return np.full(self.size, share)
 

@@ -143,7 +143,21 @@ class Custom(Structure):
     def clamp(self, observed: ArrayLike) -> Custom:
         """Fix the coordinates observed as 0 or 1; −1 stays free."""
         seen = as_fixed(self.size, observed)
+        wrong = np.flatnonzero((seen >= 0) & (self.fixed >= 0) & (seen != self.fixed))
+        if len(wrong):
+            k = int(wrong[0])
+            raise ValueError(f"coordinate {k} is observed as {seen[k]}, fixed at {self.fixed[k]}")
         return self.refix(np.where(seen >= 0, seen, self.fixed))  # type: ignore[return-value]
+
+    def impossible(self) -> str | None:
+        """A group without an allowed coordinate, or with two that are required."""
+        for number, group in enumerate(self.groups):
+            if (self.fixed[group] == 0).all():
+                return f"group {number} has no allowed coordinate left"
+            required = group[self.fixed[group] == 1].tolist()
+            if len(required) > 1:
+                return f"group {number} has more than one required coordinate: {required}"
+        return None
 
     def bound(self, counting: Array) -> Bound:
         if (counting >= -1e-12).all():

@@ -259,8 +259,13 @@ class FactorGraph(Structure):
         if states.shape != (self.n_nodes,) or (states[seen] >= self.cards[seen]).any():
             raise ValueError("observed must hold a state or −1 for every variable")
         fixed = self.fixed.copy()
+        places = self.node_start[seen] + states[seen]
+        shut = seen[fixed[places] == 0]
+        if len(shut):
+            i = int(shut[0])
+            raise ValueError(f"variable {i} is observed in state {states[i]}, which is forbidden")
         fixed[np.isin(self.table_of, seen)] = 0
-        fixed[self.node_start[seen] + states[seen]] = 1
+        fixed[places] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     def loss(self, vertex: Array) -> tuple[Array, float]:

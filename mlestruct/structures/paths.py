@@ -141,8 +141,15 @@ class Paths(Structure):
 
     def clamp(self, observed: Sequence[int]) -> Paths:
         """Paths through all the observed arcs."""
+        arcs = np.asarray(observed, dtype=np.int64).reshape(-1)
+        wrong = arcs[(arcs < 0) | (arcs >= self.size)]
+        if len(wrong):
+            raise ValueError(f"observed arc {wrong[0]} is not in 0..{self.size - 1}")
+        shut = arcs[self.fixed[arcs] == 0]
+        if len(shut):
+            raise ValueError(f"observed arc {shut[0]} is forbidden")
         fixed = self.fixed.copy()
-        fixed[np.asarray(observed, dtype=np.int64)] = 1
+        fixed[arcs] = 1
         return self.refix(fixed)  # type: ignore[return-value]
 
     def bound(self, counting: Array) -> Bound:
