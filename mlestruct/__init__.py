@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from mlestruct.learners import ssvm as ssvm
     from mlestruct.oracle import Answer as Answer
     from mlestruct.regulariser import Regulariser as Regulariser
+    from mlestruct.structures import BMatching as BMatching
     from mlestruct.structures import BipartiteMatching as BipartiteMatching
     from mlestruct.structures import Custom as Custom
     from mlestruct.structures import FactorGraph as FactorGraph
+    from mlestruct.structures import Flow as Flow
     from mlestruct.structures import Matching as Matching
     from mlestruct.structures import Paths as Paths
     from mlestruct.structures import chain as chain
@@ -38,6 +40,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Answer": "oracle",
+    "BMatching": "structures",
     "Batch": "batch",
     "BipartiteMatching": "structures",
     "Certificate": "dual",
@@ -45,6 +48,7 @@ _HOME = {
     "Dense": "features",
     "Entropy": "entropy",
     "FactorGraph": "structures",
+    "Flow": "structures",
     "FrankWolfe": "frank_wolfe",
     "Functions": "features",
     "Infeasible": "errors",

@@ -53,6 +53,19 @@ class Edges:
         return np.diff(self.incidence.indptr).astype(np.int64)
 
     @cached_property
+    def sides(self) -> Ints | None:
+        """0 or 1 for every node such that each edge joins a 0 and a 1; None where that fails."""
+        if self.complete and self.n_nodes > 2:
+            return None
+        from scipy.sparse.csgraph import connected_components
+
+        n, (u, v) = self.n_nodes, self.ends.T  # in the double cover a bipartite graph falls in two
+        tails, heads = np.concatenate([u, u + n]), np.concatenate([v + n, v])
+        cover = sp.csr_array((np.ones(len(tails)), (tails, heads)), shape=(2 * n, 2 * n))
+        _, label = connected_components(cover, directed=False)
+        return None if (label[:n] == label[n:]).any() else (label[:n] > label[n:]).astype(np.int64)
+
+    @cached_property
     def _sorted(self) -> tuple[Ints, Ints]:
         codes = _code(self.n_nodes, self.ends.astype(np.int64))
         order = np.argsort(codes, kind="stable")

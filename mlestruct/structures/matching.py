@@ -143,8 +143,12 @@ class Matching(Structure):
         return matching_concave(self.incidence(), counting)
 
     def bound(self, counting: Array) -> Bound:
-        """Upper where ρ_u + ρ_v ≤ 1. Bethe is no lower bound, not even over the convex hull."""
-        return shearer(self.incidence(), counting)
+        """Upper where ρ_u + ρ_v ≤ 1. Bethe is below on bipartite graphs only, hull or not."""
+        general = shearer(self.incidence(), counting)
+        bethe = (counting[: self.size] == -1).all() and (counting[self.size :] == 1).all()
+        if bethe and self.graph.sides is not None:
+            return Bound("lower", "Bethe on bipartite matchings")
+        return general
 
     def constraints(self) -> Constraints:
         """The nodes' degrees; the odd sets are left to the oracle."""
@@ -209,16 +213,18 @@ def partners_to_pairs(partner: NDArray[Any], n_nodes: int) -> Ints:
     return np.stack([node, mate], axis=1)[mate > node]
 
 
-def odd_component(n_nodes: int, ends: NDArray[np.int32]) -> str | None:
-    """Names nodes that have allowed edges only among themselves and are odd in number."""
+def odd_component(
+    n_nodes: int, ends: NDArray[np.int32], need: ArrayLike | None = None
+) -> str | None:
+    """Names nodes with allowed edges only among themselves that need an odd number of ends."""
     from scipy.sparse.csgraph import connected_components
 
     graph = sp.csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n_nodes, n_nodes))
     _, label = connected_components(graph, directed=False)
-    odd = np.flatnonzero(np.bincount(label) % 2)
+    odd = np.flatnonzero(np.bincount(label, weights=need) % 2)
     if len(odd) == 0:
         return None
     members = np.flatnonzero(label == odd[0]).tolist()
     if len(members) == 1:
         return f"node {members[0]} has no allowed edge"
-    return f"nodes {members} have allowed edges only among themselves, and are odd in number"
+    return f"nodes {members} have allowed edges only among themselves, for an odd number of ends"
