@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import (
     Array,
@@ -111,6 +111,13 @@ class FactorGraph(Structure):
         fixed[forced & (fixed != 1)] = 0
         fixed[entry[fixed[node] == 0]] = 0
         return fixed
+
+    def closed(self) -> NDArray[np.bool_]:
+        """Entries no answer may use: those fixed at 0, and the rivals of those fixed at 1."""
+        forced = self.fixed == 1
+        taken = np.zeros(self.n_nodes + self.n_factors, dtype=bool)
+        taken[self.table_of[forced]] = True
+        return np.asarray((self.fixed == 0) | (taken[self.table_of] & ~forced))
 
     @cached_property
     def table_of(self) -> Ints:

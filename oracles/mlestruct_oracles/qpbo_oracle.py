@@ -72,7 +72,7 @@ def _many(
     vertices, upper = np.empty(batch.size), np.empty(len(batch))
     for structure, members in batch.groups():
         table = batch.rows(scores, members)
-        shut = closed(structure)
+        shut = structure.closed()
         if shut.any():
             table = np.where(shut, -np.inf, table)
         edges = binary_edges(structure)
@@ -105,13 +105,6 @@ def binary_edges(structure: FactorGraph) -> Ints:
             'graph cuts take pairs: try oracle="linear_program" or "cp_sat"'
         )
     return structure.scope.reshape(-1, 2)
-
-
-def closed(structure: FactorGraph) -> NDArray[np.bool_]:
-    """Entries no answer may use: those fixed at 0, and the rivals of those fixed at 1."""
-    forced = structure.fixed == 1
-    taken = np.bincount(structure.table_of, weights=forced, minlength=1) > 0
-    return np.asarray((structure.fixed == 0) | (taken[structure.table_of] & ~forced))
 
 
 def _remembered(memory: Memory, key: Any, edges: Ints, models: int) -> Flows:
