@@ -149,7 +149,8 @@ def _step(solve: Solve, rho: Array, direction: Array, most: float) -> float:
     def slope(gamma: float) -> float:
         return -float(solve(rho + gamma * direction)[1] @ direction)
 
-    low, high, at_low, at_high = 0.0, most, slope(0.0), slope(most)
+    low, high = 0.0, most * (1 - 1e-4)  # not all the way: at ρ_e = 0 a maximiser is not unique
+    at_low, at_high = slope(low), slope(high)
     if at_high <= 0:
         return most
     scale = abs(at_low)

@@ -1,0 +1,114 @@
+"""The best vertex of a structure's own constraints, by scipy's HiGHS simplex: any structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mlestruct.batch import Batch
+from mlestruct.errors import Infeasible
+from mlestruct.oracle import Answers
+from mlestruct.structures import FactorGraph
+from mlestruct.structures.base import Array, Constraints, Structure
+
+DENOMINATORS = range(1, 13)  # vertices of small polytopes are fractions; others are re-solved
+
+
+@dataclass(frozen=True)
+class LinearProgram:
+    """Maximises over lo ≤ Aτ ≤ hi, 0 ≤ τ ≤ 1 and the fixed coordinates; needs ``constraints()``.
+
+    ``upper`` is the value of the simplex duals made feasible, so it holds whatever the solver's
+    tolerances. Milliseconds per example at a hundred coordinates, seconds at ten thousand.
+    """
+
+    _rows: dict[Structure, Constraints] = field(default_factory=dict, repr=False)
+
+    @property
+    def polytope(self) -> str:
+        kinds = {isinstance(structure, FactorGraph) for structure in self._rows}
+        return "local polytope" if kinds == {True} else "stated constraints"
+
+    def constraints(self, structure: Structure) -> Constraints:
+        if structure not in self._rows:
+            rows = structure.constraints()
+            if rows is None:
+                raise ValueError(f"{type(structure).__name__} states no constraints for an LP")
+            self._rows[structure] = rows
+        return self._rows[structure]
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        vertices, upper = np.empty(batch.size), np.empty(len(batch))
+        for m in range(len(batch)):
+            structure, part = batch.structure(m), batch.coordinates(m)
+            score = np.where(structure.fixed == 0, 0.0, scores[part])
+            rows = self.constraints(structure)
+            found = _solve(structure, rows, score)
+            if found is None:
+                raise Infeasible(f"example {m}: {structure.impossible() or 'no feasible point'}")
+            vertices[part], duals = found
+            bound = dual_bound(structure, rows, score, duals)
+            upper[m] = max(bound, float(score @ vertices[part]))
+        return vertices, upper
+
+    def perturbable(self, batch: Batch[Any]) -> None:
+        return None
+
+
+def dual_bound(structure: Structure, rows: Constraints, score: Array, y: Array) -> float:
+    """b·y + Σ max(0, c − Aᵀy) ≥ max ⟨c, τ⟩, for any multipliers y of the rows."""
+    y = np.where((y > 0) & ~np.isfinite(rows.hi), 0.0, y)
+    y = np.where((y < 0) & ~np.isfinite(rows.lo), 0.0, y)
+    side = np.where(y > 0, rows.hi, np.where(y < 0, rows.lo, 0.0))
+    reduced = score - rows.A.T @ y
+    open_, forced = structure.fixed < 0, structure.fixed == 1
+    return float(y @ side + np.maximum(reduced[open_], 0.0).sum() + reduced[forced].sum())
+
+
+def _solve(structure: Structure, rows: Constraints, score: Array) -> tuple[Array, Array] | None:
+    from scipy.optimize import linprog
+
+    equal = rows.lo == rows.hi
+    below, above = ~equal & np.isfinite(rows.hi), ~equal & np.isfinite(rows.lo)
+    bounds = np.where(
+        structure.fixed[:, None] < 0, [[0.0, 1.0]], structure.fixed[:, None].astype(float)
+    )
+    result = linprog(
+        -score,
+        A_ub=sp.vstack([rows.A[below], -rows.A[above]]) if (~equal).any() else None,
+        b_ub=np.concatenate([rows.hi[below], -rows.lo[above]]) if (~equal).any() else None,
+        A_eq=rows.A[equal] if equal.any() else None,
+        b_eq=rows.hi[equal] if equal.any() else None,
+        bounds=bounds,
+        method="highs-ds",  # simplex: an interior-point answer is no vertex
+    )
+    if result.status == 2:
+        return None
+    if result.status != 0:
+        raise ValueError(f"HiGHS stopped with status {result.status}: {result.message}")
+    duals = np.zeros(len(equal))
+    if equal.any():
+        duals[equal] = -result.eqlin.marginals
+    if (~equal).any():
+        pushes = -result.ineqlin.marginals
+        duals[below] += pushes[: below.sum()]
+        duals[above] -= pushes[below.sum() :]
+    return _snap(rows, result.x, structure), duals
+
+
+def _snap(rows: Constraints, x: Array, structure: Structure) -> Array:
+    """The exact vertex next to a simplex answer."""
+    for k in DENOMINATORS:
+        near = np.round(x * k) / k
+        if np.abs(near - x).max(initial=0.0) < 1e-7 and rows.slack(near) < 1e-12:
+            return near
+    between = (x > 1e-7) & (x < 1 - 1e-7)
+    near = np.where(between, 0.0, np.round(x))
+    reached = rows.A @ x
+    tight = (reached >= rows.hi - 1e-7) | (reached <= rows.lo + 1e-7)
+    right = np.where(reached >= rows.hi - 1e-7, rows.hi, rows.lo)[tight] - rows.A[tight] @ near
+    near[between] = np.linalg.lstsq(rows.A[tight][:, between].toarray(), right, rcond=None)[0]
+    return near if rows.slack(near) <= max(1e-12, rows.slack(x)) else x
