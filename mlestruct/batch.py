@@ -60,7 +60,10 @@ class Batch(Generic[S]):
             raise ValueError("a batch needs at least one example, got none")
         if outcomes is not None and len(outcomes) != number:
             raise ValueError(f"{number} structures but {len(outcomes)} outcomes")
-        size = int(np.array([s.size for s in distinct])[which].sum())
+        sizes = np.array([s.size for s in distinct])[which]
+        if (sizes == 0).any():
+            raise ValueError(f"example {int(np.argmin(sizes))} has a structure without coordinates")
+        size = int(sizes.sum())
         batch = cls(
             distinct,
             which,
@@ -129,8 +132,8 @@ class Batch(Generic[S]):
         return np.add.reduceat(flat, self.offsets[:-1])
 
     def select(self, members: ArrayLike) -> Batch[S]:
-        """A smaller batch with these examples, in this order."""
-        chosen = np.asarray(members, dtype=np.int64)
+        """A batch of these examples, in this order: numbers (again and again too) or a mask."""
+        chosen = np.arange(len(self))[np.asarray(members)]
         kept, which = np.unique(self.which[chosen], return_inverse=True)
         flat = np.concatenate([np.arange(self.offsets[m], self.offsets[m + 1]) for m in chosen])
         return Batch(

@@ -95,7 +95,8 @@ class Dense:
         if array.dtype.kind not in "fiu":
             raise ValueError(f"features have dtype {array.dtype}; expected numbers")
         _refuse_nonfinite(array, batch.offsets)
-        return cls(array if array.dtype.kind == "f" else array.astype(float), batch.offsets)
+        kept = array.dtype in (np.dtype(np.float64), np.dtype(np.float32))
+        return cls(array if kept else array.astype(float), batch.offsets)
 
     @property
     def d(self) -> int:
@@ -146,7 +147,9 @@ class Sparse:
         array = sp.csr_array(matrix, dtype=float)
         if array.shape[0] != batch.size:
             raise ValueError(f"features have {array.shape[0]} rows for {batch.size} coordinates")
-        array.sum_duplicates()
+        if not array.has_canonical_format:
+            array = array.copy()  # the user's own arrays stay as they are
+            array.sum_duplicates()
         if not np.isfinite(array.data).all():
             entry = int(np.flatnonzero(~np.isfinite(array.data))[0])
             row = int(np.searchsorted(array.indptr, entry, side="right") - 1)
@@ -275,16 +278,12 @@ class Tied:
 
     def select(self, members: Ints) -> Tied:
         offsets = _restart(self.offsets, members)
-        shift = np.repeat(offsets[:-1] - self.offsets[members], np.diff(offsets))
-        flat = np.concatenate([np.arange(*self.offsets[[m, m + 1]]) for m in members])
-        place = np.full(int(self.offsets[-1]), -1, dtype=np.int64)
-        place[flat] = flat + shift
-        node_rows, factor_rows = place[self.node_rows], place[self.factor_rows]
+        shift = offsets[:-1] - self.offsets[members]
         return Tied(
             _take(self.nodes, self.node_start, members),
             _take(self.factors, self.factor_start, members),
-            np.sort(node_rows[node_rows >= 0]),
-            np.sort(factor_rows[factor_rows >= 0]),
+            _moved(self.node_rows, self.node_start * self.states, members, shift),
+            _moved(self.factor_rows, self.factor_start * self.table, members, shift),
             _restart(self.node_start, members),
             _restart(self.factor_start, members),
             offsets,
@@ -449,6 +448,12 @@ def _rows_of(matrix: Any, count: int, name: str) -> Any:
 def _take(matrix: Any, start: Ints, members: Ints) -> Any:
     rows = np.concatenate([np.arange(start[m], start[m + 1]) for m in members])
     return matrix[rows]
+
+
+def _moved(rows: Ints, start: Ints, members: Ints, shift: Ints) -> Ints:
+    """The members' rows, each moved to where its example now begins."""
+    moved = [rows[start[m] : start[m + 1]] + by for m, by in zip(members, shift, strict=True)]
+    return np.concatenate(moved)
 
 
 def _restart(offsets: Ints, members: Ints) -> Ints:

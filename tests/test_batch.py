@@ -1,0 +1,97 @@
+"""Batches: equal structures once, mixed sizes side by side, every error with its example."""
+
+import numpy as np
+import pytest
+
+from mlestruct.batch import Batch
+from mlestruct.structures import BipartiteMatching, FactorGraph, Paths, chain
+
+MIXED = [chain(3, 2), chain(2, 3), chain(3, 2), chain(4, 2)]
+LABELS = [[0, 1, 1], [2, 0], [1, 1, 0], [0, 0, 1, 1]]
+
+
+def test_equal_structures_are_stored_once():
+    """Equality is by value: the same chain written twice is one structure."""
+    batch = Batch.of([chain(3, 2), chain(3, 2), chain(3, 2).forbid([(0, 0)])])
+    assert len(batch.structures) == 2
+    assert batch.which.tolist() == [0, 0, 1]
+
+
+def test_examples_of_mixed_sizes_lie_side_by_side():
+    """Offsets, owners, targets, group rows and totals agree with the examples one by one."""
+    batch = Batch.of(MIXED, LABELS)
+    assert np.diff(batch.offsets).tolist() == [s.size for s in MIXED]
+    for m, (structure, labels) in enumerate(zip(MIXED, LABELS, strict=True)):
+        part = batch.coordinates(m)
+        assert batch.target[part].tolist() == structure.encode(labels).tolist()
+        assert (batch.owner[part] == m).all()
+        assert batch.structure(m) == structure
+    flat = np.random.default_rng(0).random(batch.size)
+    expected = [flat[batch.coordinates(m)].sum() for m in range(4)]
+    np.testing.assert_allclose(batch.totals(flat), expected)
+    covered = np.zeros(batch.size)
+    for structure, members in batch.groups():
+        rows = batch.rows(flat, members)
+        for row, m in zip(rows, members, strict=True):
+            assert batch.structure(m) == structure
+            np.testing.assert_array_equal(row, flat[batch.coordinates(m)])
+        covered[batch.index(members)] += 1
+    assert (covered == 1).all()
+
+
+@pytest.mark.parametrize("chosen", [[2, 0], [1, 1, 3], [False, True, False, True], [-1], [3]])
+def test_a_selection_is_the_batch_of_the_selected(chosen):
+    """Numbers in any order and number, negative ones, and masks mean what they mean in NumPy."""
+    bias = np.arange(float(sum(s.size for s in MIXED)))
+    batch = Batch.of(MIXED, LABELS, weight=[1, 2, 3, 4], bias=bias)
+    part = batch.select(chosen)
+    numbers = np.arange(4)[chosen]
+    expected = Batch.of([MIXED[m] for m in numbers], [LABELS[m] for m in numbers])
+    assert [part.structure(i) for i in range(len(part))] == [MIXED[m] for m in numbers]
+    np.testing.assert_array_equal(part.target, expected.target)
+    np.testing.assert_array_equal(part.weight, numbers + 1.0)
+    rows = [bias[batch.coordinates(m)] for m in numbers]
+    np.testing.assert_array_equal(part.bias, np.concatenate(rows))
+
+
+def test_shards_cover_every_example_once_in_order():
+    batch = Batch.of(MIXED, LABELS)
+    for count in (1, 2, 3, 9):
+        shards = batch.shards(count)
+        assert np.concatenate(shards).tolist() == [0, 1, 2, 3]
+        assert all(len(shard) for shard in shards)
+
+
+MISUSE = [
+    (lambda: Batch.of(MIXED, LABELS[:3]), "4 structures but 3 outcomes"),
+    (lambda: Batch.of([], []), "at least one example"),
+    (lambda: Batch.of(chain(2, 2), [[0, 1], [0, 2]]), "example 1: variable 1 has state 2"),
+    (lambda: Batch.of(chain(2, 2), [[0, 1], [0]]), r"example 1: an outcome has 2 states"),
+    (lambda: Batch.of(chain(2, 2), [[0, 0.5]]), "example 0: states are integers"),
+    (lambda: Batch.of(chain(2, 2), [[0, np.nan]]), "example 0"),
+    (lambda: Batch.of(BipartiteMatching(2), [[0, 1], [0, 0]]), "example 1: column 0 is matched by"),
+    (lambda: Batch.of(BipartiteMatching(2), [[0, -1]]), "example 0: row 1 is not matched"),
+    (lambda: Batch.of(BipartiteMatching(2), [[0, 2]]), "example 0: row 1 has column 2"),
+    (
+        lambda: Batch.of(BipartiteMatching(2, forbidden=[(0, 0)]), [[1, 0], [0, 1]]),
+        "example 1: the outcome has coordinate 0 = 1, which the structure fixes at 0",
+    ),
+    (lambda: Batch.of(Paths([(0, 1), (1, 2)], 0, 2), [[1]]), "example 0: a path runs from 0 to 2"),
+    (lambda: Batch.of(Paths([(0, 1), (1, 2)], 0, 2), [[1, 0]]), "example 0: arc 0 does not start"),
+    (lambda: Batch.of(Paths([(0, 1), (1, 2)], 0, 2), [[5]]), "list of arcs in 0..1"),
+    (lambda: Batch.of(chain(2, 2), [[0, 1]], weight=[0.0]), "example 0 has weight 0"),
+    (lambda: Batch.of(chain(2, 2), [[0, 1]], weight=[np.nan]), "example 0 has weight nan"),
+    (lambda: Batch.of(chain(2, 2), [[0, 1]], weight=[1, 2]), "2 example weights for 1"),
+    (lambda: Batch.of(chain(2, 2), count=1, bias=np.zeros(3)), "3 entries for 8 coordinates"),
+    (
+        lambda: Batch.of(chain(2, 2), count=1, bias=[0, 0, np.inf, 0, 0, 0, 0, 0]),
+        "bias of coordinate 2 is inf",
+    ),
+    (lambda: Batch.of([chain(2, 2), FactorGraph([], [])]), "example 1 has a structure without"),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), MISUSE, ids=lambda value: str(value)[:40])
+def test_misuse_names_the_example_and_the_value(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()

@@ -1,0 +1,239 @@
+"""Features are adjoint pairs in every form, and refuse what is not a number or not adjoint."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mlestruct.batch import Batch
+from mlestruct.features import (
+    Dense,
+    Functions,
+    NoFeatures,
+    Scaling,
+    Sparse,
+    Tied,
+    as_features,
+    with_intercept,
+)
+from mlestruct.structures import FactorGraph, chain, grid
+
+CHAINS = [chain(3, 2), chain(2, 2), chain(5, 2), chain(2, 2)]
+BATCH = Batch.of(CHAINS)
+
+
+def matrix(d=4, density=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((BATCH.size, d)) * (rng.random((BATCH.size, d)) < density)
+
+
+def repeated():
+    """Two entries for the same place, out of order, as user code makes them."""
+    one = sp.coo_array(matrix(density=0.4))
+    rows, cols = np.tile(one.row, 2)[::-1], np.tile(one.col, 2)[::-1]
+    data = np.concatenate([one.data, 2 * one.data])[::-1]
+    order = np.argsort(rows, kind="stable")
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=BATCH.size))])
+    return sp.csr_array((data[order], cols[order], ptr), shape=one.shape)
+
+
+def tied():
+    rng = np.random.default_rng(1)
+    nodes = rng.standard_normal((sum(s.n_nodes for s in CHAINS), 3))
+    factors = rng.standard_normal((sum(s.n_factors for s in CHAINS), 2))
+    return Tied.of(BATCH, nodes, factors)
+
+
+def functions():
+    split = [matrix()[BATCH.coordinates(m)] for m in range(len(BATCH))]
+    return Functions.of(BATCH, split, 4, lambda x, theta: x @ theta, lambda x, tau: tau @ x)
+
+
+FORMS = {
+    "dense": lambda: Dense.of(BATCH, matrix()),
+    "float32": lambda: Dense.of(BATCH, matrix().astype(np.float32)),
+    "float16": lambda: Dense.of(BATCH, matrix().astype(np.float16)),
+    "big-endian": lambda: Dense.of(BATCH, matrix().astype(">f8")),
+    "integers": lambda: Dense.of(BATCH, (3 * matrix()).astype(int)),
+    "columns first": lambda: Dense.of(BATCH, np.asfortranarray(matrix())),
+    "sparse": lambda: Sparse.of(BATCH, sp.csr_array(matrix(density=0.3))),
+    "sparse repeated": lambda: Sparse.of(BATCH, repeated()),
+    "sparse empty rows": lambda: Sparse.of(BATCH, sp.csr_array((BATCH.size, 3))),
+    "tied": tied,
+    "tied sparse": lambda: Tied.of(BATCH, sp.csr_array(np.eye(12)[:, :5])),
+    "functions": functions,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_potentials_and_moments_are_adjoint(form):
+    """⟨Φθ, τ⟩ = ⟨θ, Φᵀτ⟩, per example too, and moments are the sum of the examples'."""
+    features = FORMS[form]()
+    rng = np.random.default_rng(2)
+    theta, tau = rng.standard_normal(features.d), rng.random(BATCH.size)
+    scores = features.potentials(theta)
+    assert scores.shape == (BATCH.size,)
+    assert scores @ tau == pytest.approx(theta @ features.moments(tau), rel=1e-9)
+    local, columns = features.each(tau), features.columns
+    total = columns.gather(local, features.d, np.ones(len(BATCH)))
+    np.testing.assert_allclose(total, features.moments(tau), rtol=1e-9, atol=1e-12)
+    for m in range(len(BATCH)):
+        own = slice(columns.start[m], columns.start[m + 1])
+        part = BATCH.coordinates(m)
+        assert local[own] @ theta[columns.index[own]] == pytest.approx(scores[part] @ tau[part])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("members", [[2, 0], [1], [3, 1, 1], [0, 1, 2, 3]])
+def test_selected_features_are_those_of_the_selected_batch(form, members):
+    """In any order, the same example twice included."""
+    features, members = FORMS[form](), np.array(members)
+    rng = np.random.default_rng(3)
+    theta = rng.standard_normal(features.d)
+    scores, part = features.potentials(theta), features.select(members)
+    expected = np.concatenate([scores[BATCH.coordinates(m)] for m in members])
+    np.testing.assert_allclose(part.potentials(theta), expected, rtol=1e-6)
+    tau = rng.random(len(expected))
+    assert part.moments(tau) @ theta == pytest.approx(expected @ tau, rel=1e-6)
+    total = part.columns.gather(part.each(tau), part.d, np.ones(len(members)))
+    np.testing.assert_allclose(total, part.moments(tau), rtol=1e-9, atol=1e-12)
+
+
+def test_repeated_sparse_entries_add_up_and_the_users_matrix_stays():
+    """Entries of one place are summed, in potentials, moments and per-example moments alike."""
+    given = repeated()
+    before = given.data.copy(), given.indices.copy(), given.indptr.copy()
+    features = Sparse.of(BATCH, given)
+    dense = Dense.of(BATCH, 3 * matrix(density=0.4))
+    for kept, array in zip(before, (given.data, given.indices, given.indptr), strict=True):
+        np.testing.assert_array_equal(kept, array)
+    rng = np.random.default_rng(4)
+    theta, tau = rng.standard_normal(4), rng.random(BATCH.size)
+    np.testing.assert_allclose(features.potentials(theta), dense.potentials(theta))
+    np.testing.assert_allclose(features.moments(tau), dense.moments(tau))
+    total = features.columns.gather(features.each(tau), 4, np.ones(len(BATCH)))
+    np.testing.assert_allclose(total, dense.moments(tau))
+
+
+def test_tied_features_are_their_expanded_matrix():
+    """Node features × states and factor features × tables, shared over positions."""
+    features = tied()
+    expanded = np.stack([features.potentials(unit) for unit in np.eye(features.d)], axis=1)
+    nodes, factors = np.asarray(features.nodes), np.asarray(features.factors)
+    variable, factor = 0, 0
+    for m, structure in enumerate(CHAINS):
+        block = expanded[BATCH.coordinates(m)]
+        for i in range(structure.n_nodes):
+            for k in range(2):
+                row = np.zeros(features.d)
+                row[k:6:2] = nodes[variable]
+                np.testing.assert_array_equal(block[2 * i + k], row)
+            variable += 1
+        for f in range(structure.n_factors):
+            for entry in range(4):
+                row = np.zeros(features.d)
+                row[6 + entry :: 4] = factors[factor]
+                np.testing.assert_array_equal(block[structure.table_start[f] + entry], row)
+            factor += 1
+    tau = np.random.default_rng(0).random(BATCH.size)
+    dense = Dense.of(BATCH, expanded)
+    np.testing.assert_allclose(dense.moments(tau), features.moments(tau))
+    np.testing.assert_allclose(dense.each(tau), features.each(tau))
+
+
+def test_memory_mapped_features_are_read_in_pieces(tmp_path, monkeypatch):
+    """The map itself is kept, and no call copies it whole."""
+    monkeypatch.setattr("mlestruct.features.CHUNK", 7)
+    path = tmp_path / "features.bin"
+    matrix().astype(np.float32).tofile(path)
+    mapped = np.memmap(path, dtype=np.float32, mode="r", shape=(BATCH.size, 4))
+    features = as_features(BATCH, mapped)
+    assert isinstance(features.matrix, np.memmap)
+    assert np.shares_memory(features.matrix, mapped)
+    rng = np.random.default_rng(5)
+    theta, tau = rng.standard_normal(4), rng.random(BATCH.size)
+    plain = Dense.of(BATCH, matrix())
+    np.testing.assert_allclose(features.potentials(theta), plain.potentials(theta), rtol=1e-5)
+    np.testing.assert_allclose(features.moments(tau), plain.moments(tau), rtol=1e-5)
+    np.testing.assert_allclose(features.each(tau), plain.each(tau), rtol=1e-4, atol=1e-6)
+
+
+def test_float32_features_are_kept_and_summed_in_double():
+    given = matrix().astype(np.float32)
+    features = Dense.of(BATCH, given)
+    assert np.shares_memory(features.matrix, given)
+    tau = np.random.default_rng(6).random(BATCH.size)
+    expected = given.astype(float).T @ tau
+    np.testing.assert_allclose(features.moments(tau), expected, rtol=1e-12)
+    np.testing.assert_allclose(features.each(tau).reshape(-1, 4).sum(0), expected, rtol=1e-12)
+
+
+def test_functions_that_are_not_adjoint_are_refused():
+    inputs = [matrix()[BATCH.coordinates(m)] for m in range(len(BATCH))]
+    with pytest.raises(ValueError, match=r"example 0: potentials and moments are not adjoint"):
+        Functions.of(BATCH, inputs, 4, lambda x, theta: x @ theta, lambda x, tau: 2 * tau @ x)
+    with pytest.raises(ValueError, match="example 0: potentials returned 3 scores"):
+        Functions.of(BATCH, inputs, 4, lambda x, theta: np.ones(3), lambda x, tau: tau @ x)
+    with pytest.raises(ValueError, match=r"example 0: moments returned shape \(2,\)"):
+        Functions.of(BATCH, inputs, 4, lambda x, theta: x @ theta, lambda x, tau: np.ones(2))
+    with pytest.raises(ValueError, match="1 inputs for 4 examples"):
+        Functions.of(BATCH, inputs[:1], 4, lambda x, theta: x @ theta, lambda x, tau: tau @ x)
+
+
+def spoiled(value):
+    array = matrix()
+    array[BATCH.offsets[2] + 3, 1] = value
+    return array
+
+
+MISUSE = [
+    (lambda: Dense.of(BATCH, spoiled(np.nan)), "example 2: feature 1 of coordinate 3 is nan"),
+    (lambda: Dense.of(BATCH, spoiled(np.inf)), "example 2: feature 1 of coordinate 3 is inf"),
+    (lambda: Sparse.of(BATCH, sp.csr_array(spoiled(np.nan))), "is nan"),
+    (lambda: Dense.of(BATCH, matrix()[1:]), "one per coordinate"),
+    (lambda: Dense.of(BATCH, matrix().astype(str)), "expected numbers"),
+    (lambda: Dense.of(BATCH, [matrix()]), "features of 1 examples for 4"),
+    (lambda: Dense.of(BATCH, [np.ones((2, 3))] * 4), "example 0: 2 feature rows for 14"),
+    (
+        lambda: Dense.of(BATCH, [np.ones((s.size, 2 + (m == 2))) for m, s in enumerate(CHAINS)]),
+        "example 2 has 3 features, example 0 has 2",
+    ),
+    (lambda: Sparse.of(BATCH, sp.csr_array((3, 2))), "3 rows for"),
+    (lambda: Tied.of(BATCH, np.ones((5, 2))), "node features have shape"),
+    (lambda: Tied.of(BATCH, np.full((12, 2), np.nan)), "node features hold NaN"),
+    (lambda: Tied.of(Batch.of([chain(2, 2), chain(2, 3)]), np.ones((4, 1))), "one size of tables"),
+    (
+        lambda: Tied.of(Batch.of(FactorGraph([2, 2, 2], [(0, 1), (0, 1, 2)])), np.ones((3, 1))),
+        "one size of tables",
+    ),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), MISUSE, ids=lambda value: str(value)[:40])
+def test_misuse_names_the_example_and_the_feature(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_arrays_per_example_are_stacked_in_their_own_shapes():
+    """(rows, columns, d) per example is rows·columns feature rows."""
+    batch = Batch.of(grid(1, 2), count=2)
+    parts = [np.random.default_rng(m).random((2, 4, 3)) for m in range(2)]
+    features = as_features(batch, parts)
+    np.testing.assert_array_equal(features.matrix, np.concatenate(parts).reshape(-1, 3))
+    assert isinstance(as_features(batch, [sp.csr_array((8, 3))] * 2), Sparse)
+
+
+def test_helpers_do_only_what_their_names_say():
+    x = np.random.default_rng(0).random((5, 3))
+    assert with_intercept(x)[:, -1].tolist() == [1.0] * 5
+    x[:, 1] = 4.0
+    scaled = Scaling.of([x])(x)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(scaled.std(axis=0), [1, 0, 1], atol=1e-12)
+
+
+def test_no_features_have_no_weights():
+    nothing = NoFeatures(5, 2)
+    assert nothing.d == 0
+    assert nothing.potentials(np.zeros(0)).tolist() == [0.0] * 5
+    assert nothing.moments(np.ones(5)).shape == nothing.each(np.ones(5)).shape == (0,)
