@@ -1,0 +1,95 @@
+"""Viterbi equals brute force on forests of factors of any order."""
+
+import numpy as np
+import pytest
+from mlestruct_oracles.viterbi import Viterbi
+
+from mlestruct.batch import Batch
+from mlestruct.errors import Infeasible
+from mlestruct.structures import FactorGraph, chain, grid, tree
+from mlestruct.testing import vertices
+
+KINDS = {
+    "chains": [
+        chain(1, 3),
+        chain(5, 2),
+        chain(3, 3),
+        chain(3, 3).forbid([(0, 1), (2, 2)], [(0, (0, 0)), (1, (2, 1))]),
+        chain(4, 2).clamp([-1, 1, -1, 0]),
+    ],
+    "trees": [
+        tree([(0, 1), (0, 2), (0, 3)], [2, 3, 2, 2]),
+        tree([(3, 1), (1, 0), (1, 2)], [3, 2, 1, 2]),
+        FactorGraph([2, 2, 3, 2], [(3, 0)]),
+        tree([(0, 1), (1, 2)], [3, 2, 3]).forbid([(1, 0)]),
+        FactorGraph([2, 3], []),
+    ],
+    "higher order": [
+        FactorGraph([2, 3, 2, 2], [(2, 0, 1), (1, 3)]),
+        FactorGraph([2, 2, 2, 2, 2], [(0, 1, 2), (2, 4, 3)]),
+        FactorGraph([2, 2, 2, 2], [(3, 1, 0, 2)]),
+        FactorGraph([2, 3, 2], [(1, 0, 2)]).forbid([(1, 1)], [(0, (0, 1, 1)), (0, (2, 0, 0))]),
+        FactorGraph([2, 1, 2, 2], [(0, 1, 2), (3, 2)]).clamp([-1, -1, 1, -1]),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ten_thousand_instances_equal_brute_force(kind, instances):
+    """Ties, sparse, huge and tiny scores, and −inf on forbidden entries; none wrong."""
+    for graph in KINDS[kind]:
+        instances.agree(Viterbi(), graph, vertices(graph), 2000)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_trees_of_factors(seed):
+    """Any forest: factors attached in any order, scopes written in any order, roots anywhere."""
+    rng = np.random.default_rng(seed)
+    name = rng.permutation(7)
+    scopes, joined = [], 1
+    while joined < 6:
+        more = int(rng.integers(1, min(3, 7 - joined) + 1))
+        scope = [int(rng.integers(joined)), *range(joined, joined + more)]
+        scopes.append(rng.permutation(name[scope]).tolist())
+        joined += more
+    cards = rng.integers(1, 4, 7)
+    graph = FactorGraph(cards, [scopes[i] for i in rng.permutation(len(scopes))])
+    batch = Batch.of(graph, count=20)
+    scores = rng.standard_normal(batch.size)
+    answers, upper = Viterbi().many(batch, scores)
+    listed = vertices(graph)
+    best = (batch.rows(scores, np.arange(20)) @ listed.T).max(axis=1)
+    np.testing.assert_allclose(upper, best, rtol=1e-12)
+    np.testing.assert_allclose(batch.totals(scores * answers), best, rtol=1e-12)
+    assert graph.contains(batch.rows(answers, np.arange(20))).all()
+
+
+def test_long_chains_of_mixed_lengths():
+    """A thousand positions against a plain recursion, several lengths in one batch."""
+    lengths = [1000, 2, 37]
+    batch = Batch.of([chain(n, 3) for n in lengths])
+    scores = np.random.default_rng(0).standard_normal(batch.size)
+    answers, upper = Viterbi().many(batch, scores)
+    for m, n in enumerate(lengths):
+        part = scores[batch.coordinates(m)]
+        nodes, edges = part[: 3 * n].reshape(n, 3), part[3 * n :].reshape(n - 1, 3, 3)
+        best = nodes[0]
+        for i in range(1, n):
+            best = (best[:, None] + edges[i - 1]).max(axis=0) + nodes[i]
+        assert upper[m] == pytest.approx(best.max())
+        assert batch.structure(m).contains(answers[batch.coordinates(m)])
+
+
+def test_graphs_with_cycles_are_refused():
+    with pytest.raises(ValueError, match="without cycles"):
+        Viterbi().many(Batch.of(grid(2, 2)), np.zeros(grid(2, 2).size))
+    shared = FactorGraph([2, 2, 2, 2], [(0, 1, 2), (1, 2, 3)])
+    with pytest.raises(ValueError, match="sharing two variables"):
+        Viterbi().many(Batch.of(shared), np.zeros(shared.size))
+
+
+def test_an_impossible_labelling_names_variable_and_example():
+    graph = chain(3, 2).forbid([(0, 0)], [(0, (1, 0)), (0, (1, 1))])
+    batch = Batch.of([chain(3, 2), graph])
+    with pytest.raises(Infeasible, match=r"example 1: (the factor on|variable)"):
+        Viterbi().many(batch, np.zeros(batch.size))
