@@ -1,0 +1,216 @@
+"""The oracle seam: products of simplices, plain callables, and what the wrappers promise."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from mlestruct.batch import Batch
+from mlestruct.errors import Infeasible
+from mlestruct.oracle import (
+    Answer,
+    BruteForce,
+    Cached,
+    Counted,
+    Simplices,
+    Solver,
+    Validated,
+    attained,
+    load,
+    pin,
+    resolve,
+)
+from mlestruct.structures import BipartiteMatching, Custom, Paths, chain
+from mlestruct.testing import check_oracle, vertices
+
+PERFECT = BipartiteMatching(3)
+LISTED = vertices(PERFECT)
+
+
+def best(score):
+    return LISTED[(LISTED @ score.ravel()).argmax()].reshape(3, 3)
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        Custom(6, exactly_one=[[0, 1, 2], [4, 3]]),
+        Custom(6, exactly_one=[[5, 1], [0], [2, 3, 4]]),
+        Custom(7, exactly_one=[[0, 1, 2], [3, 4]], fixed=[0, -1, -1, -1, -1, 1, 0]),
+        Custom(5, exactly_one=[[0, 1, 2]], fixed=[-1, 1, -1, -1, -1]),
+        Custom(4),
+    ],
+)
+def test_ten_thousand_products_of_simplices_equal_brute_force(structure):
+    check_oracle(Simplices(), structure, instances=2000)
+
+
+def test_simplices_refuse_groups_that_overlap():
+    structure = Custom(3, exactly_one=[[0, 1], [1, 2]])
+    with pytest.raises(ValueError, match="do not overlap"):
+        Simplices().many(Batch.of(structure), np.zeros(3))
+
+
+class Callable:
+    def __call__(self, score):
+        return best(score)
+
+
+def two(structure, score):
+    return structure.decode(best(score))
+
+
+FORMS = {
+    "function": best,
+    "lambda of two": lambda structure, score: best(score),
+    "default argument": lambda score, unused=None: best(score),
+    "partial": functools.partial(lambda power, score: best(score), 2),
+    "object": Callable(),
+    "outcome": lambda score: two(PERFECT, score),
+    "outcome as a list": lambda score: two(PERFECT, score).tolist(),
+    "both": two,
+    "integers": lambda score: best(score).astype(int),
+    "answer": lambda score: Answer(best(score), attained(score.ravel(), best(score).ravel()) + 1),
+    "answer with an outcome": lambda s, score: Answer(two(s, score), np.inf),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_plain_callable_is_an_oracle(form):
+    """Of the score or of structure and score; returning a vertex, an outcome or an Answer."""
+    oracle = resolve(FORMS[form], Batch.of(PERFECT))
+    assert isinstance(oracle, Solver)
+    check_oracle(oracle, PERFECT, instances=30)
+
+
+def test_fixed_coordinates_reach_a_callable_as_scores():
+    """A solver that knows nothing of required and forbidden pairs obeys them all the same."""
+    structure = BipartiteMatching(3, forbidden=[(0, 0)], required=[(1, 2)])
+    check_oracle(Solver(best), structure, instances=60)
+    bounded = Solver(lambda s: Answer(best(s), attained(s.ravel(), best(s).ravel()) + 0.5))
+    check_oracle(bounded, structure, instances=60)
+    score = np.array([5.0, -np.inf, 1.0, 2.0])
+    assert np.isfinite(pin(Custom(4, fixed=[-1, 0, 1, -1]), score)).all()
+
+
+def ask(oracle, structure=PERFECT, score=None):
+    score = np.arange(float(structure.size)) if score is None else np.asarray(score, float)
+    return oracle.many(Batch.of(structure), score)
+
+
+MISUSE = [
+    (Solver(lambda s: [0, 0, 1]), "example 0: the solver's answer is no outcome: column 0"),
+    (Solver(lambda s: np.ones((3, 3))), "returned an infeasible answer"),
+    (Solver(lambda s: None), "example 0: the solver's answer is no outcome"),
+    (Solver(lambda s: Answer(best(s), 1.0)), "bounds the best score by 1, its own answer reaches"),
+    (Solver(lambda s: Answer(best(s), np.nan)), "bounds the best score by nan"),
+]
+
+
+@pytest.mark.parametrize(("oracle", "message"), MISUSE, ids=lambda value: str(value)[:30])
+def test_validation_names_the_example_and_what_is_wrong(oracle, message):
+    with pytest.raises(ValueError, match=message):
+        ask(Validated(oracle))
+
+
+def test_validation_refuses_answers_of_another_shape():
+    class Short(BruteForce):
+        def many(self, batch, scores):
+            answers, upper = super().many(batch, scores)
+            return answers[:-1], upper
+
+    with pytest.raises(ValueError, match=r"oracle Short returned shapes \(8,\), \(1,\)"):
+        ask(Validated(Short(vertices)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_scores_must_be_finite_but_for_forbidden_coordinates(value):
+    """−inf is a score of a coordinate fixed at 0, and of no other."""
+    structures = [PERFECT, BipartiteMatching(3, forbidden=[(0, 1)])]
+    batch = Batch.of([structures[0], structures[1], structures[0]])
+    oracle = Validated(resolve(None, batch))
+    scores = np.zeros(27)
+    scores[18 + 4] = value
+    with pytest.raises(ValueError, match=f"example 2: score of coordinate 4 is {value}"):
+        oracle.many(batch, scores)
+    scores[18 + 4], scores[9 + 1] = 0.0, -np.inf
+    answers, upper = oracle.many(batch, scores)
+    assert np.isfinite(upper).all()
+    assert answers[10] == 0.0
+
+
+def test_validation_lifts_a_bound_that_rounding_put_below_its_answer():
+    shy = Solver(lambda s: Answer(best(s), attained(s.ravel(), best(s).ravel()) - 1e-9))
+    answers, upper = ask(Validated(shy))
+    assert upper[0] >= np.arange(9.0) @ answers
+
+
+def test_an_infeasible_structure_is_named_through_any_oracle():
+    """A user's solver answers something; validation asks the structure why that is impossible."""
+    structure = BipartiteMatching(3, forbidden=[(0, 0), (0, 1), (1, 0), (1, 1)])
+    with pytest.raises(Infeasible, match="between them"):
+        ask(Validated(Solver(best)), structure)
+
+
+def test_counting_and_caching():
+    """A call per example; an answer is remembered until ``capacity`` others came."""
+    counted = Counted(BruteForce(vertices))
+    cached = Cached(counted, capacity=3)
+    batch = Batch.of([PERFECT, PERFECT, BipartiteMatching(2)])
+    scores = np.random.default_rng(0).standard_normal(batch.size)
+    first, second = cached.many(batch, scores), cached.many(batch, scores)
+    assert counted.calls == 3
+    np.testing.assert_array_equal(first[0], second[0])
+    first[0][:] = 7.0
+    np.testing.assert_array_equal(cached.many(batch, scores)[0], second[0])
+    for seed in range(3):
+        cached.many(batch.select([0]), np.random.default_rng(seed + 1).standard_normal(9))
+    assert counted.calls == 6
+    cached.many(batch, scores)
+    assert counted.calls == 9
+    assert counted.seconds > 0
+
+
+def test_masks_pass_through_every_wrapper():
+    mask = np.array([True, False, True, True])
+    oracle = Solver(lambda s: (s > 0).astype(float), mask=lambda structure: mask)
+    batch = Batch.of(Custom(4), count=2)
+    for wrapped in (oracle, Validated(oracle), Counted(oracle), Cached(oracle)):
+        assert wrapped.perturbable(batch).tolist() == mask.tolist() * 2
+        assert wrapped.polytope == "convex hull"
+    base = np.array([0.0, -0.7, 0.0, 0.0])
+    check_oracle(oracle, Custom(4), base=base)
+
+
+def test_names_defaults_and_what_is_no_oracle():
+    batch = Batch.of(PERFECT)
+    assert type(resolve(None, batch)).__name__ == "Assignment"
+    assert type(resolve("simplices", batch)) is Simplices
+    given = BruteForce(vertices)
+    assert resolve(given, batch) is given
+    with pytest.raises(ValueError, match="no oracle named 'asignment'; there are assignment"):
+        resolve("asignment", batch)
+    with pytest.raises(ValueError, match="Custom has no default oracle"):
+        resolve(None, Batch.of(Custom(3)))
+    with pytest.raises(ValueError, match="is a name, a callable or has a method many; got 3"):
+        resolve(3, batch)
+    with pytest.raises(ValueError, match="no oracle named 'nothing'"):
+        load("nothing")
+
+
+def test_a_mixed_batch_asks_each_structures_own_solver():
+    """Chains, matchings and paths side by side."""
+    structures = [chain(3, 2), PERFECT, Paths([(0, 1), (0, 1)], 0, 1), chain(2, 2), PERFECT]
+    batch = Batch.of(structures)
+    scores = np.random.default_rng(0).standard_normal(batch.size)
+    answers, upper = Validated(resolve(None, batch)).many(batch, scores)
+    for m, structure in enumerate(structures):
+        part = batch.coordinates(m)
+        assert upper[m] == pytest.approx((vertices(structure) @ scores[part]).max())
+        assert structure.contains(answers[part])
+
+
+def test_brute_force_says_when_nothing_is_left():
+    structure = Custom(2, exactly_one=[[0, 1]], fixed=[0, 0])
+    with pytest.raises(Infeasible, match="no outcome respects"):
+        ask(BruteForce(lambda s: np.eye(2)), structure)
