@@ -177,9 +177,8 @@ def against_peers(name: str, weights: np.ndarray, absent: set[str]) -> Iterator[
             continue
         assert abs(weight - matching.weight) <= max(bound, 1e-9), f"{peer}: {weight}"
         target = {"rustworkx": TARGETS[n], "LEMON": LEMON_TARGET}.get(peer)
-        yield row(
-            workload, "seconds", seconds, peer=peer_seconds, peer_name=peer, target=target
-        )  # fmt: skip
+        against = {"peer": peer_seconds, "peer_name": peer, "target": target}
+        yield row(workload, "seconds", seconds, **against)
 
 
 def against_cold(name: str, weights: np.ndarray) -> Iterator[dict[str, Any]]:

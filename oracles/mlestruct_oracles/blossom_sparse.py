@@ -112,6 +112,8 @@ def perfect_matching_priced(
     refuse_odd(n)
     if candidates < 1 or block < 1:
         raise ValueError(f"candidates ({candidates}) and block ({block}) must be at least 1")
+    if n == 0:
+        return perfect_matching_sparse(0, [], [])
     table = Table(n, rows, block)
     pool = Pool(n)
     zero = np.zeros(n)
@@ -123,11 +125,17 @@ def perfect_matching_priced(
                 raise Infeasible(odd_groups(forest))
             continue
         warm = pool.answer(forest)
-        rounding = 1e-13 * float(np.abs(warm.y).max(initial=1.0))
+        rounding = 0.0 if whole_duals(warm) else 1e-13 * float(np.abs(warm.y).max(initial=1.0))
         added, shortfall = table.price(warm.y, warm.odd_sets, warm.z, rounding, candidates, pool)
         if not added:
             upper = warm.upper + n / 2 * max(0.0, shortfall)
             return replace(warm, upper=upper)
+
+
+def whole_duals(matching: Matching) -> bool:
+    """Whether the duals are multiples of 1/2, as whole weights have them: then nothing rounds."""
+    doubled = 2.0 * np.concatenate([matching.y, matching.z])
+    return bool(np.all(doubled == np.rint(doubled)))
 
 
 def match_edges(

@@ -279,6 +279,14 @@ def test_a_warm_start_changes_nothing_but_the_time(solve, scores, noise):
     assert prove(new, warm) <= (0.0 if scores is ordinal else 1e-9 * (1 + noise))
 
 
+@pytest.mark.parametrize("scores", [ordinal, learned])
+def test_either_kind_of_matching_warms_the_other(scores):
+    weights = scores(60) + 10.0
+    perfect, free = perfect_matching(weights - 20.0), maximum_weight_matching(weights)
+    assert prove(weights, maximum_weight_matching(weights, warm=perfect)) <= 1e-9
+    assert prove(weights, perfect_matching(weights, warm=free)) <= 1e-9
+
+
 def test_a_warm_start_of_another_size_is_refused():
     with pytest.raises(ValueError, match="Matching of 4 nodes, not of 6"):
         perfect_matching(np.zeros((4, 4)), warm=perfect_matching(np.zeros((6, 6))))
@@ -323,6 +331,21 @@ def test_pricing_ends_at_the_optimum_of_the_complete_graph(scores, candidates):
     assert 0.0 <= matching.gap <= (1e-9 if scores is learned else 0.0)
     assert abs(prove(weights, matching)) <= 1e-9
     assert max(asked) <= 50
+
+
+def test_pricing_is_exact_on_huge_whole_weights(rng):
+    weights = mirrored(rng.integers(0, 2**48, (60, 60)).astype(float))
+    matching = perfect_matching_priced(60, lambda i, j: weights[i:j], candidates=2, block=7)
+    assert matching.weight == perfect_matching(weights).weight == matching.upper
+
+
+def test_pricing_names_a_score_that_is_none():
+    weights = ordinal(8)
+    weights[5, 2] = np.nan
+    with pytest.raises(ValueError, match="the score of 5 and 2 is nan"):
+        perfect_matching_priced(8, lambda i, j: weights[i:j], block=3)
+    with pytest.raises(ValueError, match=r"rows\(0, 3\) has shape \(8, 8\), not \(3, 8\)"):
+        perfect_matching_priced(8, lambda i, j: weights, block=3)
 
 
 def test_pricing_finds_that_no_perfect_matching_exists():
@@ -384,6 +407,7 @@ def test_the_smallest_graphs():
     assert perfect_matching([[0, -1], [-1, 0]]).partner.tolist() == [1, 0]
     assert maximum_weight_matching(np.full((3, 3), -INF)).weight == 0.0
     assert perfect_matching_sparse(0, [], []).weight == 0.0
+    assert perfect_matching_priced(0, lambda i, j: np.zeros((0, 0))).weight == 0.0
     assert maximum_weight_matching_sparse(3, [], []).partner.tolist() == [-1, -1, -1]
 
 
