@@ -46,6 +46,8 @@ class Regulariser:
         for index, value in (fixed or {}).items():
             if not 0 <= index < d:
                 raise ValueError(f"cannot fix weight {index} of {d}")
+            if not np.isfinite(value):
+                raise ValueError(f"cannot fix weight {index} at {value}")
             values["lower"][index] = values["upper"][index] = value
         rules = (
             ("lam", values["lam"] > 0, "positive: the dual needs a strongly convex regulariser"),
@@ -53,6 +55,8 @@ class Regulariser:
             ("prior", np.isfinite(values["prior"]), "finite"),
             ("l1", (values["l1"] >= 0) & np.isfinite(values["l1"]), "finite and not negative"),
             ("lower", values["lower"] <= values["upper"], "at most upper"),
+            ("lower", values["lower"] < np.inf, "less than infinity"),
+            ("upper", values["upper"] > -np.inf, "more than minus infinity"),
         )
         for name, right, rule in rules:
             if not right.all():
