@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from mlestruct.regulariser import Regulariser as Regulariser
     from mlestruct.structures import BMatching as BMatching
     from mlestruct.structures import BipartiteMatching as BipartiteMatching
+    from mlestruct.structures import ClusterGraph as ClusterGraph
     from mlestruct.structures import Custom as Custom
     from mlestruct.structures import FactorGraph as FactorGraph
     from mlestruct.structures import Flow as Flow
     from mlestruct.structures import Matching as Matching
     from mlestruct.structures import Paths as Paths
+    from mlestruct.structures import RegionGraph as RegionGraph
     from mlestruct.structures import chain as chain
     from mlestruct.structures import grid as grid
+    from mlestruct.structures import plaquettes as plaquettes
     from mlestruct.structures import skip_chain as skip_chain
     from mlestruct.structures import tree as tree
 
@@ -44,6 +47,7 @@ _HOME = {
     "Batch": "batch",
     "BipartiteMatching": "structures",
     "Certificate": "dual",
+    "ClusterGraph": "structures",
     "Custom": "structures",
     "Dense": "features",
     "Entropy": "entropy",
@@ -55,6 +59,7 @@ _HOME = {
     "Matching": "structures",
     "MatchingModel": "estimators",
     "Paths": "structures",
+    "RegionGraph": "structures",
     "Regulariser": "regulariser",
     "SequenceModel": "estimators",
     "Sparse": "features",
@@ -65,6 +70,7 @@ _HOME = {
     "grid": "structures",
     "marginals": "inference",
     "mle_struct": "learners",
+    "plaquettes": "structures",
     "skip_chain": "structures",
     "ssvm": "learners",
     "tree": "structures",

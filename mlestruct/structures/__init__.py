@@ -7,21 +7,25 @@ from mlestruct.structures.flow import Flow
 from mlestruct.structures.graph import FactorGraph, chain, grid, skip_chain, tree
 from mlestruct.structures.matching import BipartiteMatching, Matching
 from mlestruct.structures.paths import Paths
+from mlestruct.structures.regions import ClusterGraph, RegionGraph, plaquettes
 
 __all__ = [
     "BMatching",
     "BipartiteMatching",
     "Bound",
+    "ClusterGraph",
     "Constraints",
     "Custom",
     "FactorGraph",
     "Flow",
     "Matching",
     "Paths",
+    "RegionGraph",
     "Structure",
     "Views",
     "chain",
     "grid",
+    "plaquettes",
     "skip_chain",
     "tree",
 ]

@@ -90,7 +90,7 @@ class _Model:
         whole, shift, error = _whole(np.where(self.open, score, 0.0))
         self.model.maximize(self.cp.LinearExpr.weighted_sum(self.variables, whole))
         self.model.clear_hints()
-        if self.last is not None:
+        if self.last is not None and seconds is not None:  # else one question keeps one answer
             for variable, value in zip(self.variables, self.last.tolist(), strict=True):
                 self.model.add_hint(variable, int(value))
         solver = self.cp.CpSolver()

@@ -1,0 +1,387 @@
+"""Labelled graphs seen through overlapping tables: Kikuchi region graphs and cluster graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import (
+    Array,
+    Bound,
+    Constraints,
+    Ints,
+    Structure,
+    Views,
+    as_fixed,
+    identity_views,
+)
+
+Link = tuple[int, int]
+
+
+class RegionGraph(Structure):
+    """Every labelling of variables with ``cards`` states, through one table per region.
+
+    Coordinates are the regions' tables in the order given, each in C order over its variables as
+    written; tables agree wherever one region holds another. An outcome is one state per variable.
+
+    >>> graph = RegionGraph([2, 2, 2], [(0, 1), (1, 2), (1,)])
+    >>> graph.size, graph.counting(1.0).tolist()
+    (10, [1.0, 1.0, -1.0])
+    """
+
+    def __init__(
+        self,
+        cards: Sequence[int] | Ints,
+        regions: Iterable[Sequence[int]],
+        links: Iterable[Link] | None = None,
+        *,
+        fixed: ArrayLike | None = None,
+    ) -> None:
+        self.cards = np.asarray(cards, dtype=np.int64).reshape(-1)
+        self.regions = [tuple(int(v) for v in region) for region in regions]
+        _check_regions(self.cards, self.regions)
+        self.links = _covers(self.regions) if links is None else [(p, c) for p, c in links]
+        sizes = [int(self.cards[list(region)].prod()) for region in self.regions]
+        self.table_start = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self.state_start = np.concatenate([[0], np.cumsum(self.cards)])
+        self.size = int(self.table_start[-1])
+        self.fixed = as_fixed(self.size, fixed)
+
+    @property
+    def default_oracle(self) -> str:
+        return "linear_program"
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.cards)
+
+    def identity(self) -> tuple[Any, ...]:
+        return self.cards.tobytes(), tuple(self.regions), tuple(self.links)
+
+    @cached_property
+    def table_of(self) -> Ints:
+        """The region of every coordinate."""
+        return np.repeat(np.arange(len(self.regions)), np.diff(self.table_start))
+
+    @cached_property
+    def _states(self) -> list[Ints]:
+        """The states (table size, variables) of every region's entries."""
+        shapes = [tuple(self.cards[list(region)].tolist()) for region in self.regions]
+        known = {s: np.stack(np.unravel_index(np.arange(np.prod(s)), s), 1) for s in set(shapes)}
+        return [known[shape] for shape in shapes]
+
+    @cached_property
+    def _slots(self) -> tuple[Ints, Ints]:
+        """Pairs (entry, variable's state it stands for), by entry."""
+        entries, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for region, states, first in zip(
+            self.regions, self._states, self.table_start[:-1], strict=True
+        ):
+            entries.append(np.repeat(first + np.arange(len(states)), len(region)))
+            places.append((self.state_start[list(region)] + states).ravel())
+        return np.concatenate(entries), np.concatenate(places)
+
+    @cached_property
+    def _home(self) -> Ints:
+        """Slots of the first region that holds each variable."""
+        entry, place = self._slots
+        variable = np.searchsorted(self.state_start, place, side="right") - 1
+        first = {v: r for r in reversed(range(len(self.regions))) for v in self.regions[r]}
+        home = np.array([first[v] for v in range(self.n_nodes)], dtype=np.int64)
+        return np.flatnonzero(self.table_of[entry] == home[variable])
+
+    def encode(self, outcome: ArrayLike) -> Array:
+        states = np.asarray(outcome)
+        if states.shape != (self.n_nodes,):
+            raise ValueError(f"an outcome has {self.n_nodes} states, got shape {states.shape}")
+        wrong = np.flatnonzero((states != np.rint(states)) | (states < 0) | (states >= self.cards))
+        if len(wrong):
+            i = int(wrong[0])
+            raise ValueError(
+                f"variable {i} has state {states[i]}; it must be in 0..{self.cards[i] - 1}"
+            )
+        return np.asarray(self._agreeing(np.asarray(states, dtype=np.int64)), dtype=float)
+
+    def _agreeing(self, states: Ints) -> Any:
+        """Entries none of whose variables is in another state; −1 agrees with all."""
+        entry, place = self._slots
+        chosen = np.zeros(int(self.state_start[-1]), dtype=bool)
+        for variable in np.flatnonzero(states < 0):
+            chosen[self.state_start[variable] : self.state_start[variable + 1]] = True
+        seen = np.flatnonzero(states >= 0)
+        chosen[self.state_start[seen] + states[seen]] = True
+        return np.bincount(entry[~chosen[place]], minlength=self.size) == 0
+
+    def decode(self, vector: ArrayLike) -> Ints:
+        """The most likely state of each variable; the outcome itself for a vertex."""
+        entry, place = (slots[self._home] for slots in self._slots)
+        weights = np.asarray(vector, dtype=float)[entry]
+        tables = np.bincount(place, weights=weights, minlength=int(self.state_start[-1]))
+        parts = np.split(tables, self.state_start[1:-1])
+        return np.array([int(part.argmax()) for part in parts[: self.n_nodes]], dtype=np.int64)
+
+    def views(self) -> Views:
+        C, c0 = identity_views(self.size)
+        D = sp.csr_array(
+            (np.ones(self.size), (np.arange(self.size), self.table_of)),
+            shape=(self.size, len(self.regions)),
+        )
+        over = [(p, c) for c, parents in enumerate(self._ancestors) for p in sorted(parents)]
+        return Views(C, c0, D, np.array(over, dtype=np.int64).reshape(-1, 2))
+
+    @cached_property
+    def _ancestors(self) -> list[set[int]]:
+        parents: list[list[int]] = [[] for _ in self.regions]
+        for parent, child in self.links:
+            parents[child].append(parent)
+        found: list[set[int]] = [set() for _ in self.regions]
+        for r in sorted(range(len(self.regions)), key=lambda r: -len(self.regions[r])):
+            for parent in parents[r]:
+                found[r] |= {parent} | found[parent]
+        return found
+
+    @cached_property
+    def corrections(self) -> Array:
+        """Kikuchi's counting numbers: c = 1 − Σ c of the larger regions."""
+        numbers = np.zeros(len(self.regions))
+        for r in sorted(range(len(self.regions)), key=lambda r: -len(self.regions[r])):
+            numbers[r] = 1.0 - sum(numbers[p] for p in self._ancestors[r])
+        return numbers
+
+    def counting(self, rho: float | ArrayLike | None = None) -> Array:
+        """1 on the largest regions, ρ times Kikuchi's numbers below; an array is taken as it is.
+
+        ρ = 1 is Kikuchi's entropy, ρ = 0 the largest regions only. The default is 1 where that is
+        provably concave, else 0.
+        """
+        if rho is None:
+            rho = 1.0 if self.convex(self.counting(1.0)) else 0.0
+        given = np.asarray(rho, dtype=float)
+        if given.ndim:
+            return np.array(np.broadcast_to(given, (len(self.regions),)))
+        top = np.array([not parents for parents in self._ancestors])
+        return np.where(top, 1.0, given * self.corrections)
+
+    def constraints(self) -> Constraints:
+        """Tables sum to one, and sum to the tables of the regions they hold."""
+        rows, columns, values = [self.table_of], [np.arange(self.size)], [np.ones(self.size)]
+        count = len(self.regions)
+        for parent, child in self.links:
+            scope, held = self.regions[parent], self.regions[child]
+            states = self._states[parent][:, [scope.index(v) for v in held]]
+            local = np.ravel_multi_index(tuple(states.T), tuple(self.cards[list(held)]))
+            table = len(self._states[child])
+            rows += [count + local, count + np.arange(table)]
+            columns += [
+                self.table_start[parent] + np.arange(len(states)),
+                self.table_start[child] + np.arange(table),
+            ]
+            values += [np.ones(len(states)), -np.ones(table)]
+            count += table
+        entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+        right = np.where(np.arange(count) < len(self.regions), 1.0, 0.0)
+        return Constraints(sp.csr_array(entries, shape=(count, self.size)), right, right)
+
+    def clamp(self, observed: ArrayLike | Mapping[int, int]) -> Structure:
+        """Fix the observed variables; −1 (or a variable absent from a mapping) stays free."""
+        if isinstance(observed, Mapping):
+            states = np.full(self.n_nodes, -1)
+            states[list(observed)] = list(observed.values())
+        else:
+            states = np.asarray(observed)
+        if states.shape != (self.n_nodes,) or (states >= self.cards).any():
+            raise ValueError("observed must hold a state or −1 for every variable")
+        agrees = self._agreeing(states)
+        fixed = self.fixed.copy()
+        fixed[~agrees] = 0
+        alone = np.bincount(self.table_of[agrees], minlength=len(self.regions)) == 1
+        fixed[agrees & alone[self.table_of]] = 1
+        return self.refix(fixed)
+
+    def loss(self, vertex: Array) -> tuple[Array, float]:
+        """Wrong variables, counted in the first region that holds each."""
+        entry, place = (slots[self._home] for slots in self._slots)
+        true = self.state_start[:-1] + self.decode(vertex)
+        wrong = np.bincount(entry, weights=~np.isin(place, true), minlength=self.size)
+        return wrong.astype(float), 0.0
+
+    def interior(self) -> Array | None:
+        """Uniform tables, when nothing is fixed."""
+        if (self.fixed >= 0).any():
+            return None
+        sizes = np.diff(self.table_start)
+        return np.repeat(1.0 / sizes, sizes)
+
+    @cached_property
+    def _junction(self) -> Array | None:
+        """The exact counting numbers, where the largest regions form a junction forest."""
+        top = [r for r, parents in enumerate(self._ancestors) if not parents]
+        separators = _separators([self.regions[r] for r in top], self.n_nodes)
+        place = {frozenset(region): r for r, region in enumerate(self.regions)}
+        if separators is None or not all(separator in place for separator in separators):
+            return None
+        numbers = np.zeros(len(self.regions))
+        numbers[top] = 1.0
+        np.subtract.at(numbers, [place[separator] for separator in separators], 1.0)
+        return numbers
+
+    def bound(self, counting: Array) -> Bound:
+        exact = self._junction
+        if exact is not None and (counting >= exact).all():
+            if (counting == exact).all():
+                return Bound("exact", "the largest regions form a junction forest")
+            return Bound("upper", "counts at least those of a junction forest")
+        covered = np.zeros(self.n_nodes)
+        for number, region in zip(counting, self.regions, strict=True):
+            covered[list(region)] += number
+        if (counting >= 0).all() and (covered >= 1 - 1e-12).all():
+            return Bound("upper", "Shearer: non-negative counting numbers cover every variable")
+        return Bound("none", "no theorem for these counting numbers on overlapping regions")
+
+
+class ClusterGraph(RegionGraph):
+    """Clusters that agree on sepsets of any size: ``sepsets`` lists (cluster, cluster, variables).
+
+    Coordinates are [cluster tables | sepset tables]. For every variable the sepsets that hold it
+    must join its clusters as a tree (running intersection). ρ weighs the sepsets: ρ = 1 is the
+    Bethe entropy Σ H(clusters) − Σ H(sepsets), exact where the clusters form a forest; ρ = 0 is
+    CAMEL(0)'s.
+
+    >>> graph = ClusterGraph([2] * 4, [(0, 1, 2), (1, 2, 3)], [(0, 1, (1, 2))])
+    >>> graph.size, graph.counting().tolist(), str(graph.bound(graph.counting()))
+    (20, [1.0, 1.0, -1.0], 'exact (the largest regions form a junction forest)')
+    """
+
+    def __init__(
+        self,
+        cards: Sequence[int] | Ints,
+        clusters: Iterable[Sequence[int]],
+        sepsets: Iterable[tuple[int, int, Sequence[int]]],
+        *,
+        fixed: ArrayLike | None = None,
+    ) -> None:
+        scopes, between = [tuple(c) for c in clusters], [(i, j, tuple(s)) for i, j, s in sepsets]
+        self.n_clusters = len(scopes)
+        _check_sepsets(len(cards), scopes, between)
+        sides = [(side, len(scopes) + k) for k, (*ends, _) in enumerate(between) for side in ends]
+        super().__init__(cards, [*scopes, *(s for *_, s in between)], sides, fixed=fixed)
+        self._forest = _is_forest(len(scopes), [(i, j) for i, j, _ in between])
+
+    @cached_property
+    def corrections(self) -> Array:
+        """1 on clusters, −1 on sepsets."""
+        return np.where(np.arange(len(self.regions)) < self.n_clusters, 1.0, -1.0)
+
+    @cached_property
+    def _junction(self) -> Array | None:
+        return self.corrections if self._forest else None
+
+
+def plaquettes(rows: int, columns: int, states: int = 2) -> RegionGraph:
+    """A grid's [nodes | edges | 2×2 plaquettes], nodes and edges laid out as ``grid`` does.
+
+    Kikuchi's numbers (``rho=1``) are 1 on plaquettes, −1 on inner edges, 1 on inner nodes.
+    """
+    node = np.arange(rows * columns).reshape(rows, columns)
+    across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
+    down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
+    corners = [node[:-1, :-1], node[:-1, 1:], node[1:, :-1], node[1:, 1:]]
+    squares = np.stack([corner.ravel() for corner in corners], axis=1)
+    regions = [table.tolist() for table in (node.reshape(-1, 1), across, down, squares)]
+    return RegionGraph([states] * (rows * columns), [r for part in regions for r in part])
+
+
+def _covers(regions: list[tuple[int, ...]]) -> list[Link]:
+    """(parent, child) wherever a region holds another and none lies between."""
+    sets = [frozenset(region) for region in regions]
+    if len(set(sets)) < len(sets):
+        twice = next(r for r in sets if sets.count(r) > 1)
+        raise ValueError(f"the region {sorted(twice)} is listed twice")
+    holding: dict[int, list[int]] = {}
+    for r, region in enumerate(regions):
+        for variable in region:
+            holding.setdefault(variable, []).append(r)
+    links = []
+    for child, small in enumerate(sets):
+        above = [p for p in holding[regions[child][0]] if small < sets[p]]
+        links += [(p, child) for p in above if not any(sets[q] < sets[p] for q in above)]
+    return links
+
+
+def _separators(regions: list[tuple[int, ...]], n: int) -> list[frozenset[int]] | None:
+    """What neighbours share in a junction forest of the regions; None if there is none."""
+    holding: list[list[int]] = [[] for _ in range(n)]
+    for r, region in enumerate(regions):
+        for variable in region:
+            holding[variable].append(r)
+    shared: dict[Link, set[int]] = {}
+    for variable, holders in enumerate(holding):
+        for pair in combinations(holders, 2):
+            shared.setdefault(pair, set()).add(variable)
+    root, separators = list(range(len(regions))), []
+    for (i, j), variables in sorted(shared.items(), key=lambda item: -len(item[1])):
+        a, b = _root(root, i), _root(root, j)
+        if a != b:
+            root[a] = b
+            separators.append(frozenset(variables))
+    # a spanning forest of greatest overlap has the running intersection iff it counts each once
+    whole = sum(map(len, regions)) - sum(map(len, separators)) == n
+    return separators if whole else None
+
+
+def _check_regions(cards: Ints, regions: list[tuple[int, ...]]) -> None:
+    if len(cards) and cards.min() < 1:
+        raise ValueError(f"variable {int(cards.argmin())} has {cards.min()} states; it needs one")
+    for r, region in enumerate(regions):
+        if not region or len(set(region)) != len(region):
+            raise ValueError(f"region {r} is {list(region)}: one or more variables, each once")
+        if min(region) < 0 or max(region) >= len(cards):
+            raise ValueError(f"region {r} names variable {max(region)} of {len(cards)}")
+    missing = set(range(len(cards))).difference(*regions)
+    if missing:
+        raise ValueError(f"variable {min(missing)} is in no region")
+
+
+def _check_sepsets(
+    n: int, clusters: list[tuple[int, ...]], sepsets: list[tuple[int, int, tuple[int, ...]]]
+) -> None:
+    joins: list[list[Link]] = [[] for _ in range(n)]
+    for k, (i, j, variables) in enumerate(sepsets):
+        if not (0 <= i < len(clusters) and 0 <= j < len(clusters) and i != j):
+            raise ValueError(f"sepset {k} joins clusters {i} and {j} of {len(clusters)}")
+        outside = set(variables) - (set(clusters[i]) & set(clusters[j]))
+        if outside:
+            raise ValueError(f"sepset {k} holds {min(outside)}; clusters {i} and {j} do not both")
+        for variable in variables:
+            joins[variable].append((i, j))
+    for variable, edges in enumerate(joins):
+        holding = [c for c, cluster in enumerate(clusters) if variable in cluster]
+        if len(edges) != len(holding) - 1 or not _is_forest(len(clusters), edges):
+            raise ValueError(
+                f"the sepsets that hold variable {variable} must join its clusters {holding} as a "
+                f"tree; they join {edges}"
+            )
+
+
+def _is_forest(n: int, edges: list[Link]) -> bool:
+    root = list(range(n))
+    for i, j in edges:
+        a, b = _root(root, i), _root(root, j)
+        if a == b:
+            return False
+        root[a] = b
+    return True
+
+
+def _root(root: list[int], i: int) -> int:
+    while root[i] != i:
+        root[i] = root[root[i]]
+        i = root[i]
+    return i
