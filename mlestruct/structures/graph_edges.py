@@ -37,7 +37,13 @@ class Edges:
     @cached_property
     def ends(self) -> NDArray[np.int32]:
         """(edges × 2) node numbers, in the order of the coordinates."""
-        return np.stack(np.triu_indices(self.n_nodes, 1), axis=1).astype(np.int32)
+        n, pairs = self.n_nodes, np.empty((self.count, 2), dtype=np.int32)
+        low = np.arange(n - 1, dtype=np.int32)
+        pairs[:, 0] = np.repeat(low, n - 1 - low)
+        start = self.place(low.astype(np.int64), low + 1).astype(np.int32)
+        pairs[:, 1] = np.arange(self.count, dtype=np.int32)
+        pairs[:, 1] -= np.repeat(start - low - 1, n - 1 - low)
+        return pairs
 
     @cached_property
     def incidence(self) -> sp.csr_array:

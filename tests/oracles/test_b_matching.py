@@ -1,0 +1,107 @@
+"""b-matchings: the best of all edge sets within the capacities, by flow or by integer program."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from mlestruct_oracles.b_matching import BMatchingSolver
+
+from mlestruct import Batch, BMatching, FrankWolfe, Infeasible, marginals
+from mlestruct.oracle import Validated
+
+
+def vertices(structure):
+    """Every set of edges with at most (or exactly) the capacity at each node."""
+    sets = np.array(list(product([0.0, 1.0], repeat=structure.size)))
+    used = np.zeros((len(sets), structure.n_nodes))
+    for k, pair in enumerate(structure.ends.tolist()):
+        used[:, pair] += sets[:, [k]]
+    pinned = structure.fixed >= 0
+    agree = (sets[:, pinned] == structure.fixed[pinned]).all(axis=1)
+    full = used == structure.capacity
+    return sets[agree & ((used <= structure.capacity) & (full | ~structure.exact)).all(axis=1)]
+
+
+def random_structure(rng, bipartite):
+    if bipartite:
+        rows, columns = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+        pairs = [(u, rows + v) for u in range(rows) for v in range(columns)]
+        n = rows + columns
+    else:
+        n = int(rng.integers(3, 6))
+        pairs = [(u, v) for u in range(n) for v in range(u + 1, n)]
+    edges = rng.permuted(rng.permutation(pairs)[: int(rng.integers(1, len(pairs) + 1))], axis=1)
+    capacity = rng.integers(0, 4, n)
+    exact = rng.random(n) < 0.3
+    fixed = rng.choice([-1] * 9 + [0], len(edges))
+    return BMatching(n, edges, capacity, exact, fixed=fixed)
+
+
+def check(structures, bipartite, seed):
+    rng = np.random.default_rng(seed)
+    oracle, feasible, impossible = Validated(BMatchingSolver()), 0, 0
+    while feasible < structures:
+        structure = random_structure(rng, bipartite)
+        listed, batch = vertices(structure), Batch.of([structure] * (50 if bipartite else 5))
+        scores = (
+            rng.integers(-3, 4, batch.size) if rng.random() < 0.3 else rng.normal(size=batch.size)
+        )
+        if len(listed) == 0:
+            impossible += 1
+            assert structure.impossible() is not None or not bipartite
+            with pytest.raises(Infeasible):
+                oracle.many(batch, scores.astype(float))
+            continue
+        assert structure.impossible() is None
+        truth = (scores.reshape(len(batch), -1) @ listed.T).max(axis=1)
+        found, upper = oracle.many(batch, scores.astype(float))
+        np.testing.assert_allclose(batch.totals(scores * found), truth, atol=1e-8)
+        np.testing.assert_allclose(upper, truth, atol=1e-6)
+        assert (upper >= truth - 1e-9).all()
+        feasible += 1
+    return impossible
+
+
+def test_bipartite_ones_are_flows_and_hall_names_what_makes_them_impossible():
+    assert check(200, bipartite=True, seed=0) > 20
+
+
+def test_general_ones_are_integer_programs():
+    assert check(60, bipartite=False, seed=1) > 5
+
+
+def test_a_capacity_of_one_is_a_matching_and_required_pairs_fill_nodes(rng):
+    teams = BMatching.bipartite(2, 3, row_capacity=[1, 2], required=[(0, 3)])
+    assert teams.fixed.reshape(2, 3).tolist() == [[0, 1, 0], [-1, 0, -1]]
+    assert teams.clamp([(1, 2)]).fixed.reshape(2, 3).tolist() == [[0, 1, 0], [1, 0, -1]]
+    assert teams.decode(teams.encode([(3, 0), (4, 1)])).tolist() == [[0, 3], [1, 4]]
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: BMatching(3, capacity=[1, 2]), "2 capacities for 3 nodes"),
+        (lambda: BMatching(3, capacity=-1), "node 0 has capacity -1"),
+        (lambda: BMatching(3, capacity=1.5), "node 0 has capacity 1.5"),
+        (lambda: BMatching(3, required=[(0, 1), (1, 2)]), "node 1 has 2 required pairs"),
+        (lambda: BMatching(3, exact=True).encode([(0, 1)]), "node 2 is in 0 pairs, not exactly 1"),
+        (lambda: BMatching(3).encode([(0, 1), (1, 2)]), "node 1 is in 2 pairs, not at most 1"),
+        (lambda: BMatching(3, capacity=2).encode([(0, 1), (1, 0)]), r"pair \(0, 1\) is listed"),
+        (lambda: BMatching(3).counting(0.5), "b-matchings have no reweighted Bethe entropy"),
+    ],
+)
+def test_misuse_is_named(build, says):
+    with pytest.raises(ValueError, match=says):
+        build()
+
+
+def test_the_entropy_bounds_log_z_from_above_and_is_never_called_bethe(rng):
+    structures = [random_structure(rng, bipartite=True) for _ in range(40)]
+    structures = [s for s in structures if len(vertices(s)) > 1]
+    batch = Batch.of(structures)
+    scores = rng.normal(size=batch.size)
+    found = marginals(batch, scores, solver=FrankWolfe(tol=1e-7, rounds=300))
+    assert str(found.bound) == "upper (sum of binary entropies)"
+    for m, structure in enumerate(structures):
+        exact = np.logaddexp.reduce(vertices(structure) @ scores[batch.coordinates(m)])
+        assert exact <= found.upper[m] + 1e-9

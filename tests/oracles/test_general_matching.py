@@ -1,0 +1,149 @@
+"""The blossom adapter: best of all matchings wherever they can be listed, with honest bounds."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
+
+import numpy as np
+import pytest
+from mlestruct_oracles import general_matching
+from mlestruct_oracles.general_matching import Blossom
+from mlestruct_oracles.networkx_matching import NetworkxMatching
+
+from mlestruct import Batch, Infeasible, Matching
+from mlestruct.oracle import Validated
+
+
+def all_matchings(n):
+    """Every partial matching of the complete graph, as 0/1 rows over its pairs."""
+    pairs = list(combinations(range(n), 2))
+
+    def extend(node, used, chosen):
+        if node == n:
+            yield chosen
+            return
+        yield from extend(node + 1, used, chosen)
+        if node not in used:
+            for other in range(node + 1, n):
+                if other not in used:
+                    yield from extend(node + 1, used | {node, other}, [*chosen, (node, other)])
+
+    listed = list(extend(0, frozenset(), []))
+    table = np.zeros((len(listed), len(pairs)))
+    for row, chosen in enumerate(listed):
+        table[row, [pairs.index(pair) for pair in chosen]] = 1.0
+    return table, np.array(pairs)
+
+
+TABLES = {n: all_matchings(n) for n in range(2, 9)}
+
+
+def vertices(structure):
+    """The structure's matchings among all of its nodes' pairs, in its own order of edges."""
+    table, pairs = TABLES[structure.n_nodes]
+    place = {tuple(pair): k for k, pair in enumerate(pairs.tolist())}
+    columns = [place[tuple(sorted(pair))] for pair in structure.ends.tolist()]
+    absent = np.setdiff1d(np.arange(len(pairs)), columns)
+    listed = table[(table[:, absent] == 0).all(axis=1)][:, columns]
+    if structure.kind == "perfect":
+        listed = listed[2 * listed.sum(axis=1) == structure.n_nodes]
+    pinned = structure.fixed >= 0
+    return listed[(listed[:, pinned] == structure.fixed[pinned]).all(axis=1)]
+
+
+def random_structure(rng):
+    n = int(rng.integers(2, 9))
+    kind = "partial" if n % 2 or rng.random() < 0.5 else "perfect"
+    pairs = TABLES[n][1]
+    if rng.random() < 0.3:
+        edges, count = None, len(pairs)
+    else:
+        count = int(rng.integers(1, len(pairs) + 1))
+        edges = rng.permuted(pairs[rng.choice(len(pairs), count, replace=False)], axis=1)
+    fixed = np.where(rng.random(count) < 0.1, 0, -1)
+    if rng.random() < 0.3:
+        fixed[rng.integers(count)] = 1
+    return Matching(n, edges, kind, fixed=fixed)
+
+
+SCORES = {
+    "ties": lambda rng, size: rng.integers(-2, 3, size).astype(float),
+    "real": lambda rng, size: rng.normal(size=size),
+    "negative": lambda rng, size: -rng.random(size),
+    "huge": lambda rng, size: rng.integers(-(2**40), 2**40, size).astype(float),
+    "steep": lambda rng, size: np.exp(rng.normal(0, 10, size)),
+}
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_it_finds_the_best_of_all_matchings_and_bounds_it(kind):
+    rng = np.random.default_rng(sorted(SCORES).index(kind))
+    oracle, solved = Validated(Blossom()), 0
+    while solved < 2000:
+        structure = random_structure(rng)
+        listed = vertices(structure)
+        batch = Batch.of([structure] * 50)
+        scores = SCORES[kind](rng, batch.size)
+        if len(listed) == 0:
+            with pytest.raises(Infeasible, match=r"node|group"):
+                oracle.many(batch, scores)
+            continue
+        truth = (scores.reshape(50, -1) @ listed.T).max(axis=1)
+        found, upper = oracle.many(batch, scores)
+        np.testing.assert_allclose(batch.totals(scores * found), truth, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(upper, truth, rtol=1e-12, atol=1e-12)
+        solved += 50
+
+
+def test_the_networkx_reference_agrees(rng):
+    for _ in range(150):
+        structure = random_structure(rng)
+        listed = vertices(structure)
+        batch = Batch.of(structure)
+        scores = rng.normal(size=batch.size)
+        if len(listed) == 0:
+            with pytest.raises(Infeasible, match="node"):
+                Validated(NetworkxMatching()).many(batch, scores)
+            continue
+        _, upper = Validated(NetworkxMatching()).many(batch, scores)
+        assert upper[0] == pytest.approx((listed @ scores).max(), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+def test_sparse_graphs_take_the_sparse_kernel_and_agree_with_the_dense_one(rng, kind):
+    n = 60
+    ring = [(v, (v + 1) % n) for v in range(n)] + [(v, v + 30) for v in range(15)]
+    structure = Matching(n, ring, kind, fixed=np.where(np.arange(75) == 3, 1, -1))
+    assert general_matching._is_sparse(structure)
+    scores = rng.normal(size=structure.size)
+    sparse, dense = Blossom()._sparse(structure, scores), Blossom()._dense(structure, scores)
+    assert sparse.weight == pytest.approx(dense.weight)
+    batch = Batch.of(structure)
+    _, upper = Validated(Blossom()).many(batch, scores)
+    assert upper == pytest.approx(Validated(NetworkxMatching()).many(batch, scores)[1])
+
+
+def test_forbidden_pairs_may_score_minus_infinity(rng):
+    structure = Matching(6, forbidden=[(0, 1), (2, 3)])
+    scores = np.where(structure.fixed == 0, -np.inf, rng.normal(size=15))
+    found, upper = Validated(Blossom()).many(Batch.of(structure), scores)
+    assert np.isfinite(upper[0])
+    assert structure.contains(found)
+
+
+def test_infeasibility_names_tuttes_witness_where_components_do_not_show_it():
+    star = Matching(4, [(0, 1), (0, 2), (0, 3)])
+    assert star.impossible() is None  # one even component
+    with pytest.raises(Infeasible, match=r"without node\(s\) \[0\] the odd groups"):
+        Blossom().many(Batch.of(star), np.zeros(3))
+
+
+def test_threads_share_one_oracle_and_pickles_leave_its_matrices_behind(rng):
+    oracle, batch = Blossom(), Batch.of([Matching(30)] * 4)
+    scores = [rng.normal(size=batch.size) for _ in range(16)]
+    alone = [oracle.many(batch, s)[1] for s in scores]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda s: oracle.many(batch, s)[1], scores))
+    np.testing.assert_array_equal(together, alone)
+    assert len(pickle.dumps(oracle)) < 1000
+    assert pickle.loads(pickle.dumps(oracle)).polytope == "convex hull of matchings"
