@@ -37,13 +37,13 @@ def landmarks(
 ) -> Split:
     """Two views of the same n landmarks, to be matched: (train, validation, test).
 
-    Each landmark has d descriptors; the second view adds noise of standard deviation 1 to 4,
+    Each landmark has d descriptors; the second view adds noise of standard deviation 1.5 to 5,
     different for every descriptor, and shuffles the landmarks. Features of a pair are minus the
     squared differences divided by n, so equal weights are the natural guess and weights
     1/variance would be right.
     """
     rng = np.random.default_rng(seed)
-    noise = np.exp(rng.uniform(0.0, np.log(4.0), d))
+    noise = np.exp(rng.uniform(np.log(1.5), np.log(5.0), d))
     X, y = [], []
     for _ in range(sum(sizes)):
         first, place = rng.standard_normal((n, d)), rng.permutation(n)

@@ -44,6 +44,8 @@ class Entropy:
     mixed: Mixed
     bound: Bound
     concave: bool
+    counting: tuple[Array, ...]
+    temperature: float = 1.0
     rho: Rho = None
 
     @classmethod
@@ -69,6 +71,8 @@ class Entropy:
             _tile_mixed(batch, parts),
             _weakest([part.bound for part in parts]),
             all(part.concave for part in parts),
+            tuple(part.counting for part in parts),
+            temperature,
             rho,
         )
 
@@ -155,6 +159,7 @@ class _Part:
     coefficient: Array
     bound: Bound
     concave: bool
+    counting: Array
 
 
 def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> _Part:
@@ -187,6 +192,7 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
         coefficient[rest],
         bound,
         bool(concave),
+        counting,
     )
 
 

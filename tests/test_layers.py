@@ -28,9 +28,9 @@ LAYERS = [
     ["engine"],
     ["files"],
     ["learners"],
-    ["testing", "data", "plot"],
+    ["testing", "data", "plot", "progress"],
     ["estimators"],
-    ["verify"],
+    ["verify", "demo"],
     ["cli"],
     ["__main__"],
 ]

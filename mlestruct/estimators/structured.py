@@ -261,7 +261,8 @@ class Estimator:
         return batch, features.potentials(self.coef_)
 
     def _marginals(self, batch: Batch[Any], scores: Array) -> Marginals:
-        solver = replace(self._solver(), tol=min(self.tol, 1e-4))
+        direct = self.oracle is None
+        solver = None if direct else replace(self._solver(), tol=min(self.tol, 1e-4))
         return marginals(batch, scores, self.oracle, rho=self.rho, solver=solver)
 
     @staticmethod

@@ -287,7 +287,7 @@ def _between_rows(down: Array) -> Array:
 
 
 def _keep(p: Array, axes: list[int]) -> Array:
-    return p.sum(axis=tuple(a for a in range(p.ndim) if a not in axes)).ravel()
+    return np.asarray(p.sum(axis=tuple(a for a in range(p.ndim) if a not in axes))).ravel()
 
 
 def _log_sum(values: Array, axis: int) -> Array:

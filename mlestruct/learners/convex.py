@@ -11,9 +11,11 @@ from mlestruct.dual import Certificate, Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe, State
+from mlestruct.inference.messages import routine
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+from mlestruct.train import Direct
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 
@@ -32,6 +34,8 @@ class Model:
 class Learner:
     """A convex learner: ``surrogate`` turns a batch into (batch with bias, entropy).
 
+    ``direct`` allows the fast route (marginals and L-BFGS) where the structure's own oracle is
+    used and marginals exist; otherwise, and always with an oracle of yours, Frank-Wolfe runs.
     ``regulariser`` is λ of a ridge (λ/2)‖θ‖² on the SUM over examples, or a :class:`Regulariser`.
     """
 
@@ -40,6 +44,7 @@ class Learner:
     regulariser: float | Regulariser = 1.0
     oracle: AnyOracle = None
     solver: FrankWolfe = FrankWolfe()
+    direct: bool = True
 
     def dual(self, batch: Batch[Any], features: Features) -> Dual:
         """The dual objective this learner minimises."""
@@ -54,8 +59,17 @@ class Learner:
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
         """Every round of the fit, certified: for progress bars, early stopping, plots."""
-        oracle = Validated(resolve(self.oracle, batch))
-        yield from self.solver.run(self.dual(batch, features), oracle)
+        oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
+        messages = routine(dual.entropy) if self.route(dual) else None
+        if messages is None:
+            yield from self.solver.run(dual, oracle)
+        else:
+            direct = Direct(self.solver.tol, self.solver.rounds, self.solver.seconds)
+            yield from direct.run(dual, oracle, messages)
+
+    def route(self, dual: Dual) -> bool:
+        """Whether marginals may be computed directly instead of through the oracle."""
+        return self.direct and dual.regulariser.plain and self.oracle is None
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the solver's tolerance or budget."""
