@@ -237,7 +237,7 @@ def test_what_makes_a_perfect_matching_impossible_is_named(graph, says):
         marginals(Batch.of(graph), np.zeros(graph.size))
 
 
-# --- inference and learning against reference values -----------------------------------------------
+# --- inference and learning against reference values ---------------------------------------------
 
 
 def test_marginals_of_k4_equal_the_reference():
