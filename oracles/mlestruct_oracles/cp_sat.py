@@ -118,7 +118,6 @@ def _whole(score: Array) -> tuple[list[int], int, float]:
     if not math.isfinite(total):
         raise ValueError("scores are too large to add up")
     shift = REACH - math.frexp(total)[1] - 1 if total > 0 else 0
-    shift = min(shift, 1000)
     scaled = np.ldexp(score, shift)
     whole = np.rint(scaled)
     short = float(np.maximum(scaled - whole, 0.0).sum())

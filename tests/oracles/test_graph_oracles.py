@@ -1,0 +1,264 @@
+"""QPBO and graph cut as oracles: against enumeration and HiGHS, and what they let one learn."""
+
+import itertools
+
+import numpy as np
+import pytest
+from mlestruct_oracles.linear_program import LinearProgram
+from mlestruct_oracles.qpbo_oracle import QPBO, GraphCut
+
+import mlestruct as ms
+from mlestruct import Batch, Dense, FactorGraph, FrankWolfe, Infeasible, Regulariser, grid
+from mlestruct.oracle import BruteForce, PerStructure, Validated, load, resolve
+from mlestruct.structures.forests import in_forest_polytope
+from mlestruct.structures.spanning_trees import edge_appearance
+from mlestruct.testing import check_oracle, vertices
+
+K4 = FactorGraph([2] * 4, [(0, 1), (2, 1), (0, 2), (3, 0), (1, 3), (3, 2)])
+GRAPHS = {
+    "grid": grid(2, 3),
+    "complete": K4,
+    "clamped": grid(2, 3).clamp([-1, 1, -1, -1, 0, -1]),
+    "forbidden": grid(2, 2).forbid([(0, 1)], [(1, (0, 0)), (3, (1, 0))]),
+    "isolated": FactorGraph([2, 2, 2], [(2, 0)]),
+    "no edges": FactorGraph([2, 2], []),
+}
+
+
+def random_scores(graph, models, rng, field=1.0, attractive=False):
+    """Scores of many models, one per row."""
+    scores = rng.normal(size=(models, graph.size))
+    first = graph.node_start[-1]
+    scores[:, :first] *= field
+    tables = scores[:, first:].reshape(models, -1, 2, 2)
+    if attractive:
+        short = tables[..., 0, 0] + tables[..., 1, 1] < tables[..., 0, 1] + tables[..., 1, 0]
+        tables[short] = tables[short][..., ::-1]
+    return np.concatenate([scores[:, :first], tables.reshape(models, -1)], axis=1)
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_qpbo_obeys_the_laws_of_oracles(name):
+    """Feasible, bounded, deterministic, no less than brute force, on ties and many scales."""
+    check_oracle(QPBO(), GRAPHS[name])
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graph_cut_obeys_the_laws_of_oracles(name):
+    """The same, exactly the best, under any node scores."""
+    graph = GRAPHS[name]
+    if name == "forbidden":  # what keeps an edge attractive may be forbidden
+        graph = grid(2, 2).forbid([(0, 1)], [(1, (0, 1)), (3, (1, 0))])
+    base = np.zeros(graph.size)
+    base[graph.node_start[-1] :] = np.tile([0.7, 0.0, 0.1, 0.4], graph.n_factors)
+    check_oracle(GraphCut(), graph, base=np.where(graph.fixed == 0, 0.0, base))
+
+
+@pytest.mark.parametrize("name", ["grid", "complete", "clamped"])
+def test_graph_cut_equals_brute_force_on_ten_thousand(name, rng):
+    """The best labelling of 10,000 attractive models, each bound equal to its score."""
+    graph = GRAPHS[name]
+    batch = Batch.of(graph, count=10_000)
+    scores = random_scores(graph, len(batch), rng, attractive=True).ravel()
+    found, upper = Validated(GraphCut()).many(batch, scores)
+    best = BruteForce(vertices).many(batch, scores)[1]
+    np.testing.assert_allclose(batch.totals(found * scores), best, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(upper, best, rtol=0, atol=1e-12)
+    assert np.isin(found, (0.0, 1.0)).all()
+
+
+@pytest.mark.parametrize("name", ["grid", "complete", "clamped"])
+def test_qpbo_bounds_brute_force_on_ten_thousand(name, rng):
+    """No labelling beats the relaxation, and an integral answer is the best labelling."""
+    graph = GRAPHS[name]
+    batch = Batch.of(graph, count=10_000)
+    scores = random_scores(graph, len(batch), rng, field=0.3).ravel()
+    found, upper = Validated(QPBO()).many(batch, scores)
+    best = BruteForce(vertices).many(batch, scores)[1]
+    assert (upper >= best).all()
+    points = batch.rows(found, np.arange(len(batch)))
+    whole = np.isin(points, (0.0, 1.0)).all(axis=1)
+    assert whole.mean() > 0.1
+    assert name == "clamped" or not whole.all()
+    np.testing.assert_allclose(upper[whole], best[whole], rtol=0, atol=1e-12)
+    assert graph.contains(points, 0.0).all()
+
+
+@pytest.mark.parametrize("name", ["grid", "complete", "clamped", "forbidden"])
+def test_qpbo_equals_the_linear_program(name, rng):
+    """The value over the local polytope is HiGHS's."""
+    batch = Batch.of(GRAPHS[name], count=60)
+    scores = random_scores(GRAPHS[name], 60, rng, field=0.3).ravel()
+    one, other = (Validated(o).many(batch, scores)[1] for o in (QPBO(), LinearProgram()))
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("backend", ["pymaxflow", "ortools"])
+def test_back_ends_agree(backend, rng):
+    """Every back end finds the same vertex."""
+    batch = Batch.of(grid(3, 3), count=50)
+    scores = random_scores(grid(3, 3), 50, rng).ravel()
+    one, other = (QPBO(name).many(batch, scores) for name in ("compiled", backend))
+    np.testing.assert_array_equal(one[0], other[0])
+
+
+def test_memory_changes_no_answer(rng):
+    """An oracle asked before answers as a fresh one, bit for bit, whatever it was asked."""
+    used, batch = QPBO(), Batch.of([grid(4, 4), K4, grid(4, 4)] * 5)
+    scores = rng.normal(size=batch.size)
+    for step in (1.0, 1e-3, 10.0, 1e-9):
+        for one, other in zip(used.many(batch, scores), QPBO().many(batch, scores), strict=True):
+            np.testing.assert_array_equal(one, other)
+        scores = scores + step * rng.normal(size=batch.size)
+
+
+# --- misuse --------------------------------------------------------------------------------------
+
+
+def test_repulsion_names_example_and_edge():
+    """Graph cut says which example of the batch, and which edge, is not attractive."""
+    batch = Batch.of([K4, grid(2, 2), grid(2, 2)])
+    scores = np.zeros(batch.size)
+    scores[batch.offsets[2] + grid(2, 2).entry(3, (0, 1))] = 1.0
+    with pytest.raises(ValueError, match=r"example 2, edge 3 \(1–3\) is not submodular"):
+        GraphCut().many(batch, scores)
+
+
+def test_impossible_examples_are_named():
+    """The example of the batch that has no labelling, and why."""
+    dead = grid(2, 2).forbid([(1, 0), (1, 1)])
+    with pytest.raises(Infeasible, match="example 1: variable 1 has no possible state"):
+        QPBO().many(Batch.of([K4, dead]), np.zeros(K4.size + dead.size))
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        (grid(2, 2, 3), "variable 0 has 3 states"),
+        (FactorGraph([2] * 3, [(0, 1, 2)]), "factor 0 joins 3 variables"),
+    ],
+)
+def test_other_graphs_are_refused(graph, words):
+    """More than two states or larger factors are named, with what would do."""
+    with pytest.raises(ValueError, match=words):
+        QPBO().many(Batch.of(graph), np.zeros(graph.size))
+
+
+def test_only_node_scores_may_be_perturbed():
+    """Graph cut's mask is the node coordinates; an entropy on edges is refused."""
+    batch = Batch.of([K4, grid(2, 2)])
+    mask = GraphCut().perturbable(batch)
+    assert [int(part.sum()) for part in np.split(mask, batch.offsets[1:-1])] == [8, 8]
+    assert mask[:8].all()
+    with pytest.raises(ValueError, match="perturb"):
+        ms.marginals(Batch.of(grid(2, 2)), np.zeros(grid(2, 2).size), GraphCut())
+
+
+# --- defaults and bounds -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("graph", "name"),
+    [
+        (ms.chain(4, 3), "viterbi"),
+        (FactorGraph([2, 2, 2], [(0, 1, 2)]), "viterbi"),
+        (grid(3, 3), "qpbo"),
+        (grid(3, 3, 3), "linear_program"),
+        (grid(30, 30, 4), "trw_s"),
+        (FactorGraph([2] * 4, [(0, 1, 2), (1, 2, 3)]), "linear_program"),
+    ],
+)
+def test_the_default_oracle_fits_the_graph(graph, name):
+    """Forests exactly, binary loops by max-flow, other loops by an LP while that is quick."""
+    assert graph.default_oracle == name
+    assert type(resolve(None, Batch.of(graph))) is type(load(name))
+
+
+def test_mixed_batches_use_each_graphs_own_oracle(rng):
+    """A chain and a grid in one batch: Viterbi for one, QPBO for the other."""
+    batch = Batch.of([grid(2, 2), ms.chain(3, 3), grid(2, 2)])
+    oracle = resolve(None, batch)
+    assert isinstance(oracle, PerStructure)
+    assert oracle.polytope == "convex hull / local polytope"
+    scores = random_scores(grid(2, 2), 2, rng, attractive=True)
+    middle = rng.normal(size=ms.chain(3, 3).size)
+    flat = np.concatenate([scores[0], middle, scores[1]])
+    upper = Validated(oracle).many(batch, flat)[1]
+    np.testing.assert_allclose(upper, BruteForce(vertices).many(batch, flat)[1], atol=1e-12)
+
+
+def test_skip_chains_join_the_skips():
+    """A chain's edges, then the skips."""
+    graph = ms.skip_chain(5, 2, [(0, 3), (1, 4)])
+    assert graph.scope.reshape(-1, 2).tolist() == [
+        [0, 1], [1, 2], [2, 3], [3, 4], [0, 3], [1, 4],
+    ]  # fmt: skip
+
+
+def test_forest_polytope_equals_its_definition(rng):
+    """Σ ρ inside S ≤ |S| − 1 for all S, on 2,000 random graphs."""
+    seen = [0, 0]
+    for _ in range(2000):
+        n = int(rng.integers(2, 6))
+        edges = [e for e in itertools.combinations(range(n), 2) if rng.random() < 0.8]
+        rho = rng.random(len(edges)) ** rng.choice([0.3, 1.0, 2.0])
+        inside = all(
+            sum(r for (i, j), r in zip(edges, rho, strict=True) if i in S and j in S) <= len(S) - 1
+            for size in range(1, n + 1)
+            for S in map(set, itertools.combinations(range(n), size))
+        )
+        ends = np.array(edges, dtype=np.int64).ravel()
+        assert in_forest_polytope(n, ends, rho) == inside
+        seen[inside] += 1
+    assert min(seen) > 400
+
+
+def test_default_weights_of_loopy_graphs_bound_above():
+    """Spanning-tree weights by default, proved for themselves and anything in their polytope."""
+    graph = grid(3, 4)
+    default = graph.counting()
+    np.testing.assert_allclose(default[12:], edge_appearance(12, graph.scope))
+    assert graph.bound(default).kind == "upper"
+    for rho, kind in (
+        (0.5, "upper"),
+        (0.25, "upper"),
+        (0.0, "upper"),
+        (0.7, "none"),
+        (1.0, "none"),
+    ):
+        assert graph.bound(graph.counting(rho)).kind == kind
+    beyond = default[12:] * np.where(np.arange(17) == 0, 1.05, 1.0)
+    assert graph.bound(graph.counting(beyond)).kind == "none"
+    assert graph.bound(np.r_[np.zeros(12), np.full(17, 0.3)]).kind == "none"  # covers too little
+
+
+# --- learning ------------------------------------------------------------------------------------
+
+
+def test_learning_attractive_grids_with_a_cut_solver(rng):
+    """Node entropies and a Potts weight ≥ 0 keep every call submodular; QPBO and LP agree."""
+    graph, examples = grid(3, 3), 6
+    equal = np.zeros((graph.size, 3))
+    equal[18:, 2] = np.tile([1.0, 0.0, 0.0, 1.0], graph.n_factors)
+    states = np.cumsum(rng.normal(size=(examples, 9)), axis=1) > 0
+    noisy = states + 0.8 * rng.normal(size=states.shape)
+    rows = np.tile(equal, (examples, 1, 1))
+    rows[:, 1:18:2, 0] = 1.0
+    rows[:, 1:18:2, 1] = noisy - 0.5
+    batch = Batch.of(graph, states.astype(int))
+    features = Dense.of(batch, list(rows))
+    weights = Regulariser.of(3, 0.5, lower=[-np.inf, -np.inf, 0.0])
+    solver = FrankWolfe(tol=1e-3)
+    models = [
+        ms.mle_struct(0.0, oracle=oracle, regulariser=weights, solver=solver).fit(batch, features)
+        for oracle in (GraphCut(), QPBO(), LinearProgram())
+    ]
+    for model in models:
+        assert model.certificate.relative <= 1e-3
+        assert model.theta[2] > 0.05
+        for other in models:
+            apart = abs(model.certificate.objective - other.certificate.objective)
+            assert apart <= max(model.certificate.gap, other.certificate.gap)

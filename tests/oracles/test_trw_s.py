@@ -1,0 +1,83 @@
+"""TRW-S: a bound no labelling beats, at the value of the linear program where that is reached."""
+
+import numpy as np
+import pytest
+from mlestruct_oracles.linear_program import LinearProgram
+from mlestruct_oracles.trw_s import TRWS
+
+import mlestruct as ms
+from mlestruct import Batch, Dense, FactorGraph, FrankWolfe, Infeasible, grid
+from mlestruct.oracle import BruteForce, Validated
+from mlestruct.testing import check_oracle, vertices
+
+K4 = FactorGraph([2, 3, 4, 3], [(0, 1), (2, 1), (0, 2), (3, 0), (1, 3), (3, 2)])
+GRAPHS = {
+    "grid": grid(2, 3, 3),
+    "complete": K4,
+    "chain": ms.chain(5, 3),
+    "clamped": K4.clamp([-1, 2, -1, -1]),
+    "forbidden": grid(2, 2, 3).forbid([(0, 0)], [(0, (1, 1))]),
+    "isolated": FactorGraph([3, 1, 2], [(2, 0)]),
+    "no edges": FactorGraph([3, 2], []),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_laws(name):
+    """Feasible, bounded and deterministic on ties, low rank and many scales."""
+    check_oracle(TRWS(), GRAPHS[name], exact=False)
+
+
+@pytest.mark.parametrize("name", ["grid", "complete", "clamped"])
+def test_bounds_brute_force_on_ten_thousand(name, rng):
+    """No labelling beats the bound; few answers are not the best; equal where they meet."""
+    batch = Batch.of(GRAPHS[name], count=10_000)
+    scores = rng.normal(size=batch.size)
+    found, upper = Validated(TRWS()).many(batch, scores)
+    best = BruteForce(vertices).many(batch, scores)[1]
+    reached = batch.totals(found * scores)
+    assert (upper >= best).all()
+    assert (reached <= best + 1e-9).all()
+    assert (reached > best - 1e-9).mean() > 0.95
+    assert (upper < best + 1e-6).mean() > 0.8
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_bound_is_no_less_than_the_linear_program(name, rng):
+    """Messages prove at best the LP's value, and come close to it."""
+    batch = Batch.of(GRAPHS[name], count=40)
+    scores = rng.normal(size=batch.size)
+    upper = TRWS(passes=2000, tol=1e-9).many(batch, scores)[1]
+    relaxed = LinearProgram().many(batch, scores)[1]
+    assert (upper >= relaxed - 1e-7).all()
+    assert np.mean(upper - relaxed) < 1e-3
+
+
+def test_exact_on_chains(rng):
+    """One chain is one tree: the bound is reached."""
+    batch = Batch.of(ms.chain(30, 4), count=50)
+    scores = rng.normal(size=batch.size)
+    found, upper = TRWS().many(batch, scores)
+    np.testing.assert_allclose(batch.totals(found * scores), upper, rtol=0, atol=1e-9)
+
+
+def test_certificates_stay_valid(rng):
+    """A fit by TRW-S certifies no more than one by brute force reaches."""
+    batch = Batch.of(grid(2, 2, 3), [[0, 1, 2, 0], [2, 2, 1, 0]])
+    features = Dense.of(batch, rng.normal(size=(batch.size, 3)))
+    fits = [
+        ms.mle_struct(0.0, oracle=oracle, solver=FrankWolfe(rounds=60)).fit(batch, features)
+        for oracle in (TRWS(), BruteForce(vertices))
+    ]
+    one, exact = (fit.certificate for fit in fits)
+    assert one.objective - one.gap <= exact.objective
+    assert exact.objective - exact.gap <= one.objective
+
+
+def test_misuse():
+    """Larger factors and impossible examples are named."""
+    with pytest.raises(ValueError, match="factor 0 joins 3 variables"):
+        TRWS().many(Batch.of(FactorGraph([2] * 3, [(0, 1, 2)])), np.zeros(14))
+    dead = grid(2, 2).forbid([(1, 0), (1, 1)])
+    with pytest.raises(Infeasible, match="example 0: variable 1 has no possible state"):
+        TRWS().many(Batch.of(dead), np.zeros(dead.size))
