@@ -88,6 +88,24 @@ class Flow(Structure):
         """The arcs above ½."""
         return np.flatnonzero(np.asarray(vector).reshape(-1) > 0.5).astype(np.int64)
 
+    def routes(self, vector: ArrayLike) -> list[list[int]]:
+        """The arcs above ½ as walks of nodes: from each that sends a unit to one that receives it.
+
+        What is left are cycles, each a walk that ends where it began. Where walks cross at a node,
+        one of the ways to split them is chosen.
+        """
+        leaving: list[list[int]] = [[] for _ in range(self.n_nodes)]
+        entering = np.zeros(self.n_nodes, dtype=np.int64)
+        for tail, head in self.arcs[self.decode(vector)[::-1]].tolist():
+            leaving[tail].append(head)
+            entering[head] += 1
+        starts = [v for v, ways in enumerate(leaving) for _ in range(len(ways) - entering[v])]
+        walks = [_walk(leaving, v) for v in starts]
+        for v, ways in enumerate(leaving):
+            while ways:
+                walks.append(_walk(leaving, v))
+        return walks
+
     def views(self) -> Views:
         return binary_views(self.size)
 
@@ -118,6 +136,14 @@ class Flow(Structure):
             f"nodes {found.nodes} must {does} at least {found.need} net units beside the required "
             f"arcs, but only {found.have} allowed arcs {moves} them"
         )
+
+
+def _walk(leaving: list[list[int]], node: int) -> list[int]:
+    """Follow and use up arcs until none leaves."""
+    walk = [node]
+    while leaving[walk[-1]]:
+        walk.append(leaving[walk[-1]].pop())
+    return walk
 
 
 def _net_outflow(supply: Supply, n_nodes: int) -> tuple[Ints, Ints]:

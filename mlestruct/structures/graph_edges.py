@@ -21,8 +21,8 @@ class Edges:
     """
 
     def __init__(self, n_nodes: int, edges: ArrayLike | None) -> None:
-        if n_nodes < 2:
-            raise ValueError(f"a graph with edges needs two nodes, got {n_nodes}")
+        if n_nodes < 2 or int(n_nodes) != n_nodes:
+            raise ValueError(f"a graph with edges needs a number of nodes ≥ 2, got {n_nodes}")
         self.n_nodes = int(n_nodes)
         self.complete = edges is None
         if edges is None:
@@ -38,11 +38,11 @@ class Edges:
     def ends(self) -> NDArray[np.int32]:
         """(edges × 2) node numbers, in the order of the coordinates."""
         n, pairs = self.n_nodes, np.empty((self.count, 2), dtype=np.int32)
-        low = np.arange(n - 1, dtype=np.int32)
-        pairs[:, 0] = np.repeat(low, n - 1 - low)
-        start = self.place(low.astype(np.int64), low + 1).astype(np.int32)
+        low = np.arange(n - 1)
+        pairs[:, 0] = np.repeat(low.astype(np.int32), n - 1 - low)
         pairs[:, 1] = np.arange(self.count, dtype=np.int32)
-        pairs[:, 1] -= np.repeat(start - low - 1, n - 1 - low)
+        before = (self.place(low, low + 1) - low - 1).astype(np.int32)
+        pairs[:, 1] -= np.repeat(before, n - 1 - low)
         return pairs
 
     @cached_property

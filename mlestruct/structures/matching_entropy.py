@@ -52,6 +52,8 @@ def matching_counting(incidence: sp.csr_array, rho: float | ArrayLike | None) ->
     weight = np.broadcast_to(
         np.asarray(0.5 if rho is None else rho, dtype=float), (incidence.shape[0],)
     )
+    if np.ptp(weight) == 0:
+        return np.repeat([1.0 - 2.0 * weight[0], weight[0]], incidence.shape[::-1])
     return np.concatenate([1.0 - incidence.T @ weight, weight])
 
 

