@@ -57,7 +57,17 @@ class Direct:
                 tau = likelihood.tau
                 proof = _estimate(gap, -value, dual)
             calls = (number + 1) * len(dual.batch)
-            yield State(number, calls, time.perf_counter() - clock, proof, theta, tau, cost, done)
+            yield State(
+                round=number,
+                calls=calls,
+                seconds=time.perf_counter() - clock,
+                certificate=proof,
+                theta=theta,
+                tau=tau,
+                at=tau,
+                cost=cost,
+                done=done,
+            )
             if done:
                 return
 

@@ -42,7 +42,7 @@ class SequenceModel(Estimator):
             code = np.searchsorted(self.classes_, given)
             known = self.classes_[np.minimum(code, len(self.classes_) - 1)] == given
             if not known.all():
-                unknown = given[~known][0]
+                unknown = given[~known].tolist()[0]
                 raise ValueError(f"example {m}: label {unknown!r} was not seen in training")
             codes.append(code)
         return codes

@@ -1,0 +1,185 @@
+"""Estimators: scikit-learn manners, errors at the door, and results that mean what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct import data
+
+
+@pytest.fixture(scope="module")
+def matched():
+    return data.landmarks(sizes=(12, 6, 10), n=8, d=20)
+
+
+@pytest.fixture(scope="module")
+def fitted(matched):
+    return ms.MatchingModel(tol=1e-4).fit(matched[0].X, matched[0].y)
+
+
+def test_learning_beats_equal_weights(matched, fitted):
+    """Learned weights match more unseen landmarks than the natural guess."""
+    _, _, test = matched
+    guess = ms.MatchingModel()
+    guess.coef_ = np.ones(20)
+    assert fitted.score(test.X, test.y) > guess.score(test.X, test.y)
+
+
+def test_score_is_the_share_of_right_rows(matched, fitted):
+    """score = 1 − mean Hamming error of the predictions."""
+    _, _, test = matched
+    predicted = fitted.predict(test.X)
+    share = np.mean([np.mean(p == y) for p, y in zip(predicted, test.y, strict=True)])
+    assert fitted.score(test.X, test.y) == pytest.approx(share)
+
+
+def test_marginals_are_doubly_stochastic_and_decide(matched, fitted):
+    """Rows and columns sum to one; the expected decision maximises the expected right pairs."""
+    from scipy.optimize import linear_sum_assignment
+
+    _, _, test = matched
+    for tau, expected in zip(
+        fitted.predict_marginals(test.X), fitted.predict(test.X, decision="expected"), strict=True
+    ):
+        np.testing.assert_allclose(tau.sum(axis=0), 1.0, atol=1e-9)
+        np.testing.assert_allclose(tau.sum(axis=1), 1.0, atol=1e-9)
+        best = tau[linear_sum_assignment(tau, maximize=True)].sum()
+        assert tau[np.arange(len(tau)), expected].sum() == pytest.approx(best)
+
+
+def test_log_likelihood_interval_is_ordered_and_narrow(matched, fitted):
+    """The interval holds the surrogate's log-likelihood; inference converged, so it is narrow."""
+    _, _, test = matched
+    low, high = fitted.log_likelihood(test.X, test.y)
+    assert low <= high < 0
+    assert high - low < 1e-6
+
+
+def test_calibration_counts_every_pair(matched, fitted):
+    """Every part falls in one bin; the Brier score and the error are between 0 and 1."""
+    _, _, test = matched
+    report = fitted.calibration(test.X, test.y)
+    assert report.count.sum() == 8 * 8 * len(test)
+    assert 0 <= report.error <= 1
+    assert 0 <= report.brier <= 1
+
+
+def test_alpha_is_chosen_on_validation(matched):
+    """Of several alphas the one with the best validation score is kept."""
+    train, valid, _ = matched
+    alphas = (0.1, 100.0)
+    model = ms.MatchingModel(alpha=alphas).fit(train.X, train.y, validation=(valid.X, valid.y))
+    scores = [
+        ms.MatchingModel(alpha=a).fit(train.X, train.y).score(valid.X, valid.y) for a in alphas
+    ]
+    assert model.alpha_ == alphas[int(np.argmax(scores))]
+    with pytest.raises(ValueError, match="several alphas need validation"):
+        ms.MatchingModel(alpha=alphas).fit(train.X, train.y)
+
+
+@pytest.mark.parametrize("learner", ["mle_struct", "ssvm"])
+@pytest.mark.parametrize("kind", ["one_sided", "partial"])
+def test_other_kinds_and_learners(learner, kind, rng):
+    """One-sided and partial matchings learn and predict outcomes of their kind."""
+    X = [rng.standard_normal((3, 4, 2)) for _ in range(6)]
+    y = [x[:, :, 0].argmax(axis=1) for x in X]
+    for outcome in y:
+        for row in range(1, 3):
+            if outcome[row] in outcome[:row]:
+                free = sorted(set(range(4)) - set(outcome.tolist()))
+                outcome[row] = -1 if kind == "partial" else free[0]
+    model = ms.MatchingModel(kind, learner=learner, tol=0.01).fit(X, y)
+    assert model.certificate_.relative <= 0.01
+    for outcome in model.predict(X):
+        chosen = outcome[outcome >= 0]
+        assert len(set(chosen.tolist())) == len(chosen)
+        assert kind == "partial" or len(chosen) == 3
+
+
+def test_sequences_learn_with_any_labels():
+    """Labels may be strings; predictions come back as those labels, probabilities per position."""
+    train, _, test = data.sequences(sizes=(30, 0, 10), states=3, d=6)
+    names = np.array(["ham", "egg", "jam"])
+    model = ms.SequenceModel(tol=1e-6).fit(train.X, [names[y] for y in train.y])
+    assert model.certificate_.bound.startswith("exact")
+    assert set(model.predict(test.X)[0]) <= set(names)
+    assert model.score(test.X, [names[y] for y in test.y]) > 0.6
+    marginals = model.predict_marginals(test.X)[0]
+    assert marginals.shape == (len(test.y[0]), 3)
+    np.testing.assert_allclose(marginals.sum(axis=1), 1.0, atol=1e-9)
+    with pytest.raises(ValueError, match="label 'tea' was not seen"):
+        model.score(test.X[:1], [np.array(["tea"] * len(test.y[0]))])
+
+
+def test_get_set_params_and_clone(matched):
+    """Settings survive a round trip and scikit-learn's clone; results do not."""
+    model = ms.MatchingModel("partial", alpha=2.0, tol=0.5)
+    params = model.get_params()
+    assert params["kind"] == "partial"
+    assert params["alpha"] == 2.0
+    twin = type(model)(**params)
+    assert twin.get_params() == params
+    assert repr(model) == "MatchingModel(kind='partial', alpha=2.0, tol=0.5)"
+    with pytest.raises(ValueError, match="no setting 'colour'"):
+        model.set_params(colour="red")
+    sklearn = pytest.importorskip("sklearn.base", reason="scikit-learn is optional")
+    cloned = sklearn.clone(ms.MatchingModel(tol=0.3).fit(matched[0].X, matched[0].y))
+    assert cloned.tol == 0.3
+    assert not hasattr(cloned, "coef_")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X, y[:-1]), "X has 3 examples but y has 2"),
+        (lambda X, y: ([], []), "no examples"),
+        (lambda X, y: ([x[:, :, 0] for x in X], y), "example 0: X has shape"),
+        (lambda X, y: (X, [y[0], [0, 0, 1], y[2]]), r"example 1: column 0 is matched by rows"),
+        (lambda X, y: (X, [y[0], y[1], [0, 1, 7]]), "example 2: row 2 has column 7"),
+        (lambda X, y: ([X[0], X[1] * np.nan, X[2]], y), "example 1: feature 0 of coordinate 0"),
+        (lambda X, y: ([X[0], X[1][:, :, :1], X[2]], y), "example 1 has 1 features"),
+    ],
+)
+def test_errors_at_the_door_name_example_and_field(change, message, rng):
+    """Bad input is a ValueError with the place, before anything is computed."""
+    X = [rng.standard_normal((3, 3, 2)) for _ in range(3)]
+    y = [np.arange(3) for _ in range(3)]
+    with pytest.raises(ValueError, match=message):
+        ms.MatchingModel().fit(*change(X, y))
+
+
+def test_predicting_needs_a_fit_and_the_same_features(fitted, rng):
+    """Unfitted models and other numbers of features are refused by name."""
+    with pytest.raises(ValueError, match="not fitted yet"):
+        ms.MatchingModel().predict([rng.random((2, 2, 1))])
+    with pytest.raises(ValueError, match="X has 3 features; the model has 20"):
+        fitted.predict([rng.random((2, 2, 3))])
+    with pytest.raises(ValueError, match="no learner 'magic'"):
+        ms.MatchingModel(learner="magic").fit([rng.random((2, 2, 1))], [[0, 1]])
+
+
+def test_structured_model_learns_through_a_users_solver(rng):
+    """A plain function is enough; the structure may depend on the example."""
+
+    def pick(score):
+        return np.eye(len(score))[score.argmax()]
+
+    X = [rng.standard_normal((4, 2)) for _ in range(40)]
+    y = [pick(x @ [2.0, -1.0]) for x in X]
+    model = ms.StructuredModel(
+        lambda x: ms.Custom(len(x), exactly_one=[range(len(x))]), oracle=pick, tol=1e-3
+    ).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert model.coef_[0] > 0 > model.coef_[1]
+    assert model.certificate_.bound.startswith("upper")
+
+
+def test_progress_is_quiet_in_pipes_and_shown_on_request(matched, capsys):
+    """No bar without a terminal; with progress=True the expected cost comes first."""
+    train = matched[0]
+    ms.MatchingModel(tol=0.1, max_rounds=20).fit(train.X, train.y)
+    assert capsys.readouterr().err == ""
+    ms.MatchingModel(tol=0.1, max_rounds=20, progress=True).fit(train.X, train.y)
+    assert "20 calls × 12 examples ×" in capsys.readouterr().err
