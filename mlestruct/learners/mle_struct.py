@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mlestruct.batch import Batch
@@ -17,6 +18,10 @@ def mle_struct(rho: Rho = None, **settings: Any) -> Learner:
     """
 
     def surrogate(batch: Batch[Any]) -> tuple[Batch[Any], Entropy]:
-        return batch, Entropy.of(batch, rho)
+        entropy = Entropy.of(batch, rho)
+        if batch.target is None or not batch.bias.any():
+            return batch, entropy
+        observed = batch.totals(batch.bias * batch.target)  # part of the likelihood, not of θ's
+        return replace(batch, constant=-observed), entropy
 
     return Learner("mle_struct", surrogate, **settings)
