@@ -7,12 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.dual import Dual, Interior
-from mlestruct.frank_wolfe import steps
+from mlestruct.dual import Dual
+from mlestruct.frank_wolfe import atoms as sets
+from mlestruct.frank_wolfe import slopes, steps
 from mlestruct.structures.base import Array
 
 CAP = 256  # atoms kept per example at most
 BUDGET = 512 * 2**20  # bytes for all atoms together
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """The score Φθ + bias + ∇H(at); per example H(τ) + ⟨bias, τ⟩ and what leaving τ costs."""
+
+    at: Array
+    score: Array
+    energy: Array
+    spread: Array
 
 
 @dataclass
@@ -24,36 +35,35 @@ class Iterate:
     """
 
     dual: Dual
+    u: Array  # the interior point
     p: Any
     x: Any
     s: Any
-    atoms: Any | None
-    floor: Array
+    atoms: Any | None = None
+    floor: float = 0.0  # the interior point's least weight
 
     @classmethod
-    def start(cls, dual: Dual, tau: Array, inner: Interior | None, *, active: bool) -> Iterate:
-        p = _problem(dual)
+    def start(cls, dual: Dual, tau: Array, u: Array, *, active: bool) -> Iterate:
         batch, columns = dual.batch, dual.features.columns
-        size = int(np.diff(batch.offsets).max())
-        rows = int(np.diff(dual.entropy.mixed.start).max(initial=0))
-        width = int(np.diff(columns.start).max(initial=0))
-        x = steps.Point(
+        x = slopes.Point(
             tau.copy(),
-            np.zeros(batch.size),
-            np.zeros(batch.size),
-            np.zeros(batch.size),
+            *(np.zeros(batch.size) for _ in range(4)),
             np.zeros(dual.features.d),
             np.zeros(dual.features.d),
             dual.features.each(tau),
         )
+        size = int(np.diff(batch.offsets).max())
+        terms = 2 * size + int(np.diff(dual.entropy.mixed.start).max(initial=0))
+        width = int(np.diff(columns.start).max(initial=0))
         s = steps.Scratch(
             np.zeros(size),
             np.zeros(size, dtype=np.int64),
             np.zeros(width),
-            *(np.zeros(2 * size + rows) for _ in range(3)),
-            np.zeros(CAP),
+            *(np.zeros(terms) for _ in range(3)),
+            np.zeros(width),
+            *(np.zeros(CAP) for _ in range(3)),
         )
-        iterate = cls(dual, p, x, s, None, np.zeros(len(batch)))
+        iterate = cls(dual, u, _problem(dual), x, s)
         if active:
             iterate.atoms = _atoms(dual, tau, x.moment, np.zeros(len(batch), dtype=np.int64), 1)
         iterate.synchronise()
@@ -62,16 +72,21 @@ class Iterate:
     def synchronise(self) -> None:
         """Recompute τ from its atoms, r from τ, θ and all slopes: no drift survives."""
         if self.atoms is not None:
-            steps.rebuild(self.p, self.x, self.atoms)
+            sets.rebuild(self.x.tau, self.p, self.atoms)
         self.x.r[:] = self.dual.residual(self.x.tau)
         self.x.theta[:] = self.dual.regulariser.weights(self.x.r)
         if self.atoms is None:
             self.x.moment[:] = self.dual.features.each(self.x.tau)
-        steps.refresh(self.p, self.x)
+        slopes.refresh(self.p, self.x)
 
-    def slopes(self) -> Array:
-        """Bias and entropy slopes at τ: minus the gradient, but for Φθ."""
-        return np.asarray(self.x.smooth + self.x.rough)
+    def tangent(self, share: float) -> Tangent:
+        """What the oracle is asked, taken at (1 − share)τ + share·u."""
+        blocks, size = len(self.dual.batch), self.dual.batch.size
+        at, slope = np.empty(size), np.empty(size)
+        energy, spread = np.empty(blocks), np.empty(blocks)
+        slopes.tangent(share, self.u, self.p, self.x, at, slope, energy, spread)
+        slope += self.dual.features.potentials(self.x.theta)
+        return Tangent(at, slope, energy, spread)
 
     def make_room(self, vertices: Array) -> None:
         """Widen the atoms' slots when a vertex has a larger support than any before."""
@@ -82,7 +97,7 @@ class Iterate:
             return
         width = np.maximum(support, self.atoms.width)
         cap = _capacity(self.dual, width)
-        if (self.atoms.length < 0).all():
+        if not self.atoms.known.any():
             self.atoms = _atoms(self.dual, self.atoms.base, self.atoms.base_moment, width, cap)
         else:
             self.atoms = _widen(self.atoms, width)
@@ -103,7 +118,7 @@ def _problem(dual: Dual) -> Any:
         regulariser.lower,
         regulariser.upper,
     )
-    return steps.Problem(
+    return slopes.Problem(
         batch.offsets,
         batch.weight,
         batch.bias,
@@ -125,13 +140,14 @@ def _problem(dual: Dual) -> Any:
 def _atoms(dual: Dual, base: Array, moment: Array, width: Any, cap: int) -> Any:
     blocks = len(dual.batch)
     start = np.concatenate([[0], np.cumsum(cap * width)]).astype(np.int64)
-    return steps.Atoms(
+    return sets.Atoms(
         cap,
+        np.zeros(blocks, dtype=np.int64),
         start,
         np.asarray(width, dtype=np.int64),
         np.zeros(int(start[-1]), dtype=np.int64),
         np.zeros(int(start[-1])),
-        np.full((blocks, cap), -1, dtype=np.int64),
+        np.zeros((blocks, cap), dtype=np.int64),
         np.zeros(cap * len(dual.features.columns.index)),
         np.zeros((blocks, cap)),
         np.zeros((blocks, cap), dtype=np.int64),

@@ -14,14 +14,20 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, Interior, interior
 from mlestruct.frank_wolfe import steps
-from mlestruct.frank_wolfe.active_set import Iterate
-from mlestruct.frank_wolfe.line_search import search
+from mlestruct.frank_wolfe.active_set import Iterate, Tangent
+from mlestruct.frank_wolfe.atoms import scaled_pass
+from mlestruct.frank_wolfe.line_search import Line, search
+from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array
 
 Step = Literal["auto", "pairwise", "block", "batch", "block_fixed", "batch_fixed"]
-FLOOR_SHARE = 16.0  # the interior point's floor costs at most this fraction of the gap
-LEAST_FLOOR = 1e-9
+# The oracle is asked at (1−δ)τ + δu, whose slopes look past coordinates that no vertex has reached
+# yet but that matter little. At an optimum that alone opens a gap of up to δ · Σ|a|·view: half of
+# the gap is allowed for it, so that δ at least halves where nothing else is left.
+SMOOTHING, MOST_SMOOTHING = 0.5, 0.3
+FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
+WORTH = 1e-4  # a corrective pass that gains less of the gap is the last of its round
 LARGE = 1000  # a vertex with more ones than this makes an active set not worth its memory
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
 log = logging.getLogger("mlestruct")
@@ -48,7 +54,8 @@ class Cost:
 class State:
     """One round's result, certified before its steps were taken.
 
-    ``tau`` is the live array: copy it if you keep it beyond the next round.
+    ``tau`` is the live array: copy it if you keep it beyond the next round. The certificate's
+    tangent was taken ``at`` a point nearby: ``certificate(dual, oracle, theta, tau, at=at)``.
     """
 
     round: int
@@ -57,6 +64,7 @@ class State:
     certificate: Certificate
     theta: Array
     tau: Array
+    at: Array
     cost: Cost
     done: bool = False
 
@@ -106,25 +114,23 @@ class FrankWolfe:
         inner = _at_target(dual) if margin else interior(dual.batch, oracle, dual.entropy)
         dual = Dual(dual.batch, dual.features, inner.entropy, dual.regulariser)
         tau = inner.tau if start is None else start
-        iterate: Iterate | None = None
-        cost = Cost(self.rounds, len(dual.batch), 0.0)
+        iterate = Iterate.start(dual, tau, inner.tau, active=False)
+        cost, share, step = Cost(self.rounds, len(dual.batch), 0.0), 0.0, self.step
         for number in range(self.rounds + 1):
-            if iterate is None:
-                iterate = Iterate.start(dual, tau, inner, active=False)
-            elif number % CHECKED == 0:
+            if number and number % CHECKED == 0:
                 iterate.synchronise()
+            tangent = iterate.tangent(share)
             began = time.perf_counter()
-            score = dual.features.potentials(iterate.x.theta) + iterate.slopes()
-            vertices, upper = asked(score)
-            seconds = (time.perf_counter() - began) / len(dual.batch)
+            vertices, upper = asked(tangent.score)
             if number == 0:
+                seconds = (time.perf_counter() - began) / len(dual.batch)
                 cost = Cost(self.rounds, len(dual.batch), seconds)
                 log.info("at most %s", cost)
                 step = self._choose(dual, vertices)
                 if step == "pairwise":
-                    iterate = Iterate.start(dual, tau, inner, active=True)
+                    iterate = Iterate.start(dual, tau, inner.tau, active=True)
             calls = (number + 1) * len(dual.batch)
-            proof = _certify(dual, oracle, iterate, score, vertices, upper, inner)
+            proof, gap, mass = _certify(iterate, tangent, vertices, upper, inner, oracle.polytope)
             elapsed = time.perf_counter() - clock
             done = (
                 proof.relative <= self.tol
@@ -132,14 +138,17 @@ class FrankWolfe:
                 or (self.calls is not None and calls + len(dual.batch) > self.calls)
                 or (self.seconds is not None and elapsed > self.seconds)
             )
+            x = iterate.x
             yield State(
-                number, calls, elapsed, proof, iterate.x.theta.copy(), iterate.x.tau, cost, done
+                number, calls, elapsed, proof, x.theta.copy(), x.tau, tangent.at, cost, done
             )
             if done:
                 return
-            if not margin:
-                iterate.floor = _floors(dual, score, upper, iterate.x.tau, inner.tau)
-            self._step(step, number, iterate, vertices, margin)
+            if not dual.entropy.flat:
+                iterate.floor = max(FLOOR_SHARE * share, LEAST_FLOOR)
+            self._step(step, number, iterate, vertices, gap, margin)
+            if step == "pairwise" and number + 1 >= self.warm and not dual.entropy.flat:
+                share = min(SMOOTHING * max(gap, 0.0) / max(mass, 1e-300), MOST_SMOOTHING)
 
     def _choose(self, dual: Dual, vertices: Array) -> Step:
         if self.step != "auto":
@@ -148,26 +157,23 @@ class FrankWolfe:
         return "pairwise" if largest <= LARGE else "block"
 
     def _step(
-        self, step: Step, number: int, iterate: Iterate, vertices: Array, margin: bool
+        self, step: Step, number: int, iterate: Iterate, vertices: Array, gap: float, margin: bool
     ) -> None:
-        batch = iterate.dual.batch
-        order = np.arange(len(batch))
+        order = np.arange(len(iterate.dual.batch))
         moments = iterate.dual.features.each(vertices)
         iterate.make_room(vertices)
-        p, x, s, atoms = iterate.p, iterate.x, iterate.s, iterate.atoms
+        p, x, s, atoms, floor = iterate.p, iterate.x, iterate.s, iterate.atoms, iterate.floor
         warm = number < self.warm and not margin and step in ("pairwise", "block")
         if warm or step in ("batch", "batch_fixed"):
             gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
             _joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
         elif step == "pairwise":
-            floor = iterate.floor
             steps.pairwise_pass(order, vertices, moments, number, floor, p, x, atoms, s)
-            for _ in range(self.corrective):
-                steps.corrective_pass(order, number, floor, p, x, atoms, s)
+            least = WORTH * gap
+            steps.corrective_passes(self.corrective, least, order, number, floor, p, x, atoms, s)
         else:
-            fixed = step == "block_fixed"
-            first = (number + 1) * len(batch)
-            steps.plain_pass(order, vertices, moments, fixed, first, p, x, s)
+            first = (number + 1) * len(order)
+            steps.plain_pass(order, vertices, moments, step == "block_fixed", first, p, x, s)
 
 
 class _Shards:
@@ -200,7 +206,7 @@ def _joint_step(
         gamma = _joint_search(dual, x, delta, change, dual.entropy.line(x.tau, delta), most)
     x.tau[:] += gamma * delta
     if iterate.atoms is not None:
-        steps.scaled_pass(vertices, moments, now, gamma, p, iterate.atoms)
+        scaled_pass(vertices, moments, now, gamma, p, iterate.atoms)
     iterate.synchronise()
     return gamma
 
@@ -218,47 +224,38 @@ def _joint_search(dual: Dual, x: Any, delta: Array, change: Array, line: Any, mo
         quadratic = float((change**2 / regulariser.lam).sum())
     a, t, dt = line.a, line.t, line.dt
     moving = (a != 0) & (dt != 0)
-    return float(
-        search(
-            linear, quadratic, x.r, change, np.arange(d), regulariser.plain, terms, d,
-            1.0, a[moving], t[moving], dt[moving], int(moving.sum()), most,
-        )
+    along = Line(
+        linear, quadratic, x.r, change, np.arange(d), d, regulariser.plain, terms,
+        1.0, a[moving], t[moving], dt[moving], int(moving.sum()),
     )  # fmt: skip
+    return float(search(along, most)[0])
 
 
 def _certify(
-    dual: Dual,
-    oracle: Oracle[Any],
     iterate: Iterate,
-    score: Array,
+    tangent: Tangent,
     vertices: Array,
     upper: Array,
     inner: Interior,
-) -> Certificate:
-    """The round's own certificate: θ = θ(τ), so the bracket of the general one is zero."""
-    batch, tau = dual.batch, iterate.x.tau
-    gaps = upper - batch.totals(score * tau)
-    slack = upper - batch.totals(np.where(vertices != 0, score, 0.0) * vertices)
-    objective = dual.regulariser.conj(iterate.x.r) - dual.energy(tau)
-    gap = float(batch.weight @ gaps)
-    return Certificate(
+    polytope: str,
+) -> tuple[Certificate, float, float]:
+    """The round's certificate (θ = θ(τ): its bracket is zero), its gap, and the vertices' Σ|a|·view."""
+    dual = iterate.dual
+    batch, weight = dual.batch, dual.batch.weight
+    out = np.empty((3, len(batch)))
+    reached(tangent.score, vertices, iterate.x, iterate.p, out)
+    best, here, mass = out
+    energy = tangent.energy if batch.constant is None else tangent.energy + batch.constant
+    gap = float(weight @ (upper - here + tangent.spread))
+    proof = Certificate(
         gap if inner.withheld is None else float("inf"),
-        float(batch.weight @ slack),
-        objective,
-        oracle.polytope,
+        float(weight @ (upper - best)),
+        dual.regulariser.conj(iterate.x.r) - float(weight @ energy),
+        polytope,
         str(dual.entropy.bound),
         inner.withheld,
     )
-
-
-def _floors(dual: Dual, score: Array, upper: Array, tau: Array, interior: Array) -> Array:
-    """How much weight each interior point keeps: its share of the gap, so that it fades with it.
-
-    At the optimum of (1−δ)P + δu the gap over P is δ·(max ⟨g, s⟩ − ⟨g, u⟩).
-    """
-    gaps = upper - dual.batch.totals(score * tau)
-    width = upper - dual.batch.totals(score * interior)
-    return np.clip(gaps / (FLOOR_SHARE * np.maximum(width, 1e-300)), LEAST_FLOOR, 0.5)
+    return proof, gap, float(weight @ mass)
 
 
 def _at_target(dual: Dual) -> Interior:
