@@ -24,6 +24,17 @@ def polish(dual: Dual, tau: Array, rounds: int = 60) -> Array:
     basis = _basis(dual)
     if basis is None or basis.shape[1] == 0:
         return tau
+    point = _descend(dual, tau, basis, rounds)
+    return point if _inside(dual, point) else tau
+
+
+def _inside(dual: Dual, tau: Array) -> bool:
+    """Inequalities that no entropy guards may have been crossed."""
+    groups = dual.batch.groups()
+    return all(bool(s.contains(dual.batch.rows(tau, m)).all()) for s, m in groups)
+
+
+def _descend(dual: Dual, tau: Array, basis: Array, rounds: int) -> Array:
     views, offset, coefficient = _views(dual)
     features = _matrix(dual)
     point = tau.copy()
@@ -50,6 +61,19 @@ def polish(dual: Dual, tau: Array, rounds: int = 60) -> Array:
         if decrement < 1e-28:
             return point
     return point
+
+
+def response(dual: Dual, tau: Array, directions: Array) -> Array:
+    """How directions of score move the optimum: dᵢᵀ Z (Zᵀ ∇²f Z)⁻¹ Zᵀ dⱼ at an interior optimum."""
+    basis = _basis(dual)
+    if basis is None:
+        raise ValueError("the structure states no constraints")
+    views, offset, coefficient = _views(dual)
+    features = _matrix(dual)
+    curvature = (views.T * (coefficient / (views @ tau + offset))) @ views
+    curvature += (features / dual.regulariser.lam) @ features.T
+    inner = directions @ basis
+    return np.asarray(inner @ np.linalg.solve(basis.T @ curvature @ basis, inner.T))
 
 
 def _newton_step(basis: Array, slope: Array, curvature: Array) -> Array | None:

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from mlestruct.structures.base import Array, Ints
 
 CHUNK = 1024  # edges solved for at a time
-Solve = Callable[[Array], tuple[float, Array]]
+MODEL_STEPS = 2000
+Solve = Callable[[Array], tuple[float, Array, Array]]
 
 
 def components(n: int, edges: ArrayLike) -> Ints:
@@ -103,67 +104,83 @@ class Appearance:
 
 
 def tightest_appearance(
-    n: int, edges: ArrayLike, solve: Solve, *, tol: float = 1e-9, rounds: int = 500
+    n: int, edges: ArrayLike, solve: Solve, *, tol: float = 1e-9, rounds: int = 50
 ) -> Appearance:
-    """The ρ of the spanning-tree polytope with the least TRW bound, by pairwise Frank-Wolfe.
+    """The ρ of the spanning-tree polytope with the least TRW bound.
 
-    ``solve(rho)`` returns (log Z_ρ, I_e at its maximiser): ∂log Z_ρ/∂ρ_e = −I_e, so the oracle is
-    a maximum spanning tree. Starts at the uniform spanning tree.
+    ``solve(rho)`` returns log Z_ρ, minus its gradient (I_e at the maximiser) and its Hessian.
+    Newton: each round's quadratic model is minimised by pairwise Frank-Wolfe over maximum spanning
+    trees, then a step towards that minimum; about ten calls of ``solve`` in all.
     """
     pairs = _checked(n, edges)
     trees, weight = _cover_by_trees(n, pairs)
     rho = weight @ trees
-    value, information = solve(rho)
+    value, information, curvature = solve(rho)
     gap = np.inf
     for _ in range(rounds):
-        best = heaviest_tree(n, pairs, information)
-        gap = float(information @ (best - rho))
+        gap = float(information @ (heaviest_tree(n, pairs, information) - rho))
         if gap <= tol:
+            break
+        trees, weight, aim = _model_minimum(
+            n, pairs, trees, weight, information, curvature, 1e-3 * min(gap, 1.0)
+        )
+        # short of a ρ_e = 0, where a maximiser is not unique
+        gamma = 1.0 if (aim @ trees > 1e-9).all() else 0.95
+        while gamma > 1e-9:
+            mixed = (1 - gamma) * weight + gamma * aim
+            there, moved, bent = solve(mixed @ trees)
+            if there <= value + 1e-13 * abs(value):
+                break
+            gamma /= 2
+        else:
+            break
+        weight, value, information, curvature = mixed, there, moved, bent
+        trees, weight = trees[weight > 0], weight[weight > 0]
+        rho = weight @ trees
+    return Appearance(rho, value, gap)
+
+
+def _model_minimum(
+    n: int,
+    pairs: Ints,
+    trees: Array,
+    weight: Array,
+    information: Array,
+    curvature: Array,
+    tol: float,
+) -> tuple[Array, Array, Array]:
+    """Trees, the old weights over them, and those that minimise −I·d + ½ dᵀQd: pairwise steps."""
+    aim, start = weight.copy(), weight @ trees
+    pull, rho = information.copy(), start.copy()
+    for _ in range(MODEL_STEPS):
+        best = heaviest_tree(n, pairs, pull)
+        if float(pull @ (best - rho)) <= tol:
             break
         known = np.flatnonzero((trees == best).all(axis=1))
         if len(known) == 0:
-            trees, weight = np.vstack([trees, best]), np.append(weight, 0.0)
+            trees = np.vstack([trees, best])
+            weight, aim = np.append(weight, 0.0), np.append(aim, 0.0)
             known = np.array([len(trees) - 1])
-        away = int(np.where(weight > 0, trees @ information, np.inf).argmin())
-        gamma = _step(solve, rho, best - trees[away], float(weight[away]))
-        weight[known[0]] += gamma
-        weight[away] -= gamma
-        trees, weight = trees[weight > 0], weight[weight > 0]
-        rho = weight @ trees / weight.sum()
-        value, information = solve(rho)
-    return Appearance(rho, value, gap)
+        away = int(np.where(aim > 0, trees @ pull, np.inf).argmin())
+        direction = best - trees[away]
+        stiff = float(direction @ curvature @ direction)
+        wanted = float(pull @ direction)
+        gamma = min(float(aim[away]), wanted / stiff if stiff > 0 else np.inf)
+        aim[known[0]] += gamma
+        aim[away] = aim[away] - gamma if gamma < aim[away] else 0.0
+        rho = rho + gamma * direction
+        pull = information - curvature @ (rho - start)
+    return trees, weight, aim
 
 
 def _cover_by_trees(n: int, pairs: Ints) -> tuple[Array, Array]:
     """Spanning forests that together use every edge, equally weighted."""
-    used, trees = np.zeros(len(pairs)), []
+    used = np.zeros(len(pairs))
+    trees: list[Array] = []
     while not trees or (used == 0).any():
         trees.append(heaviest_tree(n, pairs, -used))
         used += trees[-1]
     return np.unique(trees, axis=0), np.full(len(np.unique(trees, axis=0)), 1 / len(trees))
-
-
-def _step(solve: Solve, rho: Array, direction: Array, most: float) -> float:
-    """Where the slope −⟨I, direction⟩ of log Z_ρ vanishes: bracketed secant steps."""
-
-    def slope(gamma: float) -> float:
-        return -float(solve(rho + gamma * direction)[1] @ direction)
-
-    low, high = 0.0, most * (1 - 1e-4)  # not all the way: at ρ_e = 0 a maximiser is not unique
-    at_low, at_high = slope(low), slope(high)
-    if at_high <= 0:
-        return most
-    scale = abs(at_low)
-    for _ in range(30):
-        guess = (low * at_high - high * at_low) / (at_high - at_low)
-        value = slope(guess)
-        if abs(value) <= 1e-3 * scale:
-            return guess
-        if value < 0:
-            low, at_low, at_high = guess, value, at_high / 2
-        else:
-            high, at_high, at_low = guess, value, at_low / 2
-    return low
 
 
 def _checked(n: int, edges: ArrayLike) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.inference.exact import Exact, exact, grid_by_rows, joint_scores
-from mlestruct.inference.newton import polish
+from mlestruct.inference.newton import polish, response
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.base import Array
 from mlestruct.structures.spanning_trees import (
@@ -35,7 +35,7 @@ def nodes_of(edges: Any, given: int | None = None) -> int:
 
 
 def p1(graph: FactorGraph, tau: Array) -> Array:
-    return tau[graph.node_start[:-1] + 1]
+    return np.asarray(tau[graph.node_start[:-1] + 1])
 
 
 def edge_tables(graph: FactorGraph, tau: Array) -> Array:
@@ -200,22 +200,36 @@ def mutual_information(graph: FactorGraph, tau: Array) -> Array:
     return np.asarray(joint - xlogy(first, first).sum(axis=1) - xlogy(second, second).sum(axis=1))
 
 
+def information_slopes(graph: FactorGraph, tau: Array) -> Array:
+    """∇I of every edge, one row each."""
+    slopes = np.zeros((graph.n_factors, graph.size))
+    log = np.log(np.maximum(tau, 1e-300)) + 1.0
+    for e in range(graph.n_factors):
+        entries = slice(graph.table_start[e], graph.table_start[e + 1])
+        slopes[e, entries] = log[entries]
+        for i in graph.scope[graph.scope_start[e] : graph.scope_start[e + 1]]:
+            states = slice(graph.node_start[i], graph.node_start[i + 1])
+            slopes[e, states] -= log[states]
+    return slopes
+
+
 def _optimised(graph: FactorGraph, eta: Array, edges: Any, expected: Fields) -> Iterator[Got]:
     """The tightest TRW bound; every inner problem starts from the last one's end."""
     last: list[Array] = []
     middle = graph.interior()
     assert middle is not None
 
-    def solve(rho: Array) -> tuple[float, Array]:
+    def solve(rho: Array) -> tuple[float, Array, Array]:
         dual = inference_dual(graph, eta, rho)
         if last:  # a tenth of the uniform tables: Newton stalls when started at the boundary
             tau = polish(dual, 0.9 * last.pop() + 0.1 * middle)
         else:
             tau = infer(graph, eta, rho).tau
         last.append(tau)
-        return -dual.value(tau), mutual_information(graph, tau)
+        curvature = response(dual, tau, information_slopes(graph, tau))
+        return -dual.value(tau), mutual_information(graph, tau), curvature
 
-    best = tightest_appearance(graph.n_nodes, edges, solve, tol=1e-10, rounds=400)
+    best = tightest_appearance(graph.n_nodes, edges, solve, tol=1e-10)
     found = infer(graph, eta, best.rho)
     note = f"within gap {best.gap + found.gap:.1e}"
     if "trw_optrho_logZ" in expected:

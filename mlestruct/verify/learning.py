@@ -1,4 +1,4 @@
-"""Learned weights: surrogate and exact likelihoods, the first step of the paper's algorithm, SSVM."""
+"""Learned weights: surrogate and exact likelihoods, the paper's first step, max-margin."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from mlestruct.verify.solving import (
     learning_dual,
     log_likelihood,
     maximum_likelihood,
+    observed,
     oracle_for,
     solve,
 )
@@ -184,13 +185,13 @@ def _sandwich(
     )
     for name, rho, solved in crossed:
         other = infer_many(batch, features.potentials(solved.theta), rho)
-        score = float(solved.theta @ features.moments(batch.target))  # type: ignore[arg-type]
+        score = float(solved.theta @ observed(batch, features))
         here = score + other.objective - lam / 2 * float(solved.theta @ solved.theta)
         yield Got((key, name), here, other.gap + _moved(solved), other.note)
 
 
 def _moved(solved: Solved) -> float:
-    """How far a likelihood may move while θ moves within its radius: at most Σ|φ − Φᵀτ| per weight."""
+    """How far a likelihood moves while θ moves within its radius: slopes ≤ Σ|φ − Φᵀτ|."""
     features, batch = solved.dual.features, solved.dual.batch
     columns = np.array([features.potentials(e) for e in np.eye(features.d)])
     spread = sum(np.abs(columns[:, batch.coordinates(m)]).sum(axis=1) for m in range(len(batch)))
@@ -202,8 +203,7 @@ def _moved(solved: Solved) -> float:
 def mle_matching(inputs: Fields, expected: Fields) -> Iterator[Got]:
     edges, lam = inputs.whole("edges", 2), inputs.number("lam")
     structure = Matching(nodes_of(edges), edges)
-    observed = [edges[row == 1] for row in inputs.whole("observed", 2)]
-    batch = Batch.of(structure, observed)
+    batch = Batch.of(structure, [edges[row == 1] for row in inputs.whole("observed", 2)])
     features = _dense(inputs, "F", batch)
     for key in expected:
         case = expected.inside(key)

@@ -76,7 +76,7 @@ def _solve(structure: Structure, rows: Constraints, score: Array) -> tuple[Array
     bounds = np.where(
         structure.fixed[:, None] < 0, [[0.0, 1.0]], structure.fixed[:, None].astype(float)
     )
-    result = linprog(
+    result: Any = linprog(  # type: ignore[call-overload]
         -score,
         A_ub=sp.vstack([rows.A[below], -rows.A[above]]) if (~equal).any() else None,
         b_ub=np.concatenate([rows.hi[below], -rows.lo[above]]) if (~equal).any() else None,
@@ -107,8 +107,8 @@ def _snap(rows: Constraints, x: Array, structure: Structure) -> Array:
             return near
     between = (x > 1e-7) & (x < 1 - 1e-7)
     near = np.where(between, 0.0, np.round(x))
-    reached = rows.A @ x
-    tight = (reached >= rows.hi - 1e-7) | (reached <= rows.lo + 1e-7)
+    reached: Array = np.asarray(rows.A @ x, dtype=float)
+    tight = np.asarray(reached >= rows.hi - 1e-7) | np.asarray(reached <= rows.lo + 1e-7)
     right = np.where(reached >= rows.hi - 1e-7, rows.hi, rows.lo)[tight] - rows.A[tight] @ near
     near[between] = np.linalg.lstsq(rows.A[tight][:, between].toarray(), right, rcond=None)[0]
-    return near if rows.slack(near) <= max(1e-12, rows.slack(x)) else x
+    return near if float(rows.slack(near)) <= max(1e-12, float(rows.slack(x))) else x
