@@ -34,10 +34,11 @@ def ssvm(
         target = batch.target
         assert target is not None
         parts = [loss(batch.structure(m), target[batch.coordinates(m)]) for m in range(len(batch))]
+        observed = batch.totals(batch.bias * target)
         shaped = replace(
             batch,
             bias=batch.bias + np.concatenate([bias for bias, _ in parts]),
-            constant=np.array([constant for _, constant in parts]),
+            constant=np.array([constant for _, constant in parts]) - observed,
         )
         return shaped, Entropy.of(shaped, rho, temperature=temperature)
 
