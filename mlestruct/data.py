@@ -98,6 +98,28 @@ def routes(
     return paths, _split(Examples(X, y), sizes)
 
 
+def grids(
+    sizes: tuple[int, int, int] = (20, 5, 20), side: int = 12, flips: float = 0.25, seed: int = 0
+) -> Split:
+    """Noisy pictures of a bar and a disc: X is (side, side) of 0/1 pixels, y the clean labels.
+
+    Bar and disc have random places and sizes; each pixel of X is flipped with probability
+    ``flips``. An outcome lists the clean pixels row by row. (train, validation, test).
+    """
+    rng = np.random.default_rng(seed)
+    row, column = np.mgrid[:side, :side]
+    X, y = [], []
+    for _ in range(sum(sizes)):
+        centre, radius = rng.uniform(0.2 * side, 0.8 * side, 2), rng.uniform(0.15, 0.3) * side
+        disc = (row - centre[0]) ** 2 + (column - centre[1]) ** 2 <= radius**2
+        start, width = rng.integers(0, side - 2), rng.integers(2, 4)
+        bar = (row >= start) & (row < start + width)
+        clean = disc | (bar if rng.random() < 0.5 else bar.T)
+        X.append((clean ^ (rng.random((side, side)) < flips)).astype(float))
+        y.append(clean.ravel().astype(np.int64))
+    return _split(Examples(X, y), sizes)
+
+
 def _sample_path(paths: Paths, score: NDArray[Any], rng: np.random.Generator) -> list[int]:
     """An exact draw: log Z to the sink backwards, then step by step."""
     reach = np.full(paths.n_nodes, -np.inf)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Rho
@@ -18,6 +18,7 @@ from mlestruct.inference import Marginals, best, marginals
 from mlestruct.learners import LEARNERS, Learner, Model
 from mlestruct.learners.convex import AnyOracle, collect
 from mlestruct.progress import track
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Structure
 
 Decision = Literal["map", "expected"]
@@ -44,6 +45,7 @@ class Settings(TypedDict, total=False):
     learner: str
     rho: Rho
     alpha: float | Sequence[float]
+    bounds: tuple[ArrayLike, ArrayLike] | None
     oracle: AnyOracle
     tol: float
     max_rounds: int
@@ -57,6 +59,7 @@ class Estimator:
 
     ``learner`` is ``mle_struct`` or ``ssvm``; ``rho`` reweights its entropy. ``alpha`` is λ of
     (λ/2)‖θ‖² against the SUM over examples; several values are tried on ``validation``.
+    ``bounds`` = (lower, upper) keep weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
     ``tol`` is the relative gap to certify; ``max_rounds`` and ``max_seconds`` bound the work;
     ``workers`` threads ask the oracle; ``progress`` shows a bar (default: on terminals).
@@ -71,6 +74,7 @@ class Estimator:
         learner: str = "mle_struct",
         rho: Rho = None,
         alpha: float | Sequence[float] = 1.0,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
         oracle: AnyOracle = None,
         tol: float = 1e-3,
         max_rounds: int = 1000,
@@ -81,6 +85,7 @@ class Estimator:
         self.learner = learner
         self.rho = rho
         self.alpha = alpha
+        self.bounds = bounds
         self.oracle = oracle
         self.tol = tol
         self.max_rounds = max_rounds
@@ -159,18 +164,20 @@ class Estimator:
             raise ValueError("several alphas need validation=(X, y) to choose between")
         tried = []
         for alpha in alphas:
-            self._keep(self._learner(float(alpha)), batch, features, float(alpha))
+            lower, upper = (-np.inf, np.inf) if self.bounds is None else self.bounds
+            ridge = Regulariser.of(features.d, alpha, lower=lower, upper=upper)
+            self._keep(self._learner(ridge), batch, features, float(alpha))
             if validation is None:
                 return self
             tried.append((self.score(*validation), -len(tried), self.__dict__.copy()))
         self.__dict__.update(max(tried, key=lambda row: row[:2])[2])
         return self
 
-    def _learner(self, alpha: float) -> Learner:
+    def _learner(self, regulariser: Regulariser) -> Learner:
         if self.learner not in LEARNERS:
             raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
         return LEARNERS[self.learner](
-            rho=self.rho, regulariser=alpha, oracle=self.oracle, solver=self._solver()
+            rho=self.rho, regulariser=regulariser, oracle=self.oracle, solver=self._solver()
         )
 
     def _solver(self) -> FrankWolfe:
