@@ -21,11 +21,15 @@ jit = nb.njit(cache=True, nogil=True)
 
 
 @jit
-def moment_at(m, slot, j, p, atoms):
+def add_moment(m, slot, factor, p, atoms, out, keep):
+    """out = keep · out + factor · (a slot's moments, the base's at −1)."""
     first = p.column_start[m]
+    count = p.column_start[m + 1] - first
+    moment, at = atoms.moment, atoms.cap * first + slot * count
     if slot < 0:
-        return atoms.base_moment[first + j]
-    return atoms.moment[atoms.cap * first + slot * (p.column_start[m + 1] - first) + j]
+        moment, at = atoms.base_moment, first
+    for j in range(count):
+        out[j] = keep * out[j] + factor * moment[at + j]
 
 
 @jit
@@ -103,10 +107,8 @@ def merge(m, slot, p, atoms):
     start = atoms.support_start[m] + slot * atoms.width[m]
     for e in range(start, start + atoms.length[m, slot]):
         atoms.base[atoms.place[e]] += (1.0 - keep) * atoms.amount[e]
-    here = p.column_start[m]
-    for j in range(p.column_start[m + 1] - here):
-        extra = moment_at(m, slot, j, p, atoms)
-        atoms.base_moment[here + j] = keep * atoms.base_moment[here + j] + (1.0 - keep) * extra
+    own = atoms.base_moment[p.column_start[m] : p.column_start[m + 1]]
+    add_moment(m, slot, 1.0 - keep, p, atoms, own, keep)
     atoms.interior[m] *= keep
     atoms.rest[m] = rest + weight
     atoms.weight[m, slot] = 0.0

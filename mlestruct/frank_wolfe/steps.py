@@ -9,9 +9,9 @@ from collections import namedtuple
 
 import numba as nb
 
-from mlestruct.frank_wolfe.atoms import insert, jit, moment_at
+from mlestruct.frank_wolfe.atoms import add_moment, insert, jit
 from mlestruct.frank_wolfe.line_search import Line, search
-from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_slope
+from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_slopes
 
 Scratch = namedtuple("Scratch", "delta place change a t dt theta lead up down")
 
@@ -75,7 +75,7 @@ def move(m, most, count, gamma, p, x, s):
         for i in range(count):
             k = s.place[i]
             x.tau[k] = min(max(x.tau[k] + gamma * s.delta[k - first], 0.0), 1.0)
-            smooth_slope(k, p, x)
+        smooth_slopes(s.place, count, p, x)
         rough_slope(m, p, x)
     return gamma, -0.5 * slope * gamma
 
@@ -157,8 +157,8 @@ def _difference(m, toward, away, p, atoms, s):
 def pairwise_step(m, toward, away, most, p, x, atoms, s):
     """Move weight from one atom to another: only coordinates where they differ are touched."""
     count = _difference(m, toward, away, p, atoms, s)
-    for j in range(p.column_start[m + 1] - p.column_start[m]):
-        s.change[j] = moment_at(m, toward, j, p, atoms) - moment_at(m, away, j, p, atoms)
+    add_moment(m, toward, 1.0, p, atoms, s.change, 0.0)
+    add_moment(m, away, -1.0, p, atoms, s.change, 1.0)
     gamma, decrease = move(m, most, count, -1.0, p, x, s)
     for i in range(count):
         s.delta[s.place[i] - p.offsets[m]] = 0.0
@@ -175,26 +175,34 @@ def pairwise_step(m, toward, away, most, p, x, atoms, s):
 
 
 @dot
-def _moved(theta, moment, at, count):
-    total = 0.0
-    for j in range(count):
-        total += theta[j] * moment[at + j]
-    return total
+def _products(known, slope, stiff, place, amount, start, width, length, theta, moment, at, out):
+    """⟨Φθ + slope, atom⟩ and ⟨stiff, atom⟩ of every slot, in one function: calls would cost more."""
+    wide, (score, stiffness) = len(theta), out
+    for slot in range(known):
+        first, total, stiffer = start + slot * width, 0.0, 1e-12
+        for e in range(first, first + length[slot]):
+            total += slope[place[e]] * amount[e]
+            stiffer += stiff[place[e]] * amount[e]
+        own = moment[at + slot * wide : at + (slot + 1) * wide]
+        moved = 0.0
+        for j in range(wide):
+            moved += theta[j] * own[j]
+        score[slot], stiffness[slot] = total + moved, stiffer
 
 
-@dot
-def _gathered(smooth, stiff, place, amount, first, count):
-    slope, stiffness = 0.0, 1e-12
-    for e in range(first, first + count):
-        slope += smooth[place[e]] * amount[e]
-        stiffness += stiff[place[e]] * amount[e]
-    return slope, stiffness
+@jit
+def _add_rough(m, p, x, atoms, s):
+    for slot in range(atoms.known[m]):
+        start = atoms.support_start[m] + slot * atoms.width[m]
+        for e in range(start, start + atoms.length[m, slot]):
+            s.lead[slot] += x.rough[atoms.place[e]] * atoms.amount[e]
 
 
 @jit
 def _base_score(m, p, x, atoms, s):
-    here = p.column_start[m]
-    total = _moved(s.theta, atoms.base_moment, here, p.column_start[m + 1] - here)
+    here, total = p.column_start[m], 0.0
+    for j in range(p.column_start[m + 1] - here):
+        total += s.theta[j] * atoms.base_moment[here + j]
     for k in range(p.offsets[m], p.offsets[m + 1]):
         total += (x.smooth[k] + x.rough[k]) * atoms.base[k]
     return total
@@ -207,31 +215,30 @@ def _score(m, loose, p, x, atoms, s):
     That is lead² / stiffness, or all its weight's worth where that is less: choosing by slope
     alone would forever chase coordinates of tiny probability. Returns the base's lead.
     """
-    here = p.column_start[m]
-    wide = p.column_start[m + 1] - here
-    rough = p.start[m] < p.start[m + 1]
-    for j in range(wide):
-        s.theta[j] = x.theta[p.column[here + j]]
+    here, known = p.column_start[m], atoms.known[m]
+    theta = s.theta[: p.column_start[m + 1] - here]
+    for j in range(len(theta)):
+        theta[j] = x.theta[p.column[here + j]]
+    _products(
+        known, x.smooth, x.stiff, atoms.place, atoms.amount, atoms.support_start[m],
+        atoms.width[m], atoms.length[m], theta, atoms.moment, atoms.cap * here, (s.lead, s.up),
+    )  # fmt: skip
+    if p.start[m] < p.start[m + 1]:
+        _add_rough(m, p, x, atoms, s)
+    lead, up, down, weight = s.lead, s.up, s.down, atoms.weight[m]
     mean, mass, base = 0.0, 0.0, 0.0
     if loose:
         base, mass = _base_score(m, p, x, atoms, s), atoms.rest[m]
         mean = base * mass
-    for slot in range(atoms.known[m]):
-        start, length = atoms.support_start[m] + slot * atoms.width[m], atoms.length[m, slot]
-        score, s.up[slot] = _gathered(x.smooth, x.stiff, atoms.place, atoms.amount, start, length)
-        if rough:
-            for e in range(start, start + length):
-                score += x.rough[atoms.place[e]] * atoms.amount[e]
-        score += _moved(s.theta, atoms.moment, atoms.cap * here + slot * wide, wide)
-        s.lead[slot] = score
-        mean += score * atoms.weight[m, slot]
-        mass += atoms.weight[m, slot]
+    for slot in range(known):
+        mean += lead[slot] * weight[slot]
+        mass += weight[slot]
     mean /= max(mass, 1e-300)
-    for slot in range(atoms.known[m]):
-        lead, stiffness = s.lead[slot] - mean, s.up[slot]
-        away = max(-lead, 0.0)
-        s.up[slot] = lead * lead / stiffness if lead > 0.0 else 0.0
-        s.down[slot] = away * min(atoms.weight[m, slot], away / stiffness)
+    for slot in range(known):
+        ahead, stiffness = lead[slot] - mean, up[slot]
+        behind = max(-ahead, 0.0)
+        up[slot] = ahead * ahead / stiffness if ahead > 0.0 else 0.0
+        down[slot] = behind * min(weight[slot], behind / stiffness)
     return base - mean
 
 
