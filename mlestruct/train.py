@@ -77,7 +77,7 @@ class _Likelihood:
 
     def __init__(self, dual: Dual, messages: Messages) -> None:
         self.dual, self.messages = dual, messages
-        self.warm: Array | None = None
+        self.warm: Any = None
         self.tau = np.zeros(0)
         assert dual.batch.target is not None
         batch = dual.batch

@@ -9,7 +9,9 @@ import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
+from mlestruct.inference.messages import Beliefs
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import Schedule, schedule
@@ -24,18 +26,18 @@ class ForwardBackward:
 
     _schedules: dict[Any, Schedule] = field(default_factory=dict, repr=False)
 
-    def supports(self, structure: Any, counting: Array) -> bool:
+    @classmethod
+    def serve(cls, entropy: Entropy) -> ForwardBackward | None:
         """Forests with ρ = 1."""
-        return (
-            isinstance(structure, FactorGraph)
-            and structure.is_forest
-            and bool(np.array_equal(counting, structure.counting(1.0)))
-        )
+        for structure, counting in zip(entropy.batch.structures, entropy.counting, strict=True):
+            if not (isinstance(structure, FactorGraph) and structure.is_forest):
+                return None
+            if not np.array_equal(counting, structure.counting(1.0)):
+                return None
+        return cls()
 
-    def many(
-        self, batch: Batch[FactorGraph], scores: Array, warm: Array | None = None
-    ) -> tuple[Array, Array, Array | None]:
-        """(log Z per example, τ, nothing worth keeping)."""
+    def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
+        """Exact log Z and marginals; nothing to keep for the next call."""
         tau, log_z = np.zeros(batch.size), np.zeros(len(batch))
         for structure, members in batch.groups():
             key = structure.identity()
@@ -49,7 +51,7 @@ class ForwardBackward:
                 why = structure.impossible() or "no labelling has a finite score"
                 raise Infeasible(f"example {members[lost[0]]}: {why}")
             log_z[members] = part
-        return log_z, tau, None
+        return Beliefs(log_z, tau)
 
 
 @nb.njit(cache=True, nogil=True)

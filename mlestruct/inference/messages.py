@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import importlib
+from typing import Any, NamedTuple, Protocol
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.structures.base import Array
 
 
-class Messages(Protocol):
-    """Computes log Z and the maximiser τ of ⟨score, τ⟩ + H(τ) directly.
+class Beliefs(NamedTuple):
+    """log Z per example, a feasible τ, and what the next call at nearby scores may start from."""
 
-    Interface: ``supports(structure, counting)`` → bool; ``many(batch, scores, warm)`` →
-    (log Z per example, feasible τ, state to start the next call from).
+    log_z: Array
+    tau: Array
+    warm: Any = None
+
+
+class Messages(Protocol):
+    """Computes log Z and the maximiser τ of ⟨score, τ⟩ + H(τ) directly, for a whole batch.
+
+    Interface: ``serve(entropy)`` → a routine for this entropy, or None; ``many(batch, scores,
+    warm)`` → :class:`Beliefs`. τ is always feasible (repaired where iterations stopped short):
+    :func:`mlestruct.certificate` at τ then pays for whatever is missing, and nothing is silent.
     """
 
-    def supports(self, structure: Any, counting: Array) -> bool: ...
+    @classmethod
+    def serve(cls, entropy: Entropy) -> Messages | None: ...
 
-    def many(
-        self, batch: Batch[Any], scores: Array, warm: Array | None = None
-    ) -> tuple[Array, Array, Array | None]: ...
+    def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs: ...
+
+
+ROUTINES = ("forward_backward:ForwardBackward", "scaling:Scaling")
+"""Tried in this order: exact ones first, then the fastest."""
 
 
 def routine(entropy: Entropy) -> Messages | None:
-    """The first routine that serves every structure of the batch, or None: then Frank-Wolfe."""
-    from mlestruct.inference.forward_backward import ForwardBackward
-    from mlestruct.inference.scaling import Scaling
-
+    """The first routine that serves the entropy; None means Frank-Wolfe."""
     if entropy.temperature != 1:
         return None
-    pairs = list(zip(entropy.batch.structures, entropy.counting, strict=True))
-    known: tuple[Messages, ...] = (ForwardBackward(), Scaling())
-    for messages in known:
-        if all(messages.supports(structure, counting) for structure, counting in pairs):
-            return messages
+    for place in ROUTINES:
+        module, name = place.split(":")
+        kind = getattr(importlib.import_module(f"mlestruct.inference.{module}"), name)
+        found: Messages | None = kind.serve(entropy)
+        if found is not None:
+            return found
     return None

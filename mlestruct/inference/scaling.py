@@ -9,6 +9,8 @@ import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.inference.messages import Beliefs
 from mlestruct.structures.base import Array
 from mlestruct.structures.bipartite import BipartiteMatching
 
@@ -24,19 +26,20 @@ class Scaling:
     residual: float = 1e-11
     sweeps: int = 10_000
 
-    def supports(self, structure: Any, counting: Array) -> bool:
+    @classmethod
+    def serve(cls, entropy: Entropy) -> Scaling | None:
         """Complete perfect bipartite matchings at ρ = ½."""
-        return (
-            isinstance(structure, BipartiteMatching)
-            and bool(np.array_equal(counting, structure.counting(0.5)))
-            and structure.kind == "perfect"
-            and not (structure.fixed >= 0).any()
-        )
+        for structure, counting in zip(entropy.batch.structures, entropy.counting, strict=True):
+            if not (isinstance(structure, BipartiteMatching) and structure.kind == "perfect"):
+                return None
+            if (structure.fixed >= 0).any():
+                return None
+            if not np.array_equal(counting, structure.counting(0.5)):
+                return None
+        return cls()
 
-    def many(
-        self, batch: Batch[BipartiteMatching], scores: Array, warm: Array | None = None
-    ) -> tuple[Array, Array, Array]:
-        """(log Z_½ per example, feasible τ, dual variables to start the next call from).
+    def many(self, batch: Batch[BipartiteMatching], scores: Array, warm: Any = None) -> Beliefs:
+        """The next call starts from this one's dual variables.
 
         log Z is the dual value Σ τ + Σ u + Σ v − n, a bound from above for any u and v.
         """
@@ -54,7 +57,7 @@ class Scaling:
             duals[places] = uv.ravel()
             tau[batch.index(members)] = out.ravel()
             log_z[members] = part
-        return log_z, tau, duals
+        return Beliefs(log_z, tau, duals)
 
 
 @nb.njit(cache=True, nogil=True)
