@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from mlestruct.dual import Certificate as Certificate
     from mlestruct.dual import certificate as certificate
     from mlestruct.entropy import Entropy as Entropy
+    from mlestruct.errors import Infeasible as Infeasible
     from mlestruct.estimators import MatchingModel as MatchingModel
     from mlestruct.estimators import SequenceModel as SequenceModel
     from mlestruct.estimators import StructuredModel as StructuredModel
-    from mlestruct.errors import Infeasible as Infeasible
     from mlestruct.features import Dense as Dense
     from mlestruct.features import Functions as Functions
     from mlestruct.features import Sparse as Sparse
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from mlestruct.learners import ssvm as ssvm
     from mlestruct.oracle import Answer as Answer
     from mlestruct.regulariser import Regulariser as Regulariser
-    from mlestruct.structures import BMatching as BMatching
     from mlestruct.structures import BipartiteMatching as BipartiteMatching
+    from mlestruct.structures import BMatching as BMatching
     from mlestruct.structures import ClusterGraph as ClusterGraph
     from mlestruct.structures import Custom as Custom
     from mlestruct.structures import FactorGraph as FactorGraph

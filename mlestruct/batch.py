@@ -48,14 +48,14 @@ class Batch(Generic[S]):
         """
         if isinstance(structures, Structure):
             number = len(outcomes) if outcomes is not None else (1 if count is None else count)
-            distinct: tuple[S, ...] = (structures,)  # type: ignore[assignment]
+            distinct: tuple[S, ...] = (structures,)
             which = np.zeros(number, dtype=np.int64)
         else:
             listed = list(structures)
             number = len(listed)
-            place: dict[Structure, int] = {}
+            place: dict[S, int] = {}
             which = np.array([place.setdefault(s, len(place)) for s in listed], dtype=np.int64)
-            distinct = tuple(place)  # type: ignore[assignment]
+            distinct = tuple(place)
         if number == 0:
             raise ValueError("a batch needs at least one example, got none")
         if outcomes is not None and len(outcomes) != number:

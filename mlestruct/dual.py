@@ -21,10 +21,10 @@ MIX = 1e-10  # certificates are taken at (1−MIX)τ + MIX·u where a logarithm 
 
 @dataclass(frozen=True)
 class Dual:
-    """min over τ_m in P_m of R*(r) − Σ w_m [H(τ_m) + ⟨bias_m, τ_m⟩ + constant_m], r = Σ w_m (φ_m − Φ_mᵀτ_m).
+    """min over τ_m in P_m of R*(r) − Σ w_m [H(τ_m) + ⟨bias_m, τ_m⟩ + constant_m].
 
-    Its value equals the largest surrogate log-likelihood (or minus the least margin loss), and
-    the best weights are θ = ∇R*(r).
+    r = Σ w_m (φ_m − Φ_mᵀτ_m) are the moments still missing. The optimal value equals the largest
+    surrogate log-likelihood (or minus the least margin loss); the best weights are θ = ∇R*(r).
     """
 
     batch: Batch[Any]
@@ -151,7 +151,7 @@ def block_gaps(
 
 @dataclass(frozen=True)
 class Interior:
-    """A point that is positive in every view an answer can use, and the entropy without the rest."""
+    """A point positive in every view an answer can use, and the entropy without the others."""
 
     tau: Array
     entropy: Entropy
@@ -204,7 +204,7 @@ def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interi
 
 def _cover(
     batch: Batch[Any], m: int, oracle: Oracle[Any], entropy: Entropy
-) -> tuple[Array, tuple[Any, Any, Any], bool]:
+) -> tuple[Array, tuple[Any, ...], bool]:
     structure, part = batch.structure(m), batch.coordinates(m)
     one = batch.select([m])
     rows = slice(int(entropy.mixed.start[m]), int(entropy.mixed.start[m + 1]))
@@ -213,7 +213,7 @@ def _cover(
     none = tuple(np.zeros(len(need), dtype=bool) for need in needs)
     known = structure.interior()
     if known is not None:
-        return known, none, True  # type: ignore[return-value]
+        return known, none, True
 
     def shown(v: Array) -> list[Any]:
         return [v > 1e-9, 1 - v > 1e-9, C @ v + c0 > 1e-9]
@@ -231,8 +231,8 @@ def _cover(
             break
         if not fresh:
             best = upper + needs[1].sum() + c0[needs[2]].sum()
-            return np.mean(found, axis=0), tuple(needs), bool(best <= 1e-6)  # type: ignore[return-value]
-    return np.mean(found, axis=0), none, True  # type: ignore[return-value]
+            return np.mean(found, axis=0), tuple(needs), bool(best <= 1e-6)
+    return np.mean(found, axis=0), none, True
 
 
 def _ask(structure: Any, one: Batch[Any], oracle: Oracle[Any], score: Array) -> tuple[Array, float]:

@@ -165,6 +165,8 @@ class _Part:
 def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> _Part:
     """Split the views of one structure into coordinates, complements and the rest."""
     counting = structure.counting(rho(structure) if callable(rho) else rho)
+    if not np.isfinite(counting).all():
+        raise ValueError(f"rho={rho!r} gives counting numbers that are not finite")
     concave = temperature == 0 or structure.convex(counting)
     if not concave and not allow:
         raise ValueError(
@@ -185,8 +187,8 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
     size = structure.size
     bound = structure.bound(counting) if temperature == 1 else Bound("none", f"T = {temperature:g}")
     return _Part(
-        np.bincount(column[plain], weights=coefficient[plain], minlength=size),
-        np.bincount(column[complement], weights=coefficient[complement], minlength=size),
+        _summed(column[plain], coefficient[plain], size),
+        _summed(column[complement], coefficient[complement], size),
         sp.csr_array(C[rest]),
         views.c0[rest],
         coefficient[rest],
@@ -194,6 +196,10 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
         bool(concave),
         counting,
     )
+
+
+def _summed(place: Ints, value: Array, size: int) -> Array:
+    return np.bincount(place, weights=value, minlength=size).astype(float)
 
 
 def _tile(batch: Batch[Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:
@@ -238,7 +244,18 @@ def _xlogx(t: float) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
-def _each(offsets, a, b, start, ptr, index, value, c0, mixed, tau):
+def _each(
+    offsets: Ints,
+    a: Array,
+    b: Array,
+    start: Ints,
+    ptr: Ints,
+    index: Ints,
+    value: Array,
+    c0: Array,
+    mixed: Array,
+    tau: Array,
+) -> Array:
     out = np.zeros(len(offsets) - 1)
     for m in range(len(out)):
         total = 0.0
@@ -257,7 +274,17 @@ def _each(offsets, a, b, start, ptr, index, value, c0, mixed, tau):
 
 
 @nb.njit(cache=True, nogil=True)
-def _grad(a, b, ptr, index, value, c0, mixed, tau, out):
+def _grad(
+    a: Array,
+    b: Array,
+    ptr: Ints,
+    index: Ints,
+    value: Array,
+    c0: Array,
+    mixed: Array,
+    tau: Array,
+    out: Array,
+) -> None:
     for k in range(len(tau)):
         slope = 0.0
         if a[k] != 0.0:

@@ -32,7 +32,7 @@ class Columns:
     def gather(self, local: Array, d: int, weight: Array) -> Array:
         """Σ_m weight_m · (example m's moments)."""
         per_entry = np.repeat(weight, np.diff(self.start))
-        return np.bincount(self.index, weights=local * per_entry, minlength=d)
+        return np.bincount(self.index, weights=local * per_entry, minlength=d).astype(float)
 
 
 class Features(Protocol):
@@ -132,7 +132,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Sparse:
-    """A scipy.sparse row of features per coordinate; per-example moments stay on its own columns."""
+    """A scipy.sparse row of features per coordinate; an example's moments stay on its own columns."""
 
     matrix: sp.csr_array
     offsets: Ints
@@ -159,7 +159,7 @@ class Sparse:
     @classmethod
     def _with(cls, array: sp.csr_array, offsets: Ints) -> Sparse:
         example = np.repeat(
-            np.arange(len(offsets) - 1), np.diff(array.indptr[offsets].astype(np.int64))
+            np.arange(len(offsets) - 1), np.diff(np.asarray(array.indptr, dtype=np.int64)[offsets])
         )
         d = array.shape[1]
         used, local = np.unique(example * np.int64(d) + array.indices, return_inverse=True)
@@ -178,7 +178,8 @@ class Sparse:
 
     def each(self, tau: Array) -> Array:
         weights = self.matrix.data * np.repeat(tau, np.diff(self.matrix.indptr))
-        return np.bincount(self.local, weights=weights, minlength=len(self.columns.index))
+        found = np.bincount(self.local, weights=weights, minlength=len(self.columns.index))
+        return found.astype(float)
 
     def select(self, members: Ints) -> Sparse:
         parts = [self.matrix[self.offsets[m] : self.offsets[m + 1]] for m in members]
@@ -189,7 +190,7 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Tied:
-    """Weights shared over a labelled graph: node features × states, factor features × configurations.
+    """Weights shared over a labelled graph: node features × states, factor features × tables.
 
     θ = [node weights (p × K) | factor weights (q × table)], C order; every variable has K states
     and every factor the same table. Never expanded: O(nnz · K) per call.
@@ -368,7 +369,7 @@ class Functions:
 def as_features(batch: Batch[Any], X: Any) -> Features:
     """Features as they are, scipy.sparse (one or a list), or dense arrays (one or a list)."""
     if hasattr(X, "potentials"):
-        return X  # type: ignore[no-any-return]
+        return X
     first = X[0] if isinstance(X, (list, tuple)) and len(X) else X
     return Sparse.of(batch, X) if sp.issparse(first) else Dense.of(batch, X)
 
@@ -380,7 +381,7 @@ def with_intercept(array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Scaling:
-    """(x − mean) / scale, learned from training features and applied to others. Never done for you."""
+    """(x − mean) / scale, learned on training features, applied to others. Never done for you."""
 
     mean: Array
     scale: Array
@@ -402,7 +403,7 @@ def _stack(batch: Batch[Any], matrix: Any) -> NDArray[Any]:
         return array.reshape(-1, array.shape[-1]) if array.ndim > 2 else array
     if len(matrix) != len(batch):
         raise ValueError(f"features of {len(matrix)} examples for {len(batch)} examples")
-    parts = []
+    parts: list[NDArray[Any]] = []
     for m, one in enumerate(matrix):
         array = np.asarray(one)
         if array.ndim < 2:
@@ -432,14 +433,15 @@ def _refuse_nonfinite(array: NDArray[Any], offsets: Ints) -> None:
 
 
 def _rows_of(matrix: Any, count: int, name: str) -> Any:
-    if isinstance(matrix, (list, tuple)):
-        matrix = (
-            sp.vstack(matrix, format="csr") if sp.issparse(matrix[0]) else np.concatenate(matrix)
-        )
-    array = sp.csr_array(matrix, dtype=float) if sp.issparse(matrix) else np.asarray(matrix, float)
+    parts = list(matrix) if isinstance(matrix, (list, tuple)) else [matrix]
+    array: Any
+    if sp.issparse(parts[0]):
+        array = sp.csr_array(sp.vstack(parts, format="csr")).astype(float)
+        values = array.data
+    else:
+        array = values = np.concatenate([np.asarray(part, dtype=float) for part in parts])
     if array.ndim != 2 or array.shape[0] != count:
         raise ValueError(f"{name} features have shape {array.shape}; expected {count} rows")
-    values = array.data if sp.issparse(array) else array
     if not np.isfinite(values).all():
         raise ValueError(f"{name} features hold NaN or infinity")
     return array
@@ -461,7 +463,7 @@ def _restart(offsets: Ints, members: Ints) -> Ints:
 
 
 @nb.njit(cache=True, nogil=True)
-def _dense_each(matrix, offsets, tau):
+def _dense_each(matrix: NDArray[Any], offsets: Ints, tau: Array) -> Array:
     d = matrix.shape[1]
     out = np.zeros((len(offsets) - 1, d))
     for m in range(len(out)):

@@ -12,7 +12,7 @@ from mlestruct.structures.matching import BipartiteMatching, Kind
 
 
 class MatchingModel(Estimator):
-    """Bipartite matchings: X is a list of (rows, columns, d) arrays, y of columns per row (−1: none).
+    """Bipartite matchings: X holds (rows, columns, d) arrays, y each row's column (−1: none).
 
     ``kind``: ``perfect``, ``one_sided`` (every row one column) or ``partial``. Other settings and
     fitted attributes as :class:`Estimator`; the default entropy (ρ = ½) bounds log Z above.

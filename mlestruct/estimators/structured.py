@@ -133,8 +133,12 @@ class Estimator:
         """Settings of the class and of the classes it extends."""
         found: dict[str, Any] = {}
         for kind in cls.__mro__[:-1]:
-            for name, parameter in inspect.signature(kind.__init__).parameters.items():
-                if name != "self" and parameter.kind != parameter.VAR_KEYWORD:
+            own = inspect.signature(vars(kind).get("__init__", object))
+            for name, parameter in own.parameters.items():
+                if name != "self" and parameter.kind not in (
+                    parameter.VAR_KEYWORD,
+                    parameter.VAR_POSITIONAL,
+                ):
                     found.setdefault(name, parameter.default)
         return found
 
@@ -162,7 +166,7 @@ class Estimator:
         alphas = np.atleast_1d(np.asarray(self.alpha, dtype=float))
         if len(alphas) > 1 and validation is None:
             raise ValueError("several alphas need validation=(X, y) to choose between")
-        tried = []
+        tried: list[tuple[float, int, dict[str, Any]]] = []
         for alpha in alphas:
             lower, upper = (-np.inf, np.inf) if self.bounds is None else self.bounds
             ridge = Regulariser.of(features.d, alpha, lower=lower, upper=upper)

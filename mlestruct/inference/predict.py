@@ -74,11 +74,12 @@ def marginals(
     messages = routine(entropy) if oracle is None and solver is None else None
     if messages is None:
         solver = FrankWolfe(tol=1e-4) if solver is None else solver
-        tau = solver.solve(dual, asked).tau
+        last = solver.solve(dual, asked)
+        point, at = last.tau, last.at  # the tangent the run was certified by
     else:
-        _, tau, _ = messages.many(plain, plain.bias)
-    dual, point = replace(dual, entropy=inner.entropy), inner.pull(tau)
-    gaps, slack = block_gaps(dual, asked, np.zeros(0), point)
+        point, at = inner.pull(messages.many(plain, plain.bias)[1]), None
+    dual = replace(dual, entropy=inner.entropy)
+    gaps, slack = block_gaps(dual, asked, np.zeros(0), point, at)
     value = inner.entropy.each(point) + plain.totals(plain.bias * point)
     if inner.withheld is not None:
         gaps = np.full_like(gaps, np.inf)

@@ -74,7 +74,8 @@ class Paths(Structure):
             raise ValueError(f"arc {second} does not start where arc {first} ends")
         if stops[0, 0] != self.source or stops[-1, 1] != self.sink:
             raise ValueError(
-                f"a path runs from {self.source} to {self.sink}, not {stops[0, 0]} to {stops[-1, 1]}"
+                f"a path runs from {self.source} to {self.sink}, "
+                f"not from {stops[0, 0]} to {stops[-1, 1]}"
             )
         vector = np.zeros(self.size)
         vector[chosen] = 1.0

@@ -10,7 +10,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers, pin
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.paths import Paths
 
 
@@ -42,14 +42,14 @@ class ShortestPath:
         return None
 
 
-def _arcs_in_order(structure: Paths) -> Array:
+def _arcs_in_order(structure: Paths) -> Ints:
     rank = np.empty(structure.n_nodes, dtype=np.int64)
     rank[structure.order] = np.arange(structure.n_nodes)
-    return np.argsort(rank[structure.arcs[:, 0]], kind="stable")
+    return np.argsort(rank[structure.arcs[:, 0]], kind="stable").astype(np.int64)
 
 
 @nb.njit(cache=True, nogil=True)
-def _solve(score, arcs, order, source, sink, answer):
+def _solve(score: Array, arcs: Ints, order: Ints, source: int, sink: int, answer: Array) -> bool:
     n = max(arcs.max(), source, sink) + 1
     best = np.full(n, -np.inf)
     came = np.full(n, -1, dtype=np.int64)

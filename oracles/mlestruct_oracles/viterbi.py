@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import Schedule, schedule
 
@@ -49,9 +49,10 @@ class Viterbi:
 
 @nb.njit(cache=True, nogil=True)
 def _solve(
-    offsets, scores, shut, vertices, best,
-    parent, arity, table_start, entries, agree_start, choice_start, agree, node_start, node_of,
-):  # fmt: skip
+    offsets: Ints, scores: Array, shut: Ints, vertices: Array, best: Array,
+    parent: Ints, arity: Ints, table_start: Ints, entries: Ints, agree_start: Ints,
+    choice_start: Ints, agree: Ints, node_start: Ints, node_of: Ints,
+) -> None:  # fmt: skip
     n_nodes, n_factors = len(node_start) - 1, len(parent)
     size = node_start[n_nodes] + entries.sum()
     score = np.empty(size)
@@ -63,19 +64,9 @@ def _solve(
             score[k] = -np.inf
         for f in range(n_factors):
             _gather(
-                f,
-                score,
-                choice,
-                parent,
-                arity,
-                table_start,
-                entries,
-                agree_start,
-                choice_start,
-                agree,
-                node_start,
-                node_of,
-            )
+                f, score, choice, parent, arity, table_start, entries, agree_start,
+                choice_start, agree, node_start, node_of,
+            )  # fmt: skip
         best[m] = 0.0
         state[:] = -1
         for f in range(n_factors - 1, -1, -1):
@@ -94,7 +85,7 @@ def _solve(
 
 
 @nb.njit(cache=True, nogil=True)
-def _settle(v, score, state, node_start):
+def _settle(v: int, score: Array, state: Ints, node_start: Ints) -> float:
     """A root takes its best state; returns its score, which is its component's."""
     first = node_start[v]
     state[v] = np.argmax(score[first : node_start[v + 1]])
@@ -103,19 +94,10 @@ def _settle(v, score, state, node_start):
 
 @nb.njit(cache=True, nogil=True)
 def _gather(
-    f,
-    score,
-    choice,
-    parent,
-    arity,
-    table_start,
-    entries,
-    agree_start,
-    choice_start,
-    agree,
-    node_start,
-    node_of,
-):
+    f: int, score: Array, choice: Ints,
+    parent: Ints, arity: Ints, table_start: Ints, entries: Ints, agree_start: Ints,
+    choice_start: Ints, agree: Ints, node_start: Ints, node_of: Ints,
+) -> None:  # fmt: skip
     """Add to each parent state the best completion through its factor, and remember which."""
     first, last = node_start[parent[f]], node_start[parent[f] + 1]
     highest = np.full(last - first, -np.inf)
