@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlestruct.errors import Infeasible
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
 from mlestruct.structures.base import Array, Ints, Structure
 
@@ -33,9 +34,10 @@ def exact(structure: Structure, score: ArrayLike) -> Exact:
     >>> exact(FactorGraph([2], []), [0.0, 0.0]).tau.tolist()
     [0.5, 0.5]
     """
-    values = np.where(structure.fixed == 0, -np.inf, np.asarray(score, dtype=float).reshape(-1))
+    values = np.asarray(score, dtype=float).reshape(-1)
     if values.shape != (structure.size,):
         raise ValueError(f"score has {len(values)} entries for {structure.size} coordinates")
+    values = np.where(structure.fixed == 0, -np.inf, values)
     if isinstance(structure, FactorGraph):
         return _normalised(structure, joint_scores(structure, values))
     if isinstance(structure, BipartiteMatching) and (structure.fixed < 1).all():
@@ -133,36 +135,34 @@ def _bipartite(structure: BipartiteMatching, table: Array) -> Exact:
 
 
 def _subsets(table: Array, kind: str) -> Exact:
+    """All in logarithms: scores of any size."""
     rows, columns = table.shape
     _refuse_large(float(rows + 1) * 2.0**columns, "sets of columns")
-    single = 1.0 if kind == "partial" else 0.0
-    shift = np.maximum(table.max(axis=1), 0.0) if kind == "partial" else table.max(axis=1)
-    shift = np.where(np.isfinite(shift), shift, 0.0)
-    weight, alone = np.exp(table - shift[:, None]), single * np.exp(-shift)
-    forward = np.zeros((rows + 1, 1 << columns))
-    forward[0, 0] = 1.0
-    backward = np.zeros_like(forward)
-    backward[rows] = 1.0 if kind != "perfect" else np.eye(1, 1 << columns, (1 << columns) - 1)[0]
+    alone = 0.0 if kind == "partial" else -np.inf
+    forward = np.full((rows + 1, 1 << columns), -np.inf)
+    forward[0, 0] = 0.0
+    backward = np.full_like(forward, -np.inf)
+    backward[rows, -1 if kind == "perfect" else slice(None)] = 0.0
     halves = [(-1, 2, 1 << j) for j in range(columns)]
     for i in range(rows):
-        forward[i + 1] = alone[i] * forward[i]
+        forward[i + 1] = alone + forward[i]
         for j, half in enumerate(halves):
             new = forward[i + 1].reshape(half)
-            new[:, 1] += weight[i, j] * forward[i].reshape(half)[:, 0]
+            new[:, 1] = np.logaddexp(new[:, 1], table[i, j] + forward[i].reshape(half)[:, 0])
     for i in reversed(range(rows)):
-        backward[i] = alone[i] * backward[i + 1]
+        backward[i] = alone + backward[i + 1]
         for j, half in enumerate(halves):
             new = backward[i].reshape(half)
-            new[:, 0] += weight[i, j] * backward[i + 1].reshape(half)[:, 1]
-    z = backward[0, 0]
-    if not z > 0:
-        raise ValueError("no matching has a positive probability")
+            new[:, 0] = np.logaddexp(new[:, 0], table[i, j] + backward[i + 1].reshape(half)[:, 1])
+    log_z = float(backward[0, 0])
+    if log_z == -np.inf:
+        raise Infeasible("no matching avoids the forbidden pairs")
     tau = np.empty((rows, columns))
     for i in range(rows):
         for j, half in enumerate(halves):
             before, after = forward[i].reshape(half)[:, 0], backward[i + 1].reshape(half)[:, 1]
-            tau[i, j] = weight[i, j] * float((before * after).sum()) / z
-    return Exact(float(np.log(z) + shift.sum()), tau.ravel())
+            tau[i, j] = np.exp(table[i, j] + before + after - log_z).sum()
+    return Exact(log_z, tau.ravel())
 
 
 def count_matchings(structure: BipartiteMatching) -> int:

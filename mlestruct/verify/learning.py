@@ -95,7 +95,7 @@ def first_step(inputs: Fields, expected: Fields) -> Iterator[Got]:
 def ssvm_case(inputs: Fields, expected: Fields) -> Iterator[Got]:
     batch, features, lam = labelled(inputs)
     oracle = oracle_for(batch)
-    solver = FrankWolfe(tol=1e-12, rounds=20000)
+    solver = FrankWolfe(tol=1e-12, rounds=4000)
     model = ssvm(regulariser=lam, oracle=oracle, solver=solver).fit(batch, features)
     proof = model.certificate
     note = f"within gap {proof.gap:.1e}"

@@ -89,7 +89,7 @@ def solve(dual: Dual, oracle: Any = None) -> Solved:
         if newton:
             found.append(_certified(dual, asked, polish(dual, tau)))
         if not _enough(found) and _is_exact(dual):
-            found.append(_by_outcomes(dual, asked))
+            found.append(_by_outcomes(dual))
         if _enough(found):
             break
     return min(found, key=lambda solved: solved.gap)
@@ -106,7 +106,7 @@ def _is_exact(dual: Dual) -> bool:
     return forests and isinstance(dual.entropy.rho, float) and dual.entropy.rho == 1.0
 
 
-def _by_outcomes(dual: Dual, asked: Validated) -> Solved:
+def _by_outcomes(dual: Dual) -> Solved:
     """Newton in θ over listed outcomes: low temperatures leave Newton in τ no digits."""
     batch, temperature = dual.batch, float(dual.entropy.a.max())
     theta = np.zeros(0)
@@ -115,11 +115,16 @@ def _by_outcomes(dual: Dual, asked: Validated) -> Solved:
         theta = maximum_likelihood(batch, dual.features, lam, temperature)[1]
     score = dual.scores(theta) / temperature
     parts = [exact(batch.structure(m), score[batch.coordinates(m)]) for m in range(len(batch))]
-    return _certified(dual, asked, np.concatenate([part.tau for part in parts]), theta)
+    tau = np.concatenate([part.tau for part in parts])
+    likelihood = float(theta @ dual.observed) - dual.regulariser.value(theta)
+    likelihood -= temperature * sum(part.log_z for part in parts)
+    likelihood -= 0.0 if batch.constant is None else float(batch.constant.sum())
+    gap = abs(dual.value(tau) - likelihood)  # the optimum lies between the two
+    return Solved(dual, tau, theta, dual.value(tau), gap, True)
 
 
-def _certified(dual: Dual, asked: Validated, tau: Array, theta: Array | None = None) -> Solved:
-    theta = dual.theta(tau) if theta is None else theta
+def _certified(dual: Dual, asked: Validated, tau: Array) -> Solved:
+    theta = dual.theta(tau)
     proof = certificate(dual, asked, theta, tau)
     gap = max(proof.gap, 0.0) if np.isfinite(proof.gap) else float("inf")
     return Solved(dual, tau, theta, dual.value(tau), gap, dual.entropy.concave)

@@ -1,0 +1,103 @@
+"""Exact inference against plain enumeration, every route."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from mlestruct.inference.exact import (
+    count_matchings,
+    exact,
+    grid_by_rows,
+    matchings,
+    outcomes,
+)
+from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Matching, grid
+
+
+def by_listing(listed, score):
+    p = np.exp(listed @ score)
+    return math.log(p.sum()), p @ listed / p.sum()
+
+
+STRUCTURES = [
+    FactorGraph([2, 3, 2], [(2, 0), (1, 2, 0)]),
+    FactorGraph([1, 4], []),
+    FactorGraph([2, 2], [(1, 0)]).forbid(configurations=[(0, (1, 0))]),
+    BipartiteMatching(3),
+    BipartiteMatching(2, 4, "one_sided"),
+    BipartiteMatching(2, 4, "partial"),
+    BipartiteMatching(4, 2, "partial"),
+    BipartiteMatching(3, 3, forbidden=[(0, 0)]),
+    BipartiteMatching(3, 3, required=[(0, 1)]),
+    Matching(4),
+    Matching(5, kind="partial"),
+]
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=lambda s: f"{type(s).__name__}{s.size}")
+def test_exact_is_the_sum_over_all_outcomes(structure, rng):
+    score = rng.normal(size=structure.size)
+    vertices = np.array(list(itertools.product([0.0, 1.0], repeat=min(structure.size, 12))))
+    listed = outcomes(structure)
+    assert len(np.unique(listed, axis=0)) == len(listed)
+    is_graph = isinstance(structure, FactorGraph)
+    if structure.size <= 12 and not is_graph:
+        assert len(listed) == structure.contains(vertices).sum()
+    log_z, tau = by_listing(listed, score)
+    found = exact(structure, score)
+    assert found.log_z == pytest.approx(log_z, abs=1e-12)
+    np.testing.assert_allclose(found.tau, tau, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["perfect", "one_sided", "partial"])
+def test_counts(kind):
+    structure = BipartiteMatching(3, 3 if kind == "perfect" else 4, kind)
+    log_z = exact(structure, np.zeros(structure.size)).log_z
+    assert count_matchings(structure) == len(outcomes(structure)) == round(math.exp(log_z))
+
+
+def test_marginals_are_the_gradient_of_log_z(rng):
+    structure = BipartiteMatching(9)
+    score, direction = 3 * rng.normal(size=(2, 81))
+    h = 1e-5
+    ends = [exact(structure, score + s * h * direction).log_z for s in (1, -1)]
+    slope = (ends[0] - ends[1]) / (2 * h)
+    assert exact(structure, score).tau @ direction == pytest.approx(slope, abs=1e-8)
+
+
+def test_huge_scores_overflow_nothing(rng):
+    score = 1e4 * rng.normal(size=36)
+    found = exact(BipartiteMatching(6, kind="partial"), score)
+    assert np.isfinite(found.log_z)
+    assert ((found.tau >= 0) & (found.tau <= 1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "states"), [(1, 4, 2), (4, 1, 3), (3, 2, 3), (2, 4, 2)]
+)
+def test_a_grid_by_rows(rows, columns, states, rng):
+    graph = grid(rows, columns, states)
+    score = rng.normal(size=graph.size)
+    found, other = grid_by_rows(rows, columns, states, score), exact(graph, score)
+    assert found.log_z == pytest.approx(other.log_z, abs=1e-12)
+    np.testing.assert_allclose(found.tau, other.tau, atol=1e-12)
+
+
+def test_what_is_too_large_is_refused_with_its_size():
+    with pytest.raises(ValueError, match=r"1\.13e\+15 labellings"):
+        exact(grid(5, 10), np.zeros(grid(5, 10).size))
+    with pytest.raises(ValueError, match="sets of columns"):
+        exact(BipartiteMatching(30), np.zeros(900))
+    with pytest.raises(ValueError, match="more than 10 matchings"):
+        matchings(6, list(itertools.combinations(range(6), 2)), limit=10)
+    with pytest.raises(ValueError, match="transfer"):
+        grid_by_rows(3, 20, 2, np.zeros(grid(3, 20).size))
+    with pytest.raises(ValueError, match="Custom cannot be listed"):
+        exact(Custom(3), np.zeros(3))
+
+
+def test_the_score_has_to_fit():
+    with pytest.raises(ValueError, match="4 entries for 9"):
+        exact(BipartiteMatching(3), np.zeros(4))
