@@ -14,11 +14,12 @@ from mlestruct.dual import Dual, certificate
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features, NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.bethe_vertex import is_bethe_vertex
 from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.newton import polish
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
-from mlestruct.structures import FactorGraph, Matching, Structure
+from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Structure
 from mlestruct.structures.base import Array
 from mlestruct.verify.cases import Place
 from mlestruct.verify.core import Got
@@ -90,6 +91,8 @@ def solve(dual: Dual, oracle: Any = None) -> Solved:
             found.append(_certified(dual, asked, polish(dual, tau)))
         if not _enough(found) and _is_exact(dual):
             found.append(_by_outcomes(dual))
+        if not _enough(found):
+            found += _at_vertex(dual, asked)
         if _enough(found):
             break
     return min(found, key=lambda solved: solved.gap)
@@ -104,6 +107,18 @@ def _is_exact(dual: Dual) -> bool:
     graphs = dual.batch.structures
     forests = all(isinstance(graph, FactorGraph) and graph.is_forest for graph in graphs)
     return forests and isinstance(dual.entropy.rho, float) and dual.entropy.rho == 1.0
+
+
+def _at_vertex(dual: Dual, asked: Validated) -> list[Solved]:
+    """The best permutation, where it is the Bethe optimum and a gradient cannot show it."""
+    batch, structure = dual.batch, dual.batch.structures[0]
+    bipartite = isinstance(structure, BipartiteMatching) and structure.kind == "perfect"
+    if not bipartite or len(batch) > 1 or dual.features.d or dual.entropy.rho != 1.0:
+        return []
+    vertex, _ = asked.many(batch, batch.bias)
+    if not is_bethe_vertex(structure, batch.bias, vertex):
+        return []
+    return [Solved(dual, vertex, np.zeros(0), dual.value(vertex), 0.0, True)]
 
 
 def _by_outcomes(dual: Dual) -> Solved:
