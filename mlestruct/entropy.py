@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numba as nb
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Bound, Ints, Structure
 
 FLOOR = 1e-16  # logarithms are clipped here, never probabilities
-Rho = float | ArrayLike | Callable[[Structure], Any] | None
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,8 @@ class Entropy:
     ) -> Entropy:
         """The structures' reweighted Bethe entropy; refuses one that is not concave.
 
-        ``rho`` is a number, a list in the structure's own layout, or a function of the structure.
+        ``rho`` is a number, a list in the structure's own layout, a function of the structure, or
+        one of the names in :mod:`mlestruct.reweighting`.
         """
         if not (np.isfinite(temperature) and temperature >= 0):
             raise ValueError(f"temperature is {temperature}; it must be finite and not negative")
@@ -164,7 +164,7 @@ class _Part:
 
 def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> _Part:
     """Split the views of one structure into coordinates, complements and the rest."""
-    counting = structure.counting(rho(structure) if callable(rho) else rho)
+    counting = counting_numbers(structure, rho)
     if not np.isfinite(counting).all():
         raise ValueError(f"rho={rho!r} gives counting numbers that are not finite")
     concave = temperature == 0 or structure.convex(counting)

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy, Rho
+from mlestruct.entropy import Entropy
+from mlestruct.reweighting import Rho
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
 from mlestruct.oracle import HULL, BruteForce, Oracle

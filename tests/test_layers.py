@@ -17,6 +17,7 @@ LAYERS = [
     ["structures"],
     ["batch"],
     ["features"],
+    ["reweighting"],
     ["entropy"],
     ["oracle"],
     ["regulariser"],

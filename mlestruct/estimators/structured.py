@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.entropy import Rho
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import Marginals, best, marginals
@@ -19,6 +18,7 @@ from mlestruct.learners import LEARNERS, Learner, Model
 from mlestruct.learners.convex import AnyOracle, collect
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
+from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Structure
 
 Decision = Literal["map", "expected"]

@@ -10,12 +10,13 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, block_gaps, interior
-from mlestruct.entropy import Entropy, Rho
+from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.messages import routine
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
+from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Bound
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None

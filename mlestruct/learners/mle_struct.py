@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy, Rho
+from mlestruct.entropy import Entropy
 from mlestruct.learners.convex import Learner
+from mlestruct.reweighting import Rho
 
 
 def mle_struct(rho: Rho = None, **settings: Any) -> Learner:

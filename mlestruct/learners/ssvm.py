@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy, Rho
+from mlestruct.entropy import Entropy
 from mlestruct.learners.convex import Learner
+from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Structure
 
 Loss = Callable[[Structure, Array], tuple[Array, float]]

@@ -1,0 +1,71 @@
+"""How ρ may be said: a number, a list, a name, a function of the structure, or counting numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.bipartite import BipartiteMatching
+from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.spanning_trees import edge_appearance
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Counting numbers that no ρ gives: one per distribution of the structure's views."""
+
+    numbers: Callable[[Any], Array]
+
+
+Rho = float | ArrayLike | str | Callable[[Structure], Any] | Counting | None
+
+
+def uniform_trees(graph: FactorGraph) -> Array:
+    """Each edge's chance to be in a uniform spanning tree: tree-reweighted, an upper bound."""
+    if not graph.is_pairwise:
+        raise ValueError("spanning trees need factors of two variables each")
+    return edge_appearance(graph.n_nodes, graph.scope.reshape(-1, 2))
+
+
+def hypertree(matching: BipartiteMatching) -> float | Array:
+    """½(1 + 1/n) for square perfect matchings, a theorem; by sides for one-sided ones, none."""
+    rows, columns = matching.shape
+    if matching.kind == "perfect":
+        return 0.5 * (1 + 1 / rows)
+    return np.repeat([0.5 * (1 + 1 / rows), 0.5 * (1 + 1 / columns)], [rows, columns])
+
+
+def _cliques(graph: FactorGraph) -> Array:
+    return np.repeat([0.0, 1.0], [graph.n_nodes, graph.n_factors])
+
+
+cliques_only = Counting(_cliques)
+"""1 on factors, 0 on their separators: the entropy of CAMEL(0), concave on any graph."""
+
+NAMES: dict[str, Rho] = {
+    "bethe": 1.0,
+    "independent": 0.0,
+    "half": 0.5,
+    "trees": uniform_trees,
+    "hypertree": hypertree,
+    "cliques": cliques_only,
+}
+
+
+def counting_numbers(structure: Structure, rho: Rho) -> Array:
+    """The counting numbers of a structure under any way to say ρ; None is its own default."""
+    if isinstance(rho, str):
+        if rho not in NAMES:
+            raise ValueError(f"no reweighting named {rho!r}; there are {', '.join(NAMES)}")
+        rho = NAMES[rho]
+    try:
+        if isinstance(rho, Counting):
+            return rho.numbers(structure)
+        return structure.counting(rho(structure) if callable(rho) else rho)
+    except AttributeError as error:
+        raise ValueError(f"this reweighting is not for a {type(structure).__name__}") from error
