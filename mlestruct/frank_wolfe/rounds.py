@@ -23,9 +23,11 @@ from mlestruct.structures.base import Array
 
 Step = Literal["auto", "pairwise", "block", "batch", "block_fixed", "batch_fixed"]
 # The oracle is asked at (1−δ)τ + δu, whose slopes look past coordinates that no vertex has reached
-# yet but that matter little. At an optimum that alone opens a gap of up to δ · Σ|a|·view: half of
-# the gap is allowed for it, so that δ at least halves where nothing else is left.
+# yet but that matter little. At an optimum that alone opens a gap of up to δ · Σ|a|·view (a ≥ 0):
+# half of the gap is allowed for it, so that δ at least halves where nothing else is left. Where
+# some a < 0 make it more, a round without progress halves δ.
 SMOOTHING, MOST_SMOOTHING = 0.5, 0.3
+PROGRESS = 1e-5  # of the gap
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
 WORTH = 1e-4  # a corrective pass that gains less of the gap is the last of its round
 LARGE = 1000  # a vertex with more ones than this makes an active set not worth its memory
@@ -89,7 +91,7 @@ class FrankWolfe:
     rounds: int = 1000
     calls: int | None = None
     seconds: float | None = None
-    corrective: int = 20
+    corrective: int = 5
     warm: int = 10
     shards: int = 8
     workers: int = 1
@@ -116,6 +118,7 @@ class FrankWolfe:
         tau = inner.tau if start is None else start
         iterate = Iterate.start(dual, tau, inner.tau, active=False)
         cost, share, step = Cost(self.rounds, len(dual.batch), 0.0), 0.0, self.step
+        last = np.inf
         for number in range(self.rounds + 1):
             if number and number % CHECKED == 0:
                 iterate.synchronise()
@@ -138,17 +141,20 @@ class FrankWolfe:
                 or (self.calls is not None and calls + len(dual.batch) > self.calls)
                 or (self.seconds is not None and elapsed > self.seconds)
             )
-            x = iterate.x
-            yield State(
-                number, calls, elapsed, proof, x.theta.copy(), x.tau, tangent.at, cost, done
-            )
+            theta = iterate.x.theta.copy()
+            yield State(number, calls, elapsed, proof, theta, iterate.x.tau, tangent.at, cost, done)
             if done:
                 return
             if not dual.entropy.flat:
                 iterate.floor = max(FLOOR_SHARE * share, LEAST_FLOOR)
             self._step(step, number, iterate, vertices, gap, margin)
             if step == "pairwise" and number + 1 >= self.warm and not dual.entropy.flat:
-                share = min(SMOOTHING * max(gap, 0.0) / max(mass, 1e-300), MOST_SMOOTHING)
+                stalled = last - proof.objective < PROGRESS * gap
+                most = 0.5 * share if stalled and share > 0.0 else MOST_SMOOTHING
+                share, last = (
+                    min(SMOOTHING * max(gap, 0.0) / max(mass, 1e-300), most),
+                    proof.objective,
+                )
 
     def _choose(self, dual: Dual, vertices: Array) -> Step:
         if self.step != "auto":
@@ -243,7 +249,7 @@ def _certify(
     dual = iterate.dual
     batch, weight = dual.batch, dual.batch.weight
     out = np.empty((3, len(batch)))
-    reached(tangent.score, vertices, iterate.x, iterate.p, out)
+    reached(tangent.score, vertices, iterate.x.tau, iterate.p, out)
     best, here, mass = out
     energy = tangent.energy if batch.constant is None else tangent.energy + batch.constant
     gap = float(weight @ (upper - here + tangent.spread))

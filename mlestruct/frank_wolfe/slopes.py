@@ -139,7 +139,7 @@ def _mixed_tangent(v, share, p, x, at, slope):
 
 
 @jit
-def reached(score, vertices, x, p, out):
+def reached(score, vertices, tau, p, out):
     """Per block ⟨score, vertex⟩, ⟨score, τ⟩ and the vertex's views weighed by |a|, in one sweep."""
     for m in range(len(p.weight)):
         vertex, point, mass = 0.0, 0.0, 0.0
@@ -147,7 +147,7 @@ def reached(score, vertices, x, p, out):
             if vertices[k] != 0.0:
                 vertex += score[k] * vertices[k]
                 mass += (abs(p.a[k]) + abs(p.b[k])) * vertices[k]
-            point += score[k] * x.tau[k]
+            point += score[k] * tau[k]
         for v in range(p.start[m], p.start[m + 1]):
             t = p.c0[v]
             for e in range(p.ptr[v], p.ptr[v + 1]):

@@ -15,7 +15,7 @@ from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_sl
 
 Scratch = namedtuple("Scratch", "delta place change a t dt theta lead up down")
 
-PAIRS = 3  # steps taken per scoring of an active set: a line search costs less than a scoring
+PAIRS = 2  # steps taken per scoring of an active set: a line search costs less than a scoring
 dot = nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 
 
