@@ -276,3 +276,38 @@ def test_larger_cases_of_the_same_kinds(tmp_path, capsys, rng):
         },
     }
     assert run(capsys, [written(tmp_path, cases)])[1][-1] == "8 passed, 0 failed"
+
+
+def test_graphs_without_edges(tmp_path, capsys):
+    cases = {
+        "alone": {
+            "kind": "grid_inference",
+            "inputs": {"shape": [1, 1], "edges": [], "theta1": [0.3], "J": []},
+            "expected": {
+                "logZ": math.log1p(math.exp(0.3)),
+                "node_marginals_p1": [1 / (1 + math.exp(-0.3))],
+                "edge_marginals": [],
+                "n_spanning_trees": 1,
+                "trw_half_logZ": math.log1p(math.exp(0.3)),
+                "trw_optrho_logZ": math.log1p(math.exp(0.3)),
+                "trw_opt_rho": [],
+                "lp_local_value": 0.3,
+            },
+            "tolerance": 1e-8,
+        }
+    }
+    assert run(capsys, [written(tmp_path, cases)])[1][-1] == "8 passed, 0 failed"
+
+
+def test_a_bethe_optimum_on_a_permutation(tmp_path, capsys):
+    """Barely inside the spectral rule, where no gradient shows it."""
+    weights = np.full((4, 4), 0.33) + 0.67 * np.eye(4)
+    cases = {
+        "vertex": {
+            "kind": "permanent_vertex_optimum",
+            "inputs": {"weights": weights.tolist()},
+            "expected": {"bethe_logZ": 0.0, "bethe_tau": np.eye(4).tolist()},
+            "tolerance": 1e-10,
+        }
+    }
+    assert run(capsys, [written(tmp_path, cases)])[1][-1] == "2 passed, 0 failed"

@@ -38,6 +38,8 @@ class Fields(dict[str, Any]):
             if isinstance(error, Malformed):
                 raise
             raise Malformed(f"{self.where}.{name} is no regular array of numbers") from error
+        if values.size == 0 and ndim == 2:
+            values = values.reshape(0, 2)  # a graph without edges
         if ndim is not None and values.ndim != ndim:
             raise Malformed(f"{self.where}.{name} has {values.ndim} axes; it must have {ndim}")
         if not np.isfinite(values).all():

@@ -218,7 +218,7 @@ def _matching_quantities(
         yield Got((key, "value"), value)
         yield Got((key, "theta"), theta)
         return
-    found = learn(batch, features, case.number("rho"), lam, DEGREES)
+    found = learn(batch, features, case.array("rho"), lam, DEGREES)
     yield found.value((key, "value"), found.objective)
     yield found.weights((key, "theta"))
     yield found.point((key, "tau"), (len(batch), -1))

@@ -60,7 +60,7 @@ def _variants(
     variants = expected.inside("variants")
     for name in variants:
         variant = variants.inside(name)
-        found = infer(structure, score, variant.number("rho"), oracle)
+        found = infer(structure, score, variant.array("rho"), oracle)
         places = ("variants", name, log_z), ("variants", name, "tau")
         yield from _asked(variant, _pair(found, *places, shape), 2)
 

@@ -106,14 +106,19 @@ def _is_exact(dual: Dual) -> bool:
     """On forests at ρ = 1 the surrogate is the likelihood, at any temperature."""
     graphs = dual.batch.structures
     forests = all(isinstance(graph, FactorGraph) and graph.is_forest for graph in graphs)
-    return forests and isinstance(dual.entropy.rho, float) and dual.entropy.rho == 1.0
+    return forests and _plain_bethe(dual)
+
+
+def _plain_bethe(dual: Dual) -> bool:
+    rho = dual.entropy.rho
+    return rho is not None and not callable(rho) and bool((np.asarray(rho) == 1.0).all())
 
 
 def _at_vertex(dual: Dual, asked: Validated) -> list[Solved]:
     """The best permutation, where it is the Bethe optimum and a gradient cannot show it."""
     batch, structure = dual.batch, dual.batch.structures[0]
     bipartite = isinstance(structure, BipartiteMatching) and structure.kind == "perfect"
-    if not bipartite or len(batch) > 1 or dual.features.d or dual.entropy.rho != 1.0:
+    if not bipartite or len(batch) > 1 or dual.features.d or not _plain_bethe(dual):
         return []
     vertex, _ = asked.many(batch, batch.bias)
     if not is_bethe_vertex(structure, batch.bias, vertex):
