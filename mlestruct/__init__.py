@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mlestruct.structures import Custom as Custom
     from mlestruct.structures import FactorGraph as FactorGraph
     from mlestruct.structures import Flow as Flow
+    from mlestruct.structures import Ising as Ising
     from mlestruct.structures import Matching as Matching
     from mlestruct.structures import Paths as Paths
     from mlestruct.structures import RegionGraph as RegionGraph
@@ -58,6 +59,7 @@ _HOME = {
     "Infeasible": "errors",
     "Matching": "structures",
     "MatchingModel": "estimators",
+    "Ising": "structures",
     "Paths": "structures",
     "RegionGraph": "structures",
     "Regulariser": "regulariser",

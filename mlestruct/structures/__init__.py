@@ -5,6 +5,7 @@ from mlestruct.structures.base import Bound, Constraints, Structure, Views
 from mlestruct.structures.custom import Custom
 from mlestruct.structures.flow import Flow
 from mlestruct.structures.graph import FactorGraph, chain, grid, skip_chain, tree
+from mlestruct.structures.ising import Ising
 from mlestruct.structures.matching import BipartiteMatching, Matching
 from mlestruct.structures.paths import Paths
 from mlestruct.structures.regions import ClusterGraph, RegionGraph, plaquettes
@@ -18,6 +19,7 @@ __all__ = [
     "Custom",
     "FactorGraph",
     "Flow",
+    "Ising",
     "Matching",
     "Paths",
     "RegionGraph",
