@@ -3,10 +3,10 @@
 For a structure or a solver of your own, small enough to list its outcomes:
 
 >>> from mlestruct.structures import BipartiteMatching
->>> from mlestruct.oracle import resolve, Batch
+>>> from mlestruct.oracle import load
 >>> small = BipartiteMatching(3, kind="partial", forbidden=[(0, 1)])
 >>> check_structure(small)
->>> check_oracle(resolve(None, Batch.of(small)), small)
+>>> check_oracle(load("assignment"), small)
 >>> check_entropy(small, rho=0.5)
 """
 
@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.reweighting import Rho
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
 from mlestruct.oracle import HULL, BruteForce, Oracle
+from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures import BipartiteMatching, FactorGraph, Paths
 from mlestruct.structures.base import Array, Structure
 
@@ -435,7 +435,7 @@ def _check_values(
         f"{at_vertices[np.abs(at_vertices).argmax()]:g}",
     )
     views = structure.views()
-    a = views.coefficients(structure.counting(rho(structure) if callable(rho) else rho))
+    a = views.coefficients(counting_numbers(structure, rho))
     t = np.maximum(points @ views.C.toarray().T + views.c0, 0.0)
     direct = -(t * np.log(np.where(t > 0, t, 1.0))) @ a
     _hold(
@@ -498,7 +498,7 @@ def _check_concave(
     views = structure.views()
     C = views.C.toarray()
     rho = entropy.rho
-    a = views.coefficients(structure.counting(rho(structure) if callable(rho) else rho))
+    a = views.coefficients(counting_numbers(structure, rho))
     _, size, directions = np.linalg.svd(found - found.mean(axis=0), full_matrices=False)
     tangent = directions[size > 1e-9].T
     for trial in range(60):

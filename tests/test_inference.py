@@ -1,5 +1,7 @@
 """Inference with the oracle alone: intervals that hold what they promise."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -163,3 +165,23 @@ def test_scores_must_be_finite():
     scores[9] = np.nan
     with pytest.raises(ValueError, match="example 1: score of"):
         marginals(batch, scores)
+
+
+def test_scores_come_flat_or_in_rows_and_in_the_right_number():
+    batch = Batch.of(chain(2, 2), count=2)
+    rows = np.random.default_rng(7).standard_normal((2, 8))
+    solver = FrankWolfe(rounds=3)
+    flat = marginals(batch, rows.ravel(), solver=solver)
+    np.testing.assert_array_equal(marginals(batch, rows, solver=solver).tau, flat.tau)
+    for ask in (marginals, best):
+        with pytest.raises(ValueError, match="15 scores for 16 coordinates"):
+            ask(batch, np.zeros(15))
+
+
+def test_a_larger_rho_gives_a_smaller_value():
+    """log Z_ρ decreases in ρ, from Shearer's bound to Bethe's."""
+    table = np.random.default_rng(8).standard_normal(16)
+    solver, batch = FrankWolfe(tol=1e-7), Batch.of(BipartiteMatching(4))
+    found = [marginals(batch, table, rho=rho, solver=solver) for rho in (0, 0.25, 0.5, 0.75, 1)]
+    for more, less in itertools.pairwise(found):
+        assert more.lower[0] > less.upper[0]

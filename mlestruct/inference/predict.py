@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, block_gaps, interior
@@ -38,9 +39,10 @@ class Marginals:
 
 
 def best(
-    batch: Batch[Any], scores: Array, oracle: AnyOracle = None
+    batch: Batch[Any], scores: ArrayLike, oracle: AnyOracle = None
 ) -> tuple[list[Any], Array, Array]:
     """Most probable outcomes, their scores, and bounds on the best scores."""
+    scores = _flat(batch, scores)
     vertices, upper = Validated(resolve(oracle, batch)).many(batch, scores)
     outcomes = [
         batch.structure(m).decode(vertices[batch.coordinates(m)]) for m in range(len(batch))
@@ -51,7 +53,7 @@ def best(
 
 def marginals(
     batch: Batch[Any],
-    scores: Array,
+    scores: ArrayLike,
     oracle: AnyOracle = None,
     *,
     rho: Rho = None,
@@ -64,11 +66,11 @@ def marginals(
     features and the score as bias, one oracle call per example and round. The proof is one more
     oracle call per example.
     """
-    asked = Validated(resolve(oracle, batch))
+    asked, scores = Validated(resolve(oracle, batch)), _flat(batch, scores)
     if (~np.isfinite(scores)).any():
         k = int(np.flatnonzero(~np.isfinite(scores))[0])
         raise ValueError(f"example {batch.owner[k]}: score of a coordinate is {scores[k]}")
-    plain = replace(batch, bias=np.asarray(scores, dtype=float), target=None, constant=None)
+    plain = replace(batch, bias=scores, target=None, constant=None)
     entropy = Entropy.of(plain, rho, temperature=temperature)
     dual = Dual(plain, NoFeatures(plain.size, len(plain)), entropy, Regulariser.of(0))
     inner = interior(plain, asked, entropy)
@@ -93,3 +95,10 @@ def marginals(
         inner.withheld,
     )
     return Marginals(point.copy(), value, value + gaps, entropy.bound, proof)
+
+
+def _flat(batch: Batch[Any], scores: ArrayLike) -> Array:
+    flat = np.asarray(scores, dtype=float).reshape(-1)
+    if flat.shape != (batch.size,):
+        raise ValueError(f"{len(flat)} scores for {batch.size} coordinates")
+    return flat

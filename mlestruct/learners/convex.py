@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual
 from mlestruct.entropy import Entropy
@@ -55,6 +57,9 @@ class Learner:
         regulariser = given if isinstance(given, Regulariser) else Regulariser.of(features.d, given)
         if len(regulariser) != features.d:
             raise ValueError(f"regulariser of {len(regulariser)} weights for {features.d} features")
+        rows = len(features.potentials(np.zeros(features.d)))
+        if rows != batch.size:
+            raise ValueError(f"features have {rows} rows for {batch.size} coordinates")
         return Dual(shaped, features, entropy, regulariser)
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:

@@ -208,10 +208,19 @@ def as_fixed(size: int, fixed: ArrayLike | None) -> Flags:
     """Checked copy of a user's fixed coordinates."""
     if fixed is None:
         return free(size)
-    array = np.array(fixed, dtype=np.int8).reshape(-1)
+    array = np.asarray(fixed).reshape(-1)
     if array.shape != (size,) or not np.isin(array, (-1, 0, 1)).all():
         raise ValueError(f"fixed must hold −1, 0 or 1 for each of {size} coordinates")
-    return array
+    return array.astype(np.int8)
+
+
+def as_integers(values: ArrayLike, what: str) -> Ints:
+    """Integers, never rounded: 0.5 is an error, 1.0 is 1."""
+    array = np.asarray(values)
+    floats = array.dtype.kind == "f" and bool(np.equal(np.mod(array, 1), 0).all())
+    if array.size and array.dtype.kind not in "iub" and not floats:
+        raise ValueError(f"{what} are integers, got {array.tolist()}")
+    return array.astype(np.int64)
 
 
 def identity_views(size: int) -> tuple[sp.csr_array, Array]:

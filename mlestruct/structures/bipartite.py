@@ -18,6 +18,7 @@ from mlestruct.structures.base import (
     Structure,
     Views,
     as_fixed,
+    as_integers,
 )
 from mlestruct.structures.matching_entropy import (
     is_matching_entropy,
@@ -159,8 +160,9 @@ class BipartiteMatching(Structure):
 
     def clamp(self, observed: ArrayLike) -> BipartiteMatching:
         """Keep the pairs of observed rows; a row marked −1 is unknown."""
-        partner = np.asarray(observed, dtype=np.int64)
-        if partner.shape != (self.rows,) or (partner >= self.columns).any():
+        partner = as_integers(observed, "columns")
+        inside = (partner >= -1) & (partner < self.columns)
+        if partner.shape != (self.rows,) or not inside.all():
             raise ValueError("observed must hold a column or −1 (unknown) for every row")
         fixed = self.fixed.copy()
         known = np.flatnonzero(partner >= 0)

@@ -56,13 +56,14 @@ class Custom(Structure):
         self.rows = None if A is None else sp.csr_array(A, dtype=float)
         if self.rows is not None and self.rows.shape[1] != size:
             raise ValueError(f"A has {self.rows.shape[1]} columns for {size} coordinates")
+        if self.rows is not None and not np.isfinite(self.rows.data).all():
+            raise ValueError("A holds NaN or infinity")
         n_rows = 0 if self.rows is None else self.rows.shape[0]
-        self.lower = np.broadcast_to(
-            np.asarray(-np.inf if lower is None else lower, dtype=float), (n_rows,)
-        )
-        self.upper = np.broadcast_to(
-            np.asarray(np.inf if upper is None else upper, dtype=float), (n_rows,)
-        )
+        self.lower = _side("lower", -np.inf if lower is None else lower, n_rows)
+        self.upper = _side("upper", np.inf if upper is None else upper, n_rows)
+        if (self.lower > self.upper).any():
+            row = int(np.argmax(self.lower > self.upper))
+            raise ValueError(f"row {row} of A: {self.lower[row]:g} ≤ … ≤ {self.upper[row]:g}")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -163,3 +164,12 @@ class Custom(Structure):
         if (counting >= -1e-12).all():
             return Bound("upper", "Shearer: every coordinate covered once")
         return Bound("none", "no theorem for negative counting numbers on a structure of one's own")
+
+
+def _side(name: str, bound: ArrayLike, rows: int) -> Array:
+    values = np.asarray(bound, dtype=float)
+    if values.ndim > 1 or (values.ndim == 1 and len(values) != rows):
+        raise ValueError(f"{name} has shape {values.shape} for {rows} rows of A")
+    if np.isnan(values).any():
+        raise ValueError(f"{name} holds NaN")
+    return np.broadcast_to(values, (rows,))

@@ -19,6 +19,7 @@ from mlestruct.structures.base import (
     Structure,
     Views,
     as_fixed,
+    as_integers,
     identity_views,
 )
 from mlestruct.structures.forests import in_forest_polytope
@@ -127,8 +128,13 @@ class FactorGraph(Structure):
 
     def entry(self, factor: int, states: Sequence[int]) -> int:
         """The coordinate of one configuration of a factor."""
-        scope = self.scope[self.scope_start[factor] : self.scope_start[factor + 1]]
-        return int(self.table_start[factor] + np.ravel_multi_index(states, self.cards[scope]))
+        if not 0 <= factor < self.n_factors:
+            raise ValueError(f"there is no factor {factor} among {self.n_factors}")
+        cards = self.cards[self.scope[self.scope_start[factor] : self.scope_start[factor + 1]]]
+        chosen = as_integers(states, "states")
+        if chosen.shape != cards.shape or ((chosen < 0) | (chosen >= cards)).any():
+            raise ValueError(f"factor {factor} has tables {cards.tolist()}, no entry {states}")
+        return int(self.table_start[factor] + np.ravel_multi_index(tuple(chosen), cards))
 
     def forbid(
         self,
@@ -138,6 +144,8 @@ class FactorGraph(Structure):
         """The same graph without these (variable, state) and (factor, states of its scope)."""
         fixed = self.fixed.copy()
         for variable, state in states:
+            if not 0 <= variable < self.n_nodes:
+                raise ValueError(f"there is no variable {variable} to forbid a state of")
             if not 0 <= state < self.cards[variable]:
                 raise ValueError(f"variable {variable} has no state {state} to forbid")
             fixed[self.node_start[variable] + state] = 0
@@ -258,12 +266,15 @@ class FactorGraph(Structure):
     def clamp(self, observed: ArrayLike | Mapping[int, int]) -> FactorGraph:
         """Fix the observed variables; −1 (or a variable absent from a mapping) stays free."""
         if isinstance(observed, Mapping):
-            states = np.full(self.n_nodes, -1)
-            states[list(observed)] = list(observed.values())
+            strange = [i for i in observed if not 0 <= i < self.n_nodes]
+            if strange:
+                raise ValueError(f"there is no variable {strange[0]} to observe")
+            listed = [observed.get(i, -1) for i in range(self.n_nodes)]
+            states = as_integers(listed, "states")
         else:
-            states = np.asarray(observed)
+            states = as_integers(observed, "states")
         seen = np.flatnonzero(states >= 0)
-        if states.shape != (self.n_nodes,) or (states[seen] >= self.cards[seen]).any():
+        if states.shape != (self.n_nodes,) or not ((states >= -1) & (states < self.cards)).all():
             raise ValueError("observed must hold a state or −1 for every variable")
         fixed = self.fixed.copy()
         places = self.node_start[seen] + states[seen]

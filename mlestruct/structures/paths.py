@@ -17,6 +17,7 @@ from mlestruct.structures.base import (
     Structure,
     Views,
     as_fixed,
+    as_integers,
 )
 
 
@@ -62,7 +63,7 @@ class Paths(Structure):
         return nodes[(nodes != self.source) & (nodes != self.sink)]
 
     def encode(self, outcome: Sequence[int] | Ints) -> Array:
-        chosen = np.asarray(outcome, dtype=np.int64).reshape(-1)
+        chosen = as_integers(outcome, "arcs").reshape(-1)
         if len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= self.size:
             raise ValueError(
                 f"a path is a list of arcs in 0..{self.size - 1}, got {chosen.tolist()}"
@@ -142,7 +143,7 @@ class Paths(Structure):
 
     def clamp(self, observed: Sequence[int]) -> Paths:
         """Paths through all the observed arcs."""
-        arcs = np.asarray(observed, dtype=np.int64).reshape(-1)
+        arcs = as_integers(observed, "arcs").reshape(-1)
         wrong = arcs[(arcs < 0) | (arcs >= self.size)]
         if len(wrong):
             raise ValueError(f"observed arc {wrong[0]} is not in 0..{self.size - 1}")

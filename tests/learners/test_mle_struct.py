@@ -251,6 +251,9 @@ def test_misuse_is_named():
         mle_struct().fit(Batch.of(STRUCTURES), features)
     with pytest.raises(ValueError, match="regulariser of 2 weights for 5 features"):
         mle_struct(regulariser=Regulariser.of(2)).fit(batch, features)
+    other = Batch.of(STRUCTURES[:2], LABELS[:2])
+    with pytest.raises(ValueError, match="features have 43 rows for 29 coordinates"):
+        mle_struct().fit(other, features)
     with pytest.raises(ValueError, match="lam"):
         mle_struct(regulariser=0.0).fit(batch, features)
     with pytest.raises(ValueError, match="not provably concave"):
