@@ -17,7 +17,7 @@ def polish(dual: Dual, tau: Array, rounds: int = 60) -> Array:
 
     Second-order where Frank-Wolfe is linear, so it ends where the gap is rounding; needs every
     view with an entropy to be positive at the optimum, ``constraints()``, and a ridge. Returns
-    ``tau`` where it cannot improve. :func:`mlestruct.certificate` proves what it reached.
+    ``tau`` where it cannot improve. :func:`mlestruct.dual.certificate` proves what it reached.
     """
     if dual.batch.size > LARGEST or dual.entropy.flat or not dual.regulariser.plain:
         return tau
