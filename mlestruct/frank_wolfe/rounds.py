@@ -29,7 +29,7 @@ Step = Literal["auto", "pairwise", "block", "batch", "block_fixed", "batch_fixed
 SMOOTHING, MOST_SMOOTHING = 0.5, 0.3
 PROGRESS = 1e-5  # of the gap
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
-WORTH = 1e-4  # a corrective pass that gains less of the gap is the last of its round
+WORTH = 0.25  # of the new vertices' gain: a corrective pass that gains less is its round's last
 LARGE = 1000  # a vertex with more ones than this makes an active set not worth its memory
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
 log = logging.getLogger("mlestruct")
@@ -80,7 +80,7 @@ class FrankWolfe:
     """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
 
     ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with
-    ``corrective`` passes over known vertices between calls), plain ``block`` or ``batch`` steps
+    at most ``corrective`` passes over known vertices between calls, while they gain), plain ``block`` or ``batch`` steps
     with exact line search, or the papers' ``block_fixed`` 2M/(k+2M) and ``batch_fixed`` 2/(k+2);
     ``auto`` is pairwise unless vertices are very large. ``shards`` fixes what is asked together,
     so any number of ``workers`` (threads) gives the same bits. Adapts by counts, never by clock.
@@ -91,7 +91,7 @@ class FrankWolfe:
     rounds: int = 1000
     calls: int | None = None
     seconds: float | None = None
-    corrective: int = 5
+    corrective: int = 20
     warm: int = 10
     shards: int = 8
     workers: int = 1
@@ -147,7 +147,7 @@ class FrankWolfe:
                 return
             if not dual.entropy.flat:
                 iterate.floor = max(FLOOR_SHARE * share, LEAST_FLOOR)
-            self._step(step, number, iterate, vertices, gap, margin)
+            self._step(step, number, iterate, vertices, margin)
             if step == "pairwise" and number + 1 >= self.warm and not dual.entropy.flat:
                 stalled = last - proof.objective < PROGRESS * gap
                 most = 0.5 * share if stalled and share > 0.0 else MOST_SMOOTHING
@@ -163,7 +163,7 @@ class FrankWolfe:
         return "pairwise" if largest <= LARGE else "block"
 
     def _step(
-        self, step: Step, number: int, iterate: Iterate, vertices: Array, gap: float, margin: bool
+        self, step: Step, number: int, iterate: Iterate, vertices: Array, margin: bool
     ) -> None:
         order = np.arange(len(iterate.dual.batch))
         moments = iterate.dual.features.each(vertices)
@@ -174,9 +174,9 @@ class FrankWolfe:
             gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
             _joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
         elif step == "pairwise":
-            steps.pairwise_pass(order, vertices, moments, number, floor, p, x, atoms, s)
-            least = WORTH * gap
-            steps.corrective_passes(self.corrective, least, order, number, floor, p, x, atoms, s)
+            gained = steps.pairwise_pass(order, vertices, moments, number, floor, p, x, atoms, s)
+            count, least = self.corrective, WORTH * gained
+            steps.corrective_passes(count, least, order, number, floor, p, x, atoms, s)
         else:
             first = (number + 1) * len(order)
             steps.plain_pass(order, vertices, moments, step == "block_fixed", first, p, x, s)

@@ -293,9 +293,11 @@ def _least(m, floor, atoms):
 @jit
 def pairwise_pass(order, vertices, moments, now, floor, p, x, atoms, s):
     """Insert every block's new vertex and take its best pairwise steps, one after the other."""
+    decrease = 0.0
     for m in order:
         new = insert(m, vertices, moments, now, p, atoms)
-        pair_steps(m, new, now, _least(m, floor, atoms), p, x, atoms, s)
+        decrease += pair_steps(m, new, now, _least(m, floor, atoms), p, x, atoms, s)
+    return decrease
 
 
 @jit

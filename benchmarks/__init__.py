@@ -1,0 +1,1 @@
+"""Benchmarks against peers, both sides in one run: ``python -m benchmarks NAME|all``."""
