@@ -1,65 +1,140 @@
-"""The fast route: maximise the surrogate likelihood in θ by L-BFGS, then certify both ends."""
+"""The fast route: minimise objectives in θ by L-BFGS or small batches, then certify both ends."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, certificate
 from mlestruct.frank_wolfe import Cost, State
 from mlestruct.inference.messages import Messages
+from mlestruct.lbfgs import Kinks, minimise
+from mlestruct.objectives import Head, Objective, Sum, Surrogate
+from mlestruct.objectives.base import Part, parts
+from mlestruct.objectives.surrogate import loosened
+from mlestruct.objectives.tied_chains import special
 from mlestruct.oracle import Oracle
-from mlestruct.structures.base import Array
+from mlestruct.regulariser import Regulariser
+from mlestruct.structures.base import Array, Ints
 
-Objective = Callable[[Array], tuple[float, Array]]
+INNER = 1e-3  # inference may stop at this share of the outer relative gap
+COARSEST = 1e-5  # a coarser residual makes the value too rough for the line search
+
+Step = tuple[Array, float, Array, bool]
+
+
+@dataclass(frozen=True)
+class SmallBatches:
+    """Proximal steps on ``size`` examples at a time, drawn without replacement each epoch.
+
+    θ ← prox(θ − η_t g) with g the mean gradient and η_t = step / (1 + step · t · λ/M) (Bottou):
+    no line search, so it serves objectives whose gradient is not their value's.
+    """
+
+    size: int = 32
+    step: float = 0.1
+    seed: int = 0
+
+    def run(
+        self,
+        objective: Objective,
+        batch: Batch[Any],
+        heads: Mapping[str, Head],
+        regulariser: Regulariser,
+        theta: Array,
+    ) -> Iterator[Array]:
+        """θ after every epoch; the same seed gives the same bits."""
+        rng, count, time_ = np.random.default_rng(self.seed), len(batch), 0
+        lam = regulariser.lam / count
+        while True:
+            order = rng.permutation(count)
+            for first in range(0, count, self.size):
+                members = np.sort(order[first : first + self.size])
+                part = Part(objective, batch.select(members), _chosen(heads, batch, members))
+                _, gradient, _ = part(theta, 0.0)
+                eta = self.step / (1.0 + self.step * time_ * float(lam.min()))
+                theta = theta - eta * (gradient / len(members))
+                theta = _prox(regulariser, theta, eta, lam, count)
+                time_ += 1
+            yield theta
 
 
 @dataclass(frozen=True)
 class Direct:
-    """Minimises R(θ) + Σ w_m [log Z(θ) − ⟨θ, φ_m⟩] through marginals; ridge regularisers only.
+    """Minimises R(θ) + Σ w_m [log Z(θ) − ⟨θ, φ_m⟩] through marginals, for every regulariser.
 
-    Stops when ‖∇‖²/2λ, which bounds the error once inference has converged, is below ``tol``
-    relative; the last state carries the proof by one oracle call per example.
+    Stops when the Fenchel gap of R, which bounds the error once inference has converged, is below
+    ``tol`` relative; the last state carries the proof by one oracle call per example. Examples
+    are evaluated in ``workers`` threads over fixed shards: any number gives the same bits.
+    ``small`` takes stochastic steps instead; a round is then an epoch.
     """
 
     tol: float = 1e-6
     rounds: int = 1000
     seconds: float | None = None
     memory: int = 10
+    workers: int = 1
+    small: SmallBatches | None = None
 
-    def run(self, dual: Dual, oracle: Oracle[Any], messages: Messages) -> Iterator[State]:
-        """One state per L-BFGS iteration; estimates until the last, which is certified."""
+    def run(
+        self, dual: Dual, oracle: Oracle[Any], messages: Messages, start: Array | None = None
+    ) -> Iterator[State]:
+        """One state per iteration; estimates (with no τ) until the last, which is certified."""
+        with ThreadPoolExecutor(max(self.workers, 1)) as pool:
+            objective = Surrogate(messages)
+            heads = {"score": Head(dual.features, dual.batch.bias)}
+            pieces = parts(objective, dual.batch, heads, special(messages))
+            total = Sum(pieces, pool if self.workers > 1 else None)
+            theta = dual.regulariser.weights(np.zeros(dual.features.d)) if start is None else start
+            if self.small is None:
+                steps = descend(total, dual.regulariser, theta, self.memory)
+            else:
+                epochs = self.small.run(objective, dual.batch, heads, dual.regulariser, theta)
+                steps = (_evaluated(total, dual.regulariser, theta) for theta in epochs)
+            yield from self._states(dual, oracle, messages, total, steps)
+
+    def _states(
+        self,
+        dual: Dual,
+        oracle: Oracle[Any],
+        messages: Messages,
+        total: Sum,
+        steps: Iterator[Step],
+    ) -> Iterator[State]:
         clock = time.perf_counter()
-        likelihood = _Likelihood(dual, messages)
-        lam = dual.regulariser.lam
-        steps = minimise(likelihood, dual.regulariser.prior.copy(), self.memory)
         cost = Cost(self.rounds, len(dual.batch), 0.0)
+        loose = loosened(messages, COARSEST) is not messages
+        total.tol = COARSEST if loose else 0.0
         for number, (theta, value, gradient, moved) in enumerate(steps):
             elapsed = time.perf_counter() - clock
             if number == 0:
                 cost = replace(cost, seconds_per_call=elapsed / len(dual.batch))
-            gap = float((gradient**2 / (2 * lam)).sum())
+            gap = bracket(dual.regulariser, theta, -gradient)
+            if loose and (not moved or gap <= self.tol * max(1.0, abs(value))):
+                loose, moved, total.tol = False, True, 0.0  # from here on inference in earnest
+                gap = bracket(dual.regulariser, theta, -total(theta)[1])
+            relative = gap / max(1.0, abs(value))
             done = (
-                gap <= self.tol * max(1.0, abs(value))
+                relative <= self.tol
                 or not moved
                 or number >= self.rounds
                 or (self.seconds is not None and elapsed > self.seconds)
             )
+            if loose:
+                total.tol = min(total.tol, INNER * relative)
+            tau, proof = np.zeros(0), _estimate(gap, -value, dual)
             if done:
-                _, tau = likelihood.infer(theta)
+                tau = _marginals(dual, messages, total, theta)
                 proof = certificate(dual, oracle, theta, tau)
-            else:
-                tau = likelihood.tau
-                proof = _estimate(gap, -value, dual)
-            calls = (number + 1) * len(dual.batch)
             yield State(
                 round=number,
-                calls=calls,
+                calls=(number + 1) * len(dual.batch),
                 seconds=time.perf_counter() - clock,
                 certificate=proof,
                 theta=theta,
@@ -72,95 +147,62 @@ class Direct:
                 return
 
 
-class _Likelihood:
-    """Value and gradient of the negative surrogate log-likelihood; keeps its warm start."""
+def descend(total: Sum, regulariser: Regulariser, theta: Array, memory: int = 10) -> Iterator[Step]:
+    """L-BFGS on R + Σ; yields (θ, value, gradient of Σ alone, whether it moved)."""
+    lam, prior = regulariser.lam, regulariser.prior
 
-    def __init__(self, dual: Dual, messages: Messages) -> None:
-        self.dual, self.messages = dual, messages
-        self.warm: Any = None
-        self.tau = np.zeros(0)
-        assert dual.batch.target is not None
-        batch = dual.batch
-        self.offset = float(batch.weight @ batch.totals(batch.bias * batch.target))
+    def smooth(at: Array) -> tuple[float, Array]:
+        value, gradient = total(at)
+        pull = at - prior
+        pull *= lam
+        return value + 0.5 * float(pull @ (at - prior)), gradient + pull
 
-    def infer(self, theta: Array) -> tuple[Array, Array]:
-        log_z, self.tau, self.warm = self.messages.many(
-            self.dual.batch, self.dual.scores(theta), self.warm
-        )
-        return log_z, self.tau
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        dual = self.dual
-        log_z, tau = self.infer(theta)
-        value = dual.regulariser.value(theta) + float(dual.batch.weight @ log_z)
-        return value - float(theta @ dual.observed), dual.regulariser.grad(theta) - dual.residual(tau)
+    kinks = None
+    if not regulariser.plain:
+        kinks = Kinks(regulariser.l1, regulariser.lower, regulariser.upper)
+    for at, value, gradient, moved in minimise(smooth, theta, memory, kinks):
+        yield at, value, gradient - lam * (at - prior), moved
 
 
-def minimise(
-    objective: Objective, theta: Array, memory: int = 10
-) -> Iterator[tuple[Array, float, Array, bool]]:
-    """L-BFGS with a backtracking Wolfe search; yields (θ, value, gradient, whether it moved).
-
-    O(memory · d) per iteration besides the objective.
-    """
-    value, gradient = objective(theta)
-    yield theta, value, gradient, True
-    pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory)
-    while True:
-        direction = -_two_loop(gradient, pairs)
-        slope = float(gradient @ direction)
-        if slope >= 0:
-            pairs.clear()
-            direction, slope = -gradient, -float(gradient @ gradient)
-        step = 1.0 if pairs else 1.0 / max(1.0, float(np.linalg.norm(gradient)))
-        found = _search(objective, theta, value, direction, slope, step)
-        if found is None:
-            yield theta, value, gradient, False
-            return
-        new, value, fresh = found
-        moved, bent = new - theta, fresh - gradient
-        curvature = float(moved @ bent)
-        if curvature > 1e-12 * float(bent @ bent):
-            pairs.append((moved, bent, 1.0 / curvature))
-        theta, gradient = new, fresh
-        yield theta, value, gradient, True
+def bracket(regulariser: Regulariser, theta: Array, r: Array) -> float:
+    """R(θ) + R*(r) − ⟨θ, r⟩, summed from terms that are never negative."""
+    best = regulariser.weights(r)
+    lam, prior, l1 = regulariser.lam, regulariser.prior, regulariser.l1
+    off = theta - best
+    held = r - lam * (best - prior)  # a subgradient of l1·|θ| and the bounds at the best weights
+    kink = l1 * (np.abs(theta) - np.abs(best)) - held * off
+    return float((0.5 * lam * off**2 + np.maximum(kink, 0.0)).sum())
 
 
-def _two_loop(gradient: Array, pairs: deque[tuple[Array, Array, float]]) -> Array:
-    q, alphas = gradient.copy(), []
-    for s, y, rho in reversed(pairs):
-        alphas.append(rho * float(s @ q))
-        q -= alphas[-1] * y
-    if pairs:
-        s, y, rho = pairs[-1]
-        q /= rho * float(y @ y)
-    for (s, y, rho), alpha in zip(pairs, reversed(alphas), strict=True):
-        q += (alpha - rho * float(y @ q)) * s
-    return q
+def _marginals(dual: Dual, messages: Messages, total: Sum, theta: Array) -> Array:
+    """τ at θ: the last evaluation's if it was there, with inference in earnest, else afresh."""
+    if (
+        total.at is theta
+        and total.tol == 0
+        and total.tau is not None
+        and len(total.tau) == dual.batch.size
+    ):
+        return total.tau
+    return messages.many(dual.batch, dual.scores(theta))[1]
 
 
-def _search(
-    objective: Objective, theta: Array, value: float, direction: Array, slope: float, step: float
-) -> tuple[Array, float, Array] | None:
-    """A step with enough decrease and enough curvature (weak Wolfe), by bracketing."""
-    low, high = 0.0, np.inf
-    kept = None
-    for _ in range(40):
-        new = theta + step * direction
-        reached, gradient = objective(new)
-        if not reached <= value + 1e-4 * step * slope + 1e-15 * abs(value):
-            high = step
-        elif float(gradient @ direction) < 0.9 * slope:
-            low, kept = step, (new, reached, gradient)
-        else:
-            return new, reached, gradient
-        step = 2.0 * step if np.isinf(high) else 0.5 * (low + high)
-        if high - low <= 1e-14 * max(low, 1e-300):
-            break
-    return kept
+def _evaluated(total: Sum, regulariser: Regulariser, theta: Array) -> Step:
+    value, gradient = total(theta)
+    return theta, value + regulariser.value(theta), gradient, True
+
+
+def _chosen(heads: Mapping[str, Head], batch: Batch[Any], members: Ints) -> dict[str, Head]:
+    entries = np.concatenate([np.arange(batch.offsets[m], batch.offsets[m + 1]) for m in members])
+    return {name: head.select(members, entries) for name, head in heads.items()}
+
+
+def _prox(regulariser: Regulariser, theta: Array, eta: float, lam: Array, count: int) -> Array:
+    """argmin ½‖θ' − θ‖² + η R(θ')/M within the bounds."""
+    pull = theta + eta * lam * regulariser.prior
+    shrunk = np.sign(pull) * np.maximum(np.abs(pull) - eta * regulariser.l1 / count, 0.0)
+    return np.clip(shrunk / (1.0 + eta * lam), regulariser.lower, regulariser.upper)
 
 
 def _estimate(gap: float, objective: float, dual: Dual) -> Certificate:
-    return Certificate(
-        gap, 0.0, -objective, "surrogate", str(dual.entropy.bound), "an estimate until the last round"
-    )
+    why = "an estimate until the last round"
+    return Certificate(gap, 0.0, -objective, "surrogate", str(dual.entropy.bound), why)

@@ -88,7 +88,7 @@ def test_a_dead_coordinate_harms_no_learning():
     wild = rows.copy().reshape(3, 6, 3)
     wild[:, 4:] = 1e3
     models = [
-        mle_struct(regulariser=1.0, solver=FrankWolfe(tol=1e-9), direct=False).fit(
+        mle_struct(regulariser=1.0, solver=FrankWolfe(tol=1e-9), route="frank_wolfe").fit(
             batch, Dense.of(batch, matrix)
         )
         for matrix in (rows, wild.reshape(-1, 3))

@@ -63,7 +63,7 @@ def test_both_routes_agree_within_their_certificates(rng):
         features = ms.Dense.of(batch, rng.standard_normal((batch.size, d)))
         settings = {"regulariser": lam, "solver": ms.FrankWolfe(tol=1e-9, rounds=3000)}
         fast = ms.mle_struct(**settings).fit(batch, features)
-        slow = ms.mle_struct(direct=False, **settings).fit(batch, features)
+        slow = ms.mle_struct(route="frank_wolfe", **settings).fit(batch, features)
         gaps = fast.certificate.gap + slow.certificate.gap
         assert fast.certificate.gap < 1e-6, name
         assert abs(fast.certificate.objective - slow.certificate.objective) <= gaps + 1e-12, name

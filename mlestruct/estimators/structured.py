@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypedDict, Unpack
 
@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.features import Features, as_features
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.frank_wolfe import FrankWolfe, State
 from mlestruct.inference import Marginals, best, marginals
 from mlestruct.learners import LEARNERS, Learner, Model
-from mlestruct.learners.convex import AnyOracle, collect
+from mlestruct.learners.convex import AnyOracle, Route
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
@@ -47,6 +47,7 @@ class Settings(TypedDict, total=False):
     alpha: float | Sequence[float]
     bounds: tuple[ArrayLike, ArrayLike] | None
     oracle: AnyOracle
+    solver: Route
     tol: float
     max_rounds: int
     max_seconds: float | None
@@ -61,11 +62,12 @@ class Estimator:
     (λ/2)‖θ‖² against the SUM over examples; several values are tried on ``validation``.
     ``bounds`` = (lower, upper) keep weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
+    ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
     ``tol`` is the relative gap to certify; ``max_rounds`` and ``max_seconds`` bound the work;
     ``workers`` threads ask the oracle; ``progress`` shows a bar (default: on terminals).
 
     After ``fit``: ``coef_``, ``certificate_``, ``history_`` (calls, seconds, objective, gap of
-    every round), ``n_iter_``, ``alpha_``.
+    every round), ``n_iter_``, ``alpha_``, ``route_`` (which solver it was).
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Estimator:
         alpha: float | Sequence[float] = 1.0,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         oracle: AnyOracle = None,
+        solver: Route = "auto",
         tol: float = 1e-3,
         max_rounds: int = 1000,
         max_seconds: float | None = None,
@@ -87,6 +90,7 @@ class Estimator:
         self.alpha = alpha
         self.bounds = bounds
         self.oracle = oracle
+        self.solver = solver
         self.tol = tol
         self.max_rounds = max_rounds
         self.max_seconds = max_seconds
@@ -167,21 +171,37 @@ class Estimator:
         if len(alphas) > 1 and validation is None:
             raise ValueError("several alphas need validation=(X, y) to choose between")
         tried: list[tuple[float, int, dict[str, Any]]] = []
-        for alpha in alphas:
-            lower, upper = (-np.inf, np.inf) if self.bounds is None else self.bounds
-            ridge = Regulariser.of(features.d, alpha, lower=lower, upper=upper)
-            self._keep(self._learner(ridge), batch, features, float(alpha))
+        for number, model in self._path(batch, features, alphas):
+            self._keep(model, float(alphas[number]))
             if validation is None:
                 return self
-            tried.append((self.score(*validation), -len(tried), self.__dict__.copy()))
+            tried.append((self.score(*validation), -number, self.__dict__.copy()))
         self.__dict__.update(max(tried, key=lambda row: row[:2])[2])
         return self
+
+    def _path(
+        self, batch: Batch[Any], features: Features, alphas: Array
+    ) -> Iterator[tuple[int, Model]]:
+        """(position of alpha, model), from the strongest on, each starting from the one before."""
+        lower, upper = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        order = np.argsort(-alphas, kind="stable")
+        ridges = [Regulariser.of(features.d, alphas[k], lower=lower, upper=upper) for k in order]
+        learner = self._learner(ridges[0])
+
+        def watched(states: Iterator[State]) -> Iterator[State]:
+            return track(states, learner.name, self.progress)
+
+        yield from zip(order, learner.path(batch, features, ridges, watched), strict=True)
 
     def _learner(self, regulariser: Regulariser) -> Learner:
         if self.learner not in LEARNERS:
             raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
         return LEARNERS[self.learner](
-            rho=self.rho, regulariser=regulariser, oracle=self.oracle, solver=self._solver()
+            rho=self.rho,
+            regulariser=regulariser,
+            oracle=self.oracle,
+            route=self.solver,
+            solver=self._solver(),
         )
 
     def _solver(self) -> FrankWolfe:
@@ -189,10 +209,8 @@ class Estimator:
             tol=self.tol, rounds=self.max_rounds, seconds=self.max_seconds, workers=self.workers
         )
 
-    def _keep(self, learner: Learner, batch: Batch[Any], features: Features, alpha: float) -> None:
-        states = learner.states(batch, features)
-        model: Model = collect(track(states, learner.name, self.progress))
-        self.coef_, self.certificate_ = model.theta, model.certificate
+    def _keep(self, model: Model, alpha: float) -> None:
+        self.coef_, self.certificate_, self.route_ = model.theta, model.certificate, model.route
         self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
 
     def predict(self, X: Sequence[Any], decision: Decision = "map") -> list[Any]:

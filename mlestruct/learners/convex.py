@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from mlestruct.dual import Certificate, Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe, State
-from mlestruct.inference.messages import routine
+from mlestruct.inference.messages import Messages, routine
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train import Direct
+from mlestruct.train import Direct, SmallBatches
 
+Route = Literal["auto", "direct", "frank_wolfe"]
+log = logging.getLogger("mlestruct")
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 
 
@@ -30,15 +33,18 @@ class Model:
     certificate: Certificate
     history: list[tuple[int, float, float, float]] = field(repr=False)
     """(calls, seconds, objective, gap) of every round."""
+    route: str = ""
+    """``direct`` through marginals, or ``frank_wolfe`` through the oracle."""
 
 
 @dataclass(frozen=True)
 class Learner:
     """A convex learner: ``surrogate`` turns a batch into (batch with bias, entropy).
 
-    ``direct`` allows the fast route (marginals and L-BFGS) where the structure's own oracle is
-    used and marginals exist; otherwise, and always with an oracle of yours, Frank-Wolfe runs.
+    ``route``: ``auto`` goes ``direct`` (marginals and L-BFGS) where a routine serves the entropy
+    and no oracle of yours is named, else by ``frank_wolfe``; the model says which it was.
     ``regulariser`` is λ of a ridge (λ/2)‖θ‖² on the SUM over examples, or a :class:`Regulariser`.
+    ``small`` takes stochastic steps on the direct route.
     """
 
     name: str
@@ -46,39 +52,99 @@ class Learner:
     regulariser: float | Regulariser = 1.0
     oracle: AnyOracle = None
     solver: FrankWolfe = FrankWolfe()
-    direct: bool = True
+    route: Route = "auto"
+    small: SmallBatches | None = None
 
     def dual(self, batch: Batch[Any], features: Features) -> Dual:
         """The dual objective this learner minimises."""
         if batch.target is None:
             raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
         shaped, entropy = self.surrogate(batch)
-        given = self.regulariser
-        regulariser = given if isinstance(given, Regulariser) else Regulariser.of(features.d, given)
-        if len(regulariser) != features.d:
-            raise ValueError(f"regulariser of {len(regulariser)} weights for {features.d} features")
-        rows = len(features.potentials(np.zeros(features.d)))
+        regulariser = self._regulariser(self.regulariser, features.d)
+        rows = _rows(features)
         if rows != batch.size:
             raise ValueError(f"features have {rows} rows for {batch.size} coordinates")
         return Dual(shaped, features, entropy, regulariser)
 
-    def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
-        """Every round of the fit, certified: for progress bars, early stopping, plots."""
-        oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
-        messages = routine(dual.entropy) if self.route(dual) else None
-        if messages is None:
-            yield from self.solver.run(dual, oracle)
-        else:
-            direct = Direct(self.solver.tol, self.solver.rounds, self.solver.seconds)
-            yield from direct.run(dual, oracle, messages)
+    @staticmethod
+    def _regulariser(given: float | Regulariser, d: int) -> Regulariser:
+        regulariser = given if isinstance(given, Regulariser) else Regulariser.of(d, given)
+        if len(regulariser) != d:
+            raise ValueError(f"regulariser of {len(regulariser)} weights for {d} features")
+        return regulariser
 
-    def route(self, dual: Dual) -> bool:
-        """Whether marginals may be computed directly instead of through the oracle."""
-        return self.direct and dual.regulariser.plain and self.oracle is None
+    def states(
+        self, batch: Batch[Any], features: Features, start: Array | None = None
+    ) -> Iterator[State]:
+        """Every round of the fit: for progress bars, early stopping, plots; the last is certified.
+
+        ``start`` is where to begin: weights on the direct route, τ on the other.
+        """
+        oracle = Validated(resolve(self.oracle, batch))
+        yield from self._run(self.dual(batch, features), oracle, start)
+
+    def _run(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> Iterator[State]:
+        messages, solver = self.messages(dual), self.solver
+        log.info("%s: %s route", self.name, "frank_wolfe" if messages is None else "direct")
+        if messages is None:
+            yield from solver.run(dual, oracle, start)
+        else:
+            direct = Direct(
+                solver.tol, solver.rounds, solver.seconds, workers=solver.workers, small=self.small
+            )
+            yield from direct.run(dual, oracle, messages, start)
+
+    def messages(self, dual: Dual) -> Messages | None:
+        """What the direct route computes marginals with, or None: Frank-Wolfe."""
+        if self.route not in ("auto", "direct", "frank_wolfe"):
+            raise ValueError(f"route is auto, direct or frank_wolfe, not {self.route!r}")
+        if self.route == "frank_wolfe" or (self.route == "auto" and self.oracle is not None):
+            return None
+        found = routine(dual.entropy)
+        if found is None and self.route == "direct":
+            kinds = ", ".join(sorted({type(s).__name__ for s in dual.batch.structures}))
+            raise ValueError(
+                f"no routine computes marginals of this entropy on {kinds} (temperature "
+                f"{dual.entropy.temperature:g}), so there is no direct route; use route='auto'"
+            )
+        return found
+
+    def path(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        regularisers: Sequence[float | Regulariser],
+        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+    ) -> Iterator[Model]:
+        """A model per regulariser, each fit starting where the last one ended.
+
+        Strongest first is cheapest: weights grow from zero. ``through`` may watch the rounds.
+        """
+        oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
+        direct, start = self.messages(dual) is not None, None
+        for given in regularisers:
+            dual = replace(dual, regulariser=self._regulariser(given, features.d))
+            kept: list[State] = []
+            model = collect(_last(through(self._run(dual, oracle, start)), kept))
+            start = kept[0].theta if direct else kept[0].tau.copy()
+            yield replace(model, route="direct" if direct else "frank_wolfe")
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the solver's tolerance or budget."""
-        return collect(self.states(batch, features))
+        return next(self.path(batch, features, [self.regulariser]))
+
+
+def _rows(features: Features) -> int:
+    """Coordinates the features score; a user's own are asked with all weights 0."""
+    if hasattr(features, "offsets"):
+        return int(features.offsets[-1])
+    return len(features.potentials(np.zeros(features.d)))
+
+
+def _last(states: Iterator[State], kept: list[State]) -> Iterator[State]:
+    for state in states:
+        kept[:] = [state]
+        yield state
 
 
 def collect(states: Iterator[State]) -> Model:

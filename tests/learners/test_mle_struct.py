@@ -84,7 +84,9 @@ def test_every_regulariser_agrees_with_an_independent_solver(name):
     size = sum(s.size for s in STRUCTURES)
     batch, features = problem(weight=[1.0, 2.5, 0.5], bias=rng.standard_normal(size))
     regulariser = Regulariser.of(D, **REGULARISERS[name])
-    model = mle_struct(regulariser=regulariser, solver=SHARP, direct=False).fit(batch, features)
+    model = mle_struct(regulariser=regulariser, solver=SHARP, route="frank_wolfe").fit(
+        batch, features
+    )
     theta, value = independent(batch, features, regulariser)
     gap = model.certificate.gap
     assert gap < 1e-5
@@ -125,7 +127,7 @@ def test_the_objective_never_rises_whoever_answers(step, learner):
     runs = []
     for workers in (1, 2, 3):
         solver = FrankWolfe(tol=1e-9, rounds=40, step=step, workers=workers, shards=4)
-        model = learner(regulariser=0.1, solver=solver, direct=False).fit(batch, features)
+        model = learner(regulariser=0.1, solver=solver, route="frank_wolfe").fit(batch, features)
         values = np.array([objective for _, _, objective, _ in model.history])
         assert (np.diff(values) <= 1e-9 * (1 + np.abs(values[1:]))).all()
         runs.append((model.theta, values))
@@ -210,8 +212,8 @@ def test_both_routes_reach_one_optimum():
     """Frank-Wolfe through the oracle and L-BFGS on marginals agree within their certificates."""
     batch, features = problem(weight=[1.0, 2.0, 0.5], bias=np.linspace(-1, 1, 14 + 15 + 14))
     proofs, thetas = [], []
-    for direct in (True, False):
-        model = mle_struct(regulariser=0.5, solver=SHARP, direct=direct).fit(batch, features)
+    for route in ("direct", "frank_wolfe"):
+        model = mle_struct(regulariser=0.5, solver=SHARP, route=route).fit(batch, features)
         proofs.append(model.certificate)
         thetas.append(model.theta)
     assert abs(proofs[0].objective - proofs[1].objective) <= proofs[0].gap + proofs[1].gap + 1e-9
@@ -236,7 +238,7 @@ def test_budgets_stop_and_states_are_certified():
         FrankWolfe(tol=0, calls=15),
         FrankWolfe(tol=0, seconds=0.0),
     ):
-        *before, last = mle_struct(solver=solver, direct=False).states(batch, features)
+        *before, last = mle_struct(solver=solver, route="frank_wolfe").states(batch, features)
         assert last.done
         assert not any(state.done for state in before)
         assert last.calls == 3 * (last.round + 1) <= 15

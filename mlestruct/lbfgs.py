@@ -1,0 +1,189 @@
+"""L-BFGS for a smooth function plus l1‖θ‖₁ within bounds; projected where there are kinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlestruct.structures.base import Array
+
+Function = Callable[[Array], tuple[float, Array]]
+Found = tuple[Array, float, Array]
+
+
+@dataclass(frozen=True)
+class Kinks:
+    """l1·|θ| and lower ≤ θ ≤ upper: what a step may not cross, beside the smooth function."""
+
+    l1: Array
+    lower: Array
+    upper: Array
+
+    def clip(self, theta: Array) -> Array:
+        return np.clip(theta, self.lower, self.upper)
+
+    def value(self, theta: Array) -> float:
+        return float(self.l1 @ np.abs(theta))
+
+    def slope(self, theta: Array, gradient: Array) -> Array:
+        """The steepest feasible slope: zero where a bound or the kink at 0 holds a weight."""
+        at_zero = (theta == 0) & (self.l1 > 0)
+        pull = np.sign(gradient) * np.maximum(np.abs(gradient) - self.l1, 0.0)
+        slope = np.where(at_zero, pull, gradient + self.l1 * np.sign(theta))
+        held = ((theta <= self.lower) & (slope > 0)) | ((theta >= self.upper) & (slope < 0))
+        return np.where(held, 0.0, slope)
+
+    def project(self, theta: Array, moved: Array, slope: Array) -> Array:
+        """``moved`` within the bounds, and on θ's side of zero wherever |θ| has a kink there."""
+        side = np.where(theta != 0, np.sign(theta), -np.sign(slope))
+        crossed = (self.l1 > 0) & (moved * side < 0)
+        return self.clip(np.where(crossed, 0.0, moved))
+
+
+def minimise(
+    objective: Function, theta: Array, memory: int = 10, kinks: Kinks | None = None
+) -> Iterator[tuple[Array, float, Array, bool]]:
+    """Yields (θ, value, gradient of the smooth part, whether it moved); the value never rises.
+
+    Two passes over 2·memory·d numbers per iteration besides the objective.
+    """
+    theta = theta.copy() if kinks is None else kinks.clip(theta)
+    pairs, smooth = Pairs(len(theta), memory), kinks is None
+    value, gradient = objective(theta)
+    value += 0.0 if kinks is None else kinks.value(theta)
+    yield theta, value, gradient, True
+    while True:
+        slope = gradient if kinks is None else kinks.slope(theta, gradient)
+        free = None if smooth or (slope != 0).all() else slope != 0
+        direction = pairs.descent(slope, free)
+        if float(direction @ slope) >= 0:
+            pairs.clear()
+            direction = -slope
+        step = 1.0 if pairs.count else 1.0 / max(1.0, float(np.linalg.norm(slope)))
+        if kinks is None:
+            found = _search(objective, theta, value, direction, float(direction @ slope), step)
+        else:
+            found = _backtrack(objective, kinks, theta, value, direction, slope, step)
+        if found is None and pairs.count:
+            pairs.clear()  # stale curvature: once more, straight downhill
+            continue
+        if found is None:
+            yield theta, value, gradient, False
+            return
+        new, value, fresh = found
+        pairs.push(new, theta, fresh, gradient)
+        theta, gradient = new, fresh
+        yield theta, value, gradient, True
+
+
+class Pairs:
+    """The last steps s and bends y; only S·g, Y·g and two sums of rows touch long vectors.
+
+    The two loops run on the (memory × memory) products of the rows, which are kept current.
+    """
+
+    def __init__(self, d: int, memory: int) -> None:
+        self.s, self.y = np.zeros((memory, d)), np.zeros((memory, d))
+        self.sy, self.yy = np.zeros((memory, memory)), np.zeros((memory, memory))
+        self.order: list[int] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.order)
+
+    def clear(self) -> None:
+        self.order = []
+
+    def push(self, new: Array, old: Array, fresh: Array, gradient: Array) -> None:
+        """Remember a step, unless its curvature is lost in rounding."""
+        rows = len(self.s)
+        row = self.order[0] if self.count == rows else min(set(range(rows)) - set(self.order))
+        s, y = self.s[row], self.y[row]
+        np.subtract(new, old, out=s)
+        np.subtract(fresh, gradient, out=y)
+        self.order = [k for k in self.order if k != row]
+        if not float(s @ y) > 1e-12 * float(y @ y):
+            return
+        self.order.append(row)
+        self.sy[:, row], self.yy[:, row] = self.s @ y, self.y @ y
+        self.sy[row], self.yy[row] = self.y @ s, self.yy[:, row]
+
+    def descent(self, g: Array, free: NDArray[np.bool_] | None = None) -> Array:
+        """−H g, on the free weights alone where some are held."""
+        if not self.order:
+            return -g
+        if free is None:
+            return self._loops(self.s, self.y, self.sy, self.yy, g)
+        out = np.zeros_like(g)
+        s, y = self.s[:, free], self.y[:, free]
+        out[free] = self._loops(s, y, s @ y.T, y @ y.T, g[free])
+        return out
+
+    def _loops(self, s: Array, y: Array, sy: Array, yy: Array, g: Array) -> Array:
+        used = [k for k in self.order if sy[k, k] > 1e-12 * yy[k, k]]
+        if not used:
+            return -g
+        s_g, y_g = s @ g, y @ g
+        alpha, beta = np.zeros(len(s)), np.zeros(len(s))
+        for k in reversed(used):
+            alpha[k] = (s_g[k] - sy[k] @ alpha) / sy[k, k]
+        scale = sy[used[-1], used[-1]] / yy[used[-1], used[-1]]
+        for k in used:
+            slope = scale * (y_g[k] - yy[k] @ alpha) + sy[:, k] @ beta
+            beta[k] = alpha[k] - slope / sy[k, k]
+        out: Array = (scale * alpha) @ y
+        out -= beta @ s
+        out -= scale * g
+        return out
+
+
+def _search(
+    objective: Function, theta: Array, value: float, direction: Array, slope: float, step: float
+) -> Found | None:
+    """A step with enough decrease and enough curvature (weak Wolfe), by bracketing and secants."""
+    low, high, before = 0.0, np.inf, slope
+    kept = None
+    for _ in range(40):
+        new = step * direction
+        new += theta
+        reached, gradient = objective(new)
+        bent = float(gradient @ direction)
+        if not reached <= value + 1e-4 * step * slope + 1e-15 * abs(value):
+            high = step
+        elif bent < 0.9 * slope:
+            low, kept = step, (new, reached, gradient)
+        else:
+            return new, reached, gradient
+        if np.isinf(high):
+            secant = step * before / (before - bent) if bent > before else np.inf
+            step *= float(np.clip(secant / step, 2.0, 100.0))
+        else:
+            step = 0.5 * (low + high)
+        if high - low <= 1e-14 * max(low, 1e-300):
+            break
+    return kept
+
+
+def _backtrack(
+    objective: Function,
+    kinks: Kinks,
+    theta: Array,
+    value: float,
+    direction: Array,
+    slope: Array,
+    step: float,
+) -> Found | None:
+    """The first projected step with enough decrease; its curvature may be any."""
+    for _ in range(60):
+        new = kinks.project(theta, theta + step * direction, slope)
+        promised = float(slope @ (new - theta))
+        if promised < 0:
+            reached, gradient = objective(new)
+            reached += kinks.value(new)
+            if reached <= value + 1e-4 * promised + 1e-15 * abs(value):
+                return new, reached, gradient
+        step *= 0.5
+    return None
