@@ -1,0 +1,151 @@
+"""Exact labelled graphs of small width: sum variables out one by one, then walk back.
+
+Summing variable v out of the tables that hold it leaves a message over its neighbours S, and
+p(v | S) = table / message. Those conditionals are numbers in [0, 1], so that everything on the
+way back (marginals, samples) is free of logarithms, divisions and underflow.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mlestruct.errors import Infeasible
+from mlestruct.inference.exact.common import MEMORY
+from mlestruct.inference.exact.treewidth import Clique, Plan, Table, plan
+from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.graph import FactorGraph
+
+
+class Eliminated(NamedTuple):
+    """log Z per example, and p(variable | given) per clique: axes (example, variable, *given)."""
+
+    log_z: Array
+    conditionals: list[Array]
+
+
+def eliminate(
+    graph: FactorGraph, scores: Array, memory: float = MEMORY, keep: bool = True
+) -> Eliminated:
+    """log Z for every row of ``scores``, and (``keep``) all conditionals. O(Σ table sizes) a row.
+
+    Refuses with width, GiB and seconds what needs more than ``memory``. Without ``keep`` only the
+    messages still to be used are stored.
+    """
+    todo = affordable(graph, memory, keep)
+    closed = graph.closed()
+    values = np.where(closed, -np.inf, scores) if closed.any() else scores
+    log_z = values[:, todo.settled].sum(axis=1)
+    messages: dict[int, Array] = {}
+    conditionals: list[Array] = []
+    for i, clique in enumerate(todo.cliques):
+        table = _gather(todo, clique, values, messages)
+        message = _sum_out(table)
+        if clique.parent < 0:
+            log_z = log_z + message
+        else:
+            messages[i] = message
+        if keep:
+            conditionals.append(table)
+    if np.isneginf(log_z).any():
+        why = graph.impossible() or "no labelling has a finite score"
+        raise Infeasible(f"example {int(np.isneginf(log_z).argmax())}: {why}")
+    return Eliminated(log_z, conditionals)
+
+
+def affordable(graph: FactorGraph, memory: float, keep: bool = True) -> Plan:
+    """The plan, or a ValueError that says what it would have needed."""
+    found = plan(graph)
+    cost = found.estimate
+    gib = cost.gib if keep else 2 * cost.largest
+    if not cost.complete or gib > memory:
+        raise ValueError(
+            f"exact inference on this graph has {cost}; the limit is memory={memory:g} GiB: "
+            f"raise it, or use marginals() for a surrogate with a certificate"
+        )
+    return found
+
+
+def marginals(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> tuple[Array, Array]:
+    """log Z and all node and factor tables, for every row of ``scores``."""
+    found = affordable(graph, memory)
+    log_z, tau = np.empty(len(scores)), np.zeros_like(scores)
+    step = max(1, int(memory / max(found.estimate.gib, 1e-9)))
+    for start in range(0, len(scores), step):
+        rows = slice(start, start + step)
+        log_z[rows], joint = eliminate(graph, scores[rows], memory)
+        _walk_back(found, joint, tau[rows])
+    return log_z, tau
+
+
+def sample_states(
+    graph: FactorGraph,
+    scores: Array,
+    count: int,
+    rng: np.random.Generator,
+    memory: float = MEMORY,
+) -> Ints:
+    """``count`` independent exact labellings per row of ``scores``: (rows, count, variables)."""
+    found = affordable(graph, memory)
+    _, conditionals = eliminate(graph, scores, memory)
+    chosen = np.zeros((len(found.states), len(scores), count), dtype=np.int64)
+    row = np.arange(len(scores))[:, None]
+    for clique, conditional in zip(found.cliques[::-1], conditionals[::-1], strict=True):
+        given = tuple(chosen[v] for v in clique.given)
+        p = conditional[(row, slice(None), *given)] if given else conditional[:, None, :]
+        ladder = np.cumsum(p, axis=-1)
+        draw = rng.random((len(scores), count, 1)) * ladder[..., -1:]
+        chosen[clique.variable] = (draw >= ladder[..., :-1]).sum(axis=-1)
+    states = np.stack([alive[chosen[v]] for v, alive in enumerate(found.states)])
+    return np.asarray(states.transpose(1, 2, 0))
+
+
+def _gather(todo: Plan, clique: Clique, values: Array, messages: dict[int, Array]) -> Array:
+    sizes = [len(todo.states[v]) for v in (clique.variable, *clique.given)]
+    table = np.zeros((len(values), *sizes))
+    for part in clique.tables:
+        table += values[:, part.place]
+    for child in clique.children:
+        axes = {v: axis for axis, v in enumerate(todo.cliques[child].given)}
+        message = messages.pop(child)
+        shape = [
+            message.shape[1 + axes[v]] if v in axes else 1 for v in (clique.variable, *clique.given)
+        ]
+        table += message.reshape(len(values), *shape)
+    return table
+
+
+def _sum_out(table: Array) -> Array:
+    """The message over the other axes; the table becomes p(variable | others) in place."""
+    top = table.max(axis=1, keepdims=True)
+    top[np.isneginf(top)] = 0.0
+    table -= top
+    np.exp(table, out=table)
+    mass = table.sum(axis=1, keepdims=True)
+    table /= np.where(mass > 0, mass, 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray((np.log(mass) + top)[:, 0])
+
+
+def _walk_back(found: Plan, joint: list[Array], tau: Array) -> None:
+    """Conditionals become joint tables in place, from the last summed to the first."""
+    tau[:, found.settled] = 1.0
+    for i in range(len(found.cliques) - 1, -1, -1):
+        clique = found.cliques[i]
+        if clique.parent >= 0:
+            above = found.cliques[clique.parent]
+            kept = _marginal(joint[clique.parent], (above.variable, *above.given), clique.given)
+            joint[i] *= kept[:, None]
+        for table in clique.tables:
+            _scatter(joint[i], clique, table, tau)
+
+
+def _marginal(joint: Array, axes: tuple[int, ...], kept: tuple[int, ...]) -> Array:
+    drop = tuple(1 + k for k, v in enumerate(axes) if v not in kept)
+    return np.asarray(joint.sum(axis=drop)) if drop else joint
+
+
+def _scatter(joint: Array, clique: Clique, table: Table, tau: Array) -> None:
+    kept = _marginal(joint, (clique.variable, *clique.given), table.scope)
+    tau[:, table.place.ravel()] = kept.reshape(len(joint), -1)

@@ -1,0 +1,136 @@
+"""One front for exact inference: each kind of structure knows its cheapest routine."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.batch import Batch
+from mlestruct.errors import Infeasible
+from mlestruct.inference.exact import elimination, grids, matching, paths
+from mlestruct.inference.exact.common import MEMORY, Exact, log_sum, refuse_large
+from mlestruct.inference.exact.enumeration import outcomes
+from mlestruct.inference.forward_backward import ForwardBackward
+from mlestruct.inference.messages import Beliefs
+from mlestruct.structures import (
+    BipartiteMatching,
+    BMatching,
+    FactorGraph,
+    Flow,
+    Matching,
+    Paths,
+)
+from mlestruct.structures.base import Array, Structure
+
+LISTABLE = 20  # coordinates of a structure known by its constraints alone
+
+
+@overload
+def exact(problem: Batch[Any], scores: ArrayLike, *, memory: float = ...) -> Beliefs: ...
+
+
+@overload
+def exact(problem: Structure, scores: ArrayLike, *, memory: float = ...) -> Exact: ...
+
+
+def exact(
+    problem: Batch[Any] | Structure, scores: ArrayLike, *, memory: float = MEMORY
+) -> Beliefs | Exact:
+    """log Σ exp⟨score, v⟩ over all outcomes v, and E[v]; or a ValueError with what it would take.
+
+    For one structure, or for a batch (log Z per example, τ flat). Forests and paths: O(size).
+    Other labelled graphs: elimination in min-fill order, O(Σ tables), grids site by site.
+    Matchings: subsets of nodes, of the cheaper side if bipartite. B-matchings, flows: listed, up
+    to 20 coordinates. ``memory`` is in GiB. A score of −inf forbids its coordinate.
+
+    >>> exact(FactorGraph([2], []), [0.0, 0.0]).tau.tolist()
+    [0.5, 0.5]
+    """
+    values = np.asarray(scores, dtype=float).reshape(-1)
+    if values.shape != (problem.size,):
+        raise ValueError(f"score has {len(values)} entries for {problem.size} coordinates")
+    wrong = np.flatnonzero(np.isnan(values) | np.isposinf(values))
+    if len(wrong):
+        raise ValueError(f"score of coordinate {wrong[0]} is {values[wrong[0]]}")
+    if isinstance(problem, Structure):
+        one, point = solve(problem, values[None], memory)
+        return Exact(float(one[0]), point[0])
+    log_z, tau = np.empty(len(problem)), np.empty(problem.size)
+    for structure, members in problem.groups():
+        log_z[members], rows = solve(structure, problem.rows(values, members), memory)
+        tau[problem.index(members)] = rows.ravel()
+    return Beliefs(log_z, tau)
+
+
+def exact_log_z(structure: FactorGraph, score: ArrayLike, *, memory: float = MEMORY) -> float:
+    """log Z alone, where the tables for marginals would not fit: only live messages are stored."""
+    values = np.asarray(score, dtype=float).reshape(-1)
+    shape = grids.sides(structure)
+    states = int(structure.cards.max(initial=1))
+    if shape is not None and grids.safe(*shape, states, values):
+        return grids.grid_log_z(*shape, states, values, memory)
+    return float(elimination.eliminate(structure, values[None], memory, keep=False).log_z[0])
+
+
+@singledispatch
+def solve(structure: Structure, scores: Array, memory: float) -> tuple[Array, Array]:
+    """log Z and τ for every row of ``scores``. Register your own kind of structure here."""
+    return _listed(outcomes(structure), scores)
+
+
+@solve.register
+def _(structure: FactorGraph, scores: Array, memory: float) -> tuple[Array, Array]:
+    if structure.is_forest:
+        batch = Batch.of(structure, count=len(scores))
+        found = ForwardBackward().many(batch, scores.ravel())
+        return found.log_z, found.tau.reshape(scores.shape)
+    shape = grids.sides(structure)
+    states = int(structure.cards.max(initial=1))
+    if shape is None or not all(grids.safe(*shape, states, row) for row in scores):
+        return elimination.marginals(structure, scores, memory)
+    return _each([grids.grid_by_rows(*shape, states, row, memory) for row in scores])
+
+
+@solve.register
+def _(structure: BipartiteMatching, scores: Array, memory: float) -> tuple[Array, Array]:
+    return _each([matching.bipartite(structure, row, memory) for row in scores])
+
+
+@solve.register
+def _(structure: Matching, scores: Array, memory: float) -> tuple[Array, Array]:
+    return _each([matching.general(structure, row, memory) for row in scores])
+
+
+@solve.register
+def _(structure: Paths, scores: Array, memory: float) -> tuple[Array, Array]:
+    return paths.marginals(structure, scores)
+
+
+@solve.register(BMatching)
+@solve.register(Flow)
+def _(structure: Structure, scores: Array, memory: float) -> tuple[Array, Array]:
+    """Their constraints at whole numbers are the structure: every 0/1 vector is tried."""
+    open_ = np.flatnonzero(structure.fixed < 0)
+    refuse_large(2.0 ** len(open_) * LISTABLE, "0/1 entries of all vectors")
+    rows = np.tile(np.maximum(structure.fixed, 0).astype(float), (1 << len(open_), 1))
+    rows[:, open_] = np.arange(1 << len(open_))[:, None] >> np.arange(len(open_)) & 1
+    return _listed(rows[structure.contains(rows)], scores)
+
+
+def _each(found: list[Exact]) -> tuple[Array, Array]:
+    return np.array([f.log_z for f in found]), np.array([f.tau for f in found])
+
+
+def _listed(rows: Array, scores: Array) -> tuple[Array, Array]:
+    if len(rows) == 0:
+        raise Infeasible("no outcome respects the fixed coordinates")
+    shut = np.isneginf(scores)
+    total = np.where(shut, 0.0, scores) @ rows.T
+    total[shut @ rows.T > 0] = -np.inf
+    log_z = log_sum(total, 1)
+    if np.isneginf(log_z).any():
+        raise Infeasible("no outcome has a finite score")
+    return log_z, np.exp(total - log_z[:, None]) @ rows

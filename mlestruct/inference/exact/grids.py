@@ -1,0 +1,231 @@
+"""Exact grids, one site at a time: a table over the states of one row's worth of frontier.
+
+After site (r, c) the frontier holds row r up to column c and row r − 1 beyond it. Summing the
+next site's upper neighbour out costs states^(columns + 1), whatever the number of rows; the way
+back needs the tables again, of which one a row is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.inference.exact.common import MEMORY, Exact, refuse_memory
+from mlestruct.structures.base import Array
+from mlestruct.structures.graph import FactorGraph, grid
+
+RANGE = 300.0  # spread of logarithms within one table that linear numbers are trusted with
+
+
+class Lattice(NamedTuple):
+    """Scores of a grid with no more columns than rows; what each turned table was before."""
+
+    node: Array  # (rows, columns, states)
+    across: Array  # (rows, columns − 1, states, states)
+    down: Array  # (rows − 1, columns, states, states)
+
+
+def sides(graph: FactorGraph) -> tuple[int, int] | None:
+    """Rows and columns, if the graph is a :func:`mlestruct.grid`, nothing fixed."""
+    n, pairs = graph.n_nodes, graph.n_factors
+    if n == 0 or (graph.cards != graph.cards[0]).any() or (graph.fixed >= 0).any():
+        return None
+    # r·c = n and 2·r·c − r − c = pairs
+    total = 2 * n - pairs
+    root = math.isqrt(max(total * total - 4 * n, 0))
+    for rows in {(total - root) // 2, (total + root) // 2}:
+        if rows > 0 and n % rows == 0:
+            twin = grid(rows, n // rows, int(graph.cards[0]))
+            if twin.identity() == FactorGraph.identity(graph):
+                return rows, n // rows
+    return None
+
+
+def grid_by_rows(
+    rows: int, columns: int, states: int, score: ArrayLike, memory: float = MEMORY
+) -> Exact:
+    """A grid in the layout of :func:`mlestruct.grid`: O(rows · columns · states^(shorter + 1)).
+
+    Three passes for log Z and marginals; memory (shorter + longer + 2) tables of states^shorter.
+    """
+    lattice, flipped = _lattice(rows, columns, states, np.asarray(score, dtype=float))
+    _refuse(lattice, memory, sum(lattice.node.shape[:2]) + 2)
+    node, across, down = (np.zeros_like(part) for part in lattice)
+    log_z = _both_ways(*_tables(lattice), node, across, down)
+    return Exact(log_z, _flat(Lattice(node, across, down), flipped))
+
+
+def grid_log_z(
+    rows: int, columns: int, states: int, score: ArrayLike, memory: float = MEMORY
+) -> float:
+    """log Z alone: one pass, two tables of states^shorter (20 × 20 binary: 16 MB)."""
+    lattice, _ = _lattice(rows, columns, states, np.asarray(score, dtype=float))
+    _refuse(lattice, memory, 2)
+    return float(_forward_only(*_tables(lattice)))
+
+
+def safe(rows: int, columns: int, states: int, score: Array) -> bool:
+    """Whether no table can span more than e^±300: a frontier's own scores bound its spread."""
+    lattice, _ = _lattice(rows, columns, states, score)
+    if not np.isfinite(score).all():
+        return False
+    spread = [np.ptp(part.reshape(*part.shape[:2], -1), axis=2) for part in lattice]
+    row = spread[0].sum(axis=1) + spread[1].sum(axis=1)
+    row[1:] += spread[2].sum(axis=1)
+    both = row[1:] + row[:-1] if len(row) > 1 else row
+    below = spread[2].sum(axis=1).max(initial=0.0)
+    return bool(both.max() + below < RANGE)
+
+
+def _refuse(lattice: Lattice, memory: float, tables: int) -> None:
+    rows, columns, states = lattice.node.shape
+    what = f"transfer over a {rows} × {columns} grid's frontier of {columns} variables"
+    refuse_memory(tables * float(states) ** columns, memory, what)
+
+
+def _lattice(rows: int, columns: int, states: int, score: Array) -> tuple[Lattice, bool]:
+    n = rows * columns
+    node = score[: n * states].reshape(rows, columns, states)
+    pair = score[n * states :].reshape(-1, states, states)
+    across = pair[: rows * (columns - 1)].reshape(rows, columns - 1, states, states)
+    down = pair[rows * (columns - 1) :].reshape(rows - 1, columns, states, states)
+    if columns <= rows:
+        return Lattice(node, across, down), False
+    turned = Lattice(node.swapaxes(0, 1), down.swapaxes(0, 1), across.swapaxes(0, 1))
+    return turned, True
+
+
+def _flat(tau: Lattice, flipped: bool) -> Array:
+    if flipped:
+        tau = Lattice(tau.node.swapaxes(0, 1), tau.down.swapaxes(0, 1), tau.across.swapaxes(0, 1))
+    return np.concatenate([part.ravel() for part in tau])
+
+
+def _tables(lattice: Lattice) -> tuple[Array, Array, float]:
+    """exp of (left, here) and (up, here) scores per site, largest 1, and what was taken off.
+
+    Nodes go with (left, here). The first row hangs below an imagined one of state 0.
+    """
+    rows, columns, states = lattice.node.shape
+    left = np.broadcast_to(lattice.node[:, :, None, :], (rows, columns, states, states)).copy()
+    left[:, 1:] += lattice.across
+    up = np.full((rows, columns, states, states), -np.inf)
+    up[0, :, 0] = 0.0
+    up[1:] = lattice.down
+    shift = left.max(axis=(2, 3)), up.max(axis=(2, 3))
+    left, up = (np.exp(t - s[:, :, None, None]) for t, s in zip((left, up), shift, strict=True))
+    return left, up, float(sum(s.sum() for s in shift))
+
+
+@nb.njit(cache=True, nogil=True)
+def _step(table, fresh, left, up, first, inner):
+    """fresh[a, p, x, b] = left[p, x] Σ_y up[y, x] table[a, p, y, b]; returns the largest."""
+    states = len(up)
+    fore = 1 if first else states
+    outer = len(table) // (fore * states * inner)
+    top = 0.0
+    for a in range(outer):
+        for p in range(fore):
+            at = (a * fore + p) * states * inner
+            for x in range(states):
+                to = at + x * inner
+                for b in range(inner):
+                    fresh[to + b] = 0.0
+                for y in range(states):
+                    w, here = left[p, x] * up[y, x], at + y * inner
+                    for b in range(inner):
+                        fresh[to + b] += w * table[here + b]
+                for b in range(inner):
+                    top = max(top, fresh[to + b])
+    return top
+
+
+@nb.njit(cache=True, nogil=True)
+def _back(table, after, left, up, first, inner, joint):
+    """``after`` one step earlier, in place; joint[p, y, x] over (left, up, here)."""
+    states = len(up)
+    fore = 1 if first else states
+    outer = len(table) // (fore * states * inner)
+    old, top = np.empty(states), 0.0
+    joint[:] = 0.0
+    for a in range(outer):
+        for p in range(fore):
+            at = (a * fore + p) * states * inner
+            for b in range(inner):
+                for x in range(states):
+                    old[x] = after[at + x * inner + b] * left[p, x]
+                for y in range(states):
+                    here, mass = table[at + y * inner + b], 0.0
+                    for x in range(states):
+                        w = up[y, x] * old[x]
+                        mass += w
+                        joint[p, y, x] += here * w
+                    after[at + y * inner + b] = mass
+                    top = max(top, mass)
+    return top
+
+
+@nb.njit(cache=True, nogil=True)
+def _forward_row(table, fresh, left, up, keep):
+    """Through one row; ``keep[c]`` the table before site c, where there is room. O(c·s^(c+1))."""
+    columns, states = len(left), left.shape[1]
+    log, inner = 0.0, len(table) // states
+    for c in range(columns):
+        if len(keep):
+            keep[c] = table
+        top = _step(table, fresh, left[c], up[c], c == 0, inner)
+        fresh /= top
+        log += np.log(top)
+        table, fresh = fresh, table
+        inner = max(inner // states, 1)
+    return log, table, fresh
+
+
+@nb.njit(cache=True, nogil=True)
+def _forward_only(left, up, shift):
+    rows, columns, states = left.shape[:3]
+    table, fresh = np.zeros(states**columns), np.zeros(states**columns)
+    keep = np.empty((0, 0))
+    table[0] = 1.0
+    log_z = shift
+    for r in range(rows):
+        log, table, fresh = _forward_row(table, fresh, left[r], up[r], keep)
+        log_z += log
+    return log_z + np.log(table.sum())
+
+
+@nb.njit(cache=True, nogil=True)
+def _both_ways(left, up, shift, node, across, down):
+    rows, columns, states = left.shape[:3]
+    size = states**columns
+    begin, keep = np.zeros((rows, size)), np.empty((columns, size))
+    table, fresh, none = np.zeros(size), np.zeros(size), np.empty((0, 0))
+    table[0] = 1.0
+    log_z = shift
+    for r in range(rows):
+        begin[r] = table
+        log, table, fresh = _forward_row(table, fresh, left[r], up[r], none)
+        log_z += log
+    log_z += np.log(table.sum())
+    after, joint = np.ones(size), np.zeros((states, states, states))
+    for r in range(rows - 1, -1, -1):
+        table[:] = begin[r]
+        _, table, fresh = _forward_row(table, fresh, left[r], up[r], keep)
+        inner = 1
+        for c in range(columns - 1, -1, -1):
+            after /= _back(keep[c], after, left[r, c], up[r, c], c == 0, inner, joint)
+            joint /= joint.sum()
+            for p in range(states):
+                for y in range(states):
+                    for x in range(states):
+                        node[r, c, x] += joint[p, y, x]
+                        if c > 0:
+                            across[r, c - 1, p, x] += joint[p, y, x]
+                        if r > 0:
+                            down[r - 1, c, y, x] += joint[p, y, x]
+            inner *= states
+    return log_z
