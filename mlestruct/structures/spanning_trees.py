@@ -124,8 +124,7 @@ def tightest_appearance(
         trees, weight, aim = _model_minimum(
             n, pairs, trees, weight, information, curvature, 1e-3 * min(gap, 1.0)
         )
-        # short of a ρ_e = 0, where a maximiser is not unique
-        gamma = 1.0 if (aim @ trees > 1e-9).all() else 0.95
+        gamma = _trusted(rho, aim @ trees)
         while gamma > 1e-9:
             mixed = (1 - gamma) * weight + gamma * aim
             there, moved, bent = solve(mixed @ trees)
@@ -138,6 +137,12 @@ def tightest_appearance(
         trees, weight = trees[weight > 0], weight[weight > 0]
         rho = weight @ trees
     return Appearance(rho, value, gap)
+
+
+def _trusted(rho: Array, aim: Array) -> float:
+    """No ρ_e falls below a fifth at once: I_e rises steeply there, which the model cannot see."""
+    falling = aim < 0.2 * rho
+    return float((0.8 * rho[falling] / (rho - aim)[falling]).min(initial=1.0))
 
 
 def _model_minimum(

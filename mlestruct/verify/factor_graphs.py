@@ -9,7 +9,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.inference.exact import Exact, exact, grid_by_rows, joint_scores
-from mlestruct.inference.newton import polish, response
+from mlestruct.inference.newton import response
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.base import Array
 from mlestruct.structures.spanning_trees import (
@@ -20,9 +20,10 @@ from mlestruct.structures.spanning_trees import (
 )
 from mlestruct.verify.cases import Fields, Malformed
 from mlestruct.verify.core import Got
-from mlestruct.verify.solving import Solved, infer, inference_dual, oracle_for
+from mlestruct.verify.solving import Solved, infer, inference_dual, oracle_for, polished
 
 ENUMERABLE = 1 << 22
+LEAST_RHO = 1e-7  # at 0 an edge's table is not unique; edges without a coupling want 0
 
 
 def pairwise(n: int, edges: Any, states: int = 2) -> FactorGraph:
@@ -220,17 +221,16 @@ def _optimised(graph: FactorGraph, eta: Array, edges: Any, expected: Fields) -> 
     assert middle is not None
 
     def solve(rho: Array) -> tuple[float, Array, Array]:
-        dual = inference_dual(graph, eta, rho)
-        if last:  # a tenth of the uniform tables: Newton stalls when started at the boundary
-            tau = polish(dual, 0.9 * last.pop() + 0.1 * middle)
-        else:
-            tau = infer(graph, eta, rho).tau
+        dual = inference_dual(graph, eta, np.maximum(rho, LEAST_RHO))
+        # a tenth of the uniform tables: Newton stalls when started at the boundary
+        start = 0.9 * last.pop() + 0.1 * middle if last else middle
+        tau = polished(dual, start).tau
         last.append(tau)
         curvature = response(dual, tau, information_slopes(graph, tau))
         return -dual.value(tau), mutual_information(graph, tau), curvature
 
     best = tightest_appearance(graph.n_nodes, edges, solve, tol=1e-10)
-    found = infer(graph, eta, best.rho)
+    found = infer(graph, eta, np.maximum(best.rho, LEAST_RHO))
     note = f"within gap {best.gap + found.gap:.1e}"
     if "trw_optrho_logZ" in expected:
         yield Got(("trw_optrho_logZ",), -found.objective, best.gap + found.gap, note)
