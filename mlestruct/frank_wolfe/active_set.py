@@ -150,6 +150,7 @@ def _atoms(dual: Dual, base: Array, moment: Array, width: Any, cap: int) -> Any:
         np.zeros((blocks, cap), dtype=np.int64),
         np.zeros(cap * len(dual.features.columns.index)),
         np.zeros((blocks, cap)),
+        np.zeros((blocks, cap)),
         np.zeros((blocks, cap), dtype=np.int64),
         np.zeros((blocks, cap), dtype=np.int64),
         base.copy(),

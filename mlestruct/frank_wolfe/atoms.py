@@ -14,7 +14,7 @@ import numpy as np
 IDLE = 12  # rounds after which a vertex without weight may be forgotten
 Atoms = namedtuple(
     "Atoms",
-    "cap known support_start width place amount length moment weight used tag "
+    "cap known support_start width place amount length moment weight stiff used tag "
     "base base_moment rest interior",
 )
 jit = nb.njit(cache=True, nogil=True)
@@ -34,7 +34,7 @@ def add_moment(m, slot, factor, p, atoms, out, keep):
 
 @jit
 def insert(m, vertices, moments, now, p, atoms):
-    """Put a vertex into block m: into its own slot if known, else a free or the least useful one."""
+    """Put a vertex into block m: in its own slot if known, else a free or the least useful one."""
     tag, length = _tag(m, vertices, p)
     stale, chosen, lightest = -1, -1, np.inf
     for slot in range(atoms.known[m]):

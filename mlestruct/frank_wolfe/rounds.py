@@ -79,9 +79,10 @@ class State:
 class FrankWolfe:
     """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
 
-    ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with
-    at most ``corrective`` passes over known vertices between calls, while they gain), plain ``block`` or ``batch`` steps
-    with exact line search, or the papers' ``block_fixed`` 2M/(k+2M) and ``batch_fixed`` 2/(k+2);
+    ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with at most
+    ``corrective`` passes over known vertices between calls, while they gain), plain ``block`` or
+    ``batch`` steps with exact line search, or the papers' ``block_fixed`` 2M/(k+2M) and
+    ``batch_fixed`` 2/(k+2);
     ``auto`` is pairwise unless vertices are very large. ``shards`` fixes what is asked together,
     so any number of ``workers`` (threads) gives the same bits. Adapts by counts, never by clock.
     """
@@ -245,7 +246,7 @@ def _certify(
     inner: Interior,
     polytope: str,
 ) -> tuple[Certificate, float, float]:
-    """The round's certificate (θ = θ(τ): its bracket is zero), its gap, and the vertices' Σ|a|·view."""
+    """The round's certificate (θ = θ(τ): no bracket), its gap, and the vertices' Σ|a|·view."""
     dual = iterate.dual
     batch, weight = dual.batch, dual.batch.weight
     out = np.empty((3, len(batch)))

@@ -16,6 +16,7 @@ from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_sl
 Scratch = namedtuple("Scratch", "delta place change a t dt theta lead up down")
 
 PAIRS = 2  # steps taken per scoring of an active set: a line search costs less than a scoring
+FRESH = 4  # passes between recomputations of stiffness
 dot = nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 
 
@@ -175,19 +176,26 @@ def pairwise_step(m, toward, away, most, p, x, atoms, s):
 
 
 @dot
-def _products(known, slope, stiff, place, amount, start, width, length, theta, moment, at, out):
-    """⟨Φθ + slope, atom⟩ and ⟨stiff, atom⟩ of every slot, in one function: calls would cost more."""
-    wide, (score, stiffness) = len(theta), out
+def _products(known, slope, place, amount, start, width, length, theta, moment, at, score):
+    """⟨Φθ + slope, atom⟩ of every slot, in one function: a call each would cost more."""
+    wide = len(theta)
     for slot in range(known):
-        first, total, stiffer = start + slot * width, 0.0, 1e-12
+        first, total, moved = start + slot * width, 0.0, 0.0
         for e in range(first, first + length[slot]):
             total += slope[place[e]] * amount[e]
-            stiffer += stiff[place[e]] * amount[e]
         own = moment[at + slot * wide : at + (slot + 1) * wide]
-        moved = 0.0
         for j in range(wide):
             moved += theta[j] * own[j]
-        score[slot], stiffness[slot] = total + moved, stiffer
+        score[slot] = total + moved
+
+
+@dot
+def _stiffness(known, stiff, place, amount, start, width, length, out):
+    for slot in range(known):
+        first, total = start + slot * width, 1e-12
+        for e in range(first, first + length[slot]):
+            total += stiff[place[e]] * amount[e]
+        out[slot] = total
 
 
 @jit
@@ -209,23 +217,27 @@ def _base_score(m, p, x, atoms, s):
 
 
 @jit
-def _score(m, loose, p, x, atoms, s):
+def _score(m, fresh, loose, p, x, atoms, s):
     """Every atom's lead ⟨Φθ + bias + ∇H(τ), atom − mean⟩ and what a step to or from it promises.
 
     That is lead² / stiffness, or all its weight's worth where that is less: choosing by slope
-    alone would forever chase coordinates of tiny probability. Returns the base's lead.
+    alone would forever chase coordinates of tiny probability. The stiffness may be a few passes
+    old (a gather saved). Returns the base's lead.
     """
     here, known = p.column_start[m], atoms.known[m]
     theta = s.theta[: p.column_start[m + 1] - here]
     for j in range(len(theta)):
         theta[j] = x.theta[p.column[here + j]]
+    start, width, length = atoms.support_start[m], atoms.width[m], atoms.length[m]
     _products(
-        known, x.smooth, x.stiff, atoms.place, atoms.amount, atoms.support_start[m],
-        atoms.width[m], atoms.length[m], theta, atoms.moment, atoms.cap * here, (s.lead, s.up),
+        known, x.smooth, atoms.place, atoms.amount, start, width, length,
+        theta, atoms.moment, atoms.cap * here, s.lead,
     )  # fmt: skip
+    if fresh:
+        _stiffness(known, x.stiff, atoms.place, atoms.amount, start, width, length, atoms.stiff[m])
     if p.start[m] < p.start[m + 1]:
         _add_rough(m, p, x, atoms, s)
-    lead, up, down, weight = s.lead, s.up, s.down, atoms.weight[m]
+    lead, weight, stiff = s.lead, atoms.weight[m], atoms.stiff[m]
     mean, mass, base = 0.0, 0.0, 0.0
     if loose:
         base, mass = _base_score(m, p, x, atoms, s), atoms.rest[m]
@@ -235,10 +247,10 @@ def _score(m, loose, p, x, atoms, s):
         mass += weight[slot]
     mean /= max(mass, 1e-300)
     for slot in range(known):
-        ahead, stiffness = lead[slot] - mean, up[slot]
+        ahead = lead[slot] - mean
         behind = max(-ahead, 0.0)
-        up[slot] = ahead * ahead / stiffness if ahead > 0.0 else 0.0
-        down[slot] = behind * min(weight[slot], behind / stiffness)
+        s.up[slot] = ahead * ahead / stiff[slot] if ahead > 0.0 else 0.0
+        s.down[slot] = behind * min(weight[slot], behind / stiff[slot])
     return base - mean
 
 
@@ -253,10 +265,10 @@ def _heaviest(m, atoms):
 
 
 @jit
-def pair_steps(m, forced, now, floor, p, x, atoms, s):
+def pair_steps(m, forced, fresh, now, floor, p, x, atoms, s):
     """The most promising pairwise steps of block m, the first towards ``forced`` where given."""
     loose = atoms.rest[m] > 2.0 * floor
-    lead = _score(m, loose, p, x, atoms, s)
+    lead = _score(m, fresh, loose, p, x, atoms, s)
     spare = (atoms.rest[m] - floor) * -lead if loose else 0.0
     decrease = 0.0
     for _ in range(PAIRS):
@@ -296,16 +308,16 @@ def pairwise_pass(order, vertices, moments, now, floor, p, x, atoms, s):
     decrease = 0.0
     for m in order:
         new = insert(m, vertices, moments, now, p, atoms)
-        decrease += pair_steps(m, new, now, _least(m, floor, atoms), p, x, atoms, s)
+        decrease += pair_steps(m, new, True, now, _least(m, floor, atoms), p, x, atoms, s)
     return decrease
 
 
 @jit
 def corrective_passes(count, least, order, now, floor, p, x, atoms, s):
     """At most ``count`` passes of pairwise steps without any call, while one gains ``least``."""
-    for _ in range(count):
-        decrease = 0.0
+    for done in range(count):
+        decrease, fresh = 0.0, done % FRESH == 0
         for m in order:
-            decrease += pair_steps(m, -1, now, _least(m, floor, atoms), p, x, atoms, s)
+            decrease += pair_steps(m, -1, fresh, now, _least(m, floor, atoms), p, x, atoms, s)
         if decrease < least:
             break
