@@ -43,6 +43,20 @@ def kasteleyn(graph: Ising, score: Array) -> Exact:
     >>> round(float(np.exp(found.log_z)), 6), found.agree.round(6).tolist()
     (3.718282, [0.731059])
     """
+    gadget, values, K, factor, log_z = _factored(graph, score)
+    first, second = gadget.halves[gadget.given].T
+    inverse, change = _entries(K, factor, second, first)
+    own = values[gadget.given]
+    doubt = float(np.abs(own * change).max(initial=0.0))
+    return Exact(log_z, np.clip(own * inverse, 0.0, 1.0), doubt)
+
+
+def log_partition(graph: Ising, score: Array) -> float:
+    """log Z alone: one sparse factorisation, 0.1 s on a 60 × 60 grid."""
+    return _factored(graph, score)[-1]
+
+
+def _factored(graph: Ising, score: Array) -> tuple[_Gadget, Array, Any, Any, float]:
     from scipy.sparse.linalg import splu
 
     if (graph.fixed >= 0).any():
@@ -59,23 +73,34 @@ def kasteleyn(graph: Ising, score: Array) -> Exact:
     factor = splu(K)
     log_pfaffian = 0.5 * float(np.log(np.abs(factor.U.diagonal())).sum())
     copies = gadget.nodes - 1 - (graph.n - len(np.unique(graph.component)))
-    log_z = log_pfaffian - float(shift.sum()) - math.log(2.0) * copies
-    first, second = gadget.halves[gadget.given].T
-    inverse, change = _entries(K, factor, second, first)
-    own = values[gadget.given]
-    doubt = float(np.abs(own * change).max(initial=0.0))
-    return Exact(log_z, np.clip(own * inverse, 0.0, 1.0), doubt)
+    return gadget, values, K, factor, log_pfaffian - float(shift.sum()) - math.log(2.0) * copies
 
 
 def _balance(tails: Ints, heads: Ints, logs: Array, size: int) -> Array:
-    """What to add at both ends of every log entry so that each row's largest is near 0."""
-    shift = np.zeros(size)
-    for _ in range(30):
-        entry, largest = logs + shift[tails] + shift[heads], np.full(size, -np.inf)
-        np.maximum.at(largest, tails, entry)
-        np.maximum.at(largest, heads, entry)
-        shift -= largest / 2
-    return shift
+    """What to add at both ends of every log entry so that none is above 0, a permutation's are 0.
+
+    The duals of the heaviest permutation (averaged with its inverse): its pivots keep an LU
+    decomposition of K accurate however strong the couplings.
+    """
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    rows, columns = np.r_[tails, heads], np.r_[heads, tails]
+    cost = np.tile(logs.max(initial=0.0) - logs, 2)
+    matrix = sp.csr_array((cost + 1.0, (rows, columns)), shape=(size, size))  # zeros are no entries
+    row, match = min_weight_full_bipartite_matching(matrix)
+    chosen = np.empty(size, dtype=np.int64)
+    chosen[row] = match
+    own = np.empty(size)
+    hit = chosen[rows] == columns
+    own[rows[hit]] = cost[hit]
+    price = np.zeros(size)
+    for _ in range(size):
+        before = price.copy()
+        np.minimum.at(price, columns, cost - own[rows] + before[chosen[rows]])
+        if (price >= before - 1e-12).all():
+            break
+    share = (own - price[chosen] + price) / 2
+    return np.asarray(share - logs.max(initial=0.0) / 2)
 
 
 def _entries(K: Any, factor: Any, rows: Ints, columns: Ints) -> tuple[Array, Array]:

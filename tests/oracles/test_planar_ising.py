@@ -10,7 +10,7 @@ from mlestruct_oracles.planar_ising import PlanarIsing
 
 import mlestruct as ms
 from mlestruct import Batch, Dense, FrankWolfe, Infeasible, Ising, grid
-from mlestruct.inference.kasteleyn import kasteleyn
+from mlestruct.inference.kasteleyn import kasteleyn, log_partition
 from mlestruct.oracle import Validated
 from mlestruct.testing import check_entropy, check_oracle, check_structure
 
@@ -104,7 +104,7 @@ def test_the_limit_of_the_pfaffian_is_the_matching(rng):
     score = rng.normal(size=graph.size)
     best = PlanarIsing().many(Batch.of(graph), score)[1][0]
     for beta in (1.0, 5.0, 20.0):
-        excess = kasteleyn(graph, beta * score).log_z / beta - best
+        excess = log_partition(graph, beta * score) / beta - best
         assert -1e-9 <= excess <= 63 * np.log(2) / beta
 
 
@@ -135,7 +135,7 @@ def test_strong_couplings_are_doubted(rng):
     for _ in range(100):
         graph = random_planar(rng, 8)
         listed = encoded(graph)
-        score = 30 * rng.normal(size=graph.size)
+        score = 15 * rng.normal(size=graph.size)
         values = listed @ score
         log_z = np.log(np.exp(values - values.max()).sum()) + values.max()
         found = kasteleyn(graph, score)
