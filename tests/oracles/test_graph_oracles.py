@@ -1,7 +1,9 @@
 """QPBO and graph cut as oracles: against enumeration and HiGHS, and what they let one learn."""
 
 import itertools
+from pathlib import Path
 
+import mlestruct_oracles
 import numpy as np
 import pytest
 from mlestruct_oracles.linear_program import LinearProgram
@@ -9,7 +11,7 @@ from mlestruct_oracles.qpbo_oracle import QPBO, GraphCut
 
 import mlestruct as ms
 from mlestruct import Batch, Dense, FactorGraph, FrankWolfe, Infeasible, Regulariser, grid
-from mlestruct.oracle import BruteForce, PerStructure, Validated, load, resolve
+from mlestruct.oracle import REGISTRY, BruteForce, PerStructure, Validated, load, resolve
 from mlestruct.structures.forests import in_forest_polytope
 from mlestruct.structures.spanning_trees import edge_appearance
 from mlestruct.testing import check_oracle, vertices
@@ -262,3 +264,13 @@ def test_learning_attractive_grids_with_a_cut_solver(rng):
         for other in models:
             apart = abs(model.certificate.objective - other.certificate.objective)
             assert apart <= max(model.certificate.gap, other.certificate.gap)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def test_the_table_names_every_oracle():
+    """README's rows and the registry's names are the same."""
+    page = Path(mlestruct_oracles.__file__).with_name("README.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    assert {name for name in rows if name.islower()} == set(REGISTRY)
