@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 
@@ -23,4 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(quick=given.quick)
     from mlestruct import verify
 
-    return verify.main(given.files, as_json=given.json, strict=given.strict)
+    try:
+        return verify.main(given.files, as_json=given.json, strict=given.strict)
+    except (ValueError, OSError) as error:
+        print(f"mlestruct verify: {error}", file=sys.stderr)
+        return 2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
+from mlestruct.entropy import FLOOR, TINY, Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.features import Features
 from mlestruct.oracle import Oracle
@@ -160,13 +160,13 @@ class Interior:
     withheld: str | None = None
 
     def pull(self, tau: Array) -> Array:
-        """τ itself, or (1−δ)τ + δu where a view with an entropy would need log 0."""
+        """τ itself, or (1−δ)τ + δu where an entropy would need the logarithm of nothing."""
         entropy = self.entropy
         coordinates, complements, mixed = entropy.views(tau)
         touches = (
-            ((entropy.a != 0) & (coordinates < MIX * self.tau)).any()
-            or ((entropy.b != 0) & (complements < MIX * (1 - self.tau))).any()
-            or ((entropy.mixed.a != 0) & (mixed < MIX)).any()
+            ((entropy.a != 0) & (coordinates < TINY)).any()
+            or ((entropy.b != 0) & (complements < 10 * FLOOR)).any()
+            or ((entropy.mixed.a != 0) & (mixed < 10 * FLOOR)).any()
         )
         return (1 - MIX) * tau + MIX * self.tau if touches else tau
 

@@ -14,7 +14,8 @@ from mlestruct.batch import Batch
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Bound, Ints, Structure
 
-FLOOR = 1e-16  # logarithms are clipped here, never probabilities
+FLOOR = 1e-16  # logarithms of differences are clipped here, never probabilities
+TINY = 1e-300  # logarithms of coordinates, which have digits down to there
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Entropy:
         return _each(self.batch.offsets, self.a, self.b, *_fields(mixed), tau)
 
     def grad(self, tau: Array) -> Array:
-        """∇H(τ), logarithms clipped at 1e-16."""
+        """∇H(τ); logarithms clipped at 1e-300 for coordinates, 1e-16 for differences."""
         out = np.empty_like(tau)
         _grad(self.a, self.b, *_fields(self.mixed)[1:], tau, out)
         return out
@@ -288,7 +289,7 @@ def _grad(
     for k in range(len(tau)):
         slope = 0.0
         if a[k] != 0.0:
-            slope -= a[k] * (np.log(max(tau[k], FLOOR)) + 1.0)
+            slope -= a[k] * (np.log(max(tau[k], TINY)) + 1.0)
         if b[k] != 0.0:
             slope += b[k] * (np.log(max(1.0 - tau[k], FLOOR)) + 1.0)
         out[k] = slope
