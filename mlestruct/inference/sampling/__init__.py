@@ -1,0 +1,9 @@
+"""Samples of a structure's distribution: independent and exact, by Markov chains, or perturbed."""
+
+from mlestruct.inference.sampling.common import Samples
+from mlestruct.inference.sampling.direct import sample
+from mlestruct.inference.sampling.gibbs import colouring, gibbs
+from mlestruct.inference.sampling.perturbed import perturb_and_map
+from mlestruct.inference.sampling.swaps import sample_matchings
+
+__all__ = ["Samples", "colouring", "gibbs", "perturb_and_map", "sample", "sample_matchings"]

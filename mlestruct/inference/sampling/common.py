@@ -1,0 +1,47 @@
+"""What every sampler returns: vertices, and in words what they are samples of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlestruct.structures import FactorGraph
+from mlestruct.structures.base import Array, Ints, Structure
+
+
+@dataclass(frozen=True)
+class Samples:
+    """0/1 vertices of one structure, one per row.
+
+    ``exact``: independent draws of exp⟨score, v⟩ / Z. Otherwise ``how`` says what they are: a
+    Markov chain of that law (dependent, and started somewhere), or an approximation.
+    """
+
+    structure: Structure
+    vertices: Array
+    exact: bool
+    how: str
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    @property
+    def tau(self) -> Array:
+        """The mean: an estimate of every coordinate's probability."""
+        return self.vertices.mean(axis=0)
+
+    def outcomes(self) -> list[Any]:
+        """The samples decoded."""
+        return [self.structure.decode(v) for v in self.vertices]
+
+
+def strides(graph: FactorGraph) -> Ints:
+    """How far one more state of every scope entry moves within its factor's table."""
+    factor = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_start))
+    stride = np.ones(len(graph.scope), dtype=np.int64)
+    for k in range(len(stride) - 2, -1, -1):
+        if factor[k] == factor[k + 1]:
+            stride[k] = stride[k + 1] * graph.cards[graph.scope[k + 1]]
+    return stride

@@ -1,0 +1,60 @@
+"""Samples by solving perturbed problems: any oracle gives them, no theorem says how close."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mlestruct.batch import Batch
+from mlestruct.inference.predict import AnyOracle
+from mlestruct.inference.sampling.common import Samples
+from mlestruct.oracle import Validated, resolve
+from mlestruct.structures import FactorGraph
+from mlestruct.structures.base import Structure
+
+
+def perturb_and_map(
+    structure: Structure,
+    score: ArrayLike,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    oracle: AnyOracle = None,
+) -> Samples:
+    """APPROXIMATE samples: the oracle's answers to scores plus independent Gumbel noise.
+
+    Exact only where every outcome has a noise of its own (one variable, no factors; independent
+    variables). Elsewhere the law is another one (Papandreou and Yuille, ICCV 2011), and a relaxed
+    oracle's fractional answers are decoded. Noise goes to the states of variables in labelled
+    graphs, to all coordinates elsewhere, and only where the oracle accepts any score. One oracle
+    call a sample, all in one batch.
+    """
+    values = np.asarray(score, dtype=float).reshape(-1)
+    if values.shape != (structure.size,):
+        raise ValueError(f"score has {len(values)} entries for {structure.size} coordinates")
+    if count < 1:
+        raise ValueError(f"count={count}: ask for at least one sample")
+    batch = Batch.of(structure, count=count)
+    asked = resolve(oracle, batch)
+    noisy = np.tile(perturbed(structure), count)
+    mask = asked.perturbable(batch)
+    noisy &= True if mask is None else mask
+    noise = np.where(noisy, rng.gumbel(size=batch.size), 0.0)
+    vertices, _ = Validated(asked).many(batch, np.tile(values, count) + noise)
+    rows = vertices.reshape(count, -1)
+    whole = np.array([structure.encode(structure.decode(row)) for row in rows])
+    how = f"perturb-and-MAP over the {asked.polytope}: an approximation, not the model's own law"
+    return Samples(structure, whole, False, how)
+
+
+@singledispatch
+def perturbed(structure: Structure) -> NDArray[np.bool_]:
+    """The coordinates that get noise."""
+    return np.ones(structure.size, dtype=bool)
+
+
+@perturbed.register
+def _(structure: FactorGraph) -> NDArray[np.bool_]:
+    return np.asarray(structure.table_of < structure.n_nodes)
