@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from mlestruct.batch import Batch
+from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
+from mlestruct.features import Dense
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, BruteForce, Cached, Counted, Simplices, Solver, Validated, load
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures import (
     BipartiteMatching,
     Custom,
@@ -193,6 +197,33 @@ CASES = [(name, rho) for name in STRUCTURES for rho in RHOS.get(name, [None])]
 def test_entropies_obey_their_laws(name, rho):
     """Slopes, concavity and the side of log Z hold for every structure and reweighting."""
     check_entropy(STRUCTURES[name], rho, oracle=LISTED)
+
+
+REGULARISERS = [{}, {"l1": 0.5}, {"lower": -0.2, "upper": 0.3}, {"fixed": {0: 0.5}}]
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+@pytest.mark.parametrize(("name", "rho"), CASES, ids=lambda value: str(value).replace(" ", ""))
+def test_certificates_of_learning_never_lie(name, rho, scale, rng):
+    """Every round of every kind of step: the objective never rises, and all intervals
+    [objective − gap, objective] share the optimum."""
+    structure = STRUCTURES[name]
+    listed = vertices(structure)
+    outcomes = [structure.decode(listed[k]) for k in rng.integers(len(listed), size=3)]
+    bias = scale * rng.standard_normal(3 * structure.size)
+    batch = Batch.of(structure, outcomes, weight=[0.3, 1, 4], bias=bias)
+    features = Dense.of(batch, scale * rng.standard_normal((batch.size, 3)))
+    regulariser = Regulariser.of(3, rng.choice([0.1, 1, 10]), **REGULARISERS[rng.integers(4)])
+    dual = Dual(batch, features, Entropy.of(batch, rho), regulariser)
+    lowest, highest = np.inf, -np.inf
+    for step in ("pairwise", "block", "batch"):
+        states = FrankWolfe(tol=1e-9, rounds=25, step=step).run(dual, Validated(LISTED))
+        proofs = [state.certificate for state in states]
+        value = np.array([proof.objective for proof in proofs])
+        gap = np.array([proof.gap for proof in proofs])
+        assert (np.diff(value) <= 1e-9 * (1 + np.abs(value[1:]))).all(), step
+        lowest, highest = min(lowest, value.min()), max(highest, (value - gap).max())
+    assert highest <= lowest + 1e-8 * (1 + abs(lowest))
 
 
 def test_the_bethe_entropy_of_a_grid_is_refused_where_it_is_not_concave():
