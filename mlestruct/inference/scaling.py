@@ -1,8 +1,9 @@
-"""Matching marginals at ρ = ½ by scaling rows and columns (Sinkhorn), made exactly feasible."""
+"""Matching marginals by scaling and by messages, for any common ρ, made exactly feasible."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numba as nb
@@ -10,126 +11,171 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
+from mlestruct.inference.matching_bp import propagate
+from mlestruct.inference.matching_graph import AnyMatching, Layout, layout
+from mlestruct.inference.matching_kernels import scale
+from mlestruct.inference.matching_repair import balance, fill_table, shrink
+from mlestruct.inference.matching_values import dual_value, stationary_value, tangent_value
 from mlestruct.inference.messages import Beliefs
 from mlestruct.structures.base import Array
 from mlestruct.structures.bipartite import BipartiteMatching
+from mlestruct.structures.matching import Matching
+
+
+@lru_cache(maxsize=256)
+def _prepared(structure: Any) -> tuple[Layout, Array]:
+    """The live graph, and a feasible point that is positive on all of it."""
+    graph = layout(structure)
+    degree = np.diff(graph.ptr) + np.bincount(graph.head, minlength=graph.nodes)
+    if not graph.strict.any():
+        return graph, np.full(graph.live, 0.5 / max(degree.max(), 1))
+    if graph.edge is None and structure.interior() is not None:
+        return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
+    point, report = np.empty(graph.live), np.zeros(3)
+    args = (graph.strict, graph.component, np.ones(graph.components), 0.5, graph.two_sided)
+    x = np.zeros(graph.nodes)
+    scale(
+        np.zeros(graph.live), graph.ptr, graph.head, *args, x, True, 1e-13, 100_000, point, report
+    )
+    balance(graph.ptr, graph.head, graph.strict, point, point.copy())
+    return graph, point
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """max ⟨W, τ⟩ − Σ τ log τ over perfect bipartite matchings.
+    """max ⟨W, τ⟩ + H_ρ(τ) over the degrees of a matching: bipartite or not, nodes single or not.
 
-    ``residual`` is the largest row or column error left before τ is repaired; the certificate at
-    the repaired τ pays for it. O(rows · columns) per sweep, at most ``sweeps``.
+    log Z is a dual value. For ρ ≤ ½ it bounds the surrogate from above wherever inference stopped;
+    for ρ > ½ it does so once a node's error exceeds 1e-7, and is within second order before.
+    ``residual`` is the largest error of a node's degree left before τ is repaired; the certificate
+    at the repaired τ pays for it. O(edges) per sweep, at most ``sweeps``.
+
+    On a graph with odd cycles the matchings' hull is smaller than the degree polytope; ``serve``
+    therefore takes bipartite graphs only, and :meth:`degrees` any graph: what it gives must pass
+    :func:`mlestruct.inference.odd_sets.odd_set_proof` before it counts for the hull.
     """
 
+    rho: float = 0.5
     residual: float = 1e-11
     sweeps: int = 10_000
 
     @classmethod
     def serve(cls, entropy: Entropy) -> Scaling | None:
-        """Complete perfect bipartite matchings at ρ = ½."""
+        """Matchings whose hull is the degree polytope, with one ρ common to all nodes."""
+        for structure in entropy.batch.structures:
+            if type(structure) is Matching and structure.graph.sides is None:
+                return None
+        return cls.degrees(entropy)
+
+    @classmethod
+    def degrees(cls, entropy: Entropy) -> Scaling | None:
+        """The degree polytope of any matching, whether or not odd sets cut it."""
+        if entropy.temperature != 1 or not entropy.concave:
+            return None
+        found = set()
         for structure, counting in zip(entropy.batch.structures, entropy.counting, strict=True):
-            if not (isinstance(structure, BipartiteMatching) and structure.kind == "perfect"):
+            if type(structure) not in (BipartiteMatching, Matching):
                 return None
-            if (structure.fixed >= 0).any():
+            rho = float(counting[-1])
+            if not 0 <= rho <= 1 or not np.array_equal(counting, structure.counting(rho)):
                 return None
-            if not np.array_equal(counting, structure.counting(0.5)):
-                return None
-        return cls()
+            found.add(rho)
+        return cls(found.pop()) if len(found) == 1 else None
 
-    def many(self, batch: Batch[BipartiteMatching], scores: Array, warm: Any = None) -> Beliefs:
-        """The next call starts from this one's dual variables.
+    def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
+        """The next call starts from this one's dual variables and messages."""
+        tau, log_z, kept = np.empty(batch.size), np.empty(len(batch)), []
+        for number, (structure, members) in enumerate(batch.groups()):
+            graph, centre = _prepared(structure)
+            rows = batch.rows(scores, members)
+            state = self._state(graph, len(members)) if warm is None else warm[number].copy()
+            live, log_z[members] = self._infer(graph, centre, graph.gather(rows), state)
+            if graph.base is not None:
+                log_z[members] += rows @ graph.base
+            tau[batch.index(members)] = graph.spread(live).reshape(-1)
+            kept.append(state)
+        return Beliefs(log_z, tau, kept)
 
-        log Z is the dual value Σ τ + Σ u + Σ v − n, a bound from above for any u and v.
-        """
-        tau, log_z = np.empty(batch.size), np.empty(len(batch))
-        sides = np.array([s.rows + s.columns for s in batch.structures])[batch.which]
-        start = np.concatenate([[0], np.cumsum(sides)])
-        duals = np.zeros(int(start[-1])) if warm is None else warm.copy()
-        for structure, members in batch.groups():
-            n = structure.rows
-            table = batch.rows(scores, members).reshape(-1, n, n)
-            places = (start[members][:, None] + np.arange(2 * n)).ravel()
-            uv = duals[places].reshape(-1, 2 * n)
-            out, part = np.empty_like(table), np.empty(len(members))
-            _scale(np.ascontiguousarray(table), uv, warm is None, self.residual, self.sweeps, out, part)
-            duals[places] = uv.ravel()
-            tau[batch.index(members)] = out.ravel()
-            log_z[members] = part
-        return Beliefs(log_z, tau, duals)
+    def _state(self, graph: Layout, count: int) -> State:
+        sent = (count, 2, graph.live if self.rho > 0.5 else 0)
+        return State(np.zeros((count, graph.nodes)), np.empty(sent), np.zeros(count, np.int8))
+
+    def _infer(
+        self, graph: Layout, centre: Array, score: Array, state: State
+    ) -> tuple[Array, Array]:
+        tau, log_z = np.empty_like(score), np.empty(len(score))
+        weights = np.ones(graph.components)
+        rows, columns = (0, 0) if graph.table is None else graph.table
+        if graph.live:
+            _all(score, graph.ptr, graph.head, graph.strict, graph.component, weights, self.rho,
+                 graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
+                 state.x, state.sent, state.mode, tau, log_z)  # fmt: skip
+        else:
+            log_z[:] = 0.0
+        return tau, log_z
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the next inference starts: node duals, messages, and which of the two were in use."""
+
+    x: Array
+    sent: Array
+    mode: Any
+
+    def copy(self) -> State:
+        return State(self.x.copy(), self.sent.copy(), self.mode.copy())
+
+
+COLD, SCALED, SENT = 0, 1, 2
 
 
 @nb.njit(cache=True, nogil=True)
-def _scale(score, uv, cold, residual, sweeps, tau, log_z):
-    n = score.shape[1]
-    a, b = np.ones(n), np.ones(n)
+def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
+         residual, sweeps, x, sent, mode, tau, log_z):  # fmt: skip
+    """Every example: scale, or send messages where a marginal is too large for scaling; repair."""
+    n, report = len(strict), np.zeros(3)
+    s, y = np.empty(n), np.empty(n)
+    spare = np.empty(len(head) if rho > 0.5 else 0)
     for m in range(len(score)):
-        u, v = uv[m, :n], uv[m, n:]
-        if cold:
-            for i in range(n):
-                u[i] = score[m, i].max()
-            for j in range(n):
-                v[j] = (score[m, :, j] - u).max()
-        _kernel(score[m], u, v, a, b, tau[m])
-        for sweep in range(sweeps):
-            worst = 0.0
-            for j in range(n):
-                mass = 0.0
-                for i in range(n):
-                    mass += tau[m, i, j] * a[i]
-                b[j] = 1.0 / mass
-            large = 0.0
-            for i in range(n):
-                mass = 0.0
-                for j in range(n):
-                    mass += tau[m, i, j] * b[j]
-                worst = max(worst, abs(mass * a[i] - 1.0))
-                a[i] = 1.0 / mass
-                large = max(large, max(a[i], mass))
-            if worst <= residual:
-                break
-            # Scalings that leave the safe range go into the duals, and the kernel is made anew.
-            if large > 1e100 or sweep == 0:
-                _kernel(score[m], u, v, a, b, tau[m])
-        _kernel(score[m], u, v, a, b, tau[m])
-        log_z[m] = tau[m].sum() - n + u.sum() + v.sum()
-        _repair(tau[m])
+        done = False
+        if mode[m] != SENT:
+            done = _scaled(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
+                           mode, m, residual, sweeps, tau[m], report)  # fmt: skip
+        if done:
+            log_z[m] = dual_value(score[m], ptr, head, strict, rho, x[m], tau[m])
+        else:
+            propagate(score[m], ptr, head, strict, rho, two_sided, x[m], sent[m], mode[m] != SENT,
+                      residual, sweeps, tau[m], spare, report)  # fmt: skip
+            mode[m] = SENT
+            log_z[m] = stationary_value(score[m], ptr, head, strict, rho, x[m], tau[m], spare)
+        if rows > 0 and strict[0]:
+            fill_table(tau[m], rows, columns)
+        elif strict.any():
+            balance(ptr, head, strict, tau[m], centre)
+        else:
+            shrink(ptr, head, tau[m])
+        if rho > 0.5 and not report[0] <= 1e-7:
+            log_z[m] = tangent_value(score[m], ptr, head, strict, rho, x[m], tau[m], centre, s, y,
+                                     spare)[1]  # fmt: skip
 
 
 @nb.njit(cache=True, nogil=True)
-def _kernel(score, u, v, a, b, out):
-    """Absorb the scalings into the duals; out = exp(score − u − v)."""
-    n = len(u)
-    for i in range(n):
-        u[i] -= np.log(a[i])
-        v[i] -= np.log(b[i])
-        a[i] = b[i] = 1.0
-    for i in range(n):
-        for j in range(n):
-            out[i, j] = np.exp(score[i, j] - u[i] - v[j])
-
-
-@nb.njit(cache=True, nogil=True)
-def _repair(tau):
-    """The nearest feasible point of a kind: rows and columns scaled below one, the rest spread."""
-    n = len(tau)
-    for i in range(n):
-        mass = tau[i].sum()
-        if mass > 1.0:
-            for j in range(n):
-                tau[i, j] /= mass
-    for j in range(n):
-        mass = tau[:, j].sum()
-        if mass > 1.0:
-            for i in range(n):
-                tau[i, j] /= mass
-    rows, columns = np.empty(n), np.empty(n)
-    for i in range(n):
-        rows[i] = max(1.0 - tau[i].sum(), 0.0)
-        columns[i] = max(1.0 - tau[:, i].sum(), 0.0)
-    left = rows.sum()
-    if left > 0.0:
-        for i in range(n):
-            for j in range(n):
-                tau[i, j] += rows[i] * columns[j] / left
+def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, mode, m, residual,
+            sweeps, tau, report):  # fmt: skip
+    """True where scaling is enough: always for ρ ≤ ½, else while every τ is well below 1/(2ρ)."""
+    cold = mode[m] == COLD
+    mode[m] = SCALED
+    if rho <= 0.5:
+        scale(score, ptr, head, strict, component, weights, rho, two_sided, x, cold, residual,
+              sweeps, tau, report)  # fmt: skip
+        return True
+    if cold:
+        scale(score, ptr, head, strict, component, weights, 0.5, two_sided, x, True, 1e-3,
+              min(30, sweeps), tau, report)  # fmt: skip
+        if report[2] > 0.4 / rho:
+            x *= 2.0 * rho
+            return False
+    scale(score, ptr, head, strict, component, weights, rho, two_sided, x, False, residual,
+          min(100, sweeps), tau, report)  # fmt: skip
+    return report[0] <= residual and report[2] < 0.45 / rho

@@ -1,0 +1,126 @@
+"""τ made exactly feasible: degrees corrected in proportion to τ, never below zero."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+
+@nb.njit(cache=True, nogil=True)
+def degrees(ptr, head, tau, out):
+    out[:] = 0.0
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            out[u] += tau[e]
+            out[head[e]] += tau[e]
+
+
+@nb.njit(cache=True, nogil=True)
+def fill_table(tau, rows, columns):
+    """Rows and columns scaled below one, what rows lack spread over what columns have left.
+
+    The nearest feasible point of a kind, on complete bipartite graphs; rows sum to one.
+    """
+    table = tau.reshape(rows, columns)
+    for i in range(rows):
+        table[i] /= max(table[i].sum(), 1.0)
+    for j in range(columns):
+        table[:, j] /= max(table[:, j].sum(), 1.0)
+    lack, room = np.empty(rows), np.empty(columns)
+    for i in range(rows):
+        lack[i] = max(1.0 - table[i].sum(), 0.0)
+    for j in range(columns):
+        room[j] = max(1.0 - table[:, j].sum(), 0.0)
+    left = room.sum()
+    if left > 0.0:
+        for i in range(rows):
+            for j in range(columns):
+                table[i, j] += lack[i] * room[j] / left
+
+
+@nb.njit(cache=True, nogil=True)
+def shrink(ptr, head, tau):
+    """Every edge divided by the larger degree of its ends: enough where nodes may stay single."""
+    s = np.empty(len(ptr) - 1)
+    degrees(ptr, head, tau, s)
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            tau[e] /= max(s[u], s[head[e]], 1.0)
+
+
+@nb.njit(cache=True, nogil=True)
+def balance(ptr, head, strict, tau, centre):
+    """τ_e (1 + p_u + p_v) with the right degrees, by conjugate gradients; returns the last error.
+
+    The system diag(degrees) + τ is a signless Laplacian, singular only along a bipartite gauge.
+    Where the result is negative (inference was far from done) it is mixed with ``centre``.
+    """
+    n = len(strict)
+    s, p, r, d, q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    for _ in range(4):
+        degrees(ptr, head, tau, s)
+        worst = 0.0
+        for v in range(n):
+            r[v] = 1.0 - s[v] if strict[v] or s[v] > 1.0 else 0.0
+            worst = max(worst, abs(r[v]))
+        if worst <= 4e-15:
+            break
+        _solve(ptr, head, tau, s, strict, p, r, d, q)
+        for u in range(n):
+            for e in range(ptr[u], ptr[u + 1]):
+                tau[e] *= 1.0 + p[u] + p[head[e]]
+    _mix(ptr, head, strict, tau, centre, s)
+
+
+@nb.njit(cache=True, nogil=True)
+def _solve(ptr, head, tau, s, strict, p, r, d, q):
+    """(diag(s) + τ) p = r over the nodes that must fit, started at zero."""
+    n = len(s)
+    p[:] = 0.0
+    rr = 0.0
+    for v in range(n):
+        d[v] = r[v] / max(s[v], 1e-300)
+        rr += r[v] * d[v]
+    goal = 1e-26 * rr
+    for _ in range(2 * n + 10):
+        if not rr > goal or rr <= 1e-34:
+            return
+        for v in range(n):
+            q[v] = s[v] * d[v]
+        for u in range(n):
+            for e in range(ptr[u], ptr[u + 1]):
+                q[u] += tau[e] * d[head[e]]
+                q[head[e]] += tau[e] * d[u]
+        curve = 0.0
+        for v in range(n):
+            if not (strict[v] or s[v] > 1.0):
+                q[v] = 0.0
+            curve += d[v] * q[v]
+        if not curve > 1e-14 * rr:
+            return
+        step, new = rr / curve, 0.0
+        for v in range(n):
+            p[v] += step * d[v]
+            r[v] -= step * q[v]
+            new += r[v] * r[v] / max(s[v], 1e-300)
+        for v in range(n):
+            d[v] = r[v] / max(s[v], 1e-300) + new / rr * d[v]
+        rr = new
+
+
+@nb.njit(cache=True, nogil=True)
+def _mix(ptr, head, strict, tau, centre, s):
+    """The nearest feasible point on the way to ``centre``; all the way if degrees did not fit."""
+    n, share = len(strict), 0.0
+    degrees(ptr, head, tau, s)
+    for v in range(n):
+        if (strict[v] and not abs(s[v] - 1.0) <= 1e-12) or not s[v] <= 1.0 + 1e-12:
+            share = 1.0
+    for e in range(len(tau)):
+        if tau[e] < 0.0:
+            share = max(share, tau[e] / (tau[e] - centre[e]))
+    if share > 0.0:
+        for e in range(len(tau)):
+            tau[e] = (
+                max((1.0 - share) * tau[e] + share * centre[e], 0.0) if share < 1.0 else centre[e]
+            )
