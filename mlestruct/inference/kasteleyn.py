@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.ising import Ising
 
-CHUNK = 64  # columns of the inverse at a time
+CHUNK = 8  # columns of the inverse at a time: wider blocks wake BLAS threads, and are slower
 
 
 @dataclass(frozen=True)
