@@ -25,9 +25,9 @@ Step = Literal["auto", "pairwise", "block", "batch", "block_fixed", "batch_fixed
 # The oracle is asked at (1−δ)τ + δu, whose slopes look past coordinates that no vertex has reached
 # yet but that matter little. At an optimum that alone opens a gap of up to δ · Σ|a|·view (a ≥ 0):
 # half of the gap is allowed for it, so that δ at least halves where nothing else is left. Where
-# some a < 0 make it more, a round without progress halves δ.
+# some a < 0 make it more, a round without progress shrinks δ, unless that only raised the gap.
 SMOOTHING, MOST_SMOOTHING = 0.5, 0.3
-PROGRESS = 1e-5  # of the gap
+PROGRESS, SHRINK, GROWTH = 1e-5, 0.5, 1.5
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
 WORTH = 0.25  # of the new vertices' gain: a corrective pass that gains less is its round's last
 LARGE = 1000  # a vertex with more ones than this makes an active set not worth its memory
@@ -119,7 +119,7 @@ class FrankWolfe:
         tau = inner.tau if start is None else start
         iterate = Iterate.start(dual, tau, inner.tau, active=False)
         cost, share, step = Cost(self.rounds, len(dual.batch), 0.0), 0.0, self.step
-        last = np.inf
+        before = np.inf, np.inf
         for number in range(self.rounds + 1):
             if number and number % CHECKED == 0:
                 iterate.synchronise()
@@ -150,12 +150,8 @@ class FrankWolfe:
                 iterate.floor = max(FLOOR_SHARE * share, LEAST_FLOOR)
             self._step(step, number, iterate, vertices, margin)
             if step == "pairwise" and number + 1 >= self.warm and not dual.entropy.flat:
-                stalled = last - proof.objective < PROGRESS * gap
-                most = 0.5 * share if stalled and share > 0.0 else MOST_SMOOTHING
-                share, last = (
-                    min(SMOOTHING * max(gap, 0.0) / max(mass, 1e-300), most),
-                    proof.objective,
-                )
+                share = _smoothing(share, gap, mass, before, proof.objective)
+                before = proof.objective, gap
 
     def _choose(self, dual: Dual, vertices: Array) -> Step:
         if self.step != "auto":
@@ -263,6 +259,16 @@ def _certify(
         inner.withheld,
     )
     return proof, gap, float(weight @ mass)
+
+
+def _smoothing(
+    share: float, gap: float, mass: float, before: tuple[float, float], objective: float
+) -> float:
+    """The next δ: half of what would explain the gap at an optimum, rising slowly."""
+    stalled = before[0] - objective < PROGRESS * gap and gap <= 1.01 * before[1]
+    factor = SHRINK if stalled else GROWTH
+    most = factor * share if share > 0.0 else MOST_SMOOTHING
+    return min(SMOOTHING * max(gap, 0.0) / max(mass, 1e-300), most, MOST_SMOOTHING)
 
 
 def _at_target(dual: Dual) -> Interior:
