@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,11 +47,13 @@ class LinearProgram:
             structure, part = batch.structure(m), batch.coordinates(m)
             score = np.where(structure.fixed == 0, 0.0, scores[part])
             rows = self.constraints(structure)
-            found = _solve(structure, rows, score)
+            # HiGHS's tolerances are absolute: scores of 1e-7 would all be optimal
+            shift = math.frexp(float(np.abs(score).max(initial=0.0)))[1]
+            found = _solve(structure, rows, np.ldexp(score, -shift))
             if found is None:
                 raise Infeasible(f"example {m}: {structure.impossible() or 'no feasible point'}")
             vertices[part], duals = found
-            bound = dual_bound(structure, rows, score, duals)
+            bound = dual_bound(structure, rows, score, np.ldexp(duals, shift))
             upper[m] = max(bound, float(score @ vertices[part]))
         return vertices, upper
 

@@ -42,6 +42,7 @@ def test_laws(name):
     clamps = [({0: 1}, lambda y: y[0] == 1)] if free else []
     check_structure(graph, labellings(graph), clamps=clamps)
     check_oracle(CPSat(), graph, labellings(graph), instances=8)
+    check_oracle(LinearProgram(), graph, labellings(graph), instances=20)
     check_entropy(graph, None, labellings(graph), models=12)
     check_entropy(graph, 0.0, labellings(graph), models=12)
 
