@@ -88,8 +88,8 @@ def test_a_grid_by_rows(rows, columns, states, rng):
 
 
 def test_what_is_too_large_is_refused_with_its_size():
+    clamped = grid(24, 24).clamp({0: 1})
     with pytest.raises(ValueError, match=r"width 2\d: .* GiB and .* s an example; the limit"):
-        clamped = grid(24, 24).clamp({0: 1})
         exact(clamped, np.zeros(clamped.size))
     with pytest.raises(ValueError, match=r"width at least \d\d: at least"):
         exact(COMPLETE_60, np.zeros(COMPLETE_60.size))
@@ -108,3 +108,74 @@ def test_what_is_too_large_is_refused_with_its_size():
 def test_the_score_has_to_fit():
     with pytest.raises(ValueError, match="4 entries for 9"):
         exact(BipartiteMatching(3), np.zeros(4))
+
+
+def uai_model(path):
+    """A .uai file as a graph and a score; tables over one scope add up, one-variable tables too."""
+    words = iter(path.read_text().split())
+    assert next(words) == "MARKOV"
+    cards = [int(next(words)) for _ in range(int(next(words)))]
+    scopes = [[int(next(words)) for _ in range(int(next(words)))] for _ in range(int(next(words)))]
+    tables = {}
+    constant = 0.0
+    for scope in scopes:
+        entries = np.array([float(next(words)) for _ in range(int(next(words)))])
+        with np.errstate(divide="ignore"):
+            table = np.log(entries).reshape([cards[v] for v in scope])
+        if not scope:
+            constant += float(table)
+            continue
+        key = tuple(sorted(scope))
+        tables[key] = tables.get(key, 0.0) + table.transpose(np.argsort(scope))
+    graph = FactorGraph(cards, [key for key in tables if len(key) > 1])
+    nodes = [tables.get((v,), np.zeros(k)) for v, k in enumerate(cards)]
+    parts = [*nodes, *(table for key, table in tables.items() if len(key) > 1)]
+    return graph, np.concatenate([part.ravel() for part in parts]), constant
+
+
+@pytest.mark.parametrize("number", range(1, 16))
+def test_reference_grids(shared_data, number):
+    """log Z and marginals of the published 5 × 5 grids, to the files' rounding."""
+    path = shared_data / "uai" / "grids_5x5" / f"gridWi5Tr{number}.npz"
+    if not path.exists():
+        pytest.skip("MLESTRUCT_DATA holds no uai models")
+    compare_with_file(path)
+
+
+def test_reference_boltzmann_machine(shared_data):
+    path = shared_data / "uai" / "rbm" / "rbm_20.npz"
+    if not path.exists():
+        pytest.skip("MLESTRUCT_DATA holds no uai models")
+    compare_with_file(path)
+
+
+def compare_with_file(path):
+    model = np.load(path)
+    graph = FactorGraph([2] * len(model["unary"]), model["edges"])
+    score = np.log(np.concatenate([model["unary"].ravel(), model["pairwise"].ravel()]))
+    found = exact(graph, score)
+    truth = np.concatenate([model["exact_node"].ravel(), model["exact_edge"].ravel()])
+    assert found.log_z == pytest.approx(float(model["exact_log_z"]), abs=6e-4)
+    np.testing.assert_allclose(found.tau, truth, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CSP_11", "Grids_11", "Grids_12", "Segmentation_11", "Segmentation_12", "Segmentation_13"],
+)
+def test_competition_models(shared_data, name):
+    """log Z and node marginals of the UAI 2014 models, to the files' rounding."""
+    path = shared_data / "uai" / "uai2014" / f"{name}.uai"
+    if not path.exists():
+        pytest.skip("MLESTRUCT_DATA holds no uai models")
+    graph, score, constant = uai_model(path)
+    found = exact(graph, score)
+    logarithm = float(path.with_suffix(".uai.PR").read_text().split()[-1])
+    assert (found.log_z + constant) / np.log(10) == pytest.approx(logarithm, abs=1e-3)
+    words = path.with_suffix(".uai.MAR").read_text().split()
+    numbers = np.array(words[words.index("MAR") + 1 :], dtype=float)
+    at, nodes = 1, []
+    for cards in graph.cards:
+        nodes.append(numbers[at + 1 : at + 1 + cards])
+        at += 1 + cards
+    np.testing.assert_allclose(found.tau[: graph.node_start[-1]], np.concatenate(nodes), atol=2e-5)

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact.common import MEMORY
-from mlestruct.inference.exact.treewidth import Clique, Plan, Table, plan
+from mlestruct.inference.exact.treewidth import Clique, Plan, plan
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
@@ -102,18 +102,24 @@ def sample_states(
 
 
 def _gather(todo: Plan, clique: Clique, values: Array, messages: dict[int, Array]) -> Array:
-    sizes = [len(todo.states[v]) for v in (clique.variable, *clique.given)]
-    table = np.zeros((len(values), *sizes))
-    for part in clique.tables:
-        table += values[:, part.place]
+    """Scores and messages of a clique as one table, the smallest products first."""
+    axes = (clique.variable, *clique.given)
+    parts = [values[:, part.place] for part in clique.tables]
     for child in clique.children:
-        axes = {v: axis for axis, v in enumerate(todo.cliques[child].given)}
-        message = messages.pop(child)
-        shape = [
-            message.shape[1 + axes[v]] if v in axes else 1 for v in (clique.variable, *clique.given)
-        ]
-        table += message.reshape(len(values), *shape)
-    return table
+        message, given = messages.pop(child), todo.cliques[child].given
+        sizes = dict(zip(given, message.shape[1:], strict=True))
+        parts.append(message.reshape(len(values), *(sizes.get(v, 1) for v in axes)))
+    parts.sort(key=lambda part: -_outermost(part.shape[1:]))
+    table = parts[0]
+    for part in parts[1:]:  # axes of length one grow only when a part needs them
+        table = table + part
+    full = (len(values), *(len(todo.states[v]) for v in axes))
+    return table if table.shape == full else np.broadcast_to(table, full).copy()
+
+
+def _outermost(shape: tuple[int, ...]) -> int:
+    """The first axis after the variable's own that a table really has."""
+    return next((k for k in range(1, len(shape)) if shape[k] > 1), len(shape))
 
 
 def _sum_out(table: Array) -> Array:
@@ -137,8 +143,7 @@ def _walk_back(found: Plan, joint: list[Array], tau: Array) -> None:
             above = found.cliques[clique.parent]
             kept = _marginal(joint[clique.parent], (above.variable, *above.given), clique.given)
             joint[i] *= kept[:, None]
-        for table in clique.tables:
-            _scatter(joint[i], clique, table, tau)
+        _scatter(joint[i], clique, tau)
 
 
 def _marginal(joint: Array, axes: tuple[int, ...], kept: tuple[int, ...]) -> Array:
@@ -146,6 +151,13 @@ def _marginal(joint: Array, axes: tuple[int, ...], kept: tuple[int, ...]) -> Arr
     return np.asarray(joint.sum(axis=drop)) if drop else joint
 
 
-def _scatter(joint: Array, clique: Clique, table: Table, tau: Array) -> None:
-    kept = _marginal(joint, (clique.variable, *clique.given), table.scope)
-    tau[:, table.place.ravel()] = kept.reshape(len(joint), -1)
+def _scatter(joint: Array, clique: Clique, tau: Array) -> None:
+    """Marginal tables of a clique, the widest first: what none needs any more is summed away."""
+    axes: tuple[int, ...] = (clique.variable, *clique.given)
+    whole = axes
+    for table in sorted(clique.tables, key=lambda table: _outermost(table.place.shape)):
+        needed = whole[:1] + whole[_outermost(table.place.shape) :]
+        if len(needed) < len(axes):
+            joint, axes = _marginal(joint, axes, needed), needed
+        kept = _marginal(joint, axes, table.scope)
+        tau[:, table.place.ravel()] = kept.reshape(len(joint), -1)

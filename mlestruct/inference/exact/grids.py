@@ -122,7 +122,7 @@ def _tables(lattice: Lattice) -> tuple[Array, Array, float]:
 
 
 @nb.njit(cache=True, nogil=True)
-def _step(table, fresh, left, up, first, inner):
+def _step(table: Array, fresh: Array, left: Array, up: Array, first: bool, inner: int) -> float:
     """fresh[a, p, x, b] = left[p, x] Σ_y up[y, x] table[a, p, y, b]; returns the largest."""
     states = len(up)
     fore = 1 if first else states
@@ -145,7 +145,9 @@ def _step(table, fresh, left, up, first, inner):
 
 
 @nb.njit(cache=True, nogil=True)
-def _back(table, after, left, up, first, inner, joint):
+def _back(
+    table: Array, after: Array, left: Array, up: Array, first: bool, inner: int, joint: Array
+) -> float:
     """``after`` one step earlier, in place; joint[p, y, x] over (left, up, here)."""
     states = len(up)
     fore = 1 if first else states
@@ -170,7 +172,9 @@ def _back(table, after, left, up, first, inner, joint):
 
 
 @nb.njit(cache=True, nogil=True)
-def _forward_row(table, fresh, left, up, keep):
+def _forward_row(
+    table: Array, fresh: Array, left: Array, up: Array, keep: Array
+) -> tuple[float, Array, Array]:
     """Through one row; ``keep[c]`` the table before site c, where there is room. O(c·s^(c+1))."""
     columns, states = len(left), left.shape[1]
     log, inner = 0.0, len(table) // states
@@ -186,7 +190,7 @@ def _forward_row(table, fresh, left, up, keep):
 
 
 @nb.njit(cache=True, nogil=True)
-def _forward_only(left, up, shift):
+def _forward_only(left: Array, up: Array, shift: float) -> float:
     rows, columns, states = left.shape[:3]
     table, fresh = np.zeros(states**columns), np.zeros(states**columns)
     keep = np.empty((0, 0))
@@ -199,7 +203,9 @@ def _forward_only(left, up, shift):
 
 
 @nb.njit(cache=True, nogil=True)
-def _both_ways(left, up, shift, node, across, down):
+def _both_ways(
+    left: Array, up: Array, shift: float, node: Array, across: Array, down: Array
+) -> float:
     rows, columns, states = left.shape[:3]
     size = states**columns
     begin, keep = np.zeros((rows, size)), np.empty((columns, size))

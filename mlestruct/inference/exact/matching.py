@@ -102,7 +102,7 @@ def _balanced(score: Array) -> tuple[Array, float]:
 
 
 @nb.njit(cache=True, nogil=True)
-def _ryser(weight, minors):
+def _ryser(weight: Array, minors: Array) -> tuple[float, float]:
     n = len(weight)
     sums, ahead = np.zeros(n), np.ones(n + 1)
     inside = np.zeros(n, dtype=np.bool_)

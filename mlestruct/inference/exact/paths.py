@@ -42,7 +42,16 @@ def layout(paths: Paths) -> tuple[Ints, Ints]:
 
 
 @nb.njit(cache=True, nogil=True)
-def _sweep(arcs, order, n_nodes, source, sink, scores, log_z, tau):
+def _sweep(
+    arcs: Ints,
+    order: Ints,
+    n_nodes: int,
+    source: int,
+    sink: int,
+    scores: Array,
+    log_z: Array,
+    tau: Array,
+) -> None:
     before, after = np.empty(n_nodes), np.empty(n_nodes)
     for m in range(len(scores)):
         before[:] = -np.inf
@@ -62,7 +71,7 @@ def _sweep(arcs, order, n_nodes, source, sink, scores, log_z, tau):
 
 
 @nb.njit(cache=True, nogil=True)
-def from_sink(arcs, order, source, sink, score, after):
+def from_sink(arcs: Ints, order: Ints, source: int, sink: int, score: Array, after: Array) -> None:
     """log Σ over paths from every node to the sink."""
     after[:] = -np.inf
     after[sink] = 0.0
@@ -73,7 +82,7 @@ def from_sink(arcs, order, source, sink, score, after):
 
 
 @nb.njit(cache=True, nogil=True)
-def _add(a, b):
+def _add(a: float, b: float) -> float:
     top = max(a, b)
     if top == -np.inf:
         return top

@@ -9,9 +9,11 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from mlestruct.structures.base import Array
+
 
 @nb.njit(cache=True, nogil=True)
-def items_to_subsets(score, alone, full, tau):
+def items_to_subsets(score: Array, alone: Array, full: bool, tau: Array) -> float:
     """Items take at most one place each: log Z, and tau[item, place]. O(items · 2^places · places).
 
     ``alone[i]`` is the score of item i without a place (−inf: it must have one); ``full``: every
@@ -47,7 +49,7 @@ def items_to_subsets(score, alone, full, tau):
 
 
 @nb.njit(cache=True, nogil=True)
-def _enter(before, taken, score, alone):
+def _enter(before: Array, taken: int, score: Array, alone: float) -> float:
     top = before[taken] + alone
     for j in range(len(score)):
         if taken >> j & 1:
@@ -62,7 +64,7 @@ def _enter(before, taken, score, alone):
 
 
 @nb.njit(cache=True, nogil=True)
-def _leave(after, taken, score, alone):
+def _leave(after: Array, taken: int, score: Array, alone: float) -> float:
     top = after[taken] + alone
     for j in range(len(score)):
         if not taken >> j & 1:
@@ -77,13 +79,13 @@ def _leave(after, taken, score, alone):
 
 
 @nb.njit(cache=True, nogil=True)
-def _log_sum(values):
+def _log_sum(values: Array) -> float:
     top = values.max()
     return top + np.log(np.exp(values - top).sum()) if top > -np.inf else top
 
 
 @nb.njit(cache=True, nogil=True)
-def rows_to_subsets(score, full, tau):
+def rows_to_subsets(score: Array, full: bool, tau: Array) -> float:
     """Every row takes one column: a set of k columns is filled by the first k rows.
 
     O(2^columns · columns): one set holds one row's worth of work.
@@ -118,7 +120,7 @@ def rows_to_subsets(score, full, tau):
 
 
 @nb.njit(cache=True, nogil=True)
-def pairs_in_subsets(score, alone, tau):
+def pairs_in_subsets(score: Array, alone: Array, tau: Array) -> float:
     """Matchings of a graph: the lowest node left takes a partner, or stays alone. O(2ⁿ · n).
 
     ``score[u, v]`` for u < v, −inf for no edge; ``inside[R]`` is log Z of the nodes R alone,
@@ -150,7 +152,7 @@ def pairs_in_subsets(score, alone, tau):
 
 
 @nb.njit(cache=True, nogil=True)
-def _first(bits):
+def _first(bits: int) -> int:
     low = 0
     while not bits >> low & 1:
         low += 1
@@ -158,7 +160,7 @@ def _first(bits):
 
 
 @nb.njit(cache=True, nogil=True)
-def _lowest(inside, left, score, alone):
+def _lowest(inside: Array, left: int, score: Array, alone: Array) -> float:
     n, low = len(score), _first(left)
     rest = left ^ 1 << low
     top = inside[rest] + alone[low]
@@ -175,7 +177,7 @@ def _lowest(inside, left, score, alone):
 
 
 @nb.njit(cache=True, nogil=True)
-def _add(a, b):
+def _add(a: float, b: float) -> float:
     if a == -np.inf:
         return b
     if b == -np.inf:

@@ -1,0 +1,126 @@
+"""Intervals for the exact log Z and the exact likelihood, wherever a theorem gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import xlogy
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.inference.predict import AnyOracle, Marginals, marginals
+from mlestruct.oracle import Validated, attained, resolve
+from mlestruct.structures import BipartiteMatching, FactorGraph
+from mlestruct.structures.base import Array
+
+
+@dataclass(frozen=True)
+class Interval:
+    """lower ≤ the exact value ≤ upper, per example or for a sum; ±inf where no theorem helps."""
+
+    lower: Array
+    upper: Array
+    why: str
+
+    def __and__(self, other: Interval) -> Interval:
+        """What both prove."""
+        why = self.why if self.why == other.why else f"{self.why}; {other.why}"
+        return Interval(
+            np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper), why
+        )
+
+
+def log_z_interval(found: Marginals) -> Interval:
+    """What surrogate marginals prove about the exact log Z: only what their ``bound`` is.
+
+    The surrogate's own optimum lies in [lower, upper] by its certificate. An upper surrogate puts
+    log Z below its upper end, a lower one above its lower end, an exact one inside; a surrogate
+    without a theorem proves nothing, however close it may be.
+    """
+    none = np.full(len(found.lower), np.inf)
+    kind = found.bound.kind
+    lower = found.lower if kind in ("exact", "lower") else -none
+    upper = found.upper if kind in ("exact", "upper") else none
+    return Interval(lower.copy(), upper.copy(), str(found.bound))
+
+
+def outcome_interval(batch: Batch[Any], scores: ArrayLike, oracle: AnyOracle = None) -> Interval:
+    """log Z ≥ the score of any outcome: the oracle's answers, decoded where they are fractional.
+
+    −inf where the decoded answer is no outcome that the structure allows. One oracle call each.
+    """
+    values = np.asarray(scores, dtype=float)
+    vertices, _ = Validated(resolve(oracle, batch)).many(batch, values)
+    lower = np.full(len(batch), -np.inf)
+    for m in range(len(batch)):
+        structure, part = batch.structure(m), batch.coordinates(m)
+        outcome = structure.encode(structure.decode(vertices[part]))
+        if structure.contains(outcome):
+            lower[m] = attained(values[part], outcome)
+    return Interval(lower, np.full(len(batch), np.inf), "the score of one outcome")
+
+
+def product_interval(graph: FactorGraph, score: ArrayLike, nodes: ArrayLike) -> Interval:
+    """log Z ≥ ⟨score, E_q v⟩ + Σ H(q_i) for every product of distributions q: mean field.
+
+    ``nodes`` holds the node tables one after the other, such as the node part of any τ; each is
+    normalised here. O(size · order). Valid on any graph, at any q, converged or not.
+    """
+    q = np.asarray(nodes, dtype=float).reshape(-1)[: graph.node_start[-1]]
+    if q.shape != (graph.node_start[-1],) or not (np.isfinite(q) & (q >= 0)).all():
+        raise ValueError(f"a product needs {graph.node_start[-1]} probabilities ≥ 0")
+    mass = np.add.reduceat(q, graph.node_start[:-1])
+    if (mass <= 0).any():
+        raise ValueError(f"variable {int((mass <= 0).argmax())} has no probability")
+    q = q / np.repeat(mass, graph.cards)
+    tau = _product(graph, q)
+    values = np.where(graph.closed(), -np.inf, np.asarray(score, dtype=float))
+    energy = float(np.where(tau > 0, values, 0.0) @ np.where(tau > 0, tau, 1.0))
+    lower = energy - float(xlogy(q, q).sum())
+    return Interval(np.array([lower]), np.array([np.inf]), "mean field: Gibbs's inequality")
+
+
+def _product(graph: FactorGraph, q: Array) -> Array:
+    entry, node, _ = graph.below
+    tau = np.concatenate([q, np.ones(graph.size - len(q))])
+    np.multiply.at(tau, entry, q[node])
+    return tau
+
+
+def likelihood_sandwich(
+    batch: Batch[BipartiteMatching],
+    scores: ArrayLike,
+    *,
+    penalty: float = 0.0,
+    solver: Any = None,
+) -> Interval:
+    """ℓ_½(θ) ≤ ℓ(θ) ≤ ℓ_Bethe(θ) for ℓ = Σ w (⟨score, target⟩ − log Z) − penalty.
+
+    Bipartite perfect or partial matchings only: there ρ = ½ bounds log Z from above and Bethe from
+    below. On general graphs Bethe may exceed log Z, even over the hull of matchings, and this
+    refuses. Certified: what the solver leaves open widens the interval. Two inferences an example.
+    """
+    if batch.target is None:
+        raise ValueError("a likelihood needs the observed outcomes: Batch.of(structure, outcomes)")
+    values = np.asarray(scores, dtype=float)
+    ends = [_proved(batch, rho, kind) for rho, kind in ((0.5, "upper"), (1.0, "lower"))]
+    above, below = (marginals(batch, values, rho=rho, solver=solver) for rho in ends)
+    inside = log_z_interval(above) & log_z_interval(below)
+    seen = batch.totals(np.where(batch.target != 0, values, 0.0) * batch.target)
+    lower = float(batch.weight @ (seen - inside.upper)) - penalty
+    upper = float(batch.weight @ (seen - inside.lower)) - penalty
+    return Interval(np.array(lower), np.array(upper), inside.why)
+
+
+def _proved(batch: Batch[Any], rho: float, kind: str) -> float:
+    """The ρ, once a theorem says that its surrogate is on the side that is wanted."""
+    bound = Entropy.of(batch, rho).bound
+    if bound.kind != kind:
+        raise ValueError(
+            f"the sandwich needs ρ={rho} to bound log Z as {kind!r}, here it is {bound}: "
+            "it holds for bipartite perfect and partial matchings only"
+        )
+    return rho

@@ -1,0 +1,120 @@
+"""Intervals hold the exact value, and where no theorem exists none is claimed."""
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.entropy import Entropy
+from mlestruct.inference.bounds import (
+    likelihood_sandwich,
+    log_z_interval,
+    outcome_interval,
+    product_interval,
+)
+from mlestruct.inference.exact import exact
+from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
+
+# A bridgeless cubic graph with nine perfect matchings: τ = ⅓ lies in their hull.
+KLEE = (
+    "0-7 0-10 0-13 1-2 1-4 1-8 2-5 2-9 3-4 3-6 3-11 4-12 "
+    "5-6 5-14 6-15 7-8 7-9 8-9 10-11 10-12 11-12 13-14 13-15 14-15"
+)
+KLEE_EDGES = [tuple(map(int, edge.split("-"))) for edge in KLEE.split()]
+
+
+def test_bethe_exceeds_log_z_on_a_general_graph_so_no_bound_is_claimed():
+    graph = Matching(16, KLEE_EDGES)
+    log_z = exact(graph, np.zeros(24)).log_z
+    assert log_z == pytest.approx(np.log(9), abs=1e-12)
+    batch = ms.Batch.of(graph)
+    bethe = Entropy.of(batch, 1.0)
+    value = bethe.each(np.full(24, 1 / 3))[0]
+    assert value == pytest.approx(2.3014565796142468, abs=1e-12)
+    assert value > log_z
+    assert bethe.bound.kind == "none"
+    found = ms.marginals(batch, np.zeros(24), rho=1.0)
+    claimed = log_z_interval(found)
+    assert claimed.lower[0] == -np.inf
+    assert claimed.upper[0] == np.inf
+    with pytest.raises(ValueError, match="bipartite perfect and partial matchings only"):
+        likelihood_sandwich(ms.Batch.of(graph, [graph_matching(graph)]), np.zeros(24))
+
+
+def graph_matching(graph):
+    vertex, _ = ms.oracle.resolve(None, ms.Batch.of(graph)).many(ms.Batch.of(graph), np.zeros(24))
+    return graph.decode(vertex)
+
+
+@pytest.mark.parametrize(
+    ("structure", "rho", "sides"),
+    [
+        (ms.chain(4, 3), None, "both"),
+        (ms.grid(3, 3), None, "upper"),
+        (ms.grid(3, 3), 0.5, "upper"),
+        (BipartiteMatching(3), None, "upper"),
+        (BipartiteMatching(3), 1.0, "lower"),
+        (BipartiteMatching(2, 3, "partial"), 1.0, "lower"),
+        (Matching(6), 0.5, "upper"),
+        (Matching(6), 1.0, "none"),
+    ],
+)
+def test_an_interval_holds_the_exact_value(structure, rho, sides, rng):
+    batch = ms.Batch.of(structure, count=3)
+    scores = rng.normal(size=batch.size)
+    truth = exact(batch, scores).log_z
+    found = log_z_interval(ms.marginals(batch, scores, rho=rho))
+    assert (found.lower <= truth + 1e-9).all()
+    assert (truth <= found.upper + 1e-9).all()
+    assert np.isfinite(found.lower).all() == (sides in ("both", "lower"))
+    assert np.isfinite(found.upper).all() == (sides in ("both", "upper"))
+
+
+@pytest.mark.parametrize(
+    "structure", [ms.grid(3, 3), BipartiteMatching(4), Matching(6), ms.chain(4, 2)]
+)
+def test_an_outcome_is_below(structure, rng):
+    batch = ms.Batch.of(structure, count=2)
+    scores = 3 * rng.normal(size=batch.size)
+    found = outcome_interval(batch, scores)
+    assert (found.lower <= exact(batch, scores).log_z).all()
+    assert np.isfinite(found.lower).all()
+    both = found & log_z_interval(ms.marginals(batch, scores))
+    assert (both.lower <= both.upper).all()
+
+
+def test_every_product_is_below(rng):
+    graph = FactorGraph([2, 3, 2], [(2, 0), (1, 2, 0), (0, 1)])
+    score = 2 * rng.normal(size=graph.size)
+    found = exact(graph, score)
+    for q in (found.tau, rng.random(7), np.array([1.0, 0, 0, 1, 0, 0, 1])):
+        assert product_interval(graph, score, q).lower[0] <= found.log_z
+    vertex = graph.encode([0, 1, 1])
+    assert product_interval(graph, score, vertex).lower[0] == pytest.approx(score @ vertex)
+    alone = FactorGraph([2, 3], [])
+    free = rng.normal(size=5)
+    tight = product_interval(alone, free, exact(alone, free).tau).lower[0]
+    assert tight == pytest.approx(exact(alone, free).log_z, abs=1e-12)
+    with pytest.raises(ValueError, match="variable 1 has no probability"):
+        product_interval(alone, free, [1, 0, 0, 0, 0])
+    shut = ms.chain(2, 2).forbid(configurations=[(0, (0, 0))])
+    assert product_interval(shut, np.zeros(8), np.ones(4)).lower[0] == -np.inf
+
+
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+def test_the_likelihood_is_between(kind, rng):
+    structure = BipartiteMatching(3, 3, kind)
+    batch = ms.Batch.of(structure, [[0, 1, 2], [2, 1, 0]], weight=[1.0, 2.5])
+    scores = 2 * rng.normal(size=batch.size)
+    seen = batch.totals(batch.target * scores)
+    truth = float(batch.weight @ (seen - exact(batch, scores).log_z)) - 0.7
+    found = likelihood_sandwich(batch, scores, penalty=0.7)
+    assert found.lower <= truth <= found.upper
+    assert np.isfinite([found.lower, found.upper]).all()
+
+
+def test_one_sided_matchings_have_no_sandwich():
+    batch = ms.Batch.of(BipartiteMatching(2, 3, "one_sided"), [[0, 1]])
+    with pytest.raises(ValueError, match="here it is none"):
+        likelihood_sandwich(batch, np.zeros(6))
+    with pytest.raises(ValueError, match="observed outcomes"):
+        likelihood_sandwich(ms.Batch.of(BipartiteMatching(2)), np.zeros(4))
