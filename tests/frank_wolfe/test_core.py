@@ -1,0 +1,260 @@
+"""Laws of the Frank-Wolfe core, from finite differences, certificates and exact references."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, linear_sum_assignment
+
+from mlestruct.batch import Batch
+from mlestruct.dual import Dual, certificate, interior
+from mlestruct.entropy import Entropy
+from mlestruct.features import Dense, NoFeatures
+from mlestruct.frank_wolfe import FrankWolfe, rounds, slopes, steps
+from mlestruct.frank_wolfe import atoms as sets
+from mlestruct.frank_wolfe.active_set import Iterate
+from mlestruct.frank_wolfe.line_search import Line, derivative, search
+from mlestruct.oracle import resolve
+from mlestruct.regulariser import Regulariser
+from mlestruct.structures import BipartiteMatching, chain
+
+N, M, D = 5, 6, 4
+
+
+def learning(seed=0, temperature=1.0, kind="perfect", **regulariser):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((M, N, N, D))
+    outcomes = [
+        linear_sum_assignment(x @ np.ones(D) + rng.gumbel(size=(N, N)), maximize=True)[1] for x in X
+    ]
+    structure = BipartiteMatching(N, kind=kind) if kind != "perfect" else BipartiteMatching(N)
+    batch = Batch.of(structure, outcomes, weight=0.5 + rng.random(M))
+    if temperature == 0.0:
+        batch = replace(batch, bias=1.0 - 2.0 * batch.target)
+    entropy = Entropy.of(batch, 0.5, temperature=temperature)
+    features = Dense.of(batch, X.reshape(-1, D))
+    return Dual(batch, features, entropy, Regulariser.of(D, **regulariser))
+
+
+REGULARISERS = [{}, {"lam": 0.3, "prior": 0.2}, {"l1": 0.4, "lower": -0.1, "upper": 0.6}]
+
+
+def iterate_of(dual, rounds_done=0, **options):
+    """The iterate after some rounds, and the interior point."""
+    oracle = resolve(None, dual.batch)
+    inner = interior(dual.batch, oracle, dual.entropy)
+    kept = []
+    step = FrankWolfe._step
+
+    class Watched(FrankWolfe):
+        def _step(self, name, number, iterate, *rest):
+            step(self, name, number, iterate, *rest)
+            kept[:] = [iterate]
+
+    Watched(tol=0, rounds=rounds_done, **options).solve(dual, oracle)
+    return kept[0] if kept else Iterate.start(dual, inner.tau, inner.tau, active=False)
+
+
+def block_line(dual, tau, delta):
+    """φ along one joint direction as the kernel sees it."""
+    reg, r = dual.regulariser, dual.residual(tau)
+    change = dual.features.moments(dual.weigh(delta))
+    terms = np.array([reg.lam, reg.prior, reg.l1, reg.lower, reg.upper])
+    linear, quadratic = -float(dual.batch.bias @ dual.weigh(delta)), 0.0
+    if reg.plain:
+        linear -= float(reg.weights(r) @ change)
+        quadratic = float((change**2 / reg.lam).sum())
+    line = dual.entropy.line(tau, delta)
+    return Line(
+        linear, quadratic, r, change, np.arange(D), D, reg.plain, terms,
+        1.0, line.a, line.t, line.dt, len(line.a),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+def test_the_line_search_differentiates_the_objective(regulariser, kind):
+    """φ′ and φ″ of the kernel are the finite differences of the dual's value."""
+    dual = learning(kind=kind, **regulariser)
+    oracle = resolve(None, dual.batch)
+    u = interior(dual.batch, oracle, dual.entropy).tau
+    vertex, _ = oracle.many(dual.batch, np.random.default_rng(1).standard_normal(len(u)))
+    delta = vertex - u
+    line = block_line(dual, u, delta)
+    terms = dual.entropy.line(u, delta)
+    for gamma in (0.0, 0.3, 0.7):
+        slope, curvature = derivative(gamma, line)
+        expected = approx_fprime([gamma], lambda g: dual.value(u + g[0] * delta), 1e-7)[0]
+        assert slope == pytest.approx(expected, rel=1e-4, abs=1e-4)
+        rise = (derivative(gamma + 1e-6, line)[0] - derivative(gamma - 1e-6, line)[0]) / 2e-6
+        assert curvature == pytest.approx(rise, rel=1e-4)
+        entropy = slope - derivative(gamma, line._replace(a=0 * line.a))[0]
+        assert entropy == pytest.approx(-terms.slope(gamma), rel=1e-9)
+
+
+def test_the_end_point_is_returned_exactly():
+    """φ′(most) ≤ 0 gives ``most`` bit for bit; a rising φ gives 0; else φ′(γ) = 0."""
+    none = np.zeros(0)
+    terms = np.zeros((5, 0))
+
+    def along(linear, quadratic):
+        return Line(linear, quadratic, none, none, np.zeros(0, int), 0, True, terms,
+                    1.0, none, none, none, 0)  # fmt: skip
+
+    most = 0.1 + 0.2
+    assert search(along(-1.0, 0.0), most)[0] == most
+    assert search(along(-1.0, 1.0 / most), most)[0] == most
+    assert search(along(1.0, 1.0), most)[0] == 0.0
+    assert search(along(-0.1, 1.0), most)[0] == pytest.approx(0.1, rel=1e-9)
+
+
+def test_a_line_search_ending_at_zero_mass_leaves_no_crumbs():
+    """Max-margin drops an atom's weight to 0.0, never to 5e-324, and reaches a tiny gap."""
+    state = FrankWolfe(tol=1e-9, rounds=500).solve(
+        learning(temperature=0.0), resolve(None, learning().batch)
+    )
+    assert state.certificate.relative <= 1e-9
+    iterate = iterate_of(learning(temperature=0.0), 40)
+    weight = iterate.atoms.weight
+    assert ((weight == 0.0) | (weight > 1e-12)).all()
+
+
+@pytest.mark.parametrize("step", ["pairwise", "block", "batch"])
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+def test_exact_steps_never_raise_the_objective(step, regulariser):
+    dual = learning(**regulariser)
+    values = [
+        state.certificate.objective
+        for state in FrankWolfe(tol=0, rounds=120, step=step).run(dual, resolve(None, dual.batch))
+    ]
+    assert (np.diff(values) <= 1e-10 * np.abs(values[0])).all()
+    assert values[-1] < values[0]
+
+
+@pytest.mark.parametrize("step", ["pairwise", "block", "batch", "block_fixed", "batch_fixed"])
+@pytest.mark.parametrize("temperature", [1.0, 0.0])
+def test_a_rounds_certificate_is_the_certificate(step, temperature):
+    """Every round's gap equals certificate(θ, τ, at), recomputed from scratch."""
+    dual = learning(temperature=temperature, l1=0.1)
+    oracle = resolve(None, dual.batch)
+    inner = interior(dual.batch, oracle, dual.entropy)
+    for state in FrankWolfe(tol=0, rounds=60, step=step).run(dual, oracle):
+        if state.round % 7 == 0:
+            again = certificate(dual, oracle, state.theta, state.tau, inner, at=state.at)
+            assert state.gap == pytest.approx(again.gap, rel=1e-7, abs=1e-9)
+            assert state.certificate.objective == pytest.approx(again.objective, rel=1e-10)
+
+
+@pytest.mark.parametrize("corrective", [0, 20])
+def test_the_gap_bounds_the_error(corrective):
+    """gap ≥ f − f* ≥ 0 in every round, smoothed or not."""
+    dual = learning(3)
+    oracle = resolve(None, dual.batch)
+    best = FrankWolfe(tol=1e-8, rounds=2000).solve(dual, oracle)
+    assert best.certificate.relative <= 1e-6
+    low = best.certificate.objective - best.gap
+    for state in FrankWolfe(tol=0, rounds=80, corrective=corrective).run(dual, oracle):
+        error = state.certificate.objective - best.certificate.objective
+        assert error >= -best.gap - 1e-9
+        assert state.gap >= error - 1e-9
+        assert state.certificate.objective - state.gap <= best.certificate.objective + 1e-9
+        assert low <= state.certificate.objective
+
+
+def test_a_vertex_met_twice_takes_one_slot():
+    dual = learning()
+    iterate = iterate_of(dual, 3)
+    vertices = dual.batch.target
+    moments = dual.features.each(vertices)
+    iterate.make_room(vertices)
+    first = sets.insert(0, vertices, moments, 50, iterate.p, iterate.atoms)
+    known = iterate.atoms.known[0]
+    assert sets.insert(0, vertices.copy(), moments, 51, iterate.p, iterate.atoms) == first
+    assert iterate.atoms.known[0] == known
+
+
+def test_a_full_set_forgets_atoms_but_no_mass(monkeypatch):
+    """With room for four atoms τ stays the one the atoms rebuild, and their weights sum to 1."""
+    from mlestruct.frank_wolfe import active_set
+
+    monkeypatch.setattr(active_set, "BUDGET", 1)
+    dual = learning()
+    iterate = iterate_of(dual, 90)
+    assert iterate.atoms.cap == 4
+    assert (iterate.atoms.interior < 1.0).any()
+    tracked = iterate.x.tau.copy()
+    sets.rebuild(iterate.x.tau, iterate.p, iterate.atoms)
+    np.testing.assert_allclose(iterate.x.tau, tracked, atol=1e-12)
+    used = np.arange(iterate.atoms.cap) < iterate.atoms.known[:, None]
+    total = iterate.atoms.rest + (iterate.atoms.weight * used).sum(axis=1)
+    np.testing.assert_allclose(total, 1.0, atol=1e-12)
+    assert dual.batch.structures[0].contains(tracked.reshape(M, -1), 1e-9).all()
+
+
+def test_tracked_arrays_equal_recomputed_ones():
+    """τ, r, θ and slopes after many cheap updates are what synchronising finds."""
+    dual = learning(l1=0.1)
+    iterate = iterate_of(dual, rounds.CHECKED - 1)
+    tracked = [np.copy(a) for a in iterate.x[:7]]
+    iterate.synchronise()
+    for old, new in zip(tracked, iterate.x[:7], strict=True):
+        np.testing.assert_allclose(old, new, rtol=1e-6, atol=1e-9)
+
+
+def test_the_compiled_slopes_are_the_entropys():
+    """At τ and at a tangent point: bias + ∇H, H + ⟨bias, τ⟩, and the tangent's excess."""
+    dual = learning(kind="partial")
+    bias = np.random.default_rng(0).standard_normal(dual.batch.size)
+    dual = replace(dual, batch=replace(dual.batch, bias=bias))
+    iterate = iterate_of(dual, 20)
+    tau, u, entropy, totals = iterate.x.tau, iterate.u, dual.entropy, dual.batch.totals
+    for share in (0.0, 0.2):
+        at, slope = np.empty_like(tau), np.empty_like(tau)
+        energy, spread = np.empty(M), np.empty(M)
+        slopes.tangent(share, u, iterate.p, iterate.x, at, slope, energy, spread)
+        np.testing.assert_allclose(at, (1 - share) * tau + share * u)
+        np.testing.assert_allclose(slope, bias + entropy.grad(at), rtol=1e-9)
+        np.testing.assert_allclose(energy, entropy.each(tau) + totals(bias * tau), rtol=1e-9)
+        over = entropy.each(at) + totals(entropy.grad(at) * (tau - at)) - entropy.each(tau)
+        np.testing.assert_allclose(spread, over, atol=1e-9)
+        assert (spread >= -1e-12).all()
+
+
+@pytest.mark.parametrize("step", ["pairwise", "block"])
+def test_workers_change_no_bit(step):
+    """At fixed shards 1, 2 and 4 threads give the same θ and τ, bit for bit."""
+    dual = learning()
+    results = []
+    for workers in (1, 2, 4):
+        solver = FrankWolfe(tol=0, rounds=25, step=step, shards=3, workers=workers)
+        state = solver.solve(dual, resolve(None, dual.batch))
+        results.append((state.theta.tobytes(), state.tau.tobytes(), state.gap))
+    assert results[0] == results[1] == results[2]
+
+
+def test_smoothing_fades_where_it_costs_more_than_half_the_gap():
+    """Negative coefficients (Bethe on a chain) cannot hold the gap up: it reaches 1e-7."""
+    batch = Batch.of(chain(4, 3), count=2)
+    batch = replace(batch, bias=2 * np.random.default_rng(0).standard_normal(batch.size))
+    dual = Dual(batch, NoFeatures(batch.size, 2), Entropy.of(batch), Regulariser.of(0))
+    state = FrankWolfe(tol=1e-7, rounds=1000).solve(dual, resolve(None, batch))
+    assert state.certificate.relative <= 1e-7
+
+
+def test_a_pairwise_step_touches_only_what_differs():
+    """A step between two atoms moves no coordinate they share, and leaves the scratch clean."""
+    dual = learning()
+    iterate = iterate_of(dual, 20)
+    atoms, x = iterate.atoms, iterate.x
+    away = int(atoms.weight[0, : atoms.known[0]].argmax())
+    toward = (away + 1) % int(atoms.known[0])
+    before = x.tau.copy()
+    most = float(atoms.weight[0, away])
+    steps.pairwise_step(0, toward, away, most, iterate.p, x, atoms, iterate.s)
+    dense = np.zeros((2, dual.batch.size))
+    for row, slot in zip(dense, (toward, away), strict=True):
+        first = atoms.support_start[0] + slot * atoms.width[0]
+        part = slice(first, first + atoms.length[0, slot])
+        row[atoms.place[part]] = atoms.amount[part]
+    assert (x.tau[dense[0] == dense[1]] == before[dense[0] == dense[1]]).all()
+    assert not iterate.s.delta.any()
