@@ -16,12 +16,12 @@ from mlestruct.frank_wolfe import Cost, State
 from mlestruct.inference.messages import Messages
 from mlestruct.lbfgs import Kinks, minimise
 from mlestruct.objectives import Head, Objective, Sum, Surrogate
-from mlestruct.objectives.base import Part, parts
+from mlestruct.objectives.base import Part, chosen, parts
 from mlestruct.objectives.surrogate import loosened
 from mlestruct.objectives.tied_chains import special
 from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array
 
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
 COARSEST = 1e-5  # a coarser residual makes the value too rough for the line search
@@ -56,7 +56,7 @@ class SmallBatches:
             order = rng.permutation(count)
             for first in range(0, count, self.size):
                 members = np.sort(order[first : first + self.size])
-                part = Part(objective, batch.select(members), _chosen(heads, batch, members))
+                part = Part(objective, batch.select(members), chosen(heads, batch, members))
                 _, gradient, _ = part(theta, 0.0)
                 eta = self.step / (1.0 + self.step * time_ * float(lam.min()))
                 theta = theta - eta * (gradient / len(members))
@@ -191,11 +191,6 @@ def _evaluated(total: Sum, regulariser: Regulariser, theta: Array) -> Step:
     return theta, value + regulariser.value(theta), gradient, True
 
 
-def _chosen(heads: Mapping[str, Head], batch: Batch[Any], members: Ints) -> dict[str, Head]:
-    entries = np.concatenate([np.arange(batch.offsets[m], batch.offsets[m + 1]) for m in members])
-    return {name: head.select(members, entries) for name, head in heads.items()}
-
-
 def _prox(regulariser: Regulariser, theta: Array, eta: float, lam: Array, count: int) -> Array:
     """argmin ½‖θ' − θ‖² + η R(θ')/M within the bounds."""
     pull = theta + eta * lam * regulariser.prior
@@ -205,4 +200,4 @@ def _prox(regulariser: Regulariser, theta: Array, eta: float, lam: Array, count:
 
 def _estimate(gap: float, objective: float, dual: Dual) -> Certificate:
     why = "an estimate until the last round"
-    return Certificate(gap, 0.0, -objective, "surrogate", str(dual.entropy.bound), why)
+    return Certificate(gap, 0.0, objective, "surrogate", str(dual.entropy.bound), why)

@@ -142,7 +142,7 @@ def test_tied_features_are_their_expanded_matrix():
 
 def test_memory_mapped_features_are_read_in_pieces(tmp_path, monkeypatch):
     """The map itself is kept, and no call copies it whole."""
-    monkeypatch.setattr("mlestruct.features.CHUNK", 7)
+    monkeypatch.setattr("mlestruct.features.dense.CHUNK", 7)
     path = tmp_path / "features.bin"
     matrix().astype(np.float32).tofile(path)
     mapped = np.memmap(path, dtype=np.float32, mode="r", shape=(BATCH.size, 4))

@@ -70,6 +70,12 @@ class Piece(Protocol):
     def __call__(self, theta: Array, tol: float) -> tuple[float, Array, Array | None]: ...
 
 
+Cheaper = Callable[[Ints, Callable[[Ints], Piece]], Piece]
+"""(members, how to make the general piece) → a piece of the same numbers."""
+Special = Callable[[Batch[Any], Mapping[str, "Head"]], Cheaper | None]
+"""Offers cheaper pieces where they serve the batch and its heads, else None."""
+
+
 class Part:
     """An objective on one shard: θ → heads → value, and back. Keeps the shard's warm start."""
 
@@ -132,18 +138,23 @@ def parts(
     objective: Objective,
     batch: Batch[Any],
     heads: Mapping[str, Head],
-    special: Callable[[Batch[Any], Mapping[str, Head], Part], Piece | None] | None = None,
+    special: Special | None = None,
 ) -> list[Piece]:
     """One piece per shard; ``special`` may offer a cheaper one for the same numbers."""
-    found: list[Piece] = []
     members_of = shards(batch)
-    for members in members_of:
-        some, mine = batch, dict(heads)
-        if len(members_of) > 1:
-            some = batch.select(members)
-            entries = np.arange(batch.offsets[members[0]], batch.offsets[members[-1] + 1])
-            mine = {name: head.select(members, entries) for name, head in heads.items()}
-        part = Part(objective, some, mine)
-        cheaper = None if special is None else special(some, mine, part)
-        found.append(part if cheaper is None else cheaper)
-    return found
+
+    def general(members: Ints) -> Part:
+        if len(members) == len(batch):
+            return Part(objective, batch, heads)
+        return Part(objective, batch.select(members), chosen(heads, batch, members))
+
+    cheaper = None if special is None else special(batch, heads)
+    if cheaper is None:
+        return [general(members) for members in members_of]
+    return [cheaper(members, general) for members in members_of]
+
+
+def chosen(heads: Mapping[str, Head], batch: Batch[Any], members: Ints) -> dict[str, Head]:
+    """The heads of some examples, where their entries are a batch's coordinates."""
+    entries = np.concatenate([np.arange(batch.offsets[m], batch.offsets[m + 1]) for m in members])
+    return {name: head.select(members, entries) for name, head in heads.items()}

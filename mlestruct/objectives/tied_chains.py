@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numba as nb
@@ -14,11 +15,55 @@ from mlestruct.batch import Batch
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.forward_backward import ForwardBackward
 from mlestruct.inference.messages import Messages
-from mlestruct.objectives.base import Head, Part, Piece
-from mlestruct.structures.base import Array
+from mlestruct.objectives.base import Cheaper, Head, Piece, Special
+from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
 FAINT = 1e-200  # a step that keeps less mass than this may have lost digits: messages take over
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A batch of chains whose weights are tied, as the kernels want it."""
+
+    batch: Batch[FactorGraph]
+    features: Tied | Masked
+    tied: Tied
+    edge: NDArray[np.bool_]
+    shut: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, batch: Batch[Any], heads: Mapping[str, Head]) -> Shape | None:
+        """Chains with one pattern of transitions, tied features with a constant 1 per edge."""
+        head = heads["score"]
+        features: Any = head.features
+        tied = features.inner if isinstance(features, Masked) else features
+        if not isinstance(tied, Tied) or head.exponential or np.any(head.bias):
+            return None
+        if tied.factors.shape[1] != 1 or sp.issparse(tied.factors) or (tied.factors != 1).any():
+            return None
+        opened = [_open(s) for s in batch.structures if _is_chain(s)]
+        # A chain of one position has no transitions to disagree on.
+        edges = [edge for node, edge in opened if len(node) > 1 or edge is None]
+        same = all(edge is not None and (edge == edges[0]).all() for edge in edges)
+        if len(opened) < len(batch.structures) or not same:
+            return None
+        edge = edges[0] if edges else np.ones((tied.states, tied.states), dtype=bool)
+        shut = tuple(np.flatnonzero(~node.ravel()) for node, _ in opened)
+        return cls(batch, features, tied, edge, shut)
+
+    def piece(self, members: Ints, general: Callable[[Ints], Piece]) -> Piece:
+        return TiedChains(self, members, general)
+
+
+def special(messages: Messages) -> Special | None:
+    """The cheaper pieces to offer to ``parts``, where the messages are exact on chains."""
+
+    def offer(batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
+        shape = Shape.of(batch, heads)
+        return None if shape is None else shape.piece
+
+    return offer if isinstance(messages, ForwardBackward) else None
 
 
 class TiedChains:
@@ -28,48 +73,33 @@ class TiedChains:
     O(N K) exponentials for N positions. Where scaling loses digits the general piece answers.
     """
 
-    def __init__(self, batch: Batch[FactorGraph], features: Tied | Masked, general: Part) -> None:
-        tied = features.inner if isinstance(features, Masked) else features
-        self.features, self.general, self.weight = features, general, batch.weight
-        self.states, self.d = tied.states, tied.d
-        self.nodes: Any = tied.nodes
-        self.start = tied.node_start
-        assert batch.target is not None
-        weighed = batch.target * batch.weight[batch.owner]
-        self.observed = features.moments(weighed)
-        self.constant = 0.0 if batch.constant is None else float(batch.weight @ batch.constant)
-        open_ = [_open(s) for s in batch.structures]
-        self.edge = open_[0][1]
-        shut = [np.flatnonzero(~node.ravel()) for node, _ in open_]
-        self.shut = np.concatenate(
-            [
-                shut[k] + first * self.states
-                for k, first in zip(batch.which, self.start, strict=False)
-            ]
-        )
+    def __init__(self, shape: Shape, members: Ints, general: Callable[[Ints], Piece]) -> None:
+        batch, tied = shape.batch, shape.tied
+        first, last = int(members[0]), int(members[-1]) + 1  # shards are contiguous
+        self.features, self.members, self.general = shape.features, members, general
+        self.fallback: Piece | None = None
+        self.edge, self.states, self.d = shape.edge, tied.states, tied.d
+        rows = slice(int(tied.node_start[first]), int(tied.node_start[last]))
+        self.nodes: Any = tied.nodes[rows]
+        self.start = tied.node_start[first : last + 1] - tied.node_start[first]
+        self.weight = batch.weight[first:last]
         self.scores = np.empty((int(self.start[-1]), self.states))
+        shut = [shape.shut[k] for k in batch.which[first:last]]
+        self.shut = np.concatenate(
+            [s + k * self.states for s, k in zip(shut, self.start, strict=False)]
+        )
+        self.constant = 0.0
+        if batch.constant is not None:
+            self.constant = float(self.weight @ batch.constant[first:last])
+        self.observed = self._observed(batch, slice(first, last))
 
-    @classmethod
-    def serve(cls, batch: Batch[Any], heads: Mapping[str, Head], part: Part) -> Piece | None:
-        """Chains with one pattern of transitions, tied features with a constant 1 per edge."""
-        head = heads["score"]
-        features: Any = head.features
-        tied = features.inner if isinstance(features, Masked) else features
-        if not isinstance(tied, Tied) or head.exponential or np.any(head.bias):
-            return None
-        constant = tied.factors.shape[1] == 1 and not sp.issparse(tied.factors)
-        if not constant or (tied.factors != 1).any():
-            return None
-        opened = [_open(s) for s in batch.structures if _is_chain(s)]
-        if len(opened) < len(batch.structures) or any(edge is None for _, edge in opened):
-            return None
-        # A chain of one position has no transitions to disagree on.
-        edges = [edge for node, edge in opened if len(node) > 1]
-        if any((edge != edges[0]).any() for edge in edges):
-            return None
-        piece = cls(batch, features, part)
-        piece.edge = edges[0] if edges else piece.edge
-        return piece
+    def _observed(self, batch: Batch[FactorGraph], members: slice) -> Array:
+        """Σ w_m φ_m of these examples."""
+        assert batch.target is not None
+        offsets, nodes = batch.offsets[members.start : members.stop + 1], self.scores
+        pair = np.zeros(self.states**2)
+        _collect(offsets, self.start, batch.target, self.weight, nodes, pair)
+        return self._pull(nodes, pair)
 
     def __call__(self, theta: Array, tol: float) -> tuple[float, Array, Array | None]:
         full = self.features.spread(theta) if isinstance(self.features, Masked) else theta
@@ -85,7 +115,9 @@ class TiedChains:
         log_z, pair = np.empty(len(self.weight)), np.zeros_like(moves)
         ok = _chains(self.start, scores, shift, moves, top, self.weight, log_z, pair)
         if not ok:
-            return self.general(theta, tol)
+            self.fallback = self.general(self.members) if self.fallback is None else self.fallback
+            value, gradient, _ = self.fallback(theta, tol)
+            return value, gradient, None
         gradient = self._pull(scores, pair)
         gradient -= self.observed
         value = float(self.weight @ log_z) - float(theta @ self.observed) + self.constant
@@ -114,11 +146,6 @@ class TiedChains:
         return self.features.gather(full) if isinstance(self.features, Masked) else full
 
 
-def special(messages: Messages) -> Any:
-    """The cheaper piece to offer to ``parts``, where the messages are exact on chains."""
-    return TiedChains.serve if isinstance(messages, ForwardBackward) else None
-
-
 def _is_chain(structure: Any) -> bool:
     if not isinstance(structure, FactorGraph) or len(set(structure.cards.tolist())) != 1:
         return False
@@ -139,7 +166,25 @@ def _open(structure: FactorGraph) -> tuple[NDArray[np.bool_], Any]:
 
 
 @nb.njit(cache=True, nogil=True)
-def _lower(scores, shift):
+def _collect(
+    offsets: Ints, start: Ints, flat: Array, weight: Array, node: Array, pair: Array
+) -> None:
+    """w_m times an example's node tables, and their edge tables' sum."""
+    states = node.shape[1]
+    for m in range(len(weight)):
+        k = offsets[m]
+        for i in range(start[m], start[m + 1]):
+            for j in range(states):
+                node[i, j] = weight[m] * flat[k]
+                k += 1
+        while k < offsets[m + 1]:
+            for j in range(len(pair)):
+                pair[j] += weight[m] * flat[k + j]
+            k += len(pair)
+
+
+@nb.njit(cache=True, nogil=True)
+def _lower(scores: Array, shift: Array) -> None:
     """Subtract every row's largest score, in place."""
     for i in range(len(scores)):
         top = scores[i, 0]
@@ -151,7 +196,16 @@ def _lower(scores, shift):
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _chains(start, node, shift, moves, top, weight, log_z, pair):
+def _chains(
+    start: Ints,
+    node: Array,
+    shift: Array,
+    moves: Array,
+    top: float,
+    weight: Array,
+    log_z: Array,
+    pair: Array,
+) -> bool:
     """w_m times the marginals into ``node``, their sum into ``pair``; False where digits fail."""
     states = len(moves)
     longest = 0
@@ -209,7 +263,7 @@ def _chains(start, node, shift, moves, top, weight, log_z, pair):
 
 
 @nb.njit(cache=True, nogil=True)
-def _csr_times(indptr, indices, data, weights, out):
+def _csr_times(indptr: Ints, indices: Ints, data: Array, weights: Array, out: Array) -> None:
     for i in range(len(out)):
         row = out[i]
         row[:] = 0.0
@@ -220,7 +274,7 @@ def _csr_times(indptr, indices, data, weights, out):
 
 
 @nb.njit(cache=True, nogil=True)
-def _csr_gather(indptr, indices, data, rows, out):
+def _csr_gather(indptr: Ints, indices: Ints, data: Array, rows: Array, out: Array) -> None:
     for i in range(len(rows)):
         row = rows[i]
         for e in range(indptr[i], indptr[i + 1]):

@@ -1,0 +1,116 @@
+"""A feature row per coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from mlestruct.batch import Batch
+from mlestruct.features.base import Columns, restart
+from mlestruct.structures.base import Array, Ints
+
+CHUNK = 1 << 16  # rows of a float32 or memory-mapped matrix upcast at a time
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A feature row per coordinate: matrix (coordinates × d), float32 or memory-mapped welcome."""
+
+    matrix: NDArray[Any]
+    offsets: Ints
+
+    @classmethod
+    def of(cls, batch: Batch[Any], matrix: Any) -> Dense:
+        """From one (coordinates, d) matrix, or one array (…, d) per example."""
+        array = _stack(batch, matrix)
+        if array.ndim != 2 or len(array) != batch.size:
+            raise ValueError(
+                f"features have shape {array.shape}; expected {batch.size} rows, one per coordinate"
+            )
+        if array.dtype.kind not in "fiu":
+            raise ValueError(f"features have dtype {array.dtype}; expected numbers")
+        _refuse_nonfinite(array, batch.offsets)
+        kept = array.dtype in (np.dtype(np.float64), np.dtype(np.float32))
+        return cls(array if kept else array.astype(float), batch.offsets)
+
+    @property
+    def d(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @property
+    def columns(self) -> Columns:
+        return Columns.all(self.d, len(self.offsets) - 1)
+
+    def potentials(self, theta: Array) -> Array:
+        if self.matrix.dtype == np.float64 and not isinstance(self.matrix, np.memmap):
+            return np.asarray(self.matrix @ theta)
+        out = np.empty(len(self.matrix))
+        for first in range(0, len(out), CHUNK):
+            rows = slice(first, first + CHUNK)
+            out[rows] = np.asarray(self.matrix[rows], dtype=float) @ theta
+        return out
+
+    def moments(self, tau: Array) -> Array:
+        out = np.zeros(self.d)
+        for first in range(0, len(tau), CHUNK):
+            rows = slice(first, first + CHUNK)
+            out += tau[rows] @ np.asarray(self.matrix[rows], dtype=float)
+        return out
+
+    def each(self, tau: Array) -> Array:
+        return _dense_each(self.matrix, self.offsets, tau).ravel()
+
+    def select(self, members: Ints) -> Dense:
+        rows = [self.matrix[self.offsets[m] : self.offsets[m + 1]] for m in members]
+        return Dense(np.concatenate(rows), restart(self.offsets, members))
+
+
+def _stack(batch: Batch[Any], matrix: Any) -> NDArray[Any]:
+    if not isinstance(matrix, (list, tuple)):
+        array = np.asanyarray(matrix)
+        return array.reshape(-1, array.shape[-1]) if array.ndim > 2 else array
+    if len(matrix) != len(batch):
+        raise ValueError(f"features of {len(matrix)} examples for {len(batch)} examples")
+    parts: list[NDArray[Any]] = []
+    for m, one in enumerate(matrix):
+        array = np.asarray(one)
+        if array.ndim < 2:
+            raise ValueError(f"example {m}: features have shape {array.shape}; expected (…, d)")
+        flat = array.reshape(-1, array.shape[-1])
+        size = int(batch.offsets[m + 1] - batch.offsets[m])
+        if len(flat) != size:
+            raise ValueError(f"example {m}: {len(flat)} feature rows for {size} coordinates")
+        if parts and flat.shape[1] != parts[0].shape[1]:
+            raise ValueError(
+                f"example {m} has {flat.shape[1]} features, example 0 has {parts[0].shape[1]}"
+            )
+        parts.append(flat)
+    return np.concatenate(parts)
+
+
+def _refuse_nonfinite(array: NDArray[Any], offsets: Ints) -> None:
+    for first in range(0, len(array), CHUNK):
+        wrong = np.argwhere(~np.isfinite(array[first : first + CHUNK]))
+        if len(wrong):
+            row, column = int(wrong[0, 0]) + first, int(wrong[0, 1])
+            m = int(np.searchsorted(offsets, row, side="right") - 1)
+            raise ValueError(
+                f"example {m}: feature {column} of coordinate {row - offsets[m]} is "
+                f"{array[row, column]}"
+            )
+
+
+@nb.njit(cache=True, nogil=True)
+def _dense_each(matrix: NDArray[Any], offsets: Ints, tau: Array) -> Array:
+    d = matrix.shape[1]
+    out = np.zeros((len(offsets) - 1, d))
+    for m in range(len(out)):
+        for k in range(offsets[m], offsets[m + 1]):
+            if tau[k] != 0.0:
+                for j in range(d):
+                    out[m, j] += tau[k] * matrix[k, j]
+    return out

@@ -1,0 +1,86 @@
+"""Features a user computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.features.base import Columns, restart
+from mlestruct.structures.base import Array, Ints
+
+
+@dataclass(frozen=True)
+class Functions:
+    """A user's own pair, per example: potentials(x, θ) → scores and moments(x, τ) → d numbers."""
+
+    inputs: Sequence[Any]
+    d: int
+    potentials_of: Callable[[Any, Array], Any]
+    moments_of: Callable[[Any, Array], Any]
+    offsets: Ints
+
+    @classmethod
+    def of(
+        cls,
+        batch: Batch[Any],
+        inputs: Sequence[Any],
+        d: int,
+        potentials: Callable[[Any, Array], Any],
+        moments: Callable[[Any, Array], Any],
+    ) -> Functions:
+        """Checked on the spot: shapes, and that the two are adjoint to each other."""
+        if len(inputs) != len(batch):
+            raise ValueError(f"{len(inputs)} inputs for {len(batch)} examples")
+        features = cls(list(inputs), d, potentials, moments, batch.offsets)
+        rng = np.random.default_rng(0)
+        theta, tau = rng.standard_normal(d), rng.random(batch.size)
+        scores = features.potentials(theta)
+        local = features.each(tau).reshape(-1, d)
+        for m in range(len(batch)):
+            one, other = scores[batch.coordinates(m)] @ tau[batch.coordinates(m)], local[m] @ theta
+            if not np.isclose(one, other, rtol=1e-6, atol=1e-9):
+                raise ValueError(
+                    f"example {m}: potentials and moments are not adjoint: "
+                    f"⟨potentials(θ), τ⟩ = {one:g} but ⟨θ, moments(τ)⟩ = {other:g}"
+                )
+        return features
+
+    @property
+    def columns(self) -> Columns:
+        return Columns.all(self.d, len(self.inputs))
+
+    def potentials(self, theta: Array) -> Array:
+        out = np.empty(int(self.offsets[-1]))
+        for m, x in enumerate(self.inputs):
+            scores = np.asarray(self.potentials_of(x, theta), dtype=float).reshape(-1)
+            if len(scores) != self.offsets[m + 1] - self.offsets[m]:
+                raise ValueError(f"example {m}: potentials returned {len(scores)} scores")
+            out[self.offsets[m] : self.offsets[m + 1]] = scores
+        return out
+
+    def moments(self, tau: Array) -> Array:
+        return np.asarray(self.each(tau).reshape(-1, self.d).sum(axis=0))
+
+    def each(self, tau: Array) -> Array:
+        out = np.empty((len(self.inputs), self.d))
+        for m, x in enumerate(self.inputs):
+            moments = np.asarray(
+                self.moments_of(x, tau[self.offsets[m] : self.offsets[m + 1]]), dtype=float
+            )
+            if moments.shape != (self.d,):
+                raise ValueError(f"example {m}: moments returned shape {moments.shape}")
+            out[m] = moments
+        return out.ravel()
+
+    def select(self, members: Ints) -> Functions:
+        return Functions(
+            [self.inputs[m] for m in members],
+            self.d,
+            self.potentials_of,
+            self.moments_of,
+            restart(self.offsets, members),
+        )
