@@ -13,18 +13,23 @@ from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import elimination, grids, matching, paths
 from mlestruct.inference.exact.common import MEMORY, Exact, log_sum, refuse_large
 from mlestruct.inference.exact.enumeration import outcomes
+from mlestruct.inference.exact.treewidth import estimate
 from mlestruct.inference.forward_backward import ForwardBackward
+from mlestruct.inference.kasteleyn import kasteleyn
 from mlestruct.inference.messages import Beliefs
 from mlestruct.structures import (
     BipartiteMatching,
     BMatching,
     FactorGraph,
     Flow,
+    Ising,
     Matching,
     Paths,
 )
 from mlestruct.structures.base import Array, Structure
 
+PFAFFIAN = 0.05  # seconds of elimination above which a Pfaffian is faster
+DOUBT = 1e-9  # of the Pfaffian's probabilities, above which elimination is asked after all
 LISTABLE = 20  # coordinates of a structure known by its constraints alone
 
 
@@ -107,6 +112,32 @@ def _(structure: Matching, scores: Array, memory: float) -> tuple[Array, Array]:
 @solve.register
 def _(structure: Paths, scores: Array, memory: float) -> tuple[Array, Array]:
     return paths.marginals(structure, scores)
+
+
+@solve.register
+def _(structure: Ising, scores: Array, memory: float) -> tuple[Array, Array]:
+    """Labellings up to flips: eliminated, or a Pfaffian where that is wide and planar."""
+    graph = FactorGraph([2] * structure.n, structure.edges)
+    free = (structure.fixed < 0).all() and np.isfinite(scores).all()
+    if free and estimate(graph).seconds > PFAFFIAN and _planar(structure):
+        found = [kasteleyn(structure, row) for row in scores]
+        if max(f.doubt for f in found) <= DOUBT:
+            return np.array([f.log_z for f in found]), np.array([f.agree for f in found])
+    tables = np.zeros((len(scores), structure.size, 4))
+    tables[:, :, [0, 3]] = np.where(structure.fixed == 0, -np.inf, scores)[:, :, None]
+    tables[:, structure.fixed == 1, 1:3] = -np.inf
+    nodes = np.zeros((len(scores), 2 * structure.n))
+    rows = np.concatenate([nodes, tables.reshape(len(scores), -1)], axis=1)
+    log_z, tau = solve(graph, rows, memory)
+    agree = tau[:, 2 * structure.n :].reshape(tables.shape)[:, :, [0, 3]].sum(axis=2)
+    flips = int(structure.component.max(initial=-1)) + 1
+    return log_z - flips * np.log(2.0), agree
+
+
+def _planar(structure: Ising) -> bool:
+    import networkx as nx
+
+    return bool(nx.check_planarity(nx.Graph(structure.edges.tolist()))[0])
 
 
 @solve.register(BMatching)

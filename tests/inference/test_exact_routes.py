@@ -1,0 +1,260 @@
+"""Each exact routine against enumeration, permutations, closed forms and the others."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.inference.exact import (
+    elimination,
+    estimate,
+    exact,
+    exact_log_z,
+    grid_by_rows,
+    grid_log_z,
+    outcomes,
+    ryser,
+    solve,
+)
+from mlestruct.structures import (
+    BipartiteMatching,
+    BMatching,
+    FactorGraph,
+    Flow,
+    Ising,
+    Matching,
+    Paths,
+)
+
+LADDER = Paths([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (0, 3), (0, 3), (1, 2)], 0, 3)
+
+
+def listed(structure):
+    """All outcomes, without the library's own listing where constraints at 0/1 decide."""
+    if isinstance(structure, FactorGraph):
+        rows = np.array([structure.encode(y) for y in np.ndindex(*structure.cards)])
+    else:
+        rows = np.array(list(itertools.product([0.0, 1.0], repeat=structure.size)))
+    return rows[structure.contains(rows)]
+
+
+def summed(structure, score):
+    weights = listed(structure) @ score
+    log_z = np.logaddexp.reduce(weights)
+    return log_z, np.exp(weights - log_z) @ listed(structure)
+
+
+FORCED = np.full(23, -1)
+FORCED[8] = 1  # variables 0 and 1 in states 0 and 1
+
+GRAPHS = {
+    "loopy of order 3": FactorGraph([2, 3, 2, 2], [(0, 1, 2), (2, 3), (3, 0)]),
+    "scope out of order": FactorGraph([3, 2, 2, 2], [(2, 0), (1, 2, 0), (3, 1), (0, 3)]),
+    "clamped": ms.grid(3, 3).clamp({4: 1, 0: 0}),
+    "forbidden": ms.grid(2, 3, 3).forbid(states=[(1, 2)], configurations=[(2, (0, 1))]),
+    "forced by a factor": FactorGraph([2, 2, 3], [(0, 1), (1, 2), (0, 2)], fixed=FORCED),
+    "one state": FactorGraph([1, 3, 2, 1], [(0, 1), (1, 2), (0, 2), (2, 3)]),
+    "two components": FactorGraph([2] * 6, [(0, 1), (1, 2), (2, 0), (3, 4)]),
+    "all settled": ms.grid(2, 2).clamp([0, 1, 1, 0]),
+}
+OTHERS = {
+    "paths": LADDER,
+    "paths through": LADDER.clamp([2, 4]),
+    "paths without": Paths(LADDER.arcs, 0, 3, fixed=[-1, 0, -1, -1, -1, -1, 0, -1]),
+    "rows required": BipartiteMatching(3, 4, "partial", required=[(0, 2)], forbidden=[(1, 1)]),
+    "tall": BipartiteMatching(4, 3, "partial", required=[(3, 0)]),
+    "one-sided, wide": BipartiteMatching(2, 6, "one_sided", required=[(0, 2)]),
+    "perfect": BipartiteMatching(3, forbidden=[(0, 0), (2, 1)]),
+    "general": Matching(5, [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4)], "partial"),
+    "general, required": Matching(6, kind="partial", required=[(4, 1)]),
+    "general perfect": Matching(6, forbidden=[(0, 1)], required=[(5, 2)]),
+    "b-matching": BMatching(4, capacity=2),
+    "flow": Flow([(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)], {0: (0, 2), 3: (-2, 0)}),
+}
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_elimination_is_the_sum_over_all_labellings(name, scale, rng):
+    graph = GRAPHS[name]
+    scores = scale * rng.normal(size=(3, graph.size))
+    log_z, tau = elimination.marginals(graph, scores)
+    for m in range(3):
+        expected = summed(graph, scores[m])
+        assert log_z[m] == pytest.approx(expected[0], abs=1e-11 * scale)
+        np.testing.assert_allclose(tau[m], expected[1], atol=1e-10)
+        assert exact_log_z(graph, scores[m]) == pytest.approx(expected[0], abs=1e-11 * scale)
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+@pytest.mark.parametrize("name", [*OTHERS, *GRAPHS])
+def test_the_front_is_the_sum_over_all_outcomes(name, scale, rng):
+    structure = (OTHERS | GRAPHS)[name]
+    score = scale * rng.normal(size=structure.size)
+    expected = summed(structure, score)
+    found = exact(structure, score)
+    assert found.log_z == pytest.approx(expected[0], abs=1e-11 * scale)
+    np.testing.assert_allclose(found.tau, expected[1], atol=1e-10)
+    assert structure.contains(found.tau, 1e-9)
+
+
+def test_a_batch_of_many_structures(rng):
+    structures = [ms.grid(3, 3), LADDER, ms.chain(4, 2), ms.grid(3, 3), Matching(4), LADDER]
+    batch = ms.Batch.of(structures)
+    scores = rng.normal(size=batch.size)
+    found = exact(batch, scores)
+    for m, structure in enumerate(structures):
+        log_z, tau = summed(structure, scores[batch.coordinates(m)])
+        assert found.log_z[m] == pytest.approx(log_z, abs=1e-12)
+        np.testing.assert_allclose(found.tau[batch.coordinates(m)], tau, atol=1e-12)
+
+
+def test_a_small_memory_only_cuts_the_batch(rng):
+    graph = ms.grid(4, 4)
+    scores = rng.normal(size=(7, graph.size))
+    whole = elimination.marginals(graph, scores)
+    parts = elimination.marginals(graph, scores, memory=2.5 * estimate(graph).gib)
+    np.testing.assert_allclose(parts[0], whole[0], rtol=1e-14)
+    np.testing.assert_allclose(parts[1], whole[1], atol=1e-14)
+
+
+def test_ising_8x8(rng):
+    """Zero field, J = ½: the transfer matrix's log Z; elimination and site by site agree."""
+    graph = ms.grid(8, 8)
+    score = np.concatenate([np.zeros(128), np.tile([0.5, -0.5, -0.5, 0.5], graph.n_factors)])
+    for found in (exact(graph, score).log_z, grid_log_z(8, 8, 2, score)):
+        assert found == pytest.approx(61.20848905, abs=5e-9)
+    other = elimination.marginals(graph, score[None])
+    found = exact(graph, score)
+    np.testing.assert_allclose(found.tau, other[1][0], atol=1e-13)
+    corner = found.tau[graph.table_start[0] :][:4]
+    assert corner[0] + corner[3] - corner[1] - corner[2] == pytest.approx(0.58459170, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "states"), [(7, 4, 3), (4, 9, 2), (1, 6, 4), (5, 5, 2)]
+)
+def test_site_by_site_agrees_with_elimination(rows, columns, states, rng):
+    score = 3 * rng.normal(size=ms.grid(rows, columns, states).size)
+    found = grid_by_rows(rows, columns, states, score)
+    log_z, tau = elimination.marginals(ms.grid(rows, columns, states), score[None])
+    assert found.log_z == pytest.approx(log_z[0], abs=1e-11)
+    assert grid_log_z(rows, columns, states, score) == pytest.approx(log_z[0], abs=1e-11)
+    np.testing.assert_allclose(found.tau, tau[0], atol=1e-12)
+
+
+def test_strong_grids_leave_the_linear_domain(rng):
+    """Scores of ±300 would underflow a linear table; the answer stays exact."""
+    graph = ms.grid(4, 4)
+    score = 300 * rng.normal(size=graph.size)
+    found = exact(graph, score)
+    best = (outcomes(graph) @ score).max()
+    assert best - 1e-9 <= found.log_z <= best + 16 * np.log(2)
+    assert graph.contains(found.tau, 1e-9)
+
+
+def test_twenty_by_twenty_is_affordable():
+    """Zero coupling: log Z = 400 log 2 in two tables of 8 MiB."""
+    assert grid_log_z(20, 20, 2, np.zeros(ms.grid(20, 20).size), memory=0.02) == pytest.approx(
+        400 * np.log(2), rel=1e-12
+    )
+
+
+def test_permanents(rng):
+    """Subsets, Ryser and the sum over permutations agree; Ryser's own error bound holds."""
+    table = 2 * rng.normal(size=(6, 6))
+    score = [table[np.arange(6), list(p)].sum() for p in itertools.permutations(range(6))]
+    found, error = ryser(table)
+    other = exact(BipartiteMatching(6), table.ravel())
+    assert other.log_z == pytest.approx(np.logaddexp.reduce(score), abs=1e-12)
+    assert abs(found.log_z - other.log_z) <= error + 1e-13
+    np.testing.assert_allclose(found.tau, other.tau, atol=1e-10)
+    wide = rng.normal(size=(14, 14))
+    found, error = ryser(wide)
+    assert abs(found.log_z - exact(BipartiteMatching(14), wide.ravel()).log_z) <= error
+    assert error < 1e-6
+    with pytest.raises(ValueError, match="square"):
+        ryser(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match=r"2\^27 terms"):
+        ryser(np.zeros((27, 27)))
+
+
+def test_closed_forms_of_uniform_matchings():
+    """n!, (n − 1)!! and the telephone numbers."""
+    assert exact(BipartiteMatching(12), np.zeros(144)).log_z == pytest.approx(
+        np.log(np.arange(1, 13)).sum(), abs=1e-10
+    )
+    doubles = np.log(np.arange(1, 14, 2)).sum()
+    perfect = exact(Matching(14), np.zeros(91))
+    assert perfect.log_z == pytest.approx(doubles, abs=1e-10)
+    np.testing.assert_allclose(perfect.tau, 1 / 13, atol=1e-12)
+    partial = exact(Matching(10, kind="partial"), np.zeros(45))
+    assert partial.log_z == pytest.approx(np.log(9496), abs=1e-10)
+
+
+def test_paths_on_a_long_lattice_are_binomial():
+    """6 × 6 monotone lattice paths: C(10, 5), and the middle by symmetry."""
+    node = np.arange(36).reshape(6, 6)
+    across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
+    down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
+    found = exact(Paths(np.concatenate([across, down]), 0, 35), np.zeros(60))
+    assert found.log_z == pytest.approx(np.log(252), abs=1e-12)
+    assert found.tau[0] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("fixed", [None, [1, -1, 0, -1, -1, -1, -1, -1]])
+def test_ising_sums_over_labellings_up_to_flips(fixed, rng):
+    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3), (3, 4), (4, 5)]
+    graph = Ising(6, edges, fixed=fixed)
+    score = rng.normal(size=8)
+    rows = np.array([graph.encode(y) for y in itertools.product([0, 1], repeat=6)])
+    rows = np.unique(rows[graph.contains(rows)], axis=0)
+    p = np.exp(rows @ score)
+    found = exact(graph, score)
+    assert found.log_z == pytest.approx(np.log(p.sum()), abs=1e-12)
+    np.testing.assert_allclose(found.tau, p @ rows / p.sum(), atol=1e-12)
+
+
+def test_a_wide_planar_ising_goes_to_the_pfaffian(rng):
+    side = ms.grid(14, 14)
+    graph = Ising(196, side.scope.reshape(-1, 2))
+    score = rng.normal(size=graph.size)
+    pairs = np.zeros((graph.size, 4))
+    pairs[:, [0, 3]] = score[:, None]
+    other = exact(side, np.concatenate([np.zeros(392), pairs.ravel()]))
+    found = exact(graph, score)
+    assert found.log_z == pytest.approx(other.log_z - np.log(2), abs=1e-9)
+    agree = other.tau[392:].reshape(-1, 4)[:, [0, 3]].sum(axis=1)
+    np.testing.assert_allclose(found.tau, agree, atol=1e-9)
+
+
+def test_the_impossible_is_named():
+    with pytest.raises(ms.Infeasible, match="no allowed path"):
+        exact(Paths([(0, 1), (1, 2)], 0, 2, fixed=[0, -1]), np.zeros(2))
+    with pytest.raises(ms.Infeasible, match="rows"):
+        exact(BipartiteMatching(2, forbidden=[(0, 0), (0, 1)]), np.zeros(4))
+    with pytest.raises(ms.Infeasible, match="odd"):
+        exact(Matching(5), np.zeros(10))
+    triangle = [(0, 1), (1, 2), (0, 2)]
+    differ = [(f, (k, k)) for f in range(3) for k in (0, 1)]
+    with pytest.raises(ms.Infeasible, match="no labelling has a finite score"):
+        exact(FactorGraph([2] * 3, triangle).forbid(configurations=differ), np.zeros(18))
+    with pytest.raises(ValueError, match="coordinate 2 is nan"):
+        exact(ms.chain(2, 2), [0, 0, np.nan, 0, 0, 0, 0, 0])
+
+
+def test_a_new_kind_of_structure_registers_itself(rng):
+    class Coins(BMatching):
+        """Any subset of the edges."""
+
+    @solve.register
+    def _(structure: Coins, scores, memory):
+        odds = 1 / (1 + np.exp(-scores))
+        return -np.log1p(-odds).sum(axis=1), odds
+
+    coins = Coins(4, capacity=3)
+    score = rng.normal(size=6)
+    found = exact(coins, score)
+    assert found.log_z == pytest.approx(np.log1p(np.exp(score)).sum(), abs=1e-12)
+    np.testing.assert_allclose(found.tau, summed(coins, score)[1], atol=1e-12)
