@@ -45,24 +45,16 @@ class Iterate:
     @classmethod
     def start(cls, dual: Dual, tau: Array, u: Array, *, active: bool) -> Iterate:
         batch, columns = dual.batch, dual.features.columns
-        x = slopes.Point(
-            tau.copy(),
-            *(np.zeros(batch.size) for _ in range(4)),
-            np.zeros(dual.features.d),
-            np.zeros(dual.features.d),
-            dual.features.each(tau),
+        d, flat = dual.features.d, [np.zeros(batch.size) for _ in range(4)]
+        x = slopes.Point._make(
+            [tau.copy(), *flat, np.zeros(d), np.zeros(d), dual.features.each(tau)]
         )
         size = int(np.diff(batch.offsets).max())
         terms = 2 * size + int(np.diff(dual.entropy.mixed.start).max(initial=0))
         width = int(np.diff(columns.start).max(initial=0))
-        s = steps.Scratch(
-            np.zeros(size),
-            np.zeros(size, dtype=np.int64),
-            np.zeros(width),
-            *(np.zeros(terms) for _ in range(3)),
-            np.zeros(width),
-            *(np.zeros(CAP) for _ in range(3)),
-        )
+        lengths = [size, width, terms, terms, terms, width, CAP, CAP, CAP]
+        delta, *rest = (np.zeros(length) for length in lengths)
+        s = steps.Scratch._make([delta, np.zeros(size, dtype=np.int64), *rest])
         iterate = cls(dual, u, _problem(dual), x, s)
         if active:
             iterate.atoms = _atoms(dual, tau, x.moment, np.zeros(len(batch), dtype=np.int64), 1)

@@ -4,6 +4,7 @@ Slots 0 … known−1 of an example hold vertices (some at weight 0, kept to be 
 the base: the interior point and whatever was merged into it. All kernels are deterministic.
 """
 
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from collections import namedtuple
@@ -57,6 +58,7 @@ def insert(m, vertices, moments, now, p, atoms):
         merge(m, chosen, p, atoms)
     _fill(m, chosen, vertices, moments, p, atoms)
     atoms.length[m, chosen] = length
+    atoms.stiff[m, chosen] = np.inf  # promises nothing until it is known
     atoms.tag[m, chosen], atoms.used[m, chosen], atoms.weight[m, chosen] = tag, now, 0.0
     return chosen
 

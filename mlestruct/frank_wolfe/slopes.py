@@ -4,6 +4,7 @@ Letters as in the papers: τ the point, r the residual moments, θ the weights. 
 over the batch; block m owns coordinates offsets[m]:offsets[m+1] and weights column[m]:column[m+1].
 """
 
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from collections import namedtuple

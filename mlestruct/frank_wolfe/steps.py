@@ -3,6 +3,7 @@
 Arguments are those of ``slopes`` (the problem p, the point x) and ``atoms``, with scratch s.
 """
 
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from collections import namedtuple
@@ -16,7 +17,7 @@ from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_sl
 Scratch = namedtuple("Scratch", "delta place change a t dt theta lead up down")
 
 PAIRS = 2  # steps taken per scoring of an active set: a line search costs less than a scoring
-FRESH = 4  # passes between recomputations of stiffness
+FRESH = 4  # rounds, or corrective passes, between recomputations of stiffness
 dot = nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 
 
@@ -308,7 +309,9 @@ def pairwise_pass(order, vertices, moments, now, floor, p, x, atoms, s):
     decrease = 0.0
     for m in order:
         new = insert(m, vertices, moments, now, p, atoms)
-        decrease += pair_steps(m, new, True, now, _least(m, floor, atoms), p, x, atoms, s)
+        decrease += pair_steps(
+            m, new, now % FRESH == 0, now, _least(m, floor, atoms), p, x, atoms, s
+        )
     return decrease
 
 
