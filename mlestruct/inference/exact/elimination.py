@@ -17,6 +17,8 @@ from mlestruct.inference.exact.treewidth import Clique, Plan, plan
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
+CHUNK = 1 / 32  # GiB
+
 
 class Eliminated(NamedTuple):
     """log Z per example, and p(variable | given) per clique: axes (example, variable, *given)."""
@@ -71,12 +73,16 @@ def marginals(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> tupl
     """log Z and all node and factor tables, for every row of ``scores``."""
     found = affordable(graph, memory)
     log_z, tau = np.empty(len(scores)), np.zeros_like(scores)
-    step = max(1, int(memory / max(found.estimate.gib, 1e-9)))
-    for start in range(0, len(scores), step):
-        rows = slice(start, start + step)
+    for rows in _shares(found, len(scores)):
         log_z[rows], joint = eliminate(graph, scores[rows], memory)
         _walk_back(found, joint, tau[rows])
     return log_z, tau
+
+
+def _shares(found: Plan, count: int) -> list[slice]:
+    """Examples that are worked on together: tables of a size that caches like."""
+    step = max(1, int(CHUNK / max(found.estimate.gib, 1e-9)))
+    return [slice(start, start + step) for start in range(0, count, step)]
 
 
 def sample_states(
@@ -88,14 +94,23 @@ def sample_states(
 ) -> Ints:
     """``count`` independent exact labellings per row of ``scores``: (rows, count, variables)."""
     found = affordable(graph, memory)
-    _, conditionals = eliminate(graph, scores, memory)
-    chosen = np.zeros((len(found.states), len(scores), count), dtype=np.int64)
-    row = np.arange(len(scores))[:, None]
+    chosen = np.empty((len(scores), count, graph.n_nodes), dtype=np.int64)
+    for rows in _shares(found, len(scores)):
+        _, conditionals = eliminate(graph, scores[rows], memory)
+        chosen[rows] = _draw(found, conditionals, len(scores[rows]), count, rng)
+    return chosen
+
+
+def _draw(
+    found: Plan, conditionals: list[Array], rows: int, count: int, rng: np.random.Generator
+) -> Ints:
+    chosen = np.zeros((len(found.states), rows, count), dtype=np.int64)
+    row = np.arange(rows)[:, None]
     for clique, conditional in zip(found.cliques[::-1], conditionals[::-1], strict=True):
         given = tuple(chosen[v] for v in clique.given)
         p = conditional[(row, slice(None), *given)] if given else conditional[:, None, :]
         ladder = np.cumsum(p, axis=-1)
-        draw = rng.random((len(scores), count, 1)) * ladder[..., -1:]
+        draw = rng.random((rows, count, 1)) * ladder[..., -1:]
         chosen[clique.variable] = (draw >= ladder[..., :-1]).sum(axis=-1)
     states = np.stack([alive[chosen[v]] for v, alive in enumerate(found.states)])
     return np.asarray(states.transpose(1, 2, 0))

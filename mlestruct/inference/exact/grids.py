@@ -144,30 +144,41 @@ def _step(table: Array, fresh: Array, left: Array, up: Array, first: bool, inner
     return top
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _back(
-    table: Array, after: Array, left: Array, up: Array, first: bool, inner: int, joint: Array
+    table: Array,
+    after: Array,
+    fresh: Array,
+    left: Array,
+    up: Array,
+    first: bool,
+    inner: int,
+    joint: Array,
 ) -> float:
-    """``after`` one step earlier, in place; joint[p, y, x] over (left, up, here)."""
+    """``fresh`` is ``after`` one step earlier; joint[p, y, x] over (left, up, here).
+
+    Sums of products in any order: all terms are positive.
+    """
     states = len(up)
     fore = 1 if first else states
     outer = len(table) // (fore * states * inner)
-    old, top = np.empty(states), 0.0
+    top = 0.0
     joint[:] = 0.0
     for a in range(outer):
         for p in range(fore):
             at = (a * fore + p) * states * inner
-            for b in range(inner):
+            for y in range(states):
+                here = at + y * inner
+                for b in range(inner):
+                    fresh[here + b] = 0.0
                 for x in range(states):
-                    old[x] = after[at + x * inner + b] * left[p, x]
-                for y in range(states):
-                    here, mass = table[at + y * inner + b], 0.0
-                    for x in range(states):
-                        w = up[y, x] * old[x]
-                        mass += w
-                        joint[p, y, x] += here * w
-                    after[at + y * inner + b] = mass
-                    top = max(top, mass)
+                    w, to, mass = left[p, x] * up[y, x], at + x * inner, 0.0
+                    for b in range(inner):
+                        fresh[here + b] += w * after[to + b]
+                        mass += table[here + b] * after[to + b]
+                    joint[p, y, x] += w * mass
+                for b in range(inner):
+                    top = max(top, fresh[here + b])
     return top
 
 
@@ -223,7 +234,9 @@ def _both_ways(
         _, table, fresh = _forward_row(table, fresh, left[r], up[r], keep)
         inner = 1
         for c in range(columns - 1, -1, -1):
-            after /= _back(keep[c], after, left[r, c], up[r, c], c == 0, inner, joint)
+            top = _back(keep[c], after, fresh, left[r, c], up[r, c], c == 0, inner, joint)
+            fresh /= top
+            after, fresh = fresh, after
             joint /= joint.sum()
             for p in range(states):
                 for y in range(states):
