@@ -62,7 +62,7 @@ def _log_sum(peak, rest, strict):
 
 @nb.njit(cache=True, nogil=True)
 def _send(score, ptr, head, strict, rho, part, keep, sent, top, peak, rest):
-    """All messages of the nodes in one part; the largest term is left out of sums, not subtracted."""
+    """All messages of the nodes in one part; the largest term is left out, not subtracted."""
     peak[:] = -np.inf
     rest[:] = 0.0
     for u in range(len(ptr) - 1):

@@ -9,13 +9,13 @@ MIX = 1e-10  # tangents are taken this far from the boundary
 
 
 @nb.njit(cache=True, nogil=True)
-def dual_value(score, ptr, head, strict, rho, x, tau):
+def dual_value(score, ptr, head, strict, c, rho, x, tau):
     """Σ_e [(1−c)τ − c log(1−τ)] + Σ_v (x_v − ρ) + Σ_loose ρ exp(−x_v/ρ), τ the entries at x.
 
     For ρ ≤ ½ (c ≥ 0) an upper bound on the surrogate log Z at every x, since every edge's own
     problem is concave. Where a τ is near one, log(1−τ) comes from the equation it solves.
     """
-    c, total = 1.0 - 2.0 * rho, 0.0
+    total = 0.0
     for u in range(len(ptr) - 1):
         for e in range(ptr[u], ptr[u + 1]):
             t = tau[e]

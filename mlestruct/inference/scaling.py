@@ -11,9 +11,10 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
+from mlestruct.inference.matching_bethe import propagate_bethe
 from mlestruct.inference.matching_bp import propagate
-from mlestruct.inference.matching_graph import AnyMatching, Layout, layout
-from mlestruct.inference.matching_kernels import scale
+from mlestruct.inference.matching_graph import Layout, layout
+from mlestruct.inference.matching_scale import scale
 from mlestruct.inference.matching_repair import balance, fill_table, shrink
 from mlestruct.inference.matching_values import dual_value, stationary_value, tangent_value
 from mlestruct.inference.messages import Beliefs
@@ -32,7 +33,7 @@ def _prepared(structure: Any) -> tuple[Layout, Array]:
     if graph.edge is None and structure.interior() is not None:
         return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
     point, report = np.empty(graph.live), np.zeros(3)
-    args = (graph.strict, graph.component, np.ones(graph.components), 0.5, graph.two_sided)
+    args = (graph.strict, graph.component, np.ones(graph.components), 0.0, 0.5, graph.two_sided)
     x = np.zeros(graph.nodes)
     scale(
         np.zeros(graph.live), graph.ptr, graph.head, *args, x, True, 1e-13, 100_000, point, report
@@ -127,7 +128,7 @@ class State:
         return State(self.x.copy(), self.sent.copy(), self.mode.copy())
 
 
-COLD, SCALED, SENT = 0, 1, 2
+COLD, SCALED, SENT, LOGS = 0, 1, 2, 3
 
 
 @nb.njit(cache=True, nogil=True)
@@ -138,17 +139,19 @@ def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, col
     s, y = np.empty(n), np.empty(n)
     spare = np.empty(len(head) if rho > 0.5 else 0)
     for m in range(len(score)):
-        done = False
-        if mode[m] != SENT:
-            done = _scaled(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
-                           mode, m, residual, sweeps, tau[m], report)  # fmt: skip
-        if done:
-            log_z[m] = dual_value(score[m], ptr, head, strict, rho, x[m], tau[m])
+        state = mode[m]
+        if state <= SCALED:
+            state = _scaled(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
+                            state, residual, sweeps, tau[m], report)  # fmt: skip
+        if state == SCALED:
+            log_z[m] = dual_value(
+                score[m], ptr, head, strict, 1.0 - 2.0 * rho, rho, x[m], tau[m]
+            )
         else:
-            propagate(score[m], ptr, head, strict, rho, two_sided, x[m], sent[m], mode[m] != SENT,
-                      residual, sweeps, tau[m], spare, report)  # fmt: skip
-            mode[m] = SENT
+            state = _sent(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
+                          sent[m], state, residual, sweeps, tau[m], spare, report)  # fmt: skip
             log_z[m] = stationary_value(score[m], ptr, head, strict, rho, x[m], tau[m], spare)
+        mode[m] = state
         if rows > 0 and strict[0]:
             fill_table(tau[m], rows, columns)
         elif strict.any():
@@ -161,21 +164,69 @@ def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, col
 
 
 @nb.njit(cache=True, nogil=True)
-def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, mode, m, residual,
+def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, state, residual,
             sweeps, tau, report):  # fmt: skip
-    """True where scaling is enough: always for ρ ≤ ½, else while every τ is well below 1/(2ρ)."""
-    cold = mode[m] == COLD
-    mode[m] = SCALED
+    """SCALED where scaling is enough: for ρ ≤ ½, else while every τ is well below 1/(2ρ)."""
+    cold = state == COLD
     if rho <= 0.5:
-        scale(score, ptr, head, strict, component, weights, rho, two_sided, x, cold, residual,
-              sweeps, tau, report)  # fmt: skip
-        return True
+        scale(score, ptr, head, strict, component, weights, 1.0 - 2.0 * rho, rho, two_sided, x,
+              cold, residual, sweeps, tau, report)  # fmt: skip
+        return SCALED
     if cold:
-        scale(score, ptr, head, strict, component, weights, 0.5, two_sided, x, True, 1e-3,
+        scale(score, ptr, head, strict, component, weights, 0.0, 0.5, two_sided, x, True, 1e-2,
               min(30, sweeps), tau, report)  # fmt: skip
+        for v in range(len(x)):
+            if not strict[v]:
+                x[v] *= 2.0 * rho
         if report[2] > 0.4 / rho:
-            x *= 2.0 * rho
-            return False
-    scale(score, ptr, head, strict, component, weights, rho, two_sided, x, False, residual,
-          min(100, sweeps), tau, report)  # fmt: skip
-    return report[0] <= residual and report[2] < 0.45 / rho
+            return COLD
+    scale(score, ptr, head, strict, component, weights, 1.0 - 2.0 * rho, rho, two_sided, x, False,
+          residual, min(100, sweeps), tau, report)  # fmt: skip
+    return SCALED if report[0] <= residual and report[2] < 0.45 / rho else COLD
+
+
+@nb.njit(cache=True, nogil=True)
+def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, state, residual,
+          sweeps, tau, log_off, report):  # fmt: skip
+    """Messages in floats at ρ = 1, in the log domain else, and what always converges after them."""
+    old = x.copy()
+    if rho == 1.0 and state != LOGS:
+        if propagate_bethe(score, ptr, head, strict, two_sided, state == COLD, residual, sweeps, x,
+                           sent, tau, log_off, report):  # fmt: skip
+            return SENT
+        x[:] = old
+    propagate(score, ptr, head, strict, rho, two_sided, x, sent, state != LOGS, residual, sweeps,
+              tau, log_off, report)  # fmt: skip
+    if not report[0] <= 1e-7:
+        x[:] = old
+        _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, residual,
+                  sweeps, tau, log_off, report)  # fmt: skip
+        return COLD
+    return LOGS
+
+
+@nb.njit(cache=True, nogil=True)
+def _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, residual, sweeps,
+              tau, log_off, report):  # fmt: skip
+    """Ascent for any ρ > ½: the convex part −c(1−τ)log(1−τ) of H by its tangent, then scaling.
+
+    Every round is a concave problem of the kind ρ = ½ solves; slow, and never a cycle.
+    """
+    c, linear = 1.0 - 2.0 * rho, np.empty(len(score))
+    scale(score, ptr, head, strict, component, weights, 0.0, rho, two_sided, x, True, residual,
+          sweeps, tau, report)  # fmt: skip
+    worst = np.inf
+    for _ in range(min(sweeps, 300)):
+        for e in range(len(score)):
+            linear[e] = score[e] + c * np.log(max(1.0 - tau[e], 1e-16))
+            log_off[e] = tau[e]
+        scale(linear, ptr, head, strict, component, weights, 0.0, rho, two_sided, x, False,
+              residual, min(sweeps, 300), tau, report)  # fmt: skip
+        worst = 0.0
+        for e in range(len(score)):
+            worst = max(worst, abs(tau[e] - log_off[e]))
+        if worst <= residual:
+            break
+    report[0] = max(report[0], worst)
+    for e in range(len(score)):
+        log_off[e] = np.log(max(1.0 - tau[e], 1e-16))
