@@ -8,6 +8,7 @@ back needs the tables again, of which one a row is kept.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numba as nb
@@ -29,6 +30,7 @@ class Lattice(NamedTuple):
     down: Array  # (rows − 1, columns, states, states)
 
 
+@lru_cache(maxsize=128)
 def sides(graph: FactorGraph) -> tuple[int, int] | None:
     """Rows and columns, if the graph is a :func:`mlestruct.grid`, nothing fixed."""
     n, pairs = graph.n_nodes, graph.n_factors

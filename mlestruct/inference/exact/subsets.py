@@ -21,11 +21,15 @@ def items_to_subsets(score: Array, alone: Array, full: bool, tau: Array) -> floa
     """
     items, places = score.shape
     size = 1 << places
+    count = np.zeros(size, dtype=np.int8)
+    for taken in range(1, size):
+        count[taken] = count[taken >> 1] + (taken & 1)
     before = np.full((items + 1, size), -np.inf)
     before[0, 0] = 0.0
     for i in range(items):
         for taken in range(size):
-            before[i + 1, taken] = _enter(before[i], taken, score[i], alone[i])
+            if count[taken] <= i + 1:
+                before[i + 1, taken] = _enter(before[i], taken, score[i], alone[i])
     after, fresh = np.full(size, -np.inf), np.empty(size)
     if full:
         after[size - 1] = 0.0

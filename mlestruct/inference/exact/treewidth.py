@@ -16,6 +16,7 @@ from mlestruct.structures.graph import FactorGraph
 HOPELESS = 45.0  # log2 of a table's entries at which the search for an order stops
 NANOSECONDS = 30.0  # per table entry, both ways, measured on binary grids
 NARROW = 8  # width up to which no other order than min-fill is tried
+CROWDED = 24  # neighbours above which missing links are not counted any more
 AXES = 62  # NumPy's limit, less one for the examples
 
 
@@ -74,14 +75,14 @@ def estimate(graph: FactorGraph) -> Estimate:
     >>> estimate(grid(4, 4)).width
     4
     """
-    return _best_order(graph, possible_states(graph))[1]
+    return _best_order(graph)[1]
 
 
 @lru_cache(maxsize=128)
 def plan(graph: FactorGraph) -> Plan:
     """The order, and everything about tables that does not depend on scores. Cached."""
     states = possible_states(graph)
-    (order, given, complete), cost = _best_order(graph, states)
+    (order, given, complete), cost = _best_order(graph)
     if not complete:
         return Plan((), states, np.zeros(0, dtype=np.int64), cost)
     position = {v: i for i, v in enumerate(order)}
@@ -153,11 +154,13 @@ class Order(NamedTuple):
     complete: bool
 
 
-def _best_order(graph: FactorGraph, states: tuple[Ints, ...]) -> tuple[Order, Estimate]:
+@lru_cache(maxsize=128)
+def _best_order(graph: FactorGraph) -> tuple[Order, Estimate]:
     """The cheapest of min-fill, the variables as numbered, and narrow-band (Cuthill-McKee).
 
     Min-fill breaks ties badly on large grids: width 35 on 24 × 24, where row by row needs 24.
     """
+    states = possible_states(graph)
     near = _neighbours(graph, states)
     bits = np.log2([len(s) for s in states])
     found = [_min_fill({v: set(u) for v, u in near.items()}, bits)]
@@ -233,8 +236,11 @@ def _min_fill(near: dict[int, set[int]], bits: Array) -> Order:
 
 def _fill(v: int, near: dict[int, set[int]], bits: Array) -> tuple[float, float]:
     around = near[v]
-    missing = sum(len(around) - 1 - len(around & near[u]) for u in around)
-    return missing / 2, float(sum(bits[u] for u in around))
+    linked = 0
+    if len(around) <= CROWDED:  # beyond, counting costs more than it decides
+        linked = sum(len(around & near[u]) for u in around)
+    missing = (len(around) * (len(around) - 1) - linked) / 2
+    return missing, float(sum(bits[u] for u in around))
 
 
 def _cost(bits: Array, order: Order) -> Estimate:
