@@ -10,6 +10,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference.forward_backward import ForwardBackward
 from mlestruct.inference.messages import routine
 from mlestruct.inference.scaling import Scaling
+from mlestruct.inference.sum_product import SumProduct
 
 FORESTS = {
     "chain": ms.chain(4, 3),
@@ -78,7 +79,7 @@ def test_routine_serves_only_what_it_is_exact_for():
     """Other reweightings, temperatures and structures go to Frank-Wolfe."""
     chain = ms.Batch.of(ms.chain(3, 2))
     assert isinstance(routine(Entropy.of(chain)), ForwardBackward)
-    assert routine(Entropy.of(chain, 0.5)) is None
+    assert isinstance(routine(Entropy.of(chain, 0.5)), SumProduct)
     assert routine(Entropy.of(chain, temperature=0.5)) is None
     square = ms.Batch.of(ms.BipartiteMatching(3))
     assert isinstance(routine(Entropy.of(square)), Scaling)

@@ -1,0 +1,97 @@
+"""Tables made to agree exactly with node marginals: proportional fitting, then rounding."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+FITS = 200
+FIT_TOL = 1e-15
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def fit_all(tau, plan):
+    """Every factor's table fitted to the node marginals of τ, in place: then τ is feasible."""
+    widest = 0
+    for f in range(len(plan.count)):
+        first, last = plan.scope_start[f], plan.scope_start[f + 1]
+        widest = max(widest, plan.place[last] - plan.place[first])
+    sums = np.empty(widest)
+    for f in range(len(plan.count)):
+        _fit(f, tau, sums, plan)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _fit(f, tau, sums, plan):
+    """Scale the axes in turn; what is left after that is moved, not scaled."""
+    table = tau[plan.table_start[f] : plan.table_start[f + 1]]
+    before = np.inf
+    for turn in range(FITS):
+        worst = 0.0
+        for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
+            want = tau[plan.node_start[plan.scope[s]] :]
+            got = sums[: plan.place[s + 1] - plan.place[s]]
+            _marginal(table, plan.stride[s], got)
+            for k in range(len(got)):
+                worst = max(worst, abs(got[k] - want[k]))
+                got[k] = want[k] / got[k] if got[k] > 0.0 else 0.0
+            _scale(table, plan.stride[s], got)
+        if worst <= FIT_TOL or (turn > 20 and worst > 0.9 * before):
+            break
+        before = worst
+    _round(f, table, tau, sums, plan)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _round(f, table, tau, sums, plan):
+    """Shrink until no marginal is too large, then add a product of what each still lacks."""
+    for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
+        want = tau[plan.node_start[plan.scope[s]] :]
+        got = sums[: plan.place[s + 1] - plan.place[s]]
+        _marginal(table, plan.stride[s], got)
+        for k in range(len(got)):
+            got[k] = want[k] / got[k] if got[k] > want[k] else 1.0
+        _scale(table, plan.stride[s], got)
+    at, lack = 0, 0.0
+    for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
+        want = tau[plan.node_start[plan.scope[s]] :]
+        got = sums[at : at + plan.place[s + 1] - plan.place[s]]
+        _marginal(table, plan.stride[s], got)
+        for k in range(len(got)):
+            got[k] = max(want[k] - got[k], 0.0)
+        lack = got.sum()
+        if lack <= 1e-16:
+            return
+        if s > plan.scope_start[f]:
+            got /= lack
+        at += len(got)
+    for k in range(len(table)):
+        value, at = 1.0, 0
+        for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
+            cards = plan.place[s + 1] - plan.place[s]
+            value *= sums[at + (k // plan.stride[s]) % cards]
+            at += cards
+        table[k] += value
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _marginal(table, stride, out):
+    out[:] = 0.0
+    for k in range(len(table)):
+        out[(k // stride) % len(out)] += table[k]
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _scale(table, stride, factor):
+    for k in range(len(table)):
+        table[k] *= factor[(k // stride) % len(factor)]
+
+
+@nb.njit(cache=True, nogil=True)
+def value(score, tau, coefficient):
+    """⟨score, τ⟩ − Σ a τ log τ: the surrogate at a feasible τ, below its maximum by its error."""
+    total = 0.0
+    for k in range(len(tau)):
+        if tau[k] > 0.0:
+            total += tau[k] * (score[k] - coefficient[k] * np.log(tau[k]))
+    return total
