@@ -51,6 +51,8 @@ KINDS: dict[str, tuple[str, frozenset[str]]] = {
     "mle_grid": ("learning:mle_grid", frozenset({"rho", "lam"})),
     "mle_bipartite": ("learning:mle_bipartite", frozenset({"lam", "hypertree_rho"})),
     "mle_matching": ("learning:mle_matching", frozenset({"rho"})),
+    "camel_worked_example": ("camel:worked_example", frozenset()),
+    "camel": ("camel:camel", frozenset({"sigma2"})),
 }
 
 

@@ -1,0 +1,232 @@
+"""CAMEL: maximum entropy over consistent clusters, the separators' part by linearisation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.dual import Certificate, Dual, certificate
+from mlestruct.entropy import Entropy
+from mlestruct.features import Features
+from mlestruct.frank_wolfe import Cost, FrankWolfe, State
+from mlestruct.learners.convex import AnyOracle, Model, Route, collect
+from mlestruct.learners.coupled import Coupled, mean_targets
+from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.regulariser import Regulariser
+from mlestruct.reweighting import Counting, Rho, counting_numbers
+from mlestruct.structures.base import Array, Structure
+
+CONSISTENT = 1e-9  # a disagreement of tables that certificates still accept
+SMOOTHING = 1e-3  # share of uniform tables in the empirical start: log of unseen states is infinite
+
+
+@dataclass(frozen=True)
+class Round:
+    """One linearisation solved: the objective it reached, and the proof of that inner optimum.
+
+    ``objective`` is H(τ) − R*(r), H with the separators' part; it never falls from one round to
+    the next by more than the round's gap. ``moved`` is the largest change of the separators'
+    slopes, 0 at a stationary point.
+    """
+
+    number: int
+    objective: float
+    certificate: Certificate
+    theta: Array
+    tau: Array
+    multipliers: Array
+    moved: float
+
+
+@dataclass(frozen=True)
+class Camel:
+    """max H(τ) − R*(Σ w_m (φ_m − Φ_mᵀτ_m)) over consistent tables, by a convex problem a round.
+
+    H has the counting numbers of ``rho`` (default 1, Bethe). What counts positively is kept; the
+    rest, convex, is replaced by its tangent at the last round's τ, which is a bias on separators
+    (CCCP). ``rounds=1`` from ``start`` ``"zero"`` is CAMEL(0); ``"empirical"`` starts at the
+    tangent at the mean outcome. ``consistent=False`` lets every table go its own way, and then
+    ``split`` takes separators from both their ends, not from the first (with consistency they
+    are one point). ``route``: ``direct`` is the dual over weights and multipliers,
+    ``frank_wolfe`` needs the oracle only; ``auto`` is the latter if you name an oracle.
+    """
+
+    name: str = "camel"
+    regulariser: float | Regulariser | None = 1.0
+    """λ or a ridge; None asks for the observed moments exactly, which only the dual can."""
+    rho: Rho = 1.0
+    concave: Callable[[Array], Array] = lambda numbers: np.maximum(numbers, 0.0)
+    """Counting numbers → the part of them that is kept; the rest must be ≤ 0."""
+    start: Literal["zero", "empirical"] = "zero"
+    rounds: int = 200
+    tol: float = 1e-9
+    """The change of the separators' slopes to stop at."""
+    consistent: bool = True
+    split: bool = False
+    oracle: AnyOracle = None
+    route: Route = "auto"
+    solver: FrankWolfe = field(default=FrankWolfe())
+
+    def entropy(self, batch: Batch[Any]) -> tuple[Entropy, Entropy]:
+        """(the part that is kept, the part that is linearised)."""
+
+        def kept(structure: Structure) -> Array:
+            return self.concave(counting_numbers(structure, self.rho))
+
+        def left(structure: Structure) -> Array:
+            numbers = counting_numbers(structure, self.rho)
+            rest = numbers - self.concave(numbers)
+            if (rest > 1e-12).any():
+                raise ValueError(f"a counting number {rest.max():g} > 0 cannot be linearised")
+            return np.asarray(rest)
+
+        linear = Entropy.of(batch, Counting(left), allow_nonconvex=True)
+        return Entropy.of(batch, Counting(kept)), linear
+
+    def dual(self, batch: Batch[Any], features: Features, at: Array | None = None) -> Dual:
+        """One round's convex problem: the tangent ``at`` a point, or no separators at all."""
+        if batch.target is None:
+            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
+        kept, linear = self.entropy(batch)
+        bias, constant = batch.bias, -batch.totals(batch.bias * batch.target)
+        if at is not None:
+            slope = linear.grad(at)
+            bias = bias + slope
+            constant = constant + linear.each(at) - batch.totals(slope * at)
+        shaped = replace(batch, bias=bias, constant=constant)
+        given = 1.0 if self.regulariser is None else self.regulariser
+        ridge = given if isinstance(given, Regulariser) else Regulariser.of(features.d, given)
+        return Dual(shaped, features, replace(kept, batch=shaped), ridge)
+
+    def each(self, batch: Batch[Any], features: Features) -> Iterator[Round]:
+        """Every round of the fit; the last is stationary, or ran out of ``rounds``."""
+        linear = self.entropy(batch)[1]
+        at = None
+        if self.start == "empirical":
+            at = (1 - SMOOTHING) * mean_targets(batch) + SMOOTHING * _uniform(batch)
+        plain = self.dual(batch, features)
+        oracle = Validated(resolve(self.oracle, batch))
+        solution = None
+        for number in range(self.rounds):
+            dual = self.dual(batch, features, at)
+            solution = self._solve(dual, oracle, solution)
+            tau = solution.tau
+            before = np.zeros(batch.size) if at is None else linear.grad(at)
+            moved = float(np.abs(linear.grad(tau) - before).max())
+            objective = float(batch.weight @ linear.each(tau)) - plain.value(tau)
+            yield Round(
+                number, objective, solution.proof, solution.theta, tau, solution.delta, moved
+            )
+            if moved <= self.tol:
+                return
+            at = tau
+
+    def _solve(self, dual: Dual, oracle: Oracle[Any], last: _Solution | None) -> _Solution:
+        hard, none = self.regulariser is None, np.zeros(0)
+        if not self._direct:
+            if hard or not self.consistent:
+                what = "hard moments have" if hard else "tables without consistency have"
+                raise ValueError(f"{what} no oracle; use route='direct'")
+            found = self.solver.solve(dual, oracle, None if last is None else last.tau)
+            return _Solution(found.theta, none, found.tau.copy(), found.certificate, none)
+        coupled = Coupled(dual, self.consistent, self.split, ridge=not hard)
+        x = coupled.solve(None if last is None else last.x)
+        theta, delta, tau = x[: coupled.d], x[coupled.d :], coupled.tau(x)
+        if hard or not self.consistent or coupled.violation(x) > CONSISTENT:
+            proof = _by_duality(coupled, x, tau)
+            return _Solution(coupled.attained(theta), delta, tau, proof, x)
+        return _Solution(theta, delta, tau, certificate(dual, oracle, theta, tau), x)
+
+    @property
+    def _direct(self) -> bool:
+        return self.route == "direct" or (self.route == "auto" and self.oracle is None)
+
+    def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
+        """A state per round, its objective that of the whole with the sign of a dual (it falls)."""
+        clock, count = time.perf_counter(), len(batch)
+        for one in self.each(batch, features):
+            proof = one.certificate
+            if self.rounds > 1:
+                words = f"{proof.polytope} in this round; as a whole stationary to {one.moved:.1e}"
+                proof = replace(proof, objective=-one.objective, polytope=words)
+            done = one.moved <= self.tol or one.number + 1 == self.rounds
+            yield State(
+                round=one.number,
+                calls=(one.number + 1) * count,
+                seconds=time.perf_counter() - clock,
+                certificate=proof,
+                theta=one.theta,
+                tau=one.tau,
+                at=one.tau,
+                cost=Cost(self.rounds, count, 0.0),
+                done=done,
+            )
+
+    def path(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        regularisers: Sequence[float | Regulariser | None],
+        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+    ) -> Iterator[Model]:
+        """A model per regulariser."""
+        for given in regularisers:
+            states = replace(self, regulariser=given).states(batch, features)
+            route = "direct" if self._direct else "frank_wolfe"
+            yield replace(collect(through(states)), route=route)
+
+    def fit(self, batch: Batch[Any], features: Features) -> Model:
+        """Rounds until the separators' slopes stay where they are."""
+        return next(self.path(batch, features, [self.regulariser]))
+
+
+@dataclass(frozen=True)
+class _Solution:
+    theta: Array
+    delta: Array
+    tau: Array
+    proof: Certificate
+    x: Array
+
+
+def _by_duality(coupled: Coupled, x: Array, tau: Array) -> Certificate:
+    """What the dual proves of itself: its slope in θ where λ bends it, else the two values."""
+    dual, violation = coupled.dual, coupled.violation(x)
+    value, slope = coupled(x)
+    short = slope[: coupled.d]
+    if coupled.ridge:
+        gap = float((short**2 / (2 * dual.regulariser.lam)).sum())
+        polytope = "product of simplices"
+    else:
+        gap = abs(value - dual.energy(tau))
+        polytope = f"tables with moments within {np.abs(short).max(initial=0.0):.1e}"
+    loose = f"tables agree to {violation:.1e} only" if violation > CONSISTENT else None
+    return Certificate(gap if loose is None else np.inf, 0.0, -value, polytope, "none", loose)
+
+
+def _uniform(batch: Batch[Any]) -> Array:
+    out = np.empty(batch.size)
+    for structure, members in batch.groups():
+        middle = structure.interior()
+        if middle is None:
+            raise ValueError("the empirical start needs structures without fixed coordinates")
+        out[batch.index(members)] = np.tile(middle, len(members))
+    return out
+
+
+def camel(rho: Rho = None, **settings: Any) -> Camel:
+    """Σ_m ⟨θ, φ_m⟩ − max [⟨Φθ, τ⟩ + H_Bethe(τ)] over consistent clusters, made stationary by CCCP.
+
+    ``settings`` are those of :class:`Camel`; ``rho`` (default 1) are the counting numbers aimed at.
+    """
+    return Camel("camel", rho=1.0 if rho is None else rho, **settings)
+
+
+def camel0(rho: Rho = None, **settings: Any) -> Camel:
+    """Σ_m ⟨θ, φ_m⟩ − max [⟨Φθ, τ⟩ + Σ H(largest tables)] − R(θ) over consistent tables: convex."""
+    return Camel("camel0", rho=1.0 if rho is None else rho, rounds=1, **settings)
