@@ -30,6 +30,7 @@ from mlestruct.structures.base import Array, Structure
 
 PFAFFIAN = 0.05  # seconds of elimination above which a Pfaffian is faster
 DOUBT = 1e-9  # of the Pfaffian's probabilities, above which elimination is asked after all
+FEW, SMALL = 4, 0.01  # more examples of small grids are quicker eliminated side by side
 LISTABLE = 20  # coordinates of a structure known by its constraints alone
 
 
@@ -94,7 +95,8 @@ def _(structure: FactorGraph, scores: Array, memory: float) -> tuple[Array, Arra
         return found.log_z, found.tau.reshape(scores.shape)
     shape = grids.sides(structure)
     states = int(structure.cards.max(initial=1))
-    if shape is None or not all(grids.safe(*shape, states, row) for row in scores):
+    together = len(scores) > FEW and estimate(structure).seconds < SMALL
+    if shape is None or together or not all(grids.safe(*shape, states, row) for row in scores):
         return elimination.marginals(structure, scores, memory)
     return _each([grids.grid_by_rows(*shape, states, row, memory) for row in scores])
 

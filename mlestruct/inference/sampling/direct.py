@@ -82,7 +82,7 @@ def draw(
     """(rows, count, size) vertices. Register your own kind of structure here."""
     raise ValueError(
         f"a {type(structure).__name__} has no exact sampler: "
-        "use sample_matchings (a Markov chain) or perturb_and_map (an approximation)"
+        "use sample_matchings (Markov chains) or perturb_and_map (an approximation)"
     )
 
 
