@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.features import Features, Masked, Tied
+from mlestruct.features import Features, Masked, Tied, with_intercept
 from mlestruct.inference import best
 from mlestruct.learners import mle_struct
 from mlestruct.readers import Attributes, read_columns
@@ -67,7 +67,7 @@ def letters(path: Path, protocol: str) -> Workload:
     sides = []
     for chosen in (train, ~train):
         spans = [slice(offsets[m], offsets[m + 1]) for m in np.flatnonzero(chosen)]
-        X = [pixels[span].astype(float) for span in spans]
+        X = [with_intercept(pixels[span].astype(float)) for span in spans]
         y = [labels[span].astype(int) for span in spans]
         made = {n: ms.chain(n, 26) for n in {len(x) for x in X}}
         batch = ms.Batch.of([made[len(x)] for x in X], y)
@@ -85,7 +85,7 @@ def letters(path: Path, protocol: str) -> Workload:
 
 
 def _pixel_names(x: Any) -> list[dict[str, float]]:
-    return [{str(j): 1.0 for j in np.flatnonzero(row)} for row in x]
+    return [{str(j): 1.0 for j in np.flatnonzero(row)} for row in x]  # the last is the constant 1
 
 
 def wnut17(path: Path) -> Workload:
@@ -104,9 +104,9 @@ def wnut17(path: Path) -> Workload:
 def template(words: Sequence[str]) -> list[dict[str, Any]]:
     """Attributes of every position of a sentence."""
     lower = ["<s>", *(word.lower() for word in words), "</s>"]
-    return [
-        {
-            "bias": 1.0,
+    found = []
+    for i, word in enumerate(words):
+        texts = {
             "word": lower[i + 1],
             "before": lower[i],
             "after": lower[i + 2],
@@ -116,12 +116,11 @@ def template(words: Sequence[str]) -> list[dict[str, Any]]:
             "suffix2": word[-2:],
             "suffix3": word[-3:],
             "shape": shape(word),
-            "title": word.istitle(),
-            "upper": word.isupper(),
-            "digit": word.isdigit(),
         }
-        for i, word in enumerate(words)
-    ]
+        # CRFsuite gives a weight even to a flag that is False wherever its label is: True only.
+        flags = {"title": word.istitle(), "upper": word.isupper(), "digit": word.isdigit()}
+        found.append({"bias": 1.0} | texts | {name: True for name, on in flags.items() if on})
+    return found
 
 
 def shape(word: str) -> str:

@@ -16,10 +16,13 @@ from mlestruct.features import Masked, Tied
 from mlestruct.inference.forward_backward import ForwardBackward
 from mlestruct.inference.messages import Messages
 from mlestruct.objectives.base import Cheaper, Head, Piece, Special
+from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
-FAINT = 1e-200  # a step that keeps less mass than this may have lost digits: messages take over
+# What underflowed in the forward sweep counts for itself times the backward sweep's largest entry:
+# beyond these, messages in the log domain take over.
+FAINT, LARGE = 1e-60, 1e200
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,8 @@ class Shape:
     """A batch of chains whose weights are tied, as the kernels want it."""
 
     batch: Batch[FactorGraph]
-    features: Tied | Masked
     tied: Tied
+    weights: Weights
     edge: NDArray[np.bool_]
     shut: tuple[Ints, ...]
 
@@ -50,7 +53,8 @@ class Shape:
             return None
         edge = edges[0] if edges else np.ones((tied.states, tied.states), dtype=bool)
         shut = tuple(np.flatnonzero(~node.ravel()) for node, _ in opened)
-        return cls(batch, features, tied, edge, shut)
+        index = features.index if isinstance(features, Masked) else None
+        return cls(batch, tied, weights_of(tied, index), edge, shut)
 
     def piece(self, members: Ints, general: Callable[[Ints], Piece]) -> Piece:
         return TiedChains(self, members, general)
@@ -76,9 +80,10 @@ class TiedChains:
     def __init__(self, shape: Shape, members: Ints, general: Callable[[Ints], Piece]) -> None:
         batch, tied = shape.batch, shape.tied
         first, last = int(members[0]), int(members[-1]) + 1  # shards are contiguous
-        self.features, self.members, self.general = shape.features, members, general
+        self.members, self.general = members, general
         self.fallback: Piece | None = None
-        self.edge, self.states, self.d = shape.edge, tied.states, tied.d
+        self.edge, self.states = shape.edge, tied.states
+        self.weights = shape.weights
         rows = slice(int(tied.node_start[first]), int(tied.node_start[last]))
         self.nodes: Any = tied.nodes[rows]
         self.start = tied.node_start[first : last + 1] - tied.node_start[first]
@@ -99,13 +104,11 @@ class TiedChains:
         offsets, nodes = batch.offsets[members.start : members.stop + 1], self.scores
         pair = np.zeros(self.states**2)
         _collect(offsets, self.start, batch.target, self.weight, nodes, pair)
-        return self._pull(nodes, pair)
+        return self.weights.pull(self.nodes, nodes, pair)
 
     def __call__(self, theta: Array, tol: float) -> tuple[float, Array, Array | None]:
-        full = self.features.spread(theta) if isinstance(self.features, Masked) else theta
-        split = int(self.nodes.shape[1]) * self.states
-        table = full[split:].reshape(self.states, self.states)
-        scores = self._scores(full[:split].reshape(-1, self.states))
+        table, scores = self.weights.table(theta), self.scores
+        self.weights.scores(theta, self.nodes, scores)
         top = float(table[self.edge].max(initial=-np.inf)) if self.edge.any() else 0.0
         moves = np.where(self.edge, np.exp(np.minimum(table - top, 0.0)), 0.0)
         shift = np.empty(len(scores))
@@ -113,37 +116,14 @@ class TiedChains:
         np.exp(scores, out=scores)
         scores.ravel()[self.shut] = 0.0
         log_z, pair = np.empty(len(self.weight)), np.zeros_like(moves)
-        ok = _chains(self.start, scores, shift, moves, top, self.weight, log_z, pair)
-        if not ok:
+        if not _chains(self.start, scores, shift, moves, top, self.weight, log_z, pair):
             self.fallback = self.general(self.members) if self.fallback is None else self.fallback
             value, gradient, _ = self.fallback(theta, tol)
             return value, gradient, None
-        gradient = self._pull(scores, pair)
+        gradient = self.weights.pull(self.nodes, scores, pair)
         gradient -= self.observed
         value = float(self.weight @ log_z) - float(theta @ self.observed) + self.constant
         return value, gradient, None
-
-    def _scores(self, weights: Array) -> Array:
-        if sp.issparse(self.nodes):
-            csr: Any = self.nodes
-            _csr_times(
-                csr.indptr, csr.indices, csr.data, np.ascontiguousarray(weights), self.scores
-            )
-            return self.scores
-        return np.matmul(self.nodes, weights, out=self.scores)
-
-    def _pull(self, nodes: Array, pair: Array) -> Array:
-        full = np.zeros(self.d)
-        split = int(self.nodes.shape[1]) * self.states
-        head = full[:split].reshape(-1, self.states)
-        if sp.issparse(self.nodes):
-            csr: Any = self.nodes
-            _csr_gather(csr.indptr, csr.indices, csr.data, nodes, head)
-        else:
-            np.matmul(self.nodes.T, nodes, out=head)
-        if len(full) > split:
-            full[split:] = pair.ravel()
-        return self.features.gather(full) if isinstance(self.features, Masked) else full
 
 
 def _is_chain(structure: Any) -> bool:
@@ -252,6 +232,11 @@ def _chains(
                     mass = carry[j]
                     for k in range(states):
                         below[k] += mass * back[j, k]
+                largest = 0.0
+                for k in range(states):
+                    largest = max(largest, below[k])
+                if not largest <= LARGE * weight[m]:
+                    return False
                 for j in range(states):
                     mass = ahead[t - 1, j]
                     for k in range(states):
@@ -260,24 +245,3 @@ def _chains(
         for k in range(states):
             pair[j, k] *= moves[j, k]
     return True
-
-
-@nb.njit(cache=True, nogil=True)
-def _csr_times(indptr: Ints, indices: Ints, data: Array, weights: Array, out: Array) -> None:
-    for i in range(len(out)):
-        row = out[i]
-        row[:] = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            x, w = data[e], weights[indices[e]]
-            for k in range(len(row)):
-                row[k] += x * w[k]
-
-
-@nb.njit(cache=True, nogil=True)
-def _csr_gather(indptr: Ints, indices: Ints, data: Array, rows: Array, out: Array) -> None:
-    for i in range(len(rows)):
-        row = rows[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            x, g = data[e], out[indices[e]]
-            for k in range(len(row)):
-                g[k] += x * row[k]
