@@ -70,7 +70,8 @@ class Certificate:
     """gap ≥ distance of the stated objective from its optimum, over the stated polytope.
 
     ``slack`` is the part that comes from the oracle's own bounds; ``relative`` divides by
-    max(1, |objective|). ``withheld`` says why there is none (then gap is infinite).
+    max(1, |objective|). ``withheld`` says why there is none (then gap is infinite); ``unused``
+    counts parts that no answer uses, which were fixed at 0.
     """
 
     gap: float
@@ -79,6 +80,7 @@ class Certificate:
     polytope: str
     bound: str
     withheld: str | None = None
+    unused: int = 0
 
     @property
     def relative(self) -> float:
@@ -90,8 +92,11 @@ class Certificate:
         return (
             f"objective {self.objective:.6g} within {self.gap:.2g} of the optimum "
             f"(relative {self.relative:.1e}; oracle's slack {self.slack:.1e}) of the surrogate "
-            f"over the {self.polytope}; log Z is {self.bound}"
+            f"over the {self.polytope}; log Z is {self.bound}{self._unused()}"
         )
+
+    def _unused(self) -> str:
+        return f"; {self.unused} parts no answer uses are fixed at 0" if self.unused else ""
 
 
 def certificate(
@@ -121,6 +126,7 @@ def certificate(
         oracle.polytope,
         str(dual.entropy.bound),
         inner.withheld,
+        inner.unused,
     )
 
 
@@ -151,12 +157,14 @@ def block_gaps(
 
 @dataclass(frozen=True)
 class Interior:
-    """A point positive in every view an answer can use, and the entropy without the others."""
+    """A point positive in every view an answer can use, and the entropy without the others.
+
+    ``unused`` counts coordinates with an entropy that the oracle proved 0 in every answer.
+    """
 
     tau: Array
     entropy: Entropy
-    dead: int
-    fixed: Array
+    unused: int
     withheld: str | None = None
 
     def pull(self, tau: Array) -> Array:
@@ -198,8 +206,7 @@ def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interi
                 f"the oracle never used some parts of a {type(structure).__name__} and did not "
                 "prove them impossible"
             )
-    unused = dead[0] | ((tau == 0) | (tau == 1))
-    return Interior(tau, entropy.drop(*dead), int(sum(d.sum() for d in dead)), unused, withheld)
+    return Interior(tau, entropy.drop(*dead), int(dead[0].sum()), withheld)
 
 
 def _cover(

@@ -257,6 +257,7 @@ def _certify(
         polytope,
         str(dual.entropy.bound),
         inner.withheld,
+        inner.unused,
     )
     return proof, gap, float(weight @ mass)
 
@@ -275,7 +276,7 @@ def _at_target(dual: Dual) -> Interior:
     """Max-margin needs no interior: it starts at the observed outcomes, where θ = 0."""
     target = dual.batch.target
     assert target is not None
-    return Interior(target.copy(), dual.entropy, 0, np.zeros(dual.batch.size, dtype=bool))
+    return Interior(target.copy(), dual.entropy, 0)
 
 
 def _refuse_masked(dual: Dual, oracle: Oracle[Any]) -> None:

@@ -93,6 +93,7 @@ def marginals(
         asked.polytope,
         str(entropy.bound),
         inner.withheld,
+        inner.unused,
     )
     return Marginals(point.copy(), value, value + gaps, entropy.bound, proof)
 
