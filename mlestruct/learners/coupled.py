@@ -194,7 +194,7 @@ class Coupled:
         bounds = [(0, 0 if shut else None) for shut in self.closed] + [(0, None)] + [(0, 1)] * n
         cost = np.concatenate([np.zeros(n + 1), -np.ones(n)])
         found = linprog(cost, least, np.zeros(n), equal, 0 * right, bounds, method="highs")
-        if found.status != 0 or found.x[n] < 0.5:
+        if found.x is None or found.x[n] < 0.5:
             raise ValueError("no tables have the observed moments")
         return np.asarray(found.x[n + 1 :] > 0.5)
 

@@ -53,6 +53,8 @@ KINDS: dict[str, tuple[str, frozenset[str]]] = {
     "mle_matching": ("learning:mle_matching", frozenset({"rho"})),
     "camel_worked_example": ("camel:worked_example", frozenset()),
     "camel": ("camel:camel", frozenset({"sigma2"})),
+    "trw_surrogate": ("trw:trw_surrogate", frozenset({"rho", "lambda_n"})),
+    "blse": ("trw:blse", frozenset()),
 }
 
 
