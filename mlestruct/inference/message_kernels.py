@@ -168,7 +168,8 @@ def _into(s, score, damping, message, read_m, read_b, gauge, table, plan):
     f = plan.owner[s]
     cards = plan.place[s + 1] - plan.place[s]
     _cavities(f, s, read_m, read_b, False, gauge, plan)
-    entries = table[plan.table_start[f] - plan.table_start[0] : plan.table_start[f + 1] - plan.table_start[0]]  # fmt: skip
+    skip = plan.table_start[0]
+    entries = table[plan.table_start[f] - skip : plan.table_start[f + 1] - skip]
     width = plan.place[plan.scope_start[f + 1]] - plan.place[plan.scope_start[f]]
     out = gauge[width : width + cards]
     _any_order(s, f, entries, gauge, out, plan)

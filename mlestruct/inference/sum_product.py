@@ -108,7 +108,8 @@ class SumProduct:
             schedule = SCHEDULES.index(self.schedule)
             how = (schedule, self.damping, self.tol, self.sweeps)
             offsets = batch.offsets[members]
-            _solve(offsets, scores, how, tau, part, *state, ready.coefficient, ready.plan, ready.pairs)  # fmt: skip
+            fixed = (ready.coefficient, ready.plan, ready.pairs)
+            _solve(offsets, scores, how, tau, part, *state, *fixed)
             kept[structure] = state
             log_z[members] = part
             if self.takeover:
@@ -159,7 +160,7 @@ def _solve(
         score = scores[offsets[m] : offsets[m] + size]
         out = tau[offsets[m] : offsets[m] + size]
         narrow = False
-        if pairs is not None:
+        if pairs is not None:  # noqa: SIM102 (a type to the compiler)
             if ratios(score, ratio, pairs) <= RANGE:
                 narrow = True
                 # the same memory holds one log-odds where the general kernel holds two logs
