@@ -74,12 +74,6 @@ def _labellings(graph: FactorGraph) -> Array:
     return np.array([graph.encode(row) for row in states]).reshape(-1, graph.size)
 
 
-def _scores_of(listed: Array, values: Array) -> Array:
-    finite = np.where(np.isneginf(values), 0.0, values)
-    barred = listed @ np.isneginf(values) > 0
-    return np.where(barred, -np.inf, listed @ finite)
-
-
 def count_matchings(structure: BipartiteMatching) -> int:
     """How many outcomes a bipartite structure without fixed pairs has."""
     rows, columns = structure.shape

@@ -23,7 +23,7 @@ RANGE = 300.0  # spread of logarithms within one table that linear numbers are t
 
 
 class Lattice(NamedTuple):
-    """Scores of a grid with no more columns than rows; what each turned table was before."""
+    """Scores of a grid, turned where it had more columns than rows."""
 
     node: Array  # (rows, columns, states)
     across: Array  # (rows, columns − 1, states, states)

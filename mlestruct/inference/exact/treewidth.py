@@ -93,23 +93,33 @@ def plan(graph: FactorGraph) -> Plan:
             assigned[min(position[v] for v in table.scope)].append(table)
         else:
             settled.append(int(table.place))
-    ranked = [tuple(sorted(sep, key=position.__getitem__)) for sep in given]
-    parent = [position[sep[0]] if sep else -1 for sep in ranked]
+    cliques = _cliques(order, given, position, assigned)
+    return Plan(cliques, states, np.array(settled, dtype=np.int64), cost)
+
+
+def _cliques(
+    order: list[int],
+    given: list[tuple[int, ...]],
+    position: dict[int, int],
+    assigned: list[list[Table]],
+) -> tuple[Clique, ...]:
+    """A sum goes to the clique of the first of its variables to be summed out next."""
+    ranked = [tuple(sorted(around, key=position.__getitem__)) for around in given]
+    parent = [position[around[0]] if around else -1 for around in ranked]
     children: list[list[int]] = [[] for _ in order]
     for i, p in enumerate(parent):
         if p >= 0:
             children[p].append(i)
-    cliques = tuple(
+    return tuple(
         Clique(
             v,
             ranked[i],
             parent[i],
-            tuple(_aligned(t, (v, *ranked[i])) for t in assigned[i]),
+            tuple(_aligned(table, (v, *ranked[i])) for table in assigned[i]),
             tuple(children[i]),
         )
         for i, v in enumerate(order)
     )
-    return Plan(cliques, states, np.array(settled, dtype=np.int64), cost)
 
 
 def possible_states(graph: FactorGraph) -> tuple[Ints, ...]:
