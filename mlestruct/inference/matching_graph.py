@@ -188,6 +188,7 @@ def _arrange(
     _, component = connected_components(graph, directed=False)
     two_sided = isinstance(structure, BipartiteMatching) or structure.graph.sides is not None
     whole = len(kept) == structure.size and bool((np.diff(kept) == 1).all())
-    table = structure.shape if whole and isinstance(structure, BipartiteMatching) else None
+    square = whole and isinstance(structure, BipartiteMatching)
+    table = structure.shape if square else None
     return Layout(ptr, h.astype(np.int32), None if whole else kept, strict,
                   None if whole else base, component.astype(np.int64), two_sided, table)  # fmt: skip

@@ -104,6 +104,22 @@ def sums(ptr, head, kernel, s, c, tails, heads, y, slope):
 
 
 @nb.njit(cache=True, nogil=True)
+def product(ptr, head, kernel, s, y):
+    """y = K s for the symmetric matrix whose upper triangle is listed; s = 1 gives degrees."""
+    y[:] = 0.0
+    for u in range(len(ptr) - 1):
+        lo, hi = ptr[u], ptr[u + 1]
+        if hi == lo:
+            continue
+        if head[hi - 1] - head[lo] == hi - 1 - lo:
+            y[u] += _linear(kernel[lo:hi], s, head[lo], s[u], y, True, True)
+        else:
+            for e in range(lo, hi):
+                y[u] += kernel[e] * s[head[e]]
+                y[head[e]] += kernel[e] * s[u]
+
+
+@nb.njit(cache=True, nogil=True)
 def absorb(score, ptr, head, x, s, kernel):
     """Move the factors into the duals; kernel = exp(score − x_u − x_v)."""
     for v in range(len(x)):

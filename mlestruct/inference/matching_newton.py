@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from mlestruct.inference.matching_kernels import entry
+from mlestruct.inference.matching_kernels import entry, product
 from mlestruct.inference.matching_values import dual_value
 
 
@@ -84,14 +84,10 @@ def conjugate(ptr, head, weight, diagonal, r, p, d, q):
     for _ in range(2 * n + 10):
         if not rr > goal or rr <= 1e-40:
             return
-        for v in range(n):
-            q[v] = diagonal[v] * d[v]
-        for u in range(n):
-            for e in range(ptr[u], ptr[u + 1]):
-                q[u] += weight[e] * d[head[e]]
-                q[head[e]] += weight[e] * d[u]
+        product(ptr, head, weight, d, q)
         curve = 0.0
         for v in range(n):
+            q[v] += diagonal[v] * d[v]
             curve += d[v] * q[v]
         if not curve > 1e-15 * rr:
             return

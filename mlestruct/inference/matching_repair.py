@@ -5,14 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-
-@nb.njit(cache=True, nogil=True)
-def degrees(ptr, head, tau, out):
-    out[:] = 0.0
-    for u in range(len(ptr) - 1):
-        for e in range(ptr[u], ptr[u + 1]):
-            out[u] += tau[e]
-            out[head[e]] += tau[e]
+from mlestruct.inference.matching_kernels import product
 
 
 @nb.njit(cache=True, nogil=True)
@@ -41,8 +34,9 @@ def fill_table(tau, rows, columns):
 @nb.njit(cache=True, nogil=True)
 def shrink(ptr, head, tau):
     """Every edge divided by the larger degree of its ends: enough where nodes may stay single."""
-    s = np.empty(len(ptr) - 1)
-    degrees(ptr, head, tau, s)
+    n = len(ptr) - 1
+    s = np.empty(n)
+    product(ptr, head, tau, np.ones(n), s)
     for u in range(len(ptr) - 1):
         for e in range(ptr[u], ptr[u + 1]):
             tau[e] /= max(s[u], s[head[e]], 1.0)
@@ -55,21 +49,21 @@ def balance(ptr, head, strict, tau, centre):
     The system diag(degrees) + τ is a signless Laplacian, singular only along a bipartite gauge.
     Where the result is negative (inference was far from done) it is mixed with ``centre``.
     """
-    n = len(strict)
+    n, one = len(strict), np.ones(len(strict))
     s, p, r, d, q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for _ in range(4):
-        degrees(ptr, head, tau, s)
+        product(ptr, head, tau, one, s)
         worst = 0.0
         for v in range(n):
             r[v] = 1.0 - s[v] if strict[v] or s[v] > 1.0 else 0.0
             worst = max(worst, abs(r[v]))
-        if worst <= 4e-15:
+        if worst <= 1e-14:
             break
         _solve(ptr, head, tau, s, strict, p, r, d, q)
         for u in range(n):
             for e in range(ptr[u], ptr[u + 1]):
                 tau[e] *= 1.0 + p[u] + p[head[e]]
-    _mix(ptr, head, strict, tau, centre, s)
+    _mix(ptr, head, strict, tau, centre, one, s)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -81,20 +75,14 @@ def _solve(ptr, head, tau, s, strict, p, r, d, q):
     for v in range(n):
         d[v] = r[v] / max(s[v], 1e-300)
         rr += r[v] * d[v]
-    goal = 1e-26 * rr
+    goal = 1e-13 * rr
     for _ in range(2 * n + 10):
         if not rr > goal or rr <= 1e-34:
             return
-        for v in range(n):
-            q[v] = s[v] * d[v]
-        for u in range(n):
-            for e in range(ptr[u], ptr[u + 1]):
-                q[u] += tau[e] * d[head[e]]
-                q[head[e]] += tau[e] * d[u]
+        product(ptr, head, tau, d, q)
         curve = 0.0
         for v in range(n):
-            if not (strict[v] or s[v] > 1.0):
-                q[v] = 0.0
+            q[v] = q[v] + s[v] * d[v] if strict[v] or s[v] > 1.0 else 0.0
             curve += d[v] * q[v]
         if not curve > 1e-14 * rr:
             return
@@ -109,10 +97,10 @@ def _solve(ptr, head, tau, s, strict, p, r, d, q):
 
 
 @nb.njit(cache=True, nogil=True)
-def _mix(ptr, head, strict, tau, centre, s):
+def _mix(ptr, head, strict, tau, centre, one, s):
     """The nearest feasible point on the way to ``centre``; all the way if degrees did not fit."""
     n, share = len(strict), 0.0
-    degrees(ptr, head, tau, s)
+    product(ptr, head, tau, one, s)
     for v in range(n):
         if (strict[v] and not abs(s[v] - 1.0) <= 1e-12) or not s[v] <= 1.0 + 1e-12:
             share = 1.0

@@ -14,8 +14,8 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference.matching_bethe import propagate_bethe
 from mlestruct.inference.matching_bp import propagate
 from mlestruct.inference.matching_graph import Layout, layout
-from mlestruct.inference.matching_scale import scale
 from mlestruct.inference.matching_repair import balance, fill_table, shrink
+from mlestruct.inference.matching_scale import scale
 from mlestruct.inference.matching_values import dual_value, stationary_value, tangent_value
 from mlestruct.inference.messages import Beliefs
 from mlestruct.structures.base import Array
@@ -24,7 +24,7 @@ from mlestruct.structures.matching import Matching
 
 
 @lru_cache(maxsize=256)
-def _prepared(structure: Any) -> tuple[Layout, Array]:
+def prepared(structure: Any) -> tuple[Layout, Array]:
     """The live graph, and a feasible point that is positive on all of it."""
     graph = layout(structure)
     degree = np.diff(graph.ptr) + np.bincount(graph.head, minlength=graph.nodes)
@@ -87,13 +87,21 @@ class Scaling:
         """The next call starts from this one's dual variables and messages."""
         tau, log_z, kept = np.empty(batch.size), np.empty(len(batch)), []
         for number, (structure, members) in enumerate(batch.groups()):
-            graph, centre = _prepared(structure)
+            graph, centre = prepared(structure)
             rows = batch.rows(scores, members)
             state = self._state(graph, len(members)) if warm is None else warm[number].copy()
-            live, log_z[members] = self._infer(graph, centre, graph.gather(rows), state)
+            place = batch.index(members)
+            direct = graph.edge is None and isinstance(place, slice)
+            live = (
+                tau[place].reshape(len(members), -1)
+                if direct
+                else np.empty((len(members), graph.live))
+            )
+            log_z[members] = self._infer(graph, centre, graph.gather(rows), state, live)
             if graph.base is not None:
                 log_z[members] += rows @ graph.base
-            tau[batch.index(members)] = graph.spread(live).reshape(-1)
+            if not direct:
+                tau[place] = graph.spread(live).reshape(-1)
             kept.append(state)
         return Beliefs(log_z, tau, kept)
 
@@ -101,19 +109,15 @@ class Scaling:
         sent = (count, 2, graph.live if self.rho > 0.5 else 0)
         return State(np.zeros((count, graph.nodes)), np.empty(sent), np.zeros(count, np.int8))
 
-    def _infer(
-        self, graph: Layout, centre: Array, score: Array, state: State
-    ) -> tuple[Array, Array]:
-        tau, log_z = np.empty_like(score), np.empty(len(score))
+    def _infer(self, graph: Layout, centre: Array, score: Array, state: State, tau: Array) -> Array:
+        log_z = np.zeros(len(score))
         weights = np.ones(graph.components)
         rows, columns = (0, 0) if graph.table is None else graph.table
         if graph.live:
             _all(score, graph.ptr, graph.head, graph.strict, graph.component, weights, self.rho,
                  graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
                  state.x, state.sent, state.mode, tau, log_z)  # fmt: skip
-        else:
-            log_z[:] = 0.0
-        return tau, log_z
+        return log_z
 
 
 @dataclass(frozen=True)
@@ -144,9 +148,7 @@ def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, col
             state = _scaled(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
                             state, residual, sweeps, tau[m], report)  # fmt: skip
         if state == SCALED:
-            log_z[m] = dual_value(
-                score[m], ptr, head, strict, 1.0 - 2.0 * rho, rho, x[m], tau[m]
-            )
+            log_z[m] = dual_value(score[m], ptr, head, strict, 1.0 - 2.0 * rho, rho, x[m], tau[m])
         else:
             state = _sent(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
                           sent[m], state, residual, sweeps, tau[m], spare, report)  # fmt: skip
