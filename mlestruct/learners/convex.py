@@ -51,7 +51,7 @@ class Learner:
     surrogate: Callable[[Batch[Any]], tuple[Batch[Any], Entropy]]
     regulariser: float | Regulariser = 1.0
     oracle: AnyOracle = None
-    solver: FrankWolfe = FrankWolfe()
+    solver: FrankWolfe = field(default_factory=FrankWolfe)
     route: Route = "auto"
     small: SmallBatches | None = None
 

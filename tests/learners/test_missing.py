@@ -1,0 +1,123 @@
+"""Missing labels: rounds never lose, intervals hold the truth, words promise no more."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.learners import Missing
+from mlestruct.learners.missing import clamp
+
+LAM = 0.5
+
+
+def hidden_chain(rng, count=6):
+    """Chains of three binary variables, some unseen; features per coordinate."""
+    graph = ms.chain(3, 2)
+    batch = ms.Batch.of(graph, count=count, weight=rng.uniform(0.5, 2.0, count))
+    X = rng.standard_normal((batch.size, 4))
+    observed = rng.integers(0, 2, (count, 3))
+    observed[rng.random((count, 3)) < 0.4] = -1
+    return graph, batch, X, list(observed)
+
+
+def likelihood(graph, batch, X, observed, theta, bias=0.0):
+    """Σ w log P(observed) − (λ/2)‖θ‖² by listing every labelling."""
+    states = list(np.ndindex(*graph.cards))
+    vertices = np.array([graph.encode(s) for s in states])
+    scores = (X @ theta + bias).reshape(len(batch), -1) @ vertices.T
+    total = -LAM / 2 * theta @ theta
+    for m, seen in enumerate(observed):
+        fits = [all(o in (-1, s) for o, s in zip(seen, state, strict=True)) for state in states]
+        clamped = np.logaddexp.reduce(scores[m, fits])
+        total += batch.weight[m] * (clamped - np.logaddexp.reduce(scores[m]))
+    return total
+
+
+@pytest.mark.parametrize("route", ["direct", "frank_wolfe"])
+def test_rounds_rise_and_intervals_hold_the_likelihood(rng, route):
+    """lower ≤ the enumerated likelihood ≤ upper, which never falls; at the end ∇ = 0."""
+    graph, batch, X, observed = hidden_chain(rng)
+    learner = ms.mle_struct(regulariser=LAM, route=route, solver=ms.FrankWolfe(tol=1e-7))
+    tol = 1e-6 if route == "direct" else 1e-3
+    start = rng.standard_normal(4)
+    rounds = list(Missing(learner, tol=tol).states(batch, observed, ms.Dense.of(batch, X), start))
+    values = []
+    for found in rounds:
+        value = likelihood(graph, batch, X, observed, found.theta)
+        assert found.lower - 1e-9 <= value <= found.upper + 1e-9
+        values.append(value)
+    slack = [found.certificate.gap + found.upper - found.lower for found in rounds[1:]]
+    assert (np.diff(values) >= -np.array(slack) - 1e-9).all()
+    assert [found.done for found in rounds] == [False] * (len(rounds) - 1) + [True]
+    last = rounds[-1]
+    slope = [
+        likelihood(graph, batch, X, observed, last.theta + 1e-5 * e)
+        - likelihood(graph, batch, X, observed, last.theta - 1e-5 * e)
+        for e in np.eye(4)
+    ]
+    # ‖∇‖² / 2λ is at most what the stationarity leaves open, up to the inference's own error.
+    assert np.linalg.norm(np.array(slope) / 2e-5) ** 2 / (2 * LAM) <= 4 * last.stationarity + 1e-8
+
+
+def test_nothing_missing_is_the_ordinary_fit(rng):
+    """With every variable seen the first round ends at the convex learner's optimum."""
+    graph, batch, X, _ = hidden_chain(rng)
+    outcomes = list(rng.integers(0, 2, (len(batch), 3)))
+    learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-10))
+    features = ms.Dense.of(batch, X)
+    found = Missing(learner, tol=1e-8).fit(batch, outcomes, features)
+    plain = learner.fit(ms.Batch.of(graph, outcomes, weight=batch.weight), features)
+    np.testing.assert_allclose(found.theta, plain.theta, atol=1e-5)
+    assert found.upper == pytest.approx(plain.certificate.objective, abs=1e-5)
+
+
+def test_a_bias_counts_in_both_parts(rng):
+    """The interval holds the likelihood of the scores with their bias."""
+    graph, batch, X, observed = hidden_chain(rng)
+    bias = rng.standard_normal(batch.size)
+    shaped = ms.Batch.of(graph, count=len(batch), weight=batch.weight, bias=bias)
+    learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-8))
+    found = Missing(learner).fit(shaped, observed, ms.Dense.of(shaped, X))
+    value = likelihood(graph, batch, X, observed, found.theta, bias)
+    assert found.lower - 1e-9 <= value <= found.upper + 1e-9
+
+
+def test_partly_seen_matchings(rng):
+    """Any structure with clamp: the surrogate's objective rises, and matched pairs are learned."""
+    structure = ms.BipartiteMatching(4)
+    batch = ms.Batch.of(structure, count=5)
+    X = rng.standard_normal((batch.size, 2))
+    truth = [(-(x @ [2.0, -1.0])).argsort() for x in rng.standard_normal((5, 4, 2))]
+    observed = [np.where(rng.random(4) < 0.5, y, -1) for y in truth]
+    learner = ms.mle_struct(regulariser=1.0, solver=ms.FrankWolfe(tol=1e-5))
+    rounds = list(
+        Missing(learner, tol=1e-3, rounds=20).states(batch, observed, ms.Dense.of(batch, X))
+    )
+    for before, after in pairwise(rounds):
+        assert after.upper >= before.lower - after.certificate.gap
+    for m, seen in enumerate(observed):
+        phi = rounds[-1].target[batch.coordinates(m)].reshape(4, 4)
+        rows = np.flatnonzero(seen >= 0)
+        np.testing.assert_allclose(phi[rows, seen[rows]], 1.0, atol=1e-8)
+
+
+def test_the_words_claim_no_optimum(rng):
+    _, batch, X, observed = hidden_chain(rng)
+    found = Missing(ms.mle_struct(regulariser=LAM)).fit(batch, observed, ms.Dense.of(batch, X))
+    assert "not convex" in str(found)
+    assert "no optimum is claimed" in str(found)
+
+
+def test_misuse_is_named(rng):
+    _, batch, X, observed = hidden_chain(rng)
+    features = ms.Dense.of(batch, X)
+    with pytest.raises(ValueError, match="6 examples but 5 observations"):
+        clamp(batch, observed[:5])
+    with pytest.raises(ValueError, match="example 0: observed must hold"):
+        clamp(batch, [[5, 0, 0], *observed[1:]])
+    with pytest.raises(ValueError, match="ssvm is no likelihood"):
+        Missing(ms.ssvm()).fit(batch, observed, features)
