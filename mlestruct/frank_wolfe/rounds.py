@@ -92,7 +92,7 @@ class FrankWolfe:
     rounds: int = 1000
     calls: int | None = None
     seconds: float | None = None
-    corrective: int = 20
+    corrective: int = 8
     warm: int = 10
     shards: int = 8
     workers: int = 1
