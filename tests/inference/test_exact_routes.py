@@ -99,6 +99,47 @@ def test_the_front_is_the_sum_over_all_outcomes(name, scale, rng):
     assert structure.contains(found.tau, 1e-9)
 
 
+def random_graph(rng):
+    """Up to five variables of one to three states, factors of order two and three, some fixed."""
+    cards = rng.integers(1, 4, int(rng.integers(2, 6)))
+    scopes = {}
+    for order in rng.integers(2, 4, int(rng.integers(0, 6))):
+        scope = rng.permutation(len(cards))[:order].tolist()
+        scopes[tuple(sorted(scope))] = scope
+    size = FactorGraph(cards, list(scopes.values())).size
+    fixed = np.where(rng.random(size) < 0.08, 0, -1)
+    fixed[rng.integers(0, size)] = rng.choice([-1, 1])
+    return FactorGraph(cards, list(scopes.values()), fixed=fixed)
+
+
+def test_random_graphs_with_evidence(rng):
+    """Exact where a labelling is left, Infeasible exactly where none is."""
+    impossible = 0
+    for _ in range(150):
+        graph = random_graph(rng)
+        score = rng.choice([1.0, 500.0]) * rng.normal(size=graph.size)
+        if len(listed(graph)) == 0:
+            impossible += 1
+            with pytest.raises(ms.Infeasible):
+                exact(graph, score)
+            continue
+        expected = summed(graph, score)
+        for log_z, tau in (exact_pair(graph, score), eliminated(graph, score)):
+            assert log_z == pytest.approx(expected[0], rel=1e-12, abs=1e-11)
+            np.testing.assert_allclose(tau, expected[1], atol=1e-9)
+    assert 0 < impossible < 100
+
+
+def exact_pair(graph, score):
+    found = exact(graph, score)
+    return found.log_z, found.tau
+
+
+def eliminated(graph, score):
+    log_z, tau = elimination.marginals(graph, score[None])
+    return log_z[0], tau[0]
+
+
 def test_a_batch_of_many_structures(rng):
     structures = [ms.grid(3, 3), LADDER, ms.chain(4, 2), ms.grid(3, 3), Matching(4), LADDER]
     batch = ms.Batch.of(structures)

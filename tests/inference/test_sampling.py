@@ -148,6 +148,8 @@ def test_misuse_is_named(rng):
         sample_matchings(Matching(4), np.zeros(6), 3, rng, thin=0)
     with pytest.raises(ValueError, match="start is no matching"):
         sample_matchings(Matching(4), np.zeros(6), 3, rng, start=np.ones(6))
+    with pytest.raises(ValueError, match="score of −inf"):
+        sample_matchings(Matching(4), np.full(6, -np.inf), 3, rng)
     mixed = [(f, states) for f in range(39) for states in ((0, 1), (1, 0))]
     forbidden = ms.chain(40, 2).forbid(configurations=mixed)
     with pytest.raises(ValueError, match="pass start="):

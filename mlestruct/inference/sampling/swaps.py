@@ -50,6 +50,8 @@ def sample_matchings(
     if first.shape != (structure.size,) or not structure.contains(first):
         raise ValueError("start is no matching of the structure")
     closed = np.where(structure.fixed == 0, -np.inf, values)
+    if np.isneginf(closed[first > 0.5]).any():
+        raise ValueError("the chain would start from a matching with a score of −inf")
     vertices = chain(structure, closed, first, count, burn, thin, rng)
     how = f"Markov chain, {burn} sweeps of burn-in, every {thin}th sweep kept: dependent samples"
     return Samples(structure, vertices, False, how)
