@@ -272,5 +272,5 @@ def run(quick: bool) -> Iterator[Row]:
         ("10×10 grids, M=20", grids, 130_000, 0.1),
     ):
         duals = [make(seed) for seed in few]
-        budget = min(budget, 35_000) if quick else budget
+        budget = min(budget, 50_000) if quick else budget
         yield from against_plain(workload, duals, [None] * len(duals), 1e-2, budget, most)

@@ -83,6 +83,10 @@ def test_routine_serves_only_what_it_is_exact_for():
     assert routine(Entropy.of(chain, temperature=0.5)) is None
     square = ms.Batch.of(ms.BipartiteMatching(3))
     assert isinstance(routine(Entropy.of(square)), Scaling)
-    assert routine(Entropy.of(square, 1.0)) is None
-    assert routine(Entropy.of(ms.Batch.of(ms.BipartiteMatching(3, kind="partial")))) is None
-    assert routine(Entropy.of(ms.Batch.of(ms.BipartiteMatching(3, forbidden=[(0, 1)])))) is None
+    half = routine(Entropy.of(square))
+    bethe = routine(Entropy.of(square, 1.0))
+    assert isinstance(bethe, Scaling)
+    assert bethe != half
+    assert routine(Entropy.of(ms.Batch.of(ms.Custom(3)))) is None
+    mixed = ms.Batch.of([ms.chain(2, 2), ms.BipartiteMatching(2)])
+    assert routine(Entropy.of(mixed)) is None
