@@ -14,7 +14,7 @@ from mlestruct.batch import Batch
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe, State
 from mlestruct.inference import Marginals, best, marginals
-from mlestruct.learners import LEARNERS, Learner, Model
+from mlestruct.learners import LEARNERS, Learns, Model
 from mlestruct.learners.convex import AnyOracle, Route
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
@@ -58,8 +58,8 @@ class Settings(TypedDict, total=False):
 class Estimator:
     """Learn weights of a structured output from outcomes, with nothing but a MAP solver.
 
-    ``learner`` is ``mle_struct`` or ``ssvm``; ``rho`` reweights its entropy. ``alpha`` is λ of
-    (λ/2)‖θ‖² against the SUM over examples; several values are tried on ``validation``.
+    ``learner`` is a name in ``mlestruct.learners.LEARNERS``; ``rho`` reweights its entropy.
+    ``alpha`` is λ of (λ/2)‖θ‖² against the SUM over examples; several values are tried on ``validation``.
     ``bounds`` = (lower, upper) keep weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
     ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
@@ -193,7 +193,7 @@ class Estimator:
 
         yield from zip(order, learner.path(batch, features, ridges, watched), strict=True)
 
-    def _learner(self, regulariser: Regulariser) -> Learner:
+    def _learner(self, regulariser: Regulariser) -> Learns:
         if self.learner not in LEARNERS:
             raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
         return LEARNERS[self.learner](

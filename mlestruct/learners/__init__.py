@@ -2,13 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
+from mlestruct.batch import Batch
+from mlestruct.features import Features
+from mlestruct.frank_wolfe import State
+from mlestruct.learners.camel import camel, camel0
 from mlestruct.learners.convex import Learner, Model
-from mlestruct.learners.missing import Missing
 from mlestruct.learners.mle_struct import mle_struct
+from mlestruct.learners.perceptron import perceptron
+from mlestruct.learners.piecewise import piecewise
+from mlestruct.learners.pseudo_likelihood import pseudo_likelihood
 from mlestruct.learners.ssvm import ssvm
+from mlestruct.learners.trw import trw
 
-LEARNERS: dict[str, Callable[..., Learner]] = {"mle_struct": mle_struct, "ssvm": ssvm}
 
-__all__ = ["LEARNERS", "Learner", "Missing", "Model", "mle_struct", "ssvm"]
+class Learns(Protocol):
+    """What the front door asks of a learner: its name, and a model per regulariser."""
+
+    @property
+    def name(self) -> str: ...
+
+    def path(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        regularisers: Sequence[Any],
+        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+    ) -> Iterator[Model]: ...
+
+
+LEARNERS: dict[str, Callable[..., Learns]] = {
+    "camel": camel,
+    "camel0": camel0,
+    "mle_struct": mle_struct,
+    "perceptron": perceptron,
+    "piecewise": piecewise,
+    "pseudo_likelihood": pseudo_likelihood,
+    "ssvm": ssvm,
+    "trw": trw,
+}
+
+__all__ = [
+    "LEARNERS",
+    "Learner",
+    "Learns",
+    "Model",
+    "camel",
+    "camel0",
+    "mle_struct",
+    "perceptron",
+    "piecewise",
+    "pseudo_likelihood",
+    "ssvm",
+    "trw",
+]

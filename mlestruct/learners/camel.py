@@ -149,11 +149,12 @@ class Camel:
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
         """A state per round, its objective that of the whole with the sign of a dual (it falls)."""
         clock, count = time.perf_counter(), len(batch)
+        bound = str(Entropy.of(batch, self.rho, allow_nonconvex=True).bound)
         for one in self.each(batch, features):
             proof = one.certificate
             if self.rounds > 1:
                 words = f"{proof.polytope} in this round; as a whole stationary to {one.moved:.1e}"
-                proof = replace(proof, objective=-one.objective, polytope=words)
+                proof = replace(proof, objective=-one.objective, polytope=words, bound=bound)
             done = one.moved <= self.tol or one.number + 1 == self.rounds
             yield State(
                 round=one.number,

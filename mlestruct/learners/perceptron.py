@@ -1,0 +1,106 @@
+"""Averaged perceptron: online updates towards what was observed, through any oracle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.dual import Certificate
+from mlestruct.features import Features
+from mlestruct.frank_wolfe import Cost, FrankWolfe, State
+from mlestruct.learners.convex import AnyOracle, Model, collect
+from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.structures.base import Array
+
+WHY = "an averaged perceptron minimises no objective that bounds its error"
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """θ ← θ + w_m (φ_m − φ(ŷ)) for one example after another; the answer is the mean of all θ.
+
+    On separable examples it makes finitely many mistakes, whatever their order (Novikoff); else
+    it stops after ``epochs``. One oracle call per example and epoch, nothing is certified.
+    """
+
+    oracle: AnyOracle = None
+    epochs: int = 20
+    seed: int = 0
+    seconds: float | None = None
+    name: str = "perceptron"
+
+    def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
+        """A state per epoch: its objective is the share of examples it was wrong about."""
+        if batch.target is None:
+            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
+        clock, count = time.perf_counter(), len(batch)
+        ones = [(batch.select([m]), features.select(np.array([m]))) for m in range(count)]
+        oracle = Validated(resolve(self.oracle, batch))
+        rng, theta = np.random.default_rng(self.seed), np.zeros(features.d)
+        total = np.zeros(features.d)
+        for epoch in range(self.epochs):
+            mistakes = 0
+            for m in rng.permutation(count):
+                step = _step(ones[m], oracle, theta)
+                mistakes += bool(step.any())
+                theta = theta + step
+                total = total + theta
+            seconds = time.perf_counter() - clock
+            late = self.seconds is not None and seconds > self.seconds
+            calls, none = (epoch + 1) * count, np.zeros(0)
+            proof = Certificate(np.inf, 0.0, mistakes / count, oracle.polytope, "not used", WHY)
+            done = mistakes == 0 or late or epoch + 1 == self.epochs
+            cost, mean = Cost(self.epochs, count, 0.0), np.asarray(total / calls)
+            yield State(epoch, calls, seconds, proof, mean, none, none, cost, done)
+            if done:
+                return
+
+    def path(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        regularisers: Sequence[Any],
+        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+    ) -> Iterator[Model]:
+        """The same model for every regulariser: it has none."""
+        model = replace(collect(through(self.states(batch, features))), route="online")
+        return iter([model] * len(regularisers))
+
+    def fit(self, batch: Batch[Any], features: Features) -> Model:
+        """Epochs until one is without mistakes, or their number is spent."""
+        return next(self.path(batch, features, [None]))
+
+
+def _step(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Array) -> Array:
+    one, features = example
+    vertex, _ = oracle.many(one, features.potentials(theta) + one.bias)
+    assert one.target is not None
+    off = one.target - vertex
+    if not off.any():
+        return np.zeros(len(theta))
+    return np.asarray(one.weight[0] * features.moments(off))
+
+
+def perceptron(
+    rho: None = None,
+    regulariser: Any = None,
+    oracle: AnyOracle = None,
+    route: str = "auto",
+    solver: FrankWolfe | None = None,
+    epochs: int = 20,
+    seed: int = 0,
+) -> Perceptron:
+    """The mean of online updates θ ← θ + φ_m − φ(ŷ); early stopping is all its regularisation.
+
+    It takes no ``rho``, ignores ``regulariser``, and of ``solver`` uses ``seconds``.
+    """
+    if rho is not None:
+        raise ValueError(f"a perceptron has no entropy to reweight, got rho={rho!r}")
+    if route == "direct":
+        raise ValueError("a perceptron asks its oracle; there is no direct route")
+    return Perceptron(oracle, epochs, seed, None if solver is None else solver.seconds)

@@ -1,0 +1,230 @@
+"""Piecewise likelihood: every piece of a graph is a small model of its own, sharing weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from mlestruct.batch import Batch
+from mlestruct.features import Columns, Dense, Features, Sparse
+from mlestruct.features.base import restart
+from mlestruct.frank_wolfe import State
+from mlestruct.learners.convex import Learner, Model
+from mlestruct.learners.coupled import Cover
+from mlestruct.learners.mle_struct import mle_struct
+from mlestruct.regulariser import Regulariser
+from mlestruct.reweighting import Rho
+from mlestruct.structures import FactorGraph, RegionGraph
+from mlestruct.structures.base import Array, Ints, Structure
+
+Unaries = Literal["inside", "own"]
+Pieces = Callable[[FactorGraph], Sequence[Sequence[int]]] | None
+
+
+class Piece(NamedTuple):
+    """A small structure, the coordinates it repeats, and the scores it takes over.
+
+    The columns of all pieces' ``shares`` sum to one, so no score is lost or counted twice.
+    """
+
+    structure: FactorGraph
+    repeats: Ints
+    shares: sp.csr_array
+
+
+def clusters(structure: RegionGraph) -> list[Piece]:
+    """A variable of its own for each largest table, which takes the scores of those it holds."""
+    cover = Cover.of(structure)
+    found = []
+    for table in np.unique(cover.table):
+        rows = np.flatnonzero(cover.table == table)
+        repeats = cover.own[rows]
+        alone = FactorGraph([len(rows)], [], fixed=structure.fixed[repeats])
+        found.append(Piece(alone, repeats, sp.csr_array(cover.S.T[rows])))
+    return found
+
+
+def subgraphs(graph: FactorGraph, pieces: Sequence[Sequence[int]], unaries: Unaries) -> list[Piece]:
+    """Groups of factors with their variables, and the variables no group has, on their own.
+
+    Node scores are shared equally by the pieces that hold the node (``inside``), or are left to
+    one more piece, the node alone (``own``).
+    """
+    lists = [np.asarray(factors, dtype=np.int64) for factors in pieces]
+    _check(graph, lists)
+    used = np.bincount(np.concatenate([*lists, np.zeros(0, np.int64)]), minlength=graph.n_factors)
+    scopes = np.split(graph.scope, graph.scope_start[1:-1])[: graph.n_factors]
+    nodes = [np.unique(np.concatenate([scopes[f] for f in factors])) for factors in lists]
+    held = np.bincount(np.concatenate([*nodes, np.zeros(0, np.int64)]), minlength=graph.n_nodes)
+    share = np.zeros(graph.n_nodes + graph.n_factors)
+    if unaries == "inside":
+        share[: graph.n_nodes] = 1.0 / np.maximum(held, 1)
+    share[graph.n_nodes :] = 1.0 / np.maximum(used, 1)
+    found = [
+        _piece(graph, inside, [scopes[f] for f in factors], factors, share)
+        for inside, factors in zip(nodes, lists, strict=True)
+    ]
+    alone = np.arange(graph.n_nodes) if unaries == "own" else np.flatnonzero(held == 0)
+    none = np.zeros(0, np.int64)
+    return found + [_piece(graph, np.array([i]), [], none, np.ones_like(share)) for i in alone]
+
+
+def _piece(
+    graph: FactorGraph, nodes: Ints, scopes: list[Ints], factors: Ints, share: Array
+) -> Piece:
+    ranges = [np.arange(graph.node_start[i], graph.node_start[i + 1]) for i in nodes]
+    ranges += [np.arange(graph.table_start[f], graph.table_start[f + 1]) for f in factors]
+    repeats = np.concatenate(ranges)
+    inner = [np.searchsorted(nodes, scope).tolist() for scope in scopes]
+    structure = FactorGraph(graph.cards[nodes], inner, fixed=graph.fixed[repeats])
+    entries = (share[graph.table_of[repeats]], (np.arange(len(repeats)), repeats))
+    return Piece(structure, repeats, sp.csr_array(entries, shape=(len(repeats), graph.size)))
+
+
+def _check(graph: FactorGraph, pieces: list[Ints]) -> None:
+    for number, factors in enumerate(pieces):
+        if len(factors) == 0 or factors.min() < 0 or factors.max() >= graph.n_factors:
+            raise ValueError(f"piece {number} must name factors in 0..{graph.n_factors - 1}")
+    missing = set(range(graph.n_factors)).difference(*(piece.tolist() for piece in pieces))
+    if missing:
+        raise ValueError(f"factor {min(missing)} is in no piece, so its scores would be lost")
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """Features of pieces: a whole's potentials through W, and moments back through Wᵀ."""
+
+    features: Features
+    W: sp.csr_array
+    example: Ints
+    rank: Ints
+    """Every piece's number among the pieces of its example."""
+    offsets: Ints
+
+    @property
+    def d(self) -> int:
+        return self.features.d
+
+    @cached_property
+    def columns(self) -> Columns:
+        whole = self.features.columns
+        parts = [whole.index[whole.start[m] : whole.start[m + 1]] for m in self.example]
+        start = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+        return Columns(start, np.concatenate(parts))
+
+    def potentials(self, theta: Array) -> Array:
+        return np.asarray(self.W @ self.features.potentials(theta))
+
+    def moments(self, tau: Array) -> Array:
+        return self.features.moments(self.W.T @ tau)
+
+    def each(self, tau: Array) -> Array:
+        """One pass over the whole's features per rank."""
+        out, start = np.empty(self.columns.start[-1]), self.features.columns.start
+        rank = np.repeat(self.rank, np.diff(self.offsets))
+        for number in np.unique(self.rank):
+            local = self.features.each(self.W.T @ np.where(rank == number, tau, 0.0))
+            for p in np.flatnonzero(self.rank == number):
+                m = self.example[p]
+                out[self.columns.start[p] : self.columns.start[p + 1]] = local[
+                    start[m] : start[m + 1]
+                ]
+        return out
+
+    def select(self, members: Ints) -> Lifted:
+        entries = [np.arange(self.offsets[p], self.offsets[p + 1]) for p in members]
+        rows = sp.csr_array(self.W[np.concatenate(entries)])
+        offsets = restart(self.offsets, members)
+        return Lifted(self.features, rows, self.example[members], self.rank[members], offsets)
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """Σ_m Σ_pieces [⟨θ, φ_p⟩ − log Z_p(θ)] − R(θ): ``learner`` on the pieces as examples.
+
+    Convex, and exact inference in small pieces makes it fast; log Z ≤ Σ log Z_p once every
+    variable is in a piece, so it is a lower bound on the likelihood. ``pieces`` maps a factor
+    graph to lists of factors (default: each factor alone); whole chains and trees stay exact.
+    """
+
+    learner: Learner
+    pieces: Pieces = None
+    unaries: Unaries = "inside"
+
+    @property
+    def name(self) -> str:
+        return self.learner.name
+
+    def of(self, structure: Structure) -> list[Piece]:
+        """The pieces of one structure."""
+        if isinstance(structure, RegionGraph):
+            return clusters(structure)
+        if not isinstance(structure, FactorGraph):
+            raise ValueError(f"a {type(structure).__name__} has no pieces")
+        alone = [[f] for f in range(structure.n_factors)]
+        lists = alone if self.pieces is None else self.pieces(structure)
+        return subgraphs(structure, lists, self.unaries)
+
+    def split(self, batch: Batch[Any], features: Features) -> tuple[Batch[FactorGraph], Features]:
+        """Every piece as an example, with its share of the features."""
+        if batch.target is None:
+            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
+        known = {s: self.of(s) for s in batch.structures}
+        listed = [known[batch.structure(m)] for m in range(len(batch))]
+        count = np.array([len(pieces) for pieces in listed])
+        W = sp.csr_array(
+            sp.block_diag([sp.vstack([p.shares for p in pieces]) for pieces in listed], "csr")
+        )
+        repeats = [batch.offsets[m] + p.repeats for m, pieces in enumerate(listed) for p in pieces]
+        parts: Batch[FactorGraph] = Batch.of(
+            [p.structure for pieces in listed for p in pieces],
+            weight=np.repeat(batch.weight, count),
+            bias=W @ batch.bias,
+        )
+        parts = replace(parts, target=batch.target[np.concatenate(repeats)])
+        return parts, _lift(parts, features, W, count)
+
+    def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
+        """The rounds of the learner on the pieces."""
+        return self.learner.states(*self.split(batch, features))
+
+    def path(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        regularisers: Sequence[float | Regulariser],
+        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+    ) -> Iterator[Model]:
+        """A model per regulariser, each starting from the one before."""
+        return self.learner.path(*self.split(batch, features), regularisers, through)
+
+    def fit(self, batch: Batch[Any], features: Features) -> Model:
+        """The model of the pieces; its weights score the whole."""
+        return self.learner.fit(*self.split(batch, features))
+
+
+def _lift(parts: Batch[Any], features: Features, W: sp.csr_array, count: Ints) -> Features:
+    if isinstance(features, Dense):
+        return Dense.of(parts, W @ np.asarray(features.matrix, dtype=float))
+    if isinstance(features, Sparse):
+        return Sparse.of(parts, W @ features.matrix)
+    example = np.repeat(np.arange(len(count)), count)
+    rank = np.arange(len(example)) - np.repeat(np.cumsum(count) - count, count)
+    return Lifted(features, W, example, rank, parts.offsets)
+
+
+def piecewise(
+    rho: Rho = None, pieces: Pieces = None, unaries: Unaries = "inside", **settings: Any
+) -> Piecewise:
+    """Σ over pieces of their own log-likelihoods: no consistency, so no inference in the whole.
+
+    ``rho`` reweights pieces with cycles; ``settings`` are those of :class:`Learner`.
+    """
+    if unaries not in ("inside", "own"):
+        raise ValueError(f"unaries is {unaries!r}; they are 'inside' pieces or on their 'own'")
+    return Piecewise(replace(mle_struct(rho, **settings), name="piecewise"), pieces, unaries)
