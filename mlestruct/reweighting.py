@@ -22,7 +22,7 @@ class Counting:
     numbers: Callable[[Any], Array]
 
 
-Rho = float | ArrayLike | str | Callable[[Structure], Any] | Counting | None
+Rho = float | ArrayLike | str | Callable[[Any], Any] | Counting | None
 
 
 def uniform_trees(graph: FactorGraph) -> Array:

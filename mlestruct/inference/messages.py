@@ -23,7 +23,7 @@ class Messages(Protocol):
 
     Interface: ``serve(entropy)`` → a routine for this entropy, or None; ``many(batch, scores,
     warm)`` → :class:`Beliefs`. τ is always feasible (repaired where iterations stopped short):
-    :func:`mlestruct.dual.certificate` at τ then pays for whatever is missing, and nothing is silent.
+    :func:`mlestruct.dual.certificate` at τ then pays for what is missing, and nothing is silent.
     """
 
     @classmethod

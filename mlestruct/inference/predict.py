@@ -25,7 +25,7 @@ AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 
 @dataclass(frozen=True)
 class Marginals:
-    """(Pseudo-)probabilities of every coordinate, and an interval for each example's surrogate log Z.
+    """(Pseudo-)probabilities of every coordinate, and an interval for each surrogate log Z.
 
     ``lower[m] ≤ max ⟨score, τ⟩ + H(τ) ≤ upper[m]``; ``bound`` says what that maximum is to the
     exact log Z. The probabilities are exact only where ``bound.kind`` is ``exact``.
