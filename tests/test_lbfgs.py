@@ -1,0 +1,76 @@
+"""L-BFGS with kinks ends where no feasible step goes down."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize as scipy_minimize
+
+from mlestruct.lbfgs import Kinks, Pairs, minimise
+
+
+def quadratic(rng, d=30):
+    A, b = rng.standard_normal((40, d)), 3 * rng.standard_normal(40)
+    return lambda t: (0.5 * ((A @ t - b) ** 2).sum() + 0.5 * t @ t, A.T @ (A @ t - b) + t)
+
+
+def ended(smooth, theta, kinks):
+    for found in minimise(smooth, theta, kinks=kinks):
+        slope = found[2] if kinks is None else kinks.slope(found[0], found[2])
+        if np.linalg.norm(slope) < 1e-9 or not found[3]:
+            return found
+    raise AssertionError("no end")
+
+
+@pytest.mark.parametrize(
+    ("l1", "lower", "upper"), [(0.0, -0.2, 0.1), (8.0, -np.inf, np.inf), (8.0, -0.15, 0.3)]
+)
+def test_kinks_agree_with_split_variables(rng, l1, lower, upper):
+    """θ = θ⁺ − θ⁻ with both bounded, by an independent solver."""
+    smooth, d = quadratic(rng), 30
+    kinks = Kinks(*(np.full(d, value) for value in (l1, lower, upper)))
+    theta, value, _, _ = ended(smooth, np.zeros(d), kinks)
+
+    def split(z):
+        inner, slope = smooth(z[:d] - z[d:])
+        return inner + l1 * z.sum(), np.concatenate([slope + l1, l1 - slope])
+
+    bounds = [(0, upper)] * d + [(0, -lower)] * d
+    options = {"ftol": 1e-15, "gtol": 1e-10}
+    found = scipy_minimize(
+        split, np.zeros(2 * d), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    assert value == pytest.approx(found.fun, rel=1e-9)
+    np.testing.assert_allclose(theta, found.x[:d] - found.x[d:], atol=1e-5)
+
+
+def test_pinned_weights_stay_where_they_are(rng):
+    """lower = upper fixes a weight from the first point on."""
+    kinks = Kinks(np.zeros(30), np.full(30, -np.inf), np.full(30, np.inf))
+    kinks.lower[3] = kinks.upper[3] = 0.25
+    for theta, *_ in islice(minimise(quadratic(rng), np.zeros(30), kinks=kinks), 40):
+        assert theta[3] == 0.25
+
+
+def test_products_of_rows_are_the_two_loop_recursion(rng):
+    """The direction equals the textbook recursion's, before and after the memory wraps around."""
+    d, memory = 8, 3
+    H = np.diag(rng.uniform(0.5, 3.0, d))
+    pairs, kept = Pairs(d, memory), []
+    theta = rng.standard_normal(d)
+    for _ in range(7):
+        new = theta + rng.standard_normal(d)
+        pairs.push(new, theta, H @ new, H @ theta)
+        kept = [*kept, (new - theta, H @ (new - theta))][-memory:]
+        theta = new
+        g = rng.standard_normal(d)
+        q, alphas = g.copy(), []
+        for s, y in reversed(kept):
+            alphas.append(s @ q / (s @ y))
+            q -= alphas[-1] * y
+        q *= kept[-1][0] @ kept[-1][1] / (kept[-1][1] @ kept[-1][1])
+        for (s, y), alpha in zip(kept, reversed(alphas), strict=True):
+            q += (alpha - y @ q / (s @ y)) * s
+        np.testing.assert_allclose(pairs.descent(g), -q, atol=1e-12)
