@@ -15,7 +15,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State
 from mlestruct.learners.convex import AnyOracle, Model, Route, collect
-from mlestruct.learners.coupled import Coupled, mean_targets
+from mlestruct.learners.coupled import Coupled, Cover, mean_targets
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, counting_numbers
@@ -41,6 +41,7 @@ class Round:
     tau: Array
     multipliers: Array
     moved: float
+    done: bool
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class Camel:
     """Counting numbers → the part of them that is kept; the rest must be ≤ 0."""
     start: Literal["zero", "empirical"] = "zero"
     rounds: int = 200
-    tol: float = 1e-9
-    """The change of the separators' slopes to stop at."""
+    tol: float = 1e-6
+    """The change of the separators' slopes to stop at, or a gain that the round's gap hides."""
     consistent: bool = True
     split: bool = False
     oracle: AnyOracle = None
@@ -111,20 +112,19 @@ class Camel:
             at = (1 - SMOOTHING) * mean_targets(batch) + SMOOTHING * _uniform(batch)
         plain = self.dual(batch, features)
         oracle = Validated(resolve(self.oracle, batch))
-        solution = None
+        solution, before = None, -np.inf
         for number in range(self.rounds):
-            dual = self.dual(batch, features, at)
-            solution = self._solve(dual, oracle, solution)
-            tau = solution.tau
-            before = np.zeros(batch.size) if at is None else linear.grad(at)
-            moved = float(np.abs(linear.grad(tau) - before).max())
+            solution = self._solve(self.dual(batch, features, at), oracle, solution)
+            tau, proof = solution.tau, solution.proof
+            slope = np.zeros(batch.size) if at is None else linear.grad(at)
+            moved = float(np.abs(linear.grad(tau) - slope).max())
             objective = float(batch.weight @ linear.each(tau)) - plain.value(tau)
-            yield Round(
-                number, objective, solution.proof, solution.theta, tau, solution.delta, moved
-            )
-            if moved <= self.tol:
+            hidden = not self._direct and objective - before <= proof.gap
+            done = moved <= self.tol or hidden or number + 1 == self.rounds
+            yield Round(number, objective, proof, solution.theta, tau, solution.delta, moved, done)
+            if done:
                 return
-            at = tau
+            at, before = tau, objective
 
     def _solve(self, dual: Dual, oracle: Oracle[Any], last: _Solution | None) -> _Solution:
         hard, none = self.regulariser is None, np.zeros(0)
@@ -155,7 +155,6 @@ class Camel:
             if self.rounds > 1:
                 words = f"{proof.polytope} in this round; as a whole stationary to {one.moved:.1e}"
                 proof = replace(proof, objective=-one.objective, polytope=words, bound=bound)
-            done = one.moved <= self.tol or one.number + 1 == self.rounds
             yield State(
                 round=one.number,
                 calls=(one.number + 1) * count,
@@ -165,7 +164,7 @@ class Camel:
                 tau=one.tau,
                 at=one.tau,
                 cost=Cost(self.rounds, count, 0.0),
-                done=done,
+                done=one.done,
             )
 
     def path(
@@ -218,6 +217,33 @@ def _uniform(batch: Batch[Any]) -> Array:
             raise ValueError("the empirical start needs structures without fixed coordinates")
         out[batch.index(members)] = np.tile(middle, len(members))
     return out
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Whether consistency costs anything: what piecewise learning leaves inconsistent."""
+
+    violation: float
+    """The largest disagreement of two tables about a marginal under piecewise weights."""
+    rank: int
+    """Independent consistency constraints in the whole batch."""
+    cost: float
+    """How much entropy, less penalty, consistency takes away: 0 where it does not bind."""
+
+
+def binding(
+    batch: Batch[Any], features: Features, regulariser: float | Regulariser | None = 1.0
+) -> Binding:
+    """Do the consistency constraints of CAMEL(0) bind? Both problems are solved by their duals."""
+    loose = Camel("piecewise", regulariser, rounds=1, consistent=False, route="direct")
+    tied = Coupled(loose.dual(batch, features), ridge=regulariser is not None)
+    apart, *_ = loose.each(batch, features)
+    none = np.zeros(tied.B.shape[0])
+    start = np.concatenate([np.where(np.isfinite(apart.theta), apart.theta, 0.0), none])
+    cost = -apart.certificate.objective - tied(tied.solve(start))[0]
+    ranks = {s: int(np.linalg.matrix_rank(Cover.of(s).B.toarray())) for s in batch.structures}
+    rank = sum(ranks[batch.structure(m)] for m in range(len(batch)))
+    return Binding(tied.violation(start), rank, cost)
 
 
 def camel(rho: Rho = None, **settings: Any) -> Camel:

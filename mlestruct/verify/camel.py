@@ -41,6 +41,7 @@ def learner(name: str, sigma2: float | None) -> Camel:
         name,
         regulariser=given,
         rounds=200 if name == "cccp" else 1,
+        tol=1e-10,
         consistent=name != "piecewise",
     )
 
