@@ -30,9 +30,7 @@ def weights_of(tied: Tied, allowed: Ints | None) -> Weights:
     attributes, states = int(tied.nodes.shape[1]), tied.states
     if allowed is None:
         return All(attributes, states, tied.d)
-    first = np.searchsorted(allowed, np.arange(attributes + 1) * states)
-    label = (allowed[: first[-1]] % states).astype(np.int32)
-    return Packed(attributes, states, len(allowed), first, label, allowed[first[-1] :] - tied.split)
+    return Packed.of(allowed, attributes, states)
 
 
 @dataclass(frozen=True)
@@ -69,28 +67,55 @@ class All:
 
 @dataclass(frozen=True)
 class Packed:
-    """Attribute j's weights are ``first[j]:first[j+1]``, for the states in ``label``."""
+    """Attribute j's weights are ``first[j]:first[j+1]``, for the states in ``label``.
 
-    attributes: int
+    Attributes with many weights also have a ``row`` of a small dense table, so that the attributes
+    met most often cost whole rows: ``inside`` are the table's places of the weights in ``many``.
+    """
+
     states: int
     d: int
     first: Ints
     label: Any
     moves: Ints
+    row: Ints
+    many: Ints
+    inside: Ints
+
+    @classmethod
+    def of(cls, allowed: Ints, attributes: int, states: int) -> Packed:
+        split = attributes * states
+        first = np.searchsorted(allowed, np.arange(attributes + 1) * states)
+        nodes = allowed[: first[-1]]
+        full = 3 * np.diff(first) >= states
+        row = np.where(full, np.cumsum(full) - 1, -1)
+        owner = nodes // states
+        many = np.flatnonzero(full[owner])
+        inside = row[owner[many]] * states + nodes[many] % states
+        label, moves = (nodes % states).astype(np.int32), allowed[first[-1] :] - split
+        return cls(states, len(allowed), first, label, moves, row, many, inside)
 
     def table(self, theta: Array) -> Array:
         out = np.zeros(self.states**2)
         out[self.moves] = theta[self.first[-1] :]
         return out.reshape(self.states, self.states)
 
+    @property
+    def _rows(self) -> Array:
+        return np.zeros((int(self.row.max(initial=-1)) + 1, self.states))
+
     def scores(self, theta: Array, nodes: Any, out: Array) -> None:
         csr: Any = sp.csr_array(nodes)
-        _packed_times(csr.indptr, csr.indices, csr.data, self.first, self.label, theta, out)
+        dense, packing = self._rows, (self.first, self.label, self.row)
+        dense.ravel()[self.inside] = theta[self.many]
+        _packed_times(csr.indptr, csr.indices, csr.data, *packing, theta, dense, out)
 
     def pull(self, nodes: Any, rows: Array, pair: Array) -> Array:
-        gradient = np.zeros(self.d)
+        gradient, dense = np.zeros(self.d), self._rows
         csr: Any = sp.csr_array(nodes)
-        _packed_gather(csr.indptr, csr.indices, csr.data, self.first, self.label, rows, gradient)
+        packing = (self.first, self.label, self.row)
+        _packed_gather(csr.indptr, csr.indices, csr.data, *packing, rows, dense, gradient)
+        gradient[self.many] = dense.ravel()[self.inside]
         gradient[self.first[-1] :] = pair.ravel()[self.moves]
         return gradient
 
@@ -118,24 +143,50 @@ def _gather(indptr: Ints, indices: Ints, data: Array, rows: Array, out: Array) -
 
 @nb.njit(cache=True, nogil=True)
 def _packed_times(
-    indptr: Ints, indices: Ints, data: Array, first: Ints, label: Ints, theta: Array, out: Array
+    indptr: Ints,
+    indices: Ints,
+    data: Array,
+    first: Ints,
+    label: Ints,
+    row: Ints,
+    theta: Array,
+    dense: Array,
+    out: Array,
 ) -> None:
     for i in range(len(out)):
-        row = out[i]
-        row[:] = 0.0
+        score = out[i]
+        score[:] = 0.0
         for e in range(indptr[i], indptr[i + 1]):
-            x = data[e]
-            for w in range(first[indices[e]], first[indices[e] + 1]):
-                row[label[w]] += x * theta[w]
+            x, j = data[e], indices[e]
+            if row[j] >= 0:
+                w = dense[row[j]]
+                for k in range(len(score)):
+                    score[k] += x * w[k]
+            else:
+                for n in range(first[j], first[j + 1]):
+                    score[label[n]] += x * theta[n]
 
 
 @nb.njit(cache=True, nogil=True)
 def _packed_gather(
-    indptr: Ints, indices: Ints, data: Array, first: Ints, label: Ints, rows: Array, out: Array
+    indptr: Ints,
+    indices: Ints,
+    data: Array,
+    first: Ints,
+    label: Ints,
+    row: Ints,
+    rows: Array,
+    dense: Array,
+    out: Array,
 ) -> None:
     for i in range(len(rows)):
-        row = rows[i]
+        mean = rows[i]
         for e in range(indptr[i], indptr[i + 1]):
-            x = data[e]
-            for w in range(first[indices[e]], first[indices[e] + 1]):
-                out[w] += x * row[label[w]]
+            x, j = data[e], indices[e]
+            if row[j] >= 0:
+                g = dense[row[j]]
+                for k in range(len(mean)):
+                    g[k] += x * mean[k]
+            else:
+                for n in range(first[j], first[j + 1]):
+                    out[n] += x * mean[label[n]]
