@@ -10,6 +10,7 @@ from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
 from mlestruct.learners.camel import camel, camel0
 from mlestruct.learners.convex import Learner, Model
+from mlestruct.learners.missing import Missing
 from mlestruct.learners.mle_struct import mle_struct
 from mlestruct.learners.perceptron import perceptron
 from mlestruct.learners.piecewise import piecewise
@@ -48,6 +49,7 @@ __all__ = [
     "LEARNERS",
     "Learner",
     "Learns",
+    "Missing",
     "Model",
     "camel",
     "camel0",
