@@ -28,8 +28,11 @@ def propagate_bethe(score, ptr, head, strict, two_sided, cold, residual, sweeps,
     both, worst, before = np.ones(n, dtype=np.bool_), np.inf, np.inf
     for sweep in range(sweeps):
         if two_sided:
-            _exchange(kernel, ptr, head, slack, ~tails, False, sent, mass, top, largest)
-            worst = _exchange(kernel, ptr, head, slack, tails, False, sent, mass, top, largest)
+            first = _exchange(kernel, ptr, head, slack, ~tails, False, sent, mass, top, largest)
+            worst = first
+            if first < 1e100:
+                worst = _exchange(kernel, ptr, head, slack, tails, False, sent, mass, top, largest)
+                worst = max(worst, first)
         else:
             worst = _exchange(kernel, ptr, head, slack, both, True, sent, mass, top, largest)
         report[1] += 1
@@ -75,13 +78,17 @@ def _exchange(kernel, ptr, head, slack, part, mean, sent, mass, top, largest):
             v = head[e]
             a, b = kernel[e] * sent[1, e], kernel[e] * sent[0, e]
             z = a * sent[0, e]
-            weight = z / ((1.0 + z) * (1.0 + z))
+            weight = z / ((1.0 + z) * (1.0 + z)) if z < 1e150 else 0.0
+            change = 0.0
             if part[u]:
                 rest = mass[u] if e == top[u] else mass[u] + (largest[u] - a)
-                worst = max(worst, weight * _answer(sent, 0, e, rest, mean))
+                change = _answer(sent, 0, e, rest, mean)
             if part[v]:
                 rest = mass[v] if e == top[v] else mass[v] + (largest[v] - b)
-                worst = max(worst, weight * _answer(sent, 1, e, rest, mean))
+                change = max(change, _answer(sent, 1, e, rest, mean))
+            if not change < 1e250:
+                return np.inf
+            worst = max(worst, weight * change)
     return worst
 
 

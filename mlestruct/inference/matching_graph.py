@@ -73,14 +73,13 @@ class Layout:
 
 def layout(structure: AnyMatching) -> Layout:
     """What is left of the structure once dead and forced edges are known. O(edges · √nodes)."""
-    bipartite = isinstance(structure, BipartiteMatching)
-    nodes = structure.rows + structure.columns if bipartite else structure.n_nodes
+    nodes = sum(structure.shape) if isinstance(structure, BipartiteMatching) else structure.n_nodes
     strict = np.ones(nodes, dtype=bool)
     strict[structure.loose] = False
-    if bipartite or not structure.graph.complete or (structure.fixed >= 0).any():
-        tail, head = _ends(structure)
-    else:
+    whole = isinstance(structure, Matching) and structure.graph.complete
+    if whole and not (structure.fixed >= 0).any():
         return _complete(nodes, strict)
+    tail, head = _ends(structure)
     free = structure.fixed == -1
     taken = np.bincount(
         np.r_[tail[structure.fixed == 1], head[structure.fixed == 1]], minlength=nodes
@@ -188,7 +187,16 @@ def _arrange(
     _, component = connected_components(graph, directed=False)
     two_sided = isinstance(structure, BipartiteMatching) or structure.graph.sides is not None
     whole = len(kept) == structure.size and bool((np.diff(kept) == 1).all())
-    square = whole and isinstance(structure, BipartiteMatching)
-    table = structure.shape if square else None
-    return Layout(ptr, h.astype(np.int32), None if whole else kept, strict,
-                  None if whole else base, component.astype(np.int64), two_sided, table)  # fmt: skip
+    table = None
+    if whole and isinstance(structure, BipartiteMatching):
+        table = structure.rows, structure.columns
+    return Layout(
+        ptr,
+        h.astype(np.int32),
+        None if whole else kept,
+        strict,
+        None if whole else base,
+        component.astype(np.int64),
+        two_sided,
+        table,
+    )

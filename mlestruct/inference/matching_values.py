@@ -92,16 +92,22 @@ def tangent_value(score, ptr, head, strict, rho, x, tau, centre, s, y, out):
 
 @nb.njit(cache=True, nogil=True)
 def _lower(ptr, head, strict, w, y, raised):
-    """Prices raised to feasibility, then each node's in turn lowered as far as its edges allow."""
+    """Prices raised to feasibility, then tails' and heads' lowered as far as their edges allow.
+
+    Nodes that are both (graphs with odd cycles) keep theirs: one pass does not see all their edges.
+    """
     n = len(strict)
+    both = np.zeros(n, dtype=np.bool_)
     for v in range(n):
         y[v] += raised[v]
+        for e in range(ptr[v], ptr[v + 1]):
+            both[head[e]] = ptr[head[e] + 1] > ptr[head[e]]
     room = np.full(n, np.inf)
     for u in range(n):
         for e in range(ptr[u], ptr[u + 1]):
             room[u] = min(room[u], y[u] + y[head[e]] - w[e])
         down = room[u] if strict[u] else min(room[u], y[u])
-        if ptr[u + 1] > ptr[u] and down > 0.0:
+        if ptr[u + 1] > ptr[u] and not both[u] and down > 0.0:
             y[u] -= down
     room[:] = np.inf
     for u in range(n):
