@@ -59,7 +59,7 @@ class Estimator:
     """Learn weights of a structured output from outcomes, with nothing but a MAP solver.
 
     ``learner`` is a name in ``mlestruct.learners.LEARNERS``; ``rho`` reweights its entropy.
-    ``alpha`` is λ of (λ/2)‖θ‖² against the SUM over examples; several values are tried on ``validation``.
+    ``alpha`` is λ of (λ/2)‖θ‖² against the SUM over examples; of several, ``validation`` chooses.
     ``bounds`` = (lower, upper) keep weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
     ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
