@@ -1,0 +1,172 @@
+"""Message passing on factor graphs: speed, stored models, strong grids, a learned grid model.
+
+Peers' messages per second are stored numbers of an earlier run beside ours, not of this one. The
+files under ``uai`` are read from MLESTRUCT_DATA and left out where it names no folder.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mlestruct as ms
+from mlestruct.entropy import Entropy
+from mlestruct.inference import convergent
+from mlestruct.inference.exact import exact
+from mlestruct.inference.sum_product import SumProduct
+from mlestruct.readers.uai import Problem, read
+
+Row = dict[str, Any]
+
+# Messages per second are variable-factor edges × sweeps over the CPU time of the whole call.
+SWEEPS = 1000
+LIBDAI = {None: 2.1, 1.0: 4.9}  # millions; TRW and BP
+
+# Strong grids, fixed before their first run and not changed since: 10×10, spins ±1, fields
+# uniform in ±FIELD, couplings uniform in ±J, numpy default_rng(seed), fields drawn first.
+STRONG_J = (2.0, 4.0, 8.0)
+FIELD = 0.5
+STRONG_SEEDS = (101, 102, 103, 104, 105)
+CERTIFIED = 1e-6
+
+
+def run(quick: bool) -> Iterator[Row]:
+    """Every part; ``quick`` leaves out large grids and most files."""
+    sides = [(20, 2), (20, 5)] if quick else [(10, 2), (20, 2), (100, 2), (20, 5), (50, 5)]
+    for side, states in sides:
+        for rho in (None, 1.0):
+            yield speed(side, states, rho)
+    for strength in STRONG_J:
+        yield strong(strength)
+    yield learned()
+    folder = os.environ.get("MLESTRUCT_DATA")
+    if not folder:
+        yield {"benchmark": "inference", "workload": "uai skipped: MLESTRUCT_DATA names no folder"}
+        return
+    grids = sorted((Path(folder) / "uai" / "grids_5x5").glob("*.uai"))
+    yield from stored(grids[:3] if quick else grids)
+
+
+def row(workload: str, quantity: str, ours: float, **rest: Any) -> Row:
+    """One line of the table."""
+    return {
+        "benchmark": "inference",
+        "workload": workload,
+        "quantity": quantity,
+        "ours": ours,
+        **rest,
+    }
+
+
+def seconds(call: Callable[[], Any], repeats: int = 3) -> float:
+    """The least CPU time of a few calls, after one to compile."""
+    call()
+    taken = []
+    for _ in range(repeats):
+        start = time.process_time()
+        call()
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+def speed(side: int, states: int, rho: float | None) -> Row:
+    """A fixed number of sweeps over one grid, tables and repair included."""
+    graph = ms.grid(side, side, states)
+    batch = ms.Batch.of(graph, count=1)
+    scores = 0.3 * np.random.default_rng(0).standard_normal(batch.size)
+    entropy = Entropy.of(batch, rho, allow_nonconvex=True)
+    routine = SumProduct.of(entropy, tol=-1.0, sweeps=SWEEPS, takeover=False)
+    taken = seconds(lambda: routine.many(batch, scores))
+    ours = 2 * graph.n_factors * SWEEPS / taken / 1e6
+    least, peer = (30.0, LIBDAI[rho]) if states == 2 else (5.0, None)
+    return row(
+        f"grid {side}x{side}, {states} states, {'BP' if rho == 1 else 'TRW'}",
+        "million messages/s",
+        ours,
+        peer=peer,
+        peer_name=None if peer is None else "libDAI (stored)",
+        ratio=None if peer is None else ours / peer,
+        target=f">= {least:g}",
+        met=ours >= least,
+    )
+
+
+def strong(strength: float) -> Row:
+    """The worst certified relative gap over the seeds."""
+    graph, worst = ms.grid(10, 10), 0.0
+    for seed in STRONG_SEEDS:
+        rng = np.random.default_rng(seed)
+        field = rng.uniform(-FIELD, FIELD, graph.n_nodes)
+        coupling = rng.uniform(-strength, strength, graph.n_factors)
+        nodes = np.stack([-field, field], axis=1).ravel()
+        edges = np.stack([coupling, -coupling, -coupling, coupling], axis=1).ravel()
+        batch = ms.Batch.of(graph, count=1)
+        found = ms.marginals(batch, np.concatenate([nodes, edges]))
+        worst = max(worst, found.certificate.relative)
+    name = f"strong 10x10, J={strength:g}, {len(STRONG_SEEDS)} seeds"
+    target = f"<= {CERTIFIED:g}"
+    return row(name, "worst relative gap, TRW", worst, target=target, met=worst <= CERTIFIED)
+
+
+def learned() -> Row:
+    """20 grids of 20×20 with tied features, to a certified relative gap of 1e-6."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((20, 400, 5)), rng.standard_normal(5)
+    labels = [(x @ w + rng.standard_normal(400) > 0).astype(int) for x in X]
+    batch = ms.Batch.of(ms.grid(20, 20), labels)
+    features = ms.Tied.of(batch, X.reshape(-1, 5))
+    learner = ms.mle_struct(regulariser=1.0, solver=ms.FrankWolfe(tol=1e-6))
+    taken = seconds(lambda: learner.fit(batch, features))
+    gap = learner.fit(batch, features).certificate.relative
+    return row(
+        f"learning 20x20, M=20, certified {gap:.1e}",
+        "CPU s",
+        taken,
+        target="gap <= 1e-6",
+        met=gap <= 1e-6,
+    )
+
+
+def stored(paths: list[Path]) -> Iterator[Row]:
+    """Exact, TRW and BP on the stored 5×5 grids against their files and our own Newton."""
+    off, apart, below, stalled, gains = 0.0, 0.0, 0.0, 0, [0.0]
+    for path in paths:
+        problem = read(path)
+        truth = exact(problem.graph, problem.score)
+        with np.load(path.with_suffix(".npz")) as file:
+            log_z = truth.log_z + problem.constant
+            off = max(off, abs(log_z - float(file["exact_log_z"])))
+            nodes = truth.tau[: problem.graph.node_start[-1]]
+            off = max(off, float(np.abs(nodes - file["exact_node"].ravel()).max()))
+            batch = ms.Batch.of(problem.graph, count=1)
+            upper = float(ms.marginals(batch, problem.score).upper[0]) + problem.constant
+            apart = max(apart, abs(upper - float(file["trw_log_z"])))
+            below = max(below, log_z - upper)
+        gain = bethe_gain(problem)
+        stalled += gain is None
+        gains += [] if gain is None else [gain]
+    name = f"uai, {len(paths)} grids 5x5"
+    yield row(name, "exact: worst error against files", off, target="<= 1e-4", met=off <= 1e-4)
+    yield row(name, "TRW: worst distance from theirs", apart, target="<= .15", met=apart <= 0.15)
+    yield row(name, "TRW: most below exact", below, target="<= 0", met=below <= 0)
+    most = max(gains)
+    quantity = f"BP: Newton's gain ({stalled} not converged)"
+    yield row(name, quantity, most, target="<= 1e-7", met=most <= 1e-7)
+
+
+def bethe_gain(problem: Problem) -> float | None:
+    """What Newton adds to the Bethe value at the messages' fixed point; None without one."""
+    batch = ms.Batch.of(problem.graph, count=1)
+    entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)
+    routine = SumProduct.of(entropy, sweeps=5000)
+    log_z, tau, state = routine.many(batch, problem.score)
+    if state[problem.graph].residual[0] > routine.tol:
+        return None
+    ready = routine.ready(problem.graph)
+    _, value = convergent.ascend(problem.graph, ready.plan, ready.coefficient, problem.score, tau)
+    return float(value - log_z[0])
