@@ -13,11 +13,11 @@ FIT_TOL = 1e-15
 def fit_all(tau, plan):
     """Every factor's table fitted to the node marginals of τ, in place: then τ is feasible."""
     widest = 0
-    for f in range(len(plan.count)):
+    for f in range(len(plan.counts)):
         first, last = plan.scope_start[f], plan.scope_start[f + 1]
         widest = max(widest, plan.place[last] - plan.place[first])
     sums = np.empty(widest)
-    for f in range(len(plan.count)):
+    for f in range(len(plan.counts)):
         _fit(f, tau, sums, plan)
 
 

@@ -126,7 +126,7 @@ def _finish(score: Any, q: Any, plan: Any) -> float:
     for k in range(plan.node_start[-1]):
         if q[k] > 0.0:
             total += q[k] * (score[k] - np.log(q[k]))
-    for f in range(len(plan.count)):
+    for f in range(len(plan.counts)):
         for k in range(plan.table_start[f], plan.table_start[f + 1]):
             at = k - plan.table_start[f]
             q[k] = 1.0

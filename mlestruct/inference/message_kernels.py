@@ -60,13 +60,13 @@ def run(score, schedule, damping, tol, sweeps, message, belief, gauge, table, pl
 def exponentials(score, table, plan):
     """exp(η_α/c_α), each table scaled by its largest open entry; closed entries are 0."""
     first = plan.table_start[0]
-    for f in range(len(plan.count)):
+    for f in range(len(plan.counts)):
         top = -np.inf
         for k in range(plan.table_start[f], plan.table_start[f + 1]):
             if plan.open[k]:
                 top = max(top, score[k])
         for k in range(plan.table_start[f], plan.table_start[f + 1]):
-            lifted = (score[k] - top) / plan.count[f]
+            lifted = (score[k] - top) / plan.counts[f]
             table[k - first] = np.exp(lifted) if plan.open[k] else 0.0
 
 
@@ -95,7 +95,7 @@ def _node(i, score, damping, message, belief, read_m, read_b, gauge, table, plan
         if not near:
             _into(s, score, damping, message, read_m, read_b, gauge, table, plan)
         for k in range(last - first):
-            fresh[k] += plan.count[f] * into[k]
+            fresh[k] += plan.counts[f] * into[k]
     top, moved = -np.inf, 0.0
     for k in range(last - first):
         fresh[k] /= plan.whole[i]
@@ -211,7 +211,7 @@ def _log_sums(s, f, score, gauge, out, plan):
             for k in range(size):
                 if (k // plan.stride[s]) % len(out) != state or not plan.open[first + k]:
                     continue
-                value, at = score[first + k] / plan.count[f], 0
+                value, at = score[first + k] / plan.counts[f], 0
                 for r in range(plan.scope_start[f], plan.scope_start[f + 1]):
                     cards = plan.place[r + 1] - plan.place[r]
                     value += gauge[at + (k // plan.stride[r]) % cards]
@@ -231,11 +231,11 @@ def tables(score, message, belief, gauge, tau, plan):
         for k in range(first, last):
             tau[k] = np.exp(belief[k]) if plan.open[k] else 0.0
         tau[first:last] /= tau[first:last].sum()
-    for f in range(len(plan.count)):
+    for f in range(len(plan.counts)):
         _cavities(f, -1, message, belief, True, gauge, plan)
         first, last, top = plan.table_start[f], plan.table_start[f + 1], -np.inf
         for k in range(first, last):
-            value, at = score[k] / plan.count[f], 0
+            value, at = score[k] / plan.counts[f], 0
             for r in range(plan.scope_start[f], plan.scope_start[f + 1]):
                 cards = plan.place[r + 1] - plan.place[r]
                 value += gauge[at + ((k - first) // plan.stride[r]) % cards]

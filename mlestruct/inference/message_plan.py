@@ -23,7 +23,7 @@ class Plan(NamedTuple):
     start: Ints  # slots around node i are around[start[i]:start[i + 1]]
     around: Ints
     open: Flags  # entries that a locally consistent point may use
-    count: Array  # c_α of every factor
+    counts: Array  # c_α of every factor
     whole: Array  # c_i + Σ c_α of every node
 
 
@@ -75,7 +75,7 @@ def pairs(full: Plan) -> Pairs | None:
         position[full.around ^ 1],
         full.table_start[factor],
         (full.around % 2).astype(np.int8),
-        full.count[factor],
+        full.counts[factor],
     )
 
 

@@ -136,7 +136,8 @@ def _refuse(structure: Any, counting: Array) -> None:
 def _start(plan: Plan, count: int, warm: Messages | None) -> Messages:
     """Uniform messages, or copies of the last ones."""
     if warm is not None and len(warm.message) == count:
-        return Messages(*(part.copy() for part in warm))
+        kept = (warm.residual.copy(), warm.sweeps.copy())
+        return Messages(warm.message.copy(), warm.belief.copy(), *kept)
     message = np.zeros((count, int(plan.place[-1])))
     belief = np.zeros((count, int(plan.node_start[-1])))
     return Messages(message, belief, np.zeros(count), np.zeros(count, dtype=np.int64))
@@ -148,7 +149,7 @@ def _solve(
     message: Any, belief: Any, residual: Any, sweeps: Any, coefficient: Any, plan: Any, pairs: Any,
 ) -> None:  # fmt: skip
     size, n, widest = plan.table_start[-1], len(plan.node_start) - 1, 1
-    for f in range(len(plan.count)):
+    for f in range(len(plan.counts)):
         here = plan.place[plan.scope_start[f + 1]] - plan.place[plan.scope_start[f]]
         widest = max(widest, here)
     most = 1
@@ -165,12 +166,14 @@ def _solve(
                 narrow = True
                 # the same memory holds one log-odds where the general kernel holds two logs
                 some, odds = message[m, : len(plan.around)], belief[m, :n]
-                sweeps[m], residual[m] = run_pairs(
+                sweeps[m], residual[m] = run_pairs(  # type: ignore[call-arg]
                     score, *how, some, odds, ratio, plan.whole, pairs
                 )
                 pair_tables(some, odds, ratio, out, plan.table_start[0], pairs)
         if not narrow:
-            sweeps[m], residual[m] = run(score, *how, message[m], belief[m], gauge, table, plan)
+            sweeps[m], residual[m] = run(  # type: ignore[call-arg]  # mypy miscounts *how
+                score, *how, message[m], belief[m], gauge, table, plan
+            )
             tables(score, message[m], belief[m], gauge, out, plan)
         fit_all(out, plan)
         log_z[m] = value(score, out, coefficient)

@@ -54,7 +54,7 @@ def test_chains_agree_with_their_recursions(scale, rng):
 
 
 def test_what_the_linear_domain_loses_is_done_in_the_log_domain():
-    """Scores that contradict each other by e^1000 leave NaN behind, and the careful pass repairs it."""
+    """Scores that contradict each other by e^1000 leave NaN behind; the careful pass repairs it."""
     graph = ms.chain(2, 2)
     batch = ms.Batch.of(graph, count=1)
     score = np.array([0.0, -900.0, 0.0, 0.0, -2000.0, -2000.0, 0.0, 1.0])

@@ -51,7 +51,7 @@ def test_scaling_agrees_with_frank_wolfe(scale, rng):
     """The scaled τ is feasible and as good as Frank-Wolfe's, within the certificates."""
     batch = ms.Batch.of([ms.BipartiteMatching(n) for n in (1, 2, 4, 4)])
     scores = scale * rng.standard_normal(batch.size)
-    log_z, tau, warm = Scaling().many(batch, scores)
+    log_z, _, warm = Scaling().many(batch, scores)
     slow = ms.marginals(batch, scores, solver=ms.FrankWolfe(tol=1e-9, rounds=3000))
     assert (log_z >= slow.lower - 1e-9).all()
     assert (log_z <= slow.upper + 1e-9).all()
