@@ -80,11 +80,14 @@ class SumProduct:
 
     @classmethod
     def serve(cls, entropy: Entropy) -> SumProduct | None:
-        """Factor graphs with a concave entropy, every factor counting at least 0.001."""
+        """Factor graphs with a concave entropy, nothing fixed, factors counting at least 0.001.
+
+        Where messages stall, the repair of τ knows no forbidden entries: those are Frank-Wolfe's.
+        """
         for structure, numbers in zip(entropy.batch.structures, entropy.counting, strict=True):
             if not isinstance(structure, FactorGraph) or not entropy.concave:
                 return None
-            if (numbers[structure.n_nodes :] < LEAST).any() or structure.impossible():
+            if (numbers[structure.n_nodes :] < LEAST).any() or (structure.fixed >= 0).any():
                 return None
         return cls.of(entropy)
 

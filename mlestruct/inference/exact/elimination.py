@@ -21,7 +21,7 @@ CHUNK = 1 / 32  # GiB
 
 
 class Eliminated(NamedTuple):
-    """log Z per example, and p(variable | given) per clique: axes (example, variable, *given)."""
+    """log Z per example, and p(variable | given) per clique: axes (example, variable, given…)."""
 
     log_z: Array
     conditionals: list[Array]

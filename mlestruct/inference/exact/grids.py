@@ -32,7 +32,7 @@ class Lattice(NamedTuple):
 
 @lru_cache(maxsize=128)
 def sides(graph: FactorGraph) -> tuple[int, int] | None:
-    """Rows and columns, if the graph is a :func:`mlestruct.grid`, nothing fixed."""
+    """Rows and columns, if the graph is laid out as ``grid`` does, nothing fixed."""
     n, pairs = graph.n_nodes, graph.n_factors
     if n == 0 or (graph.cards != graph.cards[0]).any() or (graph.fixed >= 0).any():
         return None
@@ -50,7 +50,7 @@ def sides(graph: FactorGraph) -> tuple[int, int] | None:
 def grid_by_rows(
     rows: int, columns: int, states: int, score: ArrayLike, memory: float = MEMORY
 ) -> Exact:
-    """A grid in the layout of :func:`mlestruct.grid`: O(rows · columns · states^(shorter + 1)).
+    """A graph laid out as ``grid`` does: O(rows · columns · states^(shorter + 1)).
 
     Three passes for log Z and marginals; memory (shorter + longer + 2) tables of states^shorter.
     """
