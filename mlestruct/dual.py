@@ -111,6 +111,10 @@ def certificate(
 
     gap = Σ w_m max_s ⟨Φ_mθ + bias_m + ∇H(τ_m), s − τ_m⟩ + [R(θ) + R*(r(τ)) − ⟨θ, r(τ)⟩].
     ``at`` takes the entropy's tangent at another point, see :func:`block_gaps`.
+
+    τ must be a point of the oracle's polytope. ``contains`` refuses what breaks stated constraints,
+    but a general ``Matching`` states degrees only: for a τ that is no mixture of matchings, prove
+    the odd sets first (``inference.odd_sets.odd_set_proof``).
     """
     inner = interior(dual.batch, oracle, dual.entropy) if inner is None else inner
     dual = replace(dual, entropy=inner.entropy)
