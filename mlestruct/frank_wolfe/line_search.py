@@ -8,7 +8,8 @@ from collections import namedtuple
 import numba as nb
 import numpy as np
 
-FLOOR = 1e-16
+from mlestruct.entropy import FLOOR
+
 PRECISION = 1e-6  # |φ′| relative to |φ′(0)| at which a step counts as exact
 
 # φ(γ) = R*(r − γ·change) + linear·γ − weight·H(t + γ dt), the last over ``count`` terms of a and

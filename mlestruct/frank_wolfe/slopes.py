@@ -11,8 +11,8 @@ from collections import namedtuple
 
 import numpy as np
 
+from mlestruct.entropy import FLOOR
 from mlestruct.frank_wolfe.atoms import jit
-from mlestruct.frank_wolfe.line_search import FLOOR
 
 Problem = namedtuple(
     "Problem",
