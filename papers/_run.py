@@ -1,0 +1,88 @@
+"""What the papers' scripts share: arguments, tables on the terminal or in JSON, figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How an experiment is to run: where data lie, whether briefly, where figures go."""
+
+    folder: Path | None = None
+    quick: bool = False
+    plot: Path | None = None
+
+    def data(self, name: str) -> Path:
+        """The folder of a data set that cannot be shipped."""
+        if self.folder is None or not (self.folder / name).is_dir():
+            raise FileNotFoundError(
+                f"no folder {name} under {self.folder}: give its parent by --data or "
+                "MLESTRUCT_DATA (docs/papers/index.md says where each data set comes from)"
+            )
+        return self.folder / name
+
+    def save(self, figure: Any, name: str) -> None:
+        """Write a matplotlib figure where ``--plot`` says, if it does."""
+        if self.plot is not None:
+            self.plot.mkdir(parents=True, exist_ok=True)
+            figure.savefig(self.plot / f"{name}.png", dpi=120, bbox_inches="tight")
+
+
+Experiment = Callable[[Setting], Iterable[Row]]
+
+
+def main(
+    program: str, experiments: Mapping[str, Experiment], arguments: Sequence[str] | None = None
+) -> int:
+    """Run one experiment, or all; rows appear as they are found."""
+    parser = argparse.ArgumentParser(prog=f"python -m papers.{program}")
+    parser.add_argument("experiment", choices=[*experiments, "all"])
+    parser.add_argument("--data", type=Path, default=_environment(), help="folder of data sets")
+    parser.add_argument("--quick", action="store_true", help="seconds: small sizes, few repeats")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write figures there")
+    given = parser.parse_args(arguments)
+    setting = Setting(given.data, given.quick, given.plot)
+    for name in experiments if given.experiment == "all" else [given.experiment]:
+        header: list[str] = []
+        try:
+            for row in experiments[name](setting):
+                header = show(row, header, given.json)
+        except FileNotFoundError as error:
+            print(f"papers.{program} {name}: {error}", file=sys.stderr)
+            if given.experiment != "all":
+                return 2
+    return 0
+
+
+def show(row: Row, header: list[str], as_json: bool) -> list[str]:
+    """Print a row; the header again whenever the columns change."""
+    if as_json:
+        print(json.dumps(row), flush=True)
+        return header
+    columns = list(row)
+    if columns != header:
+        print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    print(f"| {' | '.join(_short(value) for value in row.values())} |", flush=True)
+    return columns
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _environment() -> Path | None:
+    given = os.environ.get("MLESTRUCT_DATA")
+    return Path(given) if given else None
