@@ -14,8 +14,8 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.exact import exact
-from mlestruct.inference.messages import routine
 from mlestruct.inference.newton import polish, response
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
@@ -95,20 +95,19 @@ def predict(
 
 
 def beliefs(graph: FactorGraph, score: Array, rho: Rho) -> Array:
-    """argmax ⟨score, τ⟩ + H_ρ(τ): by messages where they serve, else by Frank-Wolfe and Newton.
+    """argmax ⟨score, τ⟩ + H_ρ(τ): by messages where they converge, else by Frank-Wolfe and Newton.
 
     A stationary point only where H is not concave. ρ = 0 is independent sites in closed form.
     """
     if isinstance(rho, float | int) and rho == 0:
         return independent(graph, score)
     dual = _inference(graph, score, rho)
-    messages = routine(dual.entropy)
-    if messages is not None:
-        tau = messages.many(dual.batch, score).tau
-    else:
-        oracle = Validated(resolve("linear_program", dual.batch))
-        tau = FrankWolfe(tol=1e-6, rounds=100).solve(dual, oracle).tau.copy()
-    return tau if graph.is_forest else polish(dual, tau)
+    messages = SumProduct.of(dual.entropy, takeover=False, tol=1e-12)
+    found = messages.many(dual.batch, score)
+    if found.warm[graph].residual[0] <= 1e-10:
+        return found.tau
+    oracle = Validated(resolve("linear_program", dual.batch))
+    return polish(dual, FrankWolfe(tol=1e-6, rounds=100).solve(dual, oracle).tau.copy())
 
 
 def independent(graph: FactorGraph, score: Array) -> Array:
