@@ -58,7 +58,7 @@ def trials(graph: FactorGraph, beta: float, rhos: Mapping[str, Any], count: int)
         theta = spins(graph, beta * rng.random(graph.n_factors))
         mean = exact(graph, theta).tau
         learned = {name: match_moments(graph, mean, rho).theta for name, rho in rhos.items()}
-        labels = sample(graph, theta, 1, seed=t).outcomes[0]
+        labels = sample(graph, theta, 1, rng).outcomes()[0]
         found.append(Trial(theta, learned, np.asarray(labels)))
     return found
 
@@ -161,9 +161,7 @@ def crossed(setting: Setting) -> Iterator[Row]:
                         best = predict(graph, trial.theta, mixture, y, None).z
                         theta = trial.theta if name == "truth" else trial.learned[name]
                         for predictor, rho in predictors.items():
-                            found[predictor].add(
-                                predict(graph, theta, mixture, y, rho).z, best, z
-                            )
+                            found[predictor].add(predict(graph, theta, mixture, y, rho).z, best, z)
                     row: Row = {"ensemble": ensemble, "beta": beta, "alpha": alpha, "theta": name}
                     yield row | {f"{p} predicts": found[p].percent()[0] for p in predictors}
 
