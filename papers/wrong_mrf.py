@@ -1,8 +1,8 @@
 """Estimating the "wrong" Markov random field (2005): the wrong model, learned and used alike.
 
-p(x) ∝ exp(Σ θ_st x_s x_t) on spins, θ_st ~ U[0, β]; Z_s | x_s is Gaussian, and Y_s = αZ_s + √(1−α²)W_s
-is seen. Parameters are learned from infinite data (exact moments) by a surrogate, and Z is predicted
-from Y with the same surrogate. The loss is the % by which the mean squared error exceeds the Bayes
+p(x) ∝ exp(Σ θ_st x_s x_t) on spins, θ_st ~ U[0, β]; Z_s given x_s is Gaussian, and
+Y_s = αZ_s + √(1−α²)W_s is seen. A surrogate learns its parameters from infinite data (exact
+moments), and predicts Z from Y. The loss is the % by which the mean squared error exceeds the Bayes
 predictor's, whose parameters and inference are exact.
 
 ``surfaces`` loss over coupling β and signal α for independent sites, BP and TRW(½), both ensembles.
