@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mlestruct.data import shipped
 from mlestruct.verify.cases import Case, Fields, Malformed, Place, load
 from mlestruct.verify.compare import NOT_ATTAINED, brief, difference, plain
 
@@ -153,11 +154,7 @@ def _name(place: Place) -> str:
 
 def default_paths() -> list[Path]:
     """The reference cases that ship with the library."""
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package / "_datasets", package.parent / "datasets"):
-        if (folder / "cases.json").is_file():
-            return [folder / "cases.json"]
-    raise ValueError("this installation lacks its reference cases; name a file")
+    return [shipped("cases.json")]
 
 
 def main(paths: Sequence[str | Path] = (), as_json: bool = False, strict: bool = False) -> int:
