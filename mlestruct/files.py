@@ -1,0 +1,132 @@
+"""Model files: what is loaded is what was saved, bit for bit, or a ValueError; nothing else runs.
+
+A file is an ``.npz``: arrays and a JSON header, uncompressed, and as the archive's comment the
+SHA-256 of everything before it. ``numpy.load`` opens it too. Nothing is ever unpickled, and
+reading takes no more memory than the file's own size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+FORMAT, VERSION = "mlestruct", 1
+LARGEST = 1 << 31  # bytes of a file
+HEADER = "header.json"
+HEADER_LARGEST = 1 << 24
+DIGEST = 64  # hexadecimal digits of SHA-256
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def save(
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, NDArray[Any]],
+    header: Mapping[str, Any],
+) -> None:
+    """Write arrays and a JSON header; a crash on the way leaves the old file as it was."""
+    whole = {"format": FORMAT, "version": VERSION, "kind": kind, "header": dict(header)}
+    entries = {HEADER: _json(whole)}
+    entries.update({f"{name}.npy": _npy(name, array) for name, array in arrays.items()})
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = b"0" * DIGEST  # its length is part of what is hashed
+        for name, content in entries.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    raw = body.getvalue()[:-DIGEST]
+    _refuse_large(len(raw), path)
+    written = Path(f"{os.fspath(path)}.part")
+    written.write_bytes(raw + hashlib.sha256(raw).hexdigest().encode())
+    os.replace(written, path)
+
+
+def load(
+    path: str | os.PathLike[str], kind: str, *, largest: int = LARGEST
+) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays and the header of a file of this kind; any other file is refused by reason."""
+    raw = Path(path).read_bytes() if _refuse_large(os.stat(path).st_size, path, largest) else b""
+    if not raw.startswith(b"PK"):
+        raise ValueError(f"{path} is not a model file: it is no npz archive")
+    if hashlib.sha256(raw[:-DIGEST]).hexdigest().encode() != raw[-DIGEST:]:
+        raise ValueError(f"{path} is damaged or was not written by mlestruct: its checksum differs")
+    try:
+        entries = _entries(raw)
+        whole = json.loads(entries.pop(HEADER))
+        found, version, header = whole["kind"], whole["version"], whole["header"]
+        if whole["format"] != FORMAT:
+            raise ValueError(f"its format is {whole['format']!r}")
+        if version == VERSION:
+            arrays = {name.removesuffix(".npy"): _array(name, e) for name, e in entries.items()}
+    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a model file: {error}") from error
+    if version != VERSION:
+        raise ValueError(f"{path} has format version {version}; this mlestruct reads {VERSION}")
+    if found != kind:
+        raise ValueError(f"{path} holds a {found}, not a {kind}")
+    return arrays, header
+
+
+def _refuse_large(size: int, path: Any, largest: int = LARGEST) -> bool:
+    if size > largest:
+        raise ValueError(f"{path} has {size} bytes; model files have at most {largest}")
+    return True
+
+
+def _json(whole: Mapping[str, Any]) -> bytes:
+    try:
+        text = json.dumps(whole, ensure_ascii=False)
+    except TypeError as error:
+        raise ValueError(f"a header holds JSON only: {error}") from error
+    if len(text.encode()) > HEADER_LARGEST:
+        raise ValueError(f"a header has at most {HEADER_LARGEST} bytes, this has {len(text)}")
+    return text.encode()
+
+
+def _npy(name: str, array: NDArray[Any]) -> bytes:
+    stream = io.BytesIO()
+    try:
+        npy.write_array(stream, np.asarray(array), version=(1, 0), allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f"array {name!r} holds Python objects; files hold numbers") from error
+    return stream.getvalue()
+
+
+def _entries(raw: bytes) -> dict[str, bytes]:
+    """Contents by name: stored entries only, so that sizes cannot lie; each name once."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        listed = archive.infolist()
+        names = {entry.filename for entry in listed}
+        if len(names) < len(listed) or HEADER not in names:
+            raise ValueError(f"it needs one {HEADER}, and every name once")
+        for entry in listed:
+            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+                raise ValueError(f"{entry.filename} is compressed; model files are not")
+            if entry.filename == HEADER and entry.file_size > HEADER_LARGEST:
+                raise ValueError(f"{HEADER} has {entry.file_size} bytes")
+        return {entry.filename: archive.read(entry) for entry in listed}
+
+
+def _array(name: str, content: bytes) -> NDArray[Any]:
+    """An array exactly as long as its bytes, of numbers, booleans or text."""
+    stream = io.BytesIO(content)
+    if npy.read_magic(stream) != (1, 0):
+        raise ValueError(f"{name} is no array of version 1.0")
+    shape, by_column, dtype = npy.read_array_header_1_0(stream)
+    if dtype.hasobject or dtype.kind not in "biufU":
+        raise ValueError(f"{name} has dtype {dtype}; model files hold numbers and text")
+    count = int(np.prod(shape, dtype=object))
+    if min(shape, default=0) < 0 or count * dtype.itemsize != len(content) - stream.tell():
+        raise ValueError(f"{name} claims shape {shape} of {dtype} in {len(content)} bytes")
+    flat = np.frombuffer(content, dtype, count, stream.tell()).copy()
+    return flat.reshape(shape, order="F" if by_column else "C")

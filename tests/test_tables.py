@@ -1,0 +1,139 @@
+"""Tables: every make gives the same columns, goes back to its make, and misuse has a place."""
+
+import numpy as np
+import pytest
+
+from mlestruct.tables import missing, table, write_csv
+
+COLUMNS = {
+    "id": [7, 8, 9],
+    "age": [20.5, None, 22.0],
+    "name": ["Ann", None, "Ćiril, jr."],
+    "early": [True, False, True],
+}
+
+
+def rows():
+    return [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
+
+
+def pandas_frame():
+    return pytest.importorskip("pandas").DataFrame(COLUMNS)
+
+
+def nullable_frame():
+    return pytest.importorskip("pandas").DataFrame(COLUMNS).convert_dtypes()
+
+
+def polars_frame():
+    return pytest.importorskip("polars").DataFrame(COLUMNS)
+
+
+MAKES = {
+    "columns": lambda: COLUMNS,
+    "arrays": lambda: {n: np.array(v, dtype=object) for n, v in COLUMNS.items()},
+    "rows": rows,
+    "pandas": pandas_frame,
+    "nullable": nullable_frame,
+    "polars": polars_frame,
+}
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_every_make_gives_the_same_columns(make):
+    """Numbers with missing answers are floats with NaN, text has None, and nothing else changes."""
+    found = table(MAKES[make]())
+    assert found.names == list(COLUMNS)
+    assert len(found) == 3
+    assert found["id"].dtype == np.int64
+    assert found["early"].dtype == bool
+    np.testing.assert_array_equal(found["age"], [20.5, np.nan, 22.0])
+    assert found["name"].tolist() == ["Ann", None, "Ćiril, jr."]
+    assert [missing(found[n]).tolist() for n in found.names] == [
+        [False] * 3,
+        [False, True, False],
+        [False, True, False],
+        [False] * 3,
+    ]
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_tables_go_back_to_their_make(make):
+    """Selected rows come back as the kind of table that was given."""
+    given = MAKES[make]()
+    chosen = table(given).rows([2, 0])
+    native = chosen.native()
+    assert type(native) is type(given)
+    assert table(native)["id"].tolist() == [9, 7]
+    assert table(native)["name"].tolist() == ["Ćiril, jr.", "Ann"]
+    assert table(given).rows(np.array([False, True, False])).native() is not None
+    assert table(chosen) is chosen
+
+
+def test_csv_round_trip(tmp_path):
+    """What write_csv writes, table reads: types, commas, missing cells."""
+    path = tmp_path / "people.csv"
+    write_csv(path, table({n: COLUMNS[n] for n in ("id", "age", "name")}).columns)
+    assert path.read_text(encoding="utf-8").splitlines()[2] == "8,,"
+    found = table(path)
+    assert found["id"].tolist() == [7, 8, 9]
+    np.testing.assert_array_equal(found["age"], [20.5, np.nan, 22.0])
+    assert found["name"].tolist() == ["Ann", None, "Ćiril, jr."]
+    assert isinstance(table(str(path)).native(), dict)
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1", "-2"], [1, -2]),
+        (["1", "2.5"], [1.0, 2.5]),
+        (["007", "8"], ["007", "8"]),
+        (["1_000", "2"], ["1_000", "2"]),
+        (["9007199254740993"], [9007199254740993]),
+        (["90071992547409930000", "1"], ["90071992547409930000", "1"]),
+        (["0.5", "-0.25"], [0.5, -0.25]),
+        (["1e-3", "2"], [0.001, 2.0]),
+        (["yes", "2"], ["yes", "2"]),
+    ],
+)
+def test_csv_cells_are_numbers_only_if_nothing_is_lost(tmp_path, cells, expected):
+    """Leading zeros and numbers too long for a float stay text."""
+    path = tmp_path / "one.csv"
+    path.write_text("\ufeffx\n" + "\n".join(cells) + "\n", encoding="utf-8")
+    found = table(path)["x"].tolist()
+    assert found == expected
+    assert [type(v) for v in found] == [type(v) for v in expected]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"a": [1, 2], "b": [1]}, "columns have different lengths: {'a': 2, 'b': 1}"),
+        ({"a": [1, 2, "x"]}, "column 'a' mixes numbers and text: row 2 is 'x'"),
+        ({"a": [1 << 70]}, "column 'a' holds integers beyond 64 bits"),
+        ([{"a": 1}, 5], "row 1 is 5; a list of rows holds dicts"),
+        (5, "not a int"),
+    ],
+)
+def test_misuse_names_the_column_or_row(given, message):
+    """Each ValueError says which column, row or type."""
+    with pytest.raises(ValueError, match=message):
+        table(given)
+    with pytest.raises(ValueError, match=r"there is no column 'c'; there are a, b"):
+        table({"a": [1], "b": [2]})["c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty; expected a line of column names"),
+        ("a,a\n1,2\n", "has two columns 'a'"),
+        ("a,b\n1,2\n3\n", "row 1: 1 cells for 2 columns"),
+    ],
+)
+def test_broken_csv_is_refused_with_the_row(tmp_path, text, message):
+    """Empty files, repeated names and ragged rows."""
+    path = tmp_path / "broken.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        table(path)
