@@ -27,7 +27,7 @@ BURN = 1000  # sweeps of the chain that draws a year's pairs; see tests/data/tes
 
 @dataclass(frozen=True)
 class Taste:
-    """Score of a pair = Σ_q difference_q |q_i − q_j| + Σ weight of {a, b} where they answered so."""
+    """Score of a pair = Σ_q difference_q|q_i − q_j| + Σ weights of the answer pairs they gave."""
 
     difference: Mapping[str, float]
     answers: Mapping[tuple[str, int, int], float]
