@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mlestruct.estimators import StructuredModel as StructuredModel
     from mlestruct.features import Dense as Dense
     from mlestruct.features import Functions as Functions
+    from mlestruct.features import Pairs as Pairs
+    from mlestruct.features import Question as Question
     from mlestruct.features import Sparse as Sparse
     from mlestruct.features import Tied as Tied
     from mlestruct.frank_wolfe import FrankWolfe as FrankWolfe
@@ -60,7 +62,9 @@ _HOME = {
     "Matching": "structures",
     "MatchingModel": "estimators",
     "Ising": "structures",
+    "Pairs": "features",
     "Paths": "structures",
+    "Question": "features",
     "RegionGraph": "structures",
     "Regulariser": "regulariser",
     "SequenceModel": "estimators",

@@ -9,16 +9,20 @@ from mlestruct.features import (
     Dense,
     Functions,
     NoFeatures,
+    Pairs,
+    Question,
     Scaling,
     Sparse,
     Tied,
     as_features,
     with_intercept,
 )
-from mlestruct.structures import FactorGraph, chain, grid
+from mlestruct.structures import FactorGraph, Matching, chain, grid
 
 CHAINS = [chain(3, 2), chain(2, 2), chain(5, 2), chain(2, 2)]
 BATCH = Batch.of(CHAINS)
+GROUPS = [Matching(6), Matching(4, kind="partial"), Matching(9, kind="partial"), Matching(4)]
+PEOPLE = Batch.of(GROUPS)
 
 
 def matrix(d=4, density=1.0, seed=0):
@@ -48,6 +52,27 @@ def functions():
     return Functions.of(BATCH, split, 4, lambda x, theta: x @ theta, lambda x, tau: tau @ x)
 
 
+def pairs(extra=("near", "friends")):
+    """Three questions with answers missing, and matrices of the user's own."""
+    rng = np.random.default_rng(7)
+    asked = [
+        Question.ordinal("noise", ["low", "mid", "high"], [0.0, 1.0, 2.5]),
+        Question.categorical("diet", ["any", "none"]),
+        Question.ordinal("hours", range(4), indicators=False),
+    ]
+    answers, planes = [], []
+    for group in GROUPS:
+        n = group.n_nodes
+        answers.append(np.stack([rng.integers(-1, len(q.levels), n) for q in asked], axis=1))
+        half = rng.standard_normal((len(extra), n, n))
+        planes.append(half + half.transpose(0, 2, 1))
+    return Pairs.of(PEOPLE, answers, asked, planes=planes, extra=extra)
+
+
+def batch_of(form):
+    return PEOPLE if form.startswith("pairs") else BATCH
+
+
 FORMS = {
     "dense": lambda: Dense.of(BATCH, matrix()),
     "float32": lambda: Dense.of(BATCH, matrix().astype(np.float32)),
@@ -61,24 +86,26 @@ FORMS = {
     "tied": tied,
     "tied sparse": lambda: Tied.of(BATCH, sp.csr_array(np.eye(12)[:, :5])),
     "functions": functions,
+    "pairs": pairs,
+    "pairs of answers alone": lambda: pairs(extra=()),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_potentials_and_moments_are_adjoint(form):
     """⟨Φθ, τ⟩ = ⟨θ, Φᵀτ⟩, per example too, and moments are the sum of the examples'."""
-    features = FORMS[form]()
+    features, batch = FORMS[form](), batch_of(form)
     rng = np.random.default_rng(2)
-    theta, tau = rng.standard_normal(features.d), rng.random(BATCH.size)
+    theta, tau = rng.standard_normal(features.d), rng.random(batch.size)
     scores = features.potentials(theta)
-    assert scores.shape == (BATCH.size,)
+    assert scores.shape == (batch.size,)
     assert scores @ tau == pytest.approx(theta @ features.moments(tau), rel=1e-9)
     local, columns = features.each(tau), features.columns
-    total = columns.gather(local, features.d, np.ones(len(BATCH)))
+    total = columns.gather(local, features.d, np.ones(len(batch)))
     np.testing.assert_allclose(total, features.moments(tau), rtol=1e-9, atol=1e-12)
-    for m in range(len(BATCH)):
+    for m in range(len(batch)):
         own = slice(columns.start[m], columns.start[m + 1])
-        part = BATCH.coordinates(m)
+        part = batch.coordinates(m)
         assert local[own] @ theta[columns.index[own]] == pytest.approx(scores[part] @ tau[part])
 
 
@@ -86,11 +113,11 @@ def test_potentials_and_moments_are_adjoint(form):
 @pytest.mark.parametrize("members", [[2, 0], [1], [3, 1, 1], [0, 1, 2, 3]])
 def test_selected_features_are_those_of_the_selected_batch(form, members):
     """In any order, the same example twice included."""
-    features, members = FORMS[form](), np.array(members)
+    features, batch, members = FORMS[form](), batch_of(form), np.array(members)
     rng = np.random.default_rng(3)
     theta = rng.standard_normal(features.d)
     scores, part = features.potentials(theta), features.select(members)
-    expected = np.concatenate([scores[BATCH.coordinates(m)] for m in members])
+    expected = np.concatenate([scores[batch.coordinates(m)] for m in members])
     np.testing.assert_allclose(part.potentials(theta), expected, rtol=1e-6)
     tau = rng.random(len(expected))
     assert part.moments(tau) @ theta == pytest.approx(expected @ tau, rel=1e-6)
@@ -140,6 +167,46 @@ def test_tied_features_are_their_expanded_matrix():
     np.testing.assert_allclose(dense.each(tau), features.each(tau))
 
 
+def test_pair_features_are_their_names():
+    """Every weight's column, counted pair by pair; a missing answer counts for nothing."""
+    features = pairs()
+    columns = {
+        name: features.potentials(unit)
+        for name, unit in zip(features.names, np.eye(14), strict=True)
+    }
+    values = [0.0, 1.0, 2.5]
+    for m, group in enumerate(GROUPS):
+        part, codes = PEOPLE.coordinates(m), features.codes[m]
+        for k, (u, v) in enumerate(group.ends.tolist()):
+            noise, diet, hours = zip(codes[u], codes[v], strict=True)
+            expected = dict.fromkeys(features.names[:-2], 0.0)
+            if min(noise) >= 0:
+                expected["noise |difference|"] = abs(values[noise[0]] - values[noise[1]])
+                low, high = (["low", "mid", "high"][k] for k in sorted(noise))
+                expected[f"noise {low}~{high}"] = 1.0
+            if min(diet) >= 0:
+                expected["diet same"] = float(diet[0] == diet[1])
+                expected["diet " + "~".join(["any", "none"][k] for k in sorted(diet))] = 1.0
+            if min(hours) >= 0:
+                expected["hours |difference|"] = float(abs(hours[0] - hours[1]))
+            assert {name: columns[name][part][k] for name in expected} == expected
+    assert len(features.names) == features.d == len(columns)
+    assert features.groups.tolist() == [0] * 7 + [1] * 4 + [2, 3, 4]
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.7])
+def test_the_pairs_gram_takes_out_each_persons_sum(slack):
+    """Σ w Φᵀ[I − Bᵀ(sI + BBᵀ)⁻¹B]Φ, from expanded features and the incidence matrix B."""
+    features, weight = pairs(), np.array([1.0, 0.5, 2.0, 0.1])
+    full, expected = np.stack([features.potentials(unit) for unit in np.eye(features.d)], 1), 0.0
+    for m, group in enumerate(GROUPS):
+        rows, B = full[PEOPLE.coordinates(m)], group.incidence().toarray()
+        inner = B.T @ np.linalg.solve(slack * np.eye(len(B)) + B @ B.T, B)
+        expected = expected + weight[m] * rows.T @ (rows - inner @ rows)
+    found = features.gram(weight, np.full(4, slack))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_memory_mapped_features_are_read_in_pieces(tmp_path, monkeypatch):
     """The map itself is kept, and no call copies it whole."""
     monkeypatch.setattr("mlestruct.features.dense.CHUNK", 7)
@@ -185,7 +252,22 @@ def spoiled(value):
     return array
 
 
+def answered(codes, **settings):
+    asked = [Question.categorical("diet", ["any", "none"])]
+    return Pairs.of(Batch.of(Matching(4)), [codes], asked, **settings)
+
+
 MISUSE = [
+    (lambda: answered([[0], [1], [2], [0]]), "person 2 answers 'diet' with level 2; levels are 0"),
+    (lambda: answered([[0], [1]]), r"shape \(2, 1\); expected 4 people"),
+    (lambda: answered([[0.5]] * 4), "level numbers are integers"),
+    (lambda: answered([[0]] * 4, planes=[[np.triu(np.ones((4, 4)))]], extra=["x"]), "symmetric"),
+    (lambda: answered([[0]] * 4, planes=[np.ones((2, 4, 4))], extra=["x"]), "1 names × 4 × 4"),
+    (lambda: answered([[0]] * 4, planes=[np.full((1, 4, 4), np.nan)], extra=["x"]), "not finite"),
+    (lambda: Pairs.of(Batch.of(Matching(4)), [], []), "answers of 0 groups"),
+    (lambda: Pairs.of(Batch.of(Matching(2, [(0, 1)])), [[[]] * 2], []), "complete graphs"),
+    (lambda: Question.categorical("diet", ["any", "any"]), "must differ"),
+    (lambda: Question.ordinal("diet", ["any"], [np.nan]), "a finite value for each level"),
     (lambda: Dense.of(BATCH, spoiled(np.nan)), "example 2: feature 1 of coordinate 3 is nan"),
     (lambda: Dense.of(BATCH, spoiled(np.inf)), "example 2: feature 1 of coordinate 3 is inf"),
     (lambda: Sparse.of(BATCH, sp.csr_array(spoiled(np.nan))), "is nan"),

@@ -11,6 +11,8 @@ from mlestruct.features.base import Columns, Features, NoFeatures
 from mlestruct.features.dense import Dense
 from mlestruct.features.functions import Functions
 from mlestruct.features.masked import Masked
+from mlestruct.features.pairs import Pairs
+from mlestruct.features.questions import Question
 from mlestruct.features.scaling import Scaling, with_intercept
 from mlestruct.features.sparse import Sparse
 from mlestruct.features.tied import Tied
@@ -22,6 +24,8 @@ __all__ = [
     "Functions",
     "Masked",
     "NoFeatures",
+    "Pairs",
+    "Question",
     "Scaling",
     "Sparse",
     "Tied",

@@ -1,0 +1,289 @@
+"""Features of every pair of people, from each one's answers: never expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numba as nb
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.batch import Batch
+from mlestruct.features.base import Columns, restart
+from mlestruct.features.questions import Question
+from mlestruct.structures.base import Array, Ints, as_integers
+from mlestruct.structures.matching import Matching
+
+ROWS = 64  # people whose pairs are scored in one matrix product
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """W = U S(θ) Uᵀ: a score for every pair of a complete graph, from one-hot answers U.
+
+    S is block diagonal, a symmetric table per question; weights are shared by all examples, each
+    of which is one group of people. ``codes[m]`` (people × questions) holds the level of every
+    answer, −1 for a missing one, which then counts for nothing. ``planes[m]`` (extra × pairs) are
+    features of the user's own. Scores and moments cost a product of (people × levels) matrices and
+    no memory beyond the pairs' own: 2,400 people's 224 features would fill 5 GB.
+
+    >>> from mlestruct import Batch, Matching
+    >>> people = np.array([[0, 1], [2, 1], [0, 0], [2, 0]])  # four people, two questions
+    >>> asked = [Question.ordinal("noise", range(3)), Question.categorical("diet", ["any", "none"])]
+    >>> features = Pairs.of(Batch.of(Matching(4)), [people], asked)
+    >>> features.d, features.names[7:9], features.groups[6:8].tolist()
+    (11, ('diet same', 'diet any~any'), [0, 1])
+    >>> features.potentials(np.eye(11)[0])  # |difference| of noise for pairs 01, 02, …, 23
+    array([2., 0., 2., 2., 0., 2.])
+    """
+
+    questions: tuple[Question, ...]
+    codes: tuple[Ints, ...]
+    planes: tuple[Array, ...]
+    extra: tuple[str, ...]
+    offsets: Ints
+
+    @classmethod
+    def of(
+        cls,
+        batch: Batch[Matching],
+        codes: Sequence[ArrayLike],
+        questions: Sequence[Question],
+        *,
+        planes: Sequence[ArrayLike] | None = None,
+        extra: Sequence[str] = (),
+    ) -> Pairs:
+        """One (people × questions) array of level numbers per example, −1 where missing.
+
+        ``planes``: per example one symmetric (people × people) matrix for each name in ``extra``.
+        """
+        if len(codes) != len(batch):
+            raise ValueError(f"answers of {len(codes)} groups of people for {len(batch)} examples")
+        if planes is not None and len(planes) != len(batch):
+            raise ValueError(f"planes of {len(planes)} groups for {len(batch)} examples")
+        counts = np.array([len(q.levels) for q in questions])
+        answers, folded = [], []
+        for m in range(len(batch)):
+            n = _people(batch.structure(m), m)
+            answers.append(_checked(codes[m], n, counts, questions, m))
+            own = np.empty((0, n, n)) if planes is None else np.asarray(planes[m], dtype=float)
+            folded.append(_folded(own, n, extra, m))
+        return cls(tuple(questions), tuple(answers), tuple(folded), tuple(extra), batch.offsets)
+
+    @property
+    def d(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every weight's name: question and what of it, then the user's own."""
+        return (*(w for q in self.questions for w in q.weights), *self.extra)
+
+    @cached_property
+    def groups(self) -> Ints:
+        """The question of every weight; the user's own count on from the last."""
+        sizes = [len(q.weights) for q in self.questions] + [1] * len(self.extra)
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @property
+    def columns(self) -> Columns:
+        return Columns.all(self.d, len(self.codes))
+
+    @cached_property
+    def _starts(self) -> tuple[Ints, Ints]:
+        """Where each question's levels start among all, and its weights in θ."""
+        levels = np.cumsum([0, *(len(q.levels) for q in self.questions)])
+        return levels, np.cumsum([0, *(len(q.weights) for q in self.questions)])
+
+    @cached_property
+    def _one_hot(self) -> tuple[Array, ...]:
+        """U of every example, (people × all levels)."""
+        eyes = [np.eye(len(q.levels) + 1, len(q.levels)) for q in self.questions]
+        return tuple(self._looked_up(eyes, codes) for codes in self.codes)
+
+    @staticmethod
+    def _looked_up(tables: Sequence[Array], codes: Ints) -> Array:
+        """Each question's row for each person; the last row, of zeros, is that of code −1."""
+        rows = [table[codes[:, q]] for q, table in enumerate(tables)]
+        return np.concatenate([np.empty((len(codes), 0)), *rows], axis=1)
+
+    def tables(self, theta: Array) -> list[Array]:
+        """S(θ): each question's table of what two answers are worth together."""
+        _, start = self._starts
+        return [
+            np.tensordot(theta[start[q] : start[q + 1]], question.tables, 1)
+            for q, question in enumerate(self.questions)
+        ]
+
+    def potentials(self, theta: Array) -> Array:
+        own = theta[self.d - len(self.extra) :]
+        padded = [np.pad(table, ((0, 1), (0, 0))) for table in self.tables(theta)]
+        out = np.empty(int(self.offsets[-1]))
+        for m, codes in enumerate(self.codes):
+            part = out[self.offsets[m] : self.offsets[m + 1]]
+            worth, people = self._looked_up(padded, codes), self._one_hot[m].T
+            for first in range(0, len(codes), ROWS):
+                _fold(worth[first : first + ROWS] @ people[:, first:], first, len(codes), part)
+            for plane, weight in zip(self.planes[m], own, strict=True):
+                part += weight * plane
+        return out
+
+    def moments(self, tau: Array) -> Array:
+        return self.each(tau).reshape(-1, self.d).sum(axis=0)
+
+    def each(self, tau: Array) -> Array:
+        out = np.empty((len(self.codes), self.d))
+        for m in range(len(self.codes)):
+            part = tau[self.offsets[m] : self.offsets[m + 1]]
+            out[m, self.d - len(self.extra) :] = self.planes[m] @ part
+            out[m, : self.d - len(self.extra)] = self._met(self._together(m, part))
+        return out.ravel()
+
+    def _together(self, m: int, tau: Array) -> Array:
+        """Σ_{u<v} τ_uv U_u U_vᵀ: how much each two answers meet, (levels × levels)."""
+        people = self._one_hot[m]
+        n, out = len(people), np.zeros((people.shape[1],) * 2)
+        for first in range(0, n, ROWS):
+            block = np.empty((min(ROWS, n - first), n - first))
+            _unfold(tau, first, n, block)
+            out += people[first : first + ROWS].T @ (block @ people[first:])
+        return out
+
+    def _met(self, together: Array) -> Array:
+        """⟨table, diagonal block⟩ for every table."""
+        at, _ = self._starts
+        met = [
+            np.tensordot(q.tables, together[at[k] : at[k + 1], at[k] : at[k + 1]])
+            for k, q in enumerate(self.questions)
+        ]
+        return np.concatenate([np.empty(0), *met])
+
+    def select(self, members: Ints) -> Pairs:
+        return Pairs(
+            self.questions,
+            tuple(self.codes[m] for m in members),
+            tuple(self.planes[m] for m in members),
+            self.extra,
+            restart(self.offsets, members),
+        )
+
+    def gram(self, weight: Array, slack: Array) -> Array:
+        """Σ_m weight_m Φ_mᵀ [I − Bᵀ(slack_m I + B Bᵀ)⁻¹ B] Φ_m, B the people's pairs.
+
+        What is left of ΦᵀΦ once each person's sum is taken out: zero for combinations that are
+        constant on perfect matchings (slack 0), and the Hessian of log Z at θ = 0 for the right
+        weights. O(people · d²), no pair is visited but for the user's own planes.
+        """
+        out = np.zeros((self.d, self.d))
+        for m, scale in enumerate(weight):
+            n, rows = len(self.codes[m]), self._row_sums(m)
+            free = n - 2 + float(slack[m])  # (free·I + 11ᵀ)⁻¹ = (I − 11ᵀ/(free + n)) / free
+            sums = rows.sum(axis=0)
+            centred = rows.T @ rows - np.outer(sums, sums) / (free + n)
+            out += scale * (self._second(m) - (centred / free if free > 0 else centred / n))
+        return out
+
+    def _alone(self, m: int) -> Array:
+        """T_w[a_u, a_u]: what each person would be worth with a double, (people × d')."""
+        diagonals = [np.pad(np.einsum("wkk->kw", q.tables), ((0, 1), (0, 0)))
+                     for q in self.questions]  # fmt: skip
+        return self._looked_up(diagonals, self.codes[m])
+
+    def _row_sums(self, m: int) -> Array:
+        """BΦ: every person's sum over all partners, (people × d)."""
+        at, _ = self._starts
+        counts = self._one_hot[m].sum(axis=0)
+        reached = [
+            np.pad((q.tables @ counts[at[k] : at[k + 1]]).T, ((0, 1), (0, 0)))
+            for k, q in enumerate(self.questions)
+        ]
+        n = len(self.codes[m])
+        own = np.zeros((len(self.extra), n, n))
+        for plane, folded in zip(own, self.planes[m], strict=True):
+            plane[np.triu_indices(n, 1)] = folded
+        sums = own.sum(axis=1) + own.sum(axis=2)
+        return np.hstack([self._looked_up(reached, self.codes[m]) - self._alone(m), sums.T])
+
+    def _second(self, m: int) -> Array:
+        """ΦᵀΦ, of tables through the counts N = UᵀU alone."""
+        at, start = self._starts
+        count, alone = self._one_hot[m].T @ self._one_hot[m], self._alone(m)
+        out = np.zeros((self.d, self.d))
+        for k, q in enumerate(self.questions):
+            across = count[:, at[k] : at[k + 1]]
+            for j, other in enumerate(self.questions):
+                part = across[at[j] : at[j + 1]]
+                met = part @ q.tables @ part.T
+                out[start[j] : start[j + 1], start[k] : start[k + 1]] = np.tensordot(
+                    other.tables, met, ((1, 2), (1, 2))
+                )
+        own = self.d - len(self.extra)
+        out[:own, :own] = 0.5 * (out[:own, :own] - alone.T @ alone)
+        for e, plane in enumerate(self.planes[m], start=own):
+            out[e, :own] = out[:own, e] = self._met(self._together(m, plane))
+            out[e, own:] = self.planes[m] @ plane
+        return out
+
+
+def _people(structure: Matching, m: int) -> int:
+    if not (isinstance(structure, Matching) and structure.graph.complete):
+        raise ValueError(
+            f"example {m}: pair features are for complete graphs, Matching(n); forbid pairs there, "
+            "or make groups that never mix examples of their own"
+        )
+    return structure.n_nodes
+
+
+def _checked(given: ArrayLike, n: int, counts: Ints, questions: Sequence[Question], m: int) -> Ints:
+    codes = as_integers(given, f"example {m}: level numbers")
+    if codes.shape != (n, len(counts)):
+        raise ValueError(
+            f"example {m}: answers have shape {codes.shape}; expected {n} people × "
+            f"{len(counts)} questions"
+        )
+    wrong = np.argwhere((codes < -1) | (codes >= counts))
+    if len(wrong):
+        u, q = wrong[0]
+        raise ValueError(
+            f"example {m}: person {u} answers {questions[q].name!r} with level {codes[u, q]}; "
+            f"levels are 0..{counts[q] - 1}, −1 is missing"
+        )
+    return codes
+
+
+def _folded(planes: Array, n: int, extra: Sequence[str], m: int) -> Array:
+    """The pairs u < v of symmetric matrices."""
+    if planes.shape != (len(extra), n, n):
+        raise ValueError(
+            f"example {m}: planes have shape {planes.shape}; expected {len(extra)} names × "
+            f"{n} × {n}"
+        )
+    upper = planes[:, *np.triu_indices(n, 1)]
+    if not np.isfinite(upper).all():
+        raise ValueError(f"example {m}: planes hold numbers that are not finite")
+    if not np.array_equal(upper, planes.transpose(0, 2, 1)[:, *np.triu_indices(n, 1)]):
+        raise ValueError(f"example {m}: planes are not symmetric: a pair has no first person")
+    return upper
+
+
+@nb.njit(cache=True, nogil=True)
+def _fold(block: Array, first: int, n: int, out: Array) -> None:
+    """Rows of a symmetric matrix, from their own column on, into its list of pairs."""
+    for i in range(len(block)):
+        u = first + i
+        start = u * (2 * n - u - 1) // 2
+        for k in range(n - u - 1):
+            out[start + k] = block[i, i + 1 + k]
+
+
+@nb.njit(cache=True, nogil=True)
+def _unfold(flat: Array, first: int, n: int, block: Array) -> None:
+    """The list of pairs back as rows, zero up to the diagonal."""
+    for i in range(len(block)):
+        u = first + i
+        start = u * (2 * n - u - 1) // 2
+        block[i, : i + 1] = 0.0
+        for k in range(n - u - 1):
+            block[i, i + 1 + k] = flat[start + k]
