@@ -10,6 +10,8 @@ from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
 from mlestruct.learners.camel import camel, camel0
 from mlestruct.learners.convex import Learner, Model
+from mlestruct.learners.exact_mle import exact_mle
+from mlestruct.learners.lbp import lbp
 from mlestruct.learners.missing import Missing
 from mlestruct.learners.mle_struct import mle_struct
 from mlestruct.learners.perceptron import perceptron
@@ -37,6 +39,8 @@ class Learns(Protocol):
 LEARNERS: dict[str, Callable[..., Learns]] = {
     "camel": camel,
     "camel0": camel0,
+    "exact_mle": exact_mle,
+    "lbp": lbp,
     "mle_struct": mle_struct,
     "perceptron": perceptron,
     "piecewise": piecewise,
@@ -53,6 +57,8 @@ __all__ = [
     "Model",
     "camel",
     "camel0",
+    "exact_mle",
+    "lbp",
     "mle_struct",
     "perceptron",
     "piecewise",

@@ -1,0 +1,119 @@
+"""What every primal learner shares: L-BFGS on an objective of the weights, and Fenchel's gap."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.dual import Certificate
+from mlestruct.features import Features
+from mlestruct.frank_wolfe import Cost, FrankWolfe, State
+from mlestruct.learners.convex import Model, collect
+from mlestruct.objectives import Head, Objective, Sum
+from mlestruct.objectives.base import Piece, parts
+from mlestruct.regulariser import Regulariser
+from mlestruct.structures.base import Array
+from mlestruct.train import Step, bracket, descend
+
+Doubt = Callable[[Sequence[Any]], str]
+"""Why the objective's pieces, as last evaluated, prove nothing."""
+
+
+@dataclass(frozen=True)
+class Primal:
+    """min over θ of R(θ) + Σ w_m ℓ_m(θ), by L-BFGS with bounds, λ per group and l1.
+
+    The gap is Fenchel's for R: it bounds the error of a convex objective whose gradient is exact.
+    Elsewhere ``doubt`` says why nothing is certified. L-BFGS that finds no step is begun again
+    from where it stopped, with inference afresh, as long as that helps, ``restarts`` times at
+    most. Of ``solver`` it takes ``tol``, ``rounds``, ``seconds`` and ``workers``.
+    """
+
+    name: str
+    objective: Callable[[Batch[Any]], Objective]
+    polytope: str
+    bound: str
+    regulariser: float | Regulariser = 1.0
+    solver: FrankWolfe = field(default=FrankWolfe())
+    doubt: Doubt | None = None
+    restarts: int = 0
+
+    def states(
+        self, batch: Batch[Any], features: Features, start: Array | None = None
+    ) -> Iterator[State]:
+        """One state per iteration."""
+        if batch.target is None:
+            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
+        given, clock = self.regulariser, time.perf_counter()
+        ridge = given if isinstance(given, Regulariser) else Regulariser.of(features.d, given)
+        theta = ridge.weights(np.zeros(features.d)) if start is None else start
+        solver, none, count = self.solver, np.zeros(0), len(batch)
+        cost = Cost(solver.rounds, count, 0.0)
+        for number, (proof, at, moved) in enumerate(self._run(batch, features, ridge, theta)):
+            seconds = time.perf_counter() - clock
+            late = solver.seconds is not None and seconds > solver.seconds
+            met = proof.relative <= solver.tol
+            done = met or late or not moved or number >= solver.rounds
+            if self.doubt is not None:
+                proof = replace(proof, gap=np.inf)
+            calls = (number + 1) * count
+            yield State(number, calls, seconds, proof, at, none, none, cost, done)
+            if done:
+                return
+
+    def _run(
+        self, batch: Batch[Any], features: Features, ridge: Regulariser, theta: Array
+    ) -> Iterator[tuple[Certificate, Array, bool]]:
+        objective, heads = self.objective(batch), {"score": Head(features, batch.bias)}
+        workers = self.solver.workers
+        with ThreadPoolExecutor(workers) as pool:
+            for attempt in range(self.restarts + 1):
+                pieces = parts(objective, batch, heads)
+                total = Sum(pieces, pool if workers > 1 else None)
+                for number, step in enumerate(descend(total, ridge, theta)):
+                    theta, moved = step[0], step[3]
+                    if not moved and number > 1 and attempt < self.restarts:
+                        break
+                    yield self._proof(step, ridge, pieces), theta, moved
+                else:
+                    return
+
+    def _proof(self, step: Step, ridge: Regulariser, pieces: list[Piece]) -> Certificate:
+        theta, value, slope, _ = step
+        gap = bracket(ridge, theta, -slope)
+        why = None if self.doubt is None else self.doubt(pieces)
+        return Certificate(gap, 0.0, -value, self.polytope, self.bound, why)
+
+    def path(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        regularisers: Sequence[float | Regulariser],
+        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+    ) -> Iterator[Model]:
+        """A model per regulariser, each starting from the one before."""
+        start = None
+        for given in regularisers:
+            states = replace(self, regulariser=given).states(batch, features, start)
+            model = collect(through(states))
+            start = model.theta
+            yield replace(model, route="direct")
+
+    def fit(self, batch: Batch[Any], features: Features) -> Model:
+        """Run to the tolerance or the budget of ``solver``."""
+        return next(self.path(batch, features, [self.regulariser]))
+
+
+def refuse(name: str, route: str, **unused: Any) -> None:
+    """A ValueError for settings that a primal learner would not heed."""
+    for setting, value in unused.items():
+        if value is not None:
+            raise ValueError(f"{name} has no use for {setting}={value!r}")
+    if route == "frank_wolfe":
+        raise ValueError(f"{name} has a direct route only, not route='frank_wolfe'")
