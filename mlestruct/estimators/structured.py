@@ -42,7 +42,7 @@ class Calibration:
 class Settings(TypedDict, total=False):
     """What every estimator can be told; see :class:`Estimator`."""
 
-    learner: str
+    learner: str | Callable[..., Learns]
     rho: Rho
     alpha: float | Sequence[float]
     bounds: tuple[ArrayLike, ArrayLike] | None
@@ -58,7 +58,8 @@ class Settings(TypedDict, total=False):
 class Estimator:
     """Learn weights of a structured output from outcomes, with nothing but a MAP solver.
 
-    ``learner`` is a name in ``mlestruct.learners.LEARNERS``; ``rho`` reweights its entropy.
+    ``learner`` is a name in ``mlestruct.learners.LEARNERS``, or what makes one: for settings of its
+    own, ``partial(camel, start="empirical")``. ``rho`` reweights its entropy.
     ``alpha`` is λ of (λ/2)‖θ‖² against the SUM over examples; of several, ``validation`` chooses.
     ``bounds`` = (lower, upper) keep weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
@@ -73,7 +74,7 @@ class Estimator:
     def __init__(
         self,
         *,
-        learner: str = "mle_struct",
+        learner: str | Callable[..., Learns] = "mle_struct",
         rho: Rho = None,
         alpha: float | Sequence[float] = 1.0,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
@@ -194,9 +195,10 @@ class Estimator:
         yield from zip(order, learner.path(batch, features, ridges, watched), strict=True)
 
     def _learner(self, regulariser: Regulariser) -> Learns:
-        if self.learner not in LEARNERS:
+        make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
+        if make is None:
             raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
-        return LEARNERS[self.learner](
+        return make(
             rho=self.rho,
             regulariser=regulariser,
             oracle=self.oracle,
