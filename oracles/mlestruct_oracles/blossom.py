@@ -97,7 +97,7 @@ def match(scores: Floats, warm: Matching | None, perfect: bool) -> Matching:
     edges = Edges(scores, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
     forest, left = search(edges, n, warm, perfect)
     if left:
-        raise Infeasible(odd_groups(forest))
+        raise stranded(forest)
     partner = forest.node["mate"][:n].astype(np.int64)
     used = np.flatnonzero(np.arange(n) < partner)
     return answer(forest, partner, scores[used, partner[used]], perfect)
@@ -248,10 +248,11 @@ def refuse_odd(n: int) -> None:
 def refuse_isolated(greatest: Floats) -> None:
     isolated = np.flatnonzero(greatest == -math.inf)
     if len(isolated):
-        raise Infeasible(f"no edge is allowed at node(s) {some(isolated)}")
+        alone = [[int(v)] for v in isolated]
+        raise Infeasible(f"no edge is allowed at node(s) {some(isolated)}", (), alone)
 
 
-def odd_groups(forest: Any) -> str:
+def stranded(forest: Any) -> Infeasible:
     """The failed tree as Tutte's witness: fewer separating nodes than odd groups they separate."""
     from mlestruct_oracles.blossom_forest import INNER, OUTER
 
@@ -259,12 +260,15 @@ def odd_groups(forest: Any) -> str:
     separators = np.flatnonzero(label == INNER)
     outer = np.flatnonzero(label == OUTER)
     groups = [outer[forest.top[outer] == node] for node in np.unique(forest.top[outer])]
-    named = "; ".join(some(group) for group in sorted(groups, key=len, reverse=True)[:4])
+    groups.sort(key=len, reverse=True)
+    named = "; ".join(some(group) for group in groups[:4])
     more = f" and {len(groups) - 4} more" if len(groups) > 4 else ""
     apart = f"without node(s) {some(separators)} the" if len(separators) else "the"
-    return (
+    return Infeasible(
         f"{apart} odd groups {named}{more} have no allowed edges to other nodes: {len(groups)} "
-        f"group(s) need a partner outside and {len(separators)} node(s) can give one"
+        f"group(s) need a partner outside and {len(separators)} node(s) can give one",
+        separators,
+        groups,
     )
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.errors import Infeasible
 from mlestruct_oracles.blossom import (
     ALLOWED,
     Floats,
@@ -22,10 +21,10 @@ from mlestruct_oracles.blossom import (
     certified_gap,
     check_answer,
     node_duals,
-    odd_groups,
     refuse_odd,
     search,
     sets_around,
+    stranded,
 )
 
 Rows = Callable[[int, int], ArrayLike]
@@ -122,7 +121,7 @@ def perfect_matching_priced(
         forest, left = search(pool.graph(), n, warm, perfect=True)
         if left:
             if not table.join_odd_groups(forest, pool):
-                raise Infeasible(odd_groups(forest))
+                raise stranded(forest)
             continue
         warm = pool.answer(forest)
         rounding = 0.0 if whole_duals(warm) else 1e-13 * float(np.abs(warm.y).max(initial=1.0))
@@ -143,7 +142,7 @@ def match_edges(
 ) -> Matching:
     forest, left = search(adjacency(n, ends, scores), n, warm, perfect)
     if left:
-        raise Infeasible(odd_groups(forest))
+        raise stranded(forest)
     partner = forest.node["mate"][:n].astype(np.int64)
     return answer(forest, partner, used_weights(ends, scores, partner), perfect)
 

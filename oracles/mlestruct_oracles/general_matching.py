@@ -58,7 +58,8 @@ class Blossom:
                 try:
                     found = solve(structure, scores[part])
                 except Infeasible as error:
-                    raise Infeasible(f"example {m}: {structure.impossible() or error}") from error
+                    why = f"example {m}: {structure.impossible() or error}"
+                    raise Infeasible(why, error.separators, error.groups) from error
                 upper[m] = _write(structure, scores[part], found, vertices[part])
         return vertices, upper
 
