@@ -1,6 +1,6 @@
 """Set up and run mlestruct with a bare Python 3.11 or later: no pip, no global install.
 
-    python3 run.py demo            set up .venv, then run `mlestruct demo`
+    python3 run.py demo            set up .venv, then run `mlestruct roommates`, the shipped example
     python3 run.py test [ARGS]     set up .venv with the test tools, then run `pytest ARGS`
     python3 run.py COMMAND [ARGS]  any other command of `mlestruct`
 
@@ -44,7 +44,8 @@ def main(args):
         pytest_args = rest or ["-n", "auto", "--maxprocesses=4"]
         os.chdir(ROOT)
         return subprocess.call([str(PYTHON), "-m", "pytest", *pytest_args])
-    return subprocess.call([str(BIN / "mlestruct"), *args])
+    name = "roommates" if command == "demo" else command
+    return subprocess.call([str(BIN / "mlestruct"), name, *rest])
 
 
 def newer_python():

@@ -31,7 +31,7 @@ LAYERS = [
     ["learners"],
     ["testing", "data", "plot", "progress", "readers"],
     ["estimators"],
-    ["verify", "demo"],
+    ["verify", "report"],
     ["cli"],
     ["__main__"],
 ]

@@ -1,0 +1,118 @@
+"""What several commands share: options that name columns, rules and rows, and plain tables."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlestruct.tables import Table
+
+MODEL, OUT = "roommates.npz", "roommates-out"
+
+
+def names(text: str) -> list[str]:
+    """``a,b`` as a list."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def partners(text: str) -> tuple[str, str]:
+    """Two names."""
+    listed = names(text)
+    if len(listed) != 2:
+        raise argparse.ArgumentTypeError(f"needs two columns such as id_a,id_b, not {text!r}")
+    return listed[0], listed[1]
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Options that say who is who and who may share with whom."""
+    some: dict[str, Any] = {"type": names, "default": [], "metavar": "COLUMNS"}
+    parser.add_argument("--id", default="id", metavar="COLUMN", help="people's ids (default: id)")
+    parser.add_argument("--cohort", metavar="COLUMN", help="pairs stay within a cohort")
+    parser.add_argument("--same", **some, help="partners agree in these, such as gender")
+    parser.add_argument(
+        "--partners",
+        type=partners,
+        default=("id_a", "id_b"),
+        metavar="A,B",
+        help="the two columns of ids in a table of pairs (default: id_a,id_b)",
+    )
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Options that forbid and require pairs."""
+    pair: dict[str, Any] = {"nargs": 2, "action": "append", "default": [], "metavar": "ID"}
+    parser.add_argument("--forbid", **pair, help="two people who may not share; repeatable")
+    parser.add_argument("--require", **pair, help="two people who must share; repeatable")
+    parser.add_argument(
+        "--rules", metavar="RULES.csv", help="columns rule (forbid or require), id_a, id_b"
+    )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The option that names the model file."""
+    parser.add_argument("--model", default=MODEL, metavar="FILE", help=f"default: {MODEL}")
+
+
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """The option that says where results go."""
+    parser.add_argument("--out", default=OUT, metavar="FOLDER", help=f"default: {OUT}")
+
+
+def add_names(parser: argparse.ArgumentParser) -> None:
+    """Options that show more of people than ids; reports do not unless asked."""
+    parser.add_argument("--names", metavar="COLUMN", help="show this column beside ids")
+    parser.add_argument("--show-protected", action="store_true", help="itemise protected columns")
+
+
+def own_ids(ids: Iterable[Any]) -> dict[str, Any]:
+    """Ids by what a shell can say of them."""
+    return {str(person): person for person in ids}
+
+
+def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, list[tuple[Any, Any]]]:
+    """``forbid`` and ``require`` as pairs of the table's own ids."""
+    from mlestruct.tables import table
+
+    own = own_ids(ids)
+    asked = [("forbid", a, b) for a, b in given.forbid]
+    asked += [("require", a, b) for a, b in given.require]
+    if given.rules:
+        read = table(given.rules)
+        asked += zip(*(read[name].tolist() for name in ("rule", "id_a", "id_b")), strict=True)
+    made: dict[str, list[tuple[Any, Any]]] = {"forbid": [], "require": []}
+    for rule, a, b in asked:
+        if rule not in made:
+            raise ValueError(f"{given.rules}: a rule is forbid or require, not {rule!r}")
+        made[rule].append((own.get(str(a), a), own.get(str(b), b)))
+    return made
+
+
+def add_only(parser: argparse.ArgumentParser) -> None:
+    """The option that takes part of a table of people."""
+    parser.add_argument("--only", nargs="+", metavar="COHORT", help="only people of these cohorts")
+
+
+def chosen(people: Table, cohort: str | None, only: Sequence[str] | None) -> Table:
+    """The people of some cohorts, or all."""
+    if only is None:
+        return people
+    if cohort is None:
+        raise ValueError("--only needs a cohort, and the model has none: fit it with --cohort")
+    values = [str(value) for value in people[cohort].tolist()]
+    unknown = [value for value in only if value not in values]
+    if unknown:
+        known = ", ".join(sorted(set(values)))
+        raise ValueError(f"nobody has {cohort} {unknown[0]}; there are {known}")
+    return people.rows([value in only for value in values])
+
+
+def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table in plain text, two spaces between its columns."""
+    lines = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  " + "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )

@@ -1,0 +1,1 @@
+"""report.html: one page that opens anywhere and needs nothing else."""

@@ -1,0 +1,77 @@
+"""The command line: quick to say what it can do, plain about what it cannot."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from mlestruct.cli import main
+
+HEAVY = ["numba", "scipy.optimize", "scipy.sparse", "ortools", "networkx", "matplotlib", "sklearn"]
+COMMANDS = [
+    [],
+    ["roommates"],
+    *(["roommates", part] for part in ("fit", "assign", "evaluate", "explain", "generate")),
+    ["check"],
+    ["verify"],
+    ["infer"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: {' '.join(['mlestruct', *command])} [-h]")
+
+
+def test_help_loads_no_machinery():
+    code = (
+        "import sys, json\n"
+        "from mlestruct.cli import main\n"
+        "try: main(['roommates', 'fit', '--help'])\n"
+        f"finally: print(json.dumps([m for m in {HEAVY} if m in sys.modules]), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(ran.stderr) == []
+
+
+def test_a_missing_file_is_named(tmp_path, capsys):
+    path = str(tmp_path / "none.uai")
+    assert main(["infer", path]) == 2
+    assert capsys.readouterr().err == f"mlestruct: {path}: No such file or directory\n"
+
+
+def test_an_unknown_command_is_refused(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["dance"])
+    assert ended.value.code == 2
+    assert "invalid choice: 'dance'" in capsys.readouterr().err
+
+
+def test_infer_answers_on_the_output_and_says_how_beside_it(tmp_path, capsys):
+    path = tmp_path / "one.uai"
+    path.write_text("MARKOV\n1\n2\n1\n1 0\n2\n1.0 3.0\n")
+    assert main(["infer", str(path)]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.split() == ["MAR", "1", "2", "0.25", "0.75"]
+    assert shown.err
+
+
+def test_generated_tables_are_the_generators(tmp_path, capsys):
+    from mlestruct import data
+    from mlestruct.tables import table
+
+    folder = tmp_path / "new"
+    order = ["roommates", "generate", str(folder), "--people", "8", "--years", "1", "--seed", "4"]
+    assert main(order) == 0
+    told = capsys.readouterr().out
+    people, pairs, _ = data.roommates(8, 1, 4)
+    for name, columns in (("people", people), ("pairs", pairs)):
+        path = folder / f"roommates_{name}.csv"
+        read = table(path)
+        assert read.names == list(columns)
+        assert all(read[key].tolist() == column.tolist() for key, column in columns.items())
+        assert f"wrote {path}" in told
