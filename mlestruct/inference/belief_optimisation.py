@@ -27,6 +27,7 @@ class Couplings(NamedTuple):
     nodes: Ints
     edges: Ints
     ends: Ints
+    place: Ints  # the coordinate of x_i = 1
     fixed: Flags  # per node: the state the structure clamps it to, or −1
 
 
@@ -63,7 +64,7 @@ def belief_optimisation(
     τ; default uniform) decides which point is found. O(edges) per step.
     """
     graph = couplings(batch)
-    q = np.full(int(graph.nodes[-1]), 0.5) if start is None else marginals_of(graph, start)
+    q = np.full(len(graph.place), 0.5) if start is None else start[graph.place]
     a = np.where(graph.fixed < 0, logits(q), CLIP * np.sign(graph.fixed - 0.5))
     found = descend(graph, scores, a, (graph.fixed >= 0).astype(np.int8), steps, tol)
     tau = np.empty(batch.size)
@@ -79,8 +80,9 @@ def couplings(batch: Batch[FactorGraph]) -> Couplings:
     edges = np.array([structure.n_factors for structure in listed])
     ends = np.concatenate([structure.scope for structure in listed]).reshape(-1, 2)
     fixed = np.concatenate([clamps[structure] for structure in listed])
-    starts = (np.concatenate([[0], np.cumsum(counts)]) for counts in (nodes, edges))
-    return Couplings(batch.offsets, *starts, ends, fixed)
+    node, edge = (np.concatenate([[0], np.cumsum(counts)]) for counts in (nodes, edges))
+    place = np.repeat(batch.offsets[:-1] - 2 * node[:-1], nodes) + 2 * np.arange(node[-1]) + 1
+    return Couplings(batch.offsets, node, edge, ends, place, fixed)
 
 
 def _clamped(graph: FactorGraph) -> Flags:
@@ -103,16 +105,6 @@ def logits(q: Array) -> Array:
     """log q/(1−q), clipped."""
     with np.errstate(divide="ignore"):
         return np.clip(np.log(q) - np.log1p(-q), -CLIP, CLIP)
-
-
-@nb.njit(cache=True, nogil=True)
-def marginals_of(graph: Any, tau: Any) -> Any:
-    """P(x_i = 1) of every node of a flat τ."""
-    q = np.empty(graph.nodes[-1])
-    for m in range(len(graph.offsets) - 1):
-        for i in range(graph.nodes[m], graph.nodes[m + 1]):
-            q[i] = tau[graph.offsets[m] + 2 * (i - graph.nodes[m]) + 1]
-    return q
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

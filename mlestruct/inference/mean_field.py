@@ -35,18 +35,18 @@ def mean_field(
     tau = np.zeros(batch.size) if start is None else start.copy()
     log_z = np.empty(len(batch))
     for structure, members in batch.groups():
-        _refuse_hard(structure)
+        refuse_hard(structure)
         full = plan(structure, structure.counting(1.0))
         if start is None:
             for m in members:
-                tau[batch.coordinates(m)] = _uniform(structure)
+                tau[batch.coordinates(m)] = uniform(structure)
         part = np.empty(len(members))
         _ascend(batch.offsets[members], scores, damping, tol, sweeps, tau, part, full)
         log_z[members] = part
     return Beliefs(log_z, tau)
 
 
-def _refuse_hard(structure: FactorGraph) -> None:
+def refuse_hard(structure: FactorGraph) -> None:
     first = int(structure.node_start[-1])
     entry, node, _ = structure.below
     shut = structure.closed()
@@ -58,7 +58,7 @@ def _refuse_hard(structure: FactorGraph) -> None:
         raise ValueError(f"factor {f} has a forbidden entry; mean field takes none: use messages")
 
 
-def _uniform(structure: FactorGraph) -> Array:
+def uniform(structure: FactorGraph) -> Array:
     out = np.where(structure.closed(), 0.0, 1.0)
     for i in range(structure.n_nodes):
         here = slice(int(structure.node_start[i]), int(structure.node_start[i + 1]))
@@ -82,15 +82,27 @@ def _ascend(
         for _ in range(sweeps):
             moved = 0.0
             for i in range(n):
-                moved = max(moved, _update(i, score, damping, q, field, plan))
+                moved = max(moved, update(i, score, damping, q, field, plan))
             if moved <= tol:
                 break
-        log_z[m] = _finish(score, q, plan)
+        log_z[m] = finish(score, q, plan)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _update(i: int, score: Any, damping: float, q: Any, field: Any, plan: Any) -> float:
-    """q_i ∝ exp(expected score of each state); returns how far it moved."""
+def update(i: int, score: Any, damping: float, q: Any, field: Any, plan: Any) -> float:
+    """Node i moves to its best response; returns how far it moved."""
+    respond(i, score, q, field, plan)
+    first, moved = plan.node_start[i], 0.0
+    for k in range(plan.node_start[i + 1] - first):
+        change = (1.0 - damping) * (field[k] - q[first + k])
+        q[first + k] += change
+        moved = max(moved, abs(change))
+    return moved
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def respond(i: int, score: Any, q: Any, field: Any, plan: Any) -> None:
+    """The best q_i given the others: ∝ exp(expected score of each state), left in ``field``."""
     first, last = plan.node_start[i], plan.node_start[i + 1]
     for k in range(last - first):
         field[k] = score[first + k]
@@ -105,7 +117,7 @@ def _update(i: int, score: Any, damping: float, q: Any, field: Any, plan: Any) -
                     state = (at // plan.stride[r]) % (plan.place[r + 1] - plan.place[r])
                     chance *= q[plan.node_start[plan.scope[r]] + state]
             field[(at // plan.stride[s]) % (last - first)] += chance * score[k]
-    top, mass, moved = -np.inf, 0.0, 0.0
+    top, mass = -np.inf, 0.0
     for k in range(last - first):
         if plan.open[first + k]:
             top = max(top, field[k])
@@ -113,14 +125,11 @@ def _update(i: int, score: Any, damping: float, q: Any, field: Any, plan: Any) -
         field[k] = np.exp(field[k] - top) if plan.open[first + k] else 0.0
         mass += field[k]
     for k in range(last - first):
-        change = (1.0 - damping) * (field[k] / mass - q[first + k])
-        q[first + k] += change
-        moved = max(moved, abs(change))
-    return moved
+        field[k] /= mass
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _finish(score: Any, q: Any, plan: Any) -> float:
+def finish(score: Any, q: Any, plan: Any) -> float:
     """Tables as products of their nodes; the value there."""
     total = 0.0
     for k in range(plan.node_start[-1]):
