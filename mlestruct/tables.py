@@ -84,7 +84,7 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) ->
         for a in arrays
     ]
     with Path(path).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file)  # ends lines by \r\n, else a \r inside a cell stays unquoted
         writer.writerow(columns)
         writer.writerows(zip(*listed, strict=True))
 
