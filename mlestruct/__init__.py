@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mlestruct.dual import certificate as certificate
     from mlestruct.entropy import Entropy as Entropy
     from mlestruct.errors import Infeasible as Infeasible
+    from mlestruct.estimators import GridModel as GridModel
     from mlestruct.estimators import MatchingModel as MatchingModel
     from mlestruct.estimators import SequenceModel as SequenceModel
     from mlestruct.estimators import StructuredModel as StructuredModel
@@ -58,6 +59,7 @@ _HOME = {
     "Flow": "structures",
     "FrankWolfe": "frank_wolfe",
     "Functions": "features",
+    "GridModel": "estimators",
     "Infeasible": "errors",
     "Matching": "structures",
     "MatchingModel": "estimators",

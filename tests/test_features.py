@@ -281,7 +281,7 @@ MISUSE = [
     ),
     (lambda: Sparse.of(BATCH, sp.csr_array((3, 2))), "3 rows for"),
     (lambda: Tied.of(BATCH, np.ones((5, 2))), "node features have shape"),
-    (lambda: Tied.of(BATCH, np.full((12, 2), np.nan)), "node features hold NaN"),
+    (lambda: Tied.of(BATCH, np.full((12, 2), np.nan)), "feature 0 of node 0 is nan"),
     (lambda: Tied.of(Batch.of([chain(2, 2), chain(2, 3)]), np.ones((4, 1))), "one size of tables"),
     (
         lambda: Tied.of(Batch.of(FactorGraph([2, 2, 2], [(0, 1), (0, 1, 2)])), np.ones((3, 1))),

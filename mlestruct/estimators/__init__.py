@@ -1,7 +1,23 @@
 """The front door: estimators with scikit-learn manners over lists of examples."""
 
+from mlestruct.estimators.base import Estimator
+from mlestruct.estimators.calibration import Calibration
+from mlestruct.estimators.grid import GridModel
 from mlestruct.estimators.matching import MatchingModel
+from mlestruct.estimators.predictor import Draws
+from mlestruct.estimators.roommates import RoommateModel
 from mlestruct.estimators.sequence import SequenceModel
 from mlestruct.estimators.structured import StructuredModel
+from mlestruct.estimators.summary import Summary
 
-__all__ = ["MatchingModel", "SequenceModel", "StructuredModel"]
+__all__ = [
+    "Calibration",
+    "Draws",
+    "Estimator",
+    "GridModel",
+    "MatchingModel",
+    "RoommateModel",
+    "SequenceModel",
+    "StructuredModel",
+    "Summary",
+]

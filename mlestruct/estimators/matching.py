@@ -7,7 +7,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from mlestruct.estimators.structured import Estimator, Settings
+from mlestruct.batch import Batch
+from mlestruct.estimators.base import Estimator, Settings
+from mlestruct.inference import marginals
+from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
+from mlestruct.structures.base import Array
 from mlestruct.structures.matching import BipartiteMatching, Kind
 
 
@@ -33,5 +37,19 @@ class MatchingModel(Estimator):
         for m, shape in enumerate(shapes):
             if len(shape) != 3:
                 raise ValueError(f"example {m}: X has shape {shape}; expected (rows, columns, d)")
-        made = {s[:2]: BipartiteMatching(s[0], s[1], self.kind) for s in shapes}
+        made: dict[Any, BipartiteMatching] = {}
+        for m, shape in enumerate(shapes):
+            try:
+                made.setdefault(shape[:2], BipartiteMatching(shape[0], shape[1], self.kind))
+            except ValueError as error:
+                raise ValueError(f"example {m}: {error}") from error
         return [made[shape[:2]] for shape in shapes]
+
+    def log_z(self, batch: Batch[Any], scores: Array) -> Interval:
+        """ρ = ½ bounds log Z above; Bethe, where a theorem says so, and the best matching below."""
+        if self.oracle is not None:
+            return super().log_z(batch, scores)
+        inside = outcome_interval(batch, scores)
+        for rho in (0.5, 1.0):
+            inside &= log_z_interval(marginals(batch, scores, rho=rho))
+        return inside

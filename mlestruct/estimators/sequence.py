@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.structured import Estimator, Settings
+from mlestruct.estimators.base import Estimator, Settings
+from mlestruct.estimators.door import width_of
+from mlestruct.estimators.labels import classes_of, numbered, states_of, tied_names
 from mlestruct.features import Masked, Tied
 from mlestruct.readers import Attributes, bio_chain
 from mlestruct.structures.base import Array, Ints
@@ -32,6 +36,8 @@ class SequenceModel(Estimator):
     ['B-LOC', 'O']
     """
 
+    _allowed: Ints | None
+
     def __init__(
         self,
         *,
@@ -43,36 +49,22 @@ class SequenceModel(Estimator):
         self.constraints = constraints
         self.weights = weights
 
-    def fit(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: Any = None,
-        *,
-        validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
-    ) -> Self:
-        """Learn from sequences of features and the label at every position."""
-        self._check_lengths(X, y)
+    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+        """The labels, the dictionary of attributes, and no weights chosen yet."""
         if self.constraints not in (None, "bio"):
             raise ValueError(f"constraints is None or 'bio', not {self.constraints!r}")
         if self.weights not in ("all", "seen"):
             raise ValueError(f"weights is 'all' or 'seen', not {self.weights!r}")
-        self.classes_ = np.unique(np.concatenate([np.asarray(labels) for labels in y]))
+        self.classes_, self._allowed = classes_of(y), None
         self.attributes_ = Attributes.of(X) if _named(X) else None
-        self._allowed: Ints | None = None
-        return super().fit(X, y, sample_weight, validation=validation)
+        self.n_features_in_ = (
+            width_of(X, 2, "(length, features)")
+            if self.attributes_ is None
+            else len(self.attributes_)
+        )
 
-    def encode(self, y: Sequence[Any]) -> list[Any]:
-        codes = []
-        for m, labels in enumerate(y):
-            given = np.asarray(labels)
-            code = np.searchsorted(self.classes_, given)
-            known = self.classes_[np.minimum(code, len(self.classes_) - 1)] == given
-            if not known.all():
-                unknown = given[~known].tolist()[0]
-                raise ValueError(f"example {m}: label {unknown!r} was not seen in training")
-            codes.append(code)
-        return codes
+    def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        return [states_of(self.classes_, labels, m) for m, labels in enumerate(y)]
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         lengths = [x.shape[0] if hasattr(x, "shape") else len(x) for x in X]
@@ -83,21 +75,44 @@ class SequenceModel(Estimator):
         return [made[length] for length in lengths]
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied | Masked:
-        if _named(X) and self.attributes_ is None:
-            raise ValueError("X holds feature dicts, but the model was fitted to arrays")
+        if _named(X) != (self.attributes_ is not None):
+            raise ValueError("X holds feature dicts in training or here, and arrays in the other")
+        if self.attributes_ is None:
+            width_of(X, 2, "(length, features)", self.n_features_in_)
         tied = Tied.of(batch, self.attributes_.stack(X) if self.attributes_ else list(X))
+        tied = replace(tied, table=len(self.classes_) ** 2)  # where no sequence has a transition
         if self.weights == "all":
             return tied
         if self._allowed is None:
             self._allowed = Masked.seen(tied, batch).index
         return Masked(tied, self._allowed)
 
-    def present(self, outcome: Any) -> Any:
+    def present(self, x: Any, outcome: Any) -> Any:
         return self.classes_[outcome]
 
-    def shape(self, structure: FactorGraph, flat: Array) -> Array:
+    def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
         """The labels' probabilities at every position, (length, classes)."""
         return flat[: structure.node_start[-1]].reshape(structure.n_nodes, -1)
+
+    def names(self) -> list[str]:
+        """``feature: label`` and ``label → next label``."""
+        features = self.attributes_.names if self.attributes_ else numbered(self.n_features_in_)
+        names = tied_names(features, self.classes_)
+        return names if self._allowed is None else [names[j] for j in self._allowed]
+
+    def stored(self) -> dict[str, Any]:
+        found = {"classes": self.classes_, "width": np.array(self.n_features_in_)}
+        if self.attributes_ is not None:
+            text = json.dumps(self.attributes_.names)
+            found["attributes"] = np.frombuffer(text.encode(), dtype=np.uint8)
+        return found if self._allowed is None else {**found, "allowed": self._allowed}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        self.classes_, self.n_features_in_ = arrays["classes"], int(arrays["width"])
+        self._allowed, self.attributes_ = arrays.get("allowed"), None
+        if "attributes" in arrays:
+            names = json.loads(arrays["attributes"].tobytes())
+            self.attributes_ = Attributes({name: j for j, name in enumerate(names)})
 
 
 def _named(X: Sequence[Any]) -> bool:

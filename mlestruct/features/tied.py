@@ -143,15 +143,25 @@ def _rows_of(matrix: Any, count: int, name: str) -> Any:
     parts = list(matrix) if isinstance(matrix, (list, tuple)) else [matrix]
     array: Any
     if sp.issparse(parts[0]):
+        parts = [sp.coo_array(part) for part in parts]
         array = sp.csr_array(sp.vstack(parts, format="csr")).astype(float)
-        values = array.data
     else:
-        array = values = np.concatenate([np.asarray(part, dtype=float) for part in parts])
+        parts = [np.asarray(part, dtype=float) for part in parts]
+        array = np.concatenate(parts)
     if array.ndim != 2 or array.shape[0] != count:
         raise ValueError(f"{name} features have shape {array.shape}; expected {count} rows")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} features hold NaN or infinity")
+    for m, part in enumerate(parts):
+        _refuse_nonfinite(part, name, f"example {m}: " if len(parts) > 1 else "")
     return array
+
+
+def _refuse_nonfinite(part: Any, name: str, where: str) -> None:
+    values = part.data if sp.issparse(part) else part
+    if np.isfinite(values).all():
+        return
+    place = np.argwhere(~np.isfinite(values))[0]
+    row, j = (part.row[place[0]], part.col[place[0]]) if sp.issparse(part) else place
+    raise ValueError(f"{where}feature {j} of {name} {row} is {values[tuple(place)]}")
 
 
 def _take(matrix: Any, start: Ints, members: Ints) -> Any:

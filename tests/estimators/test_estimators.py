@@ -7,6 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct import data
+from mlestruct.inference.exact import exact
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +50,38 @@ def test_marginals_are_doubly_stochastic_and_decide(matched, fitted):
         assert tau[np.arange(len(tau)), expected].sum() == pytest.approx(best)
 
 
-def test_log_likelihood_interval_is_ordered_and_narrow(matched, fitted):
-    """The interval holds the surrogate's log-likelihood; inference converged, so it is narrow."""
-    _, _, test = matched
-    low, high = fitted.log_likelihood(test.X, test.y)
-    assert low <= high < 0
-    assert high - low < 1e-6
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_log_likelihood_interval_holds_the_permanent(matched, rho):
+    """Between ρ = ½ and Bethe lies the exact log-likelihood, whichever the model learned with."""
+    train, _, test = matched
+    model = ms.MatchingModel(rho=rho, tol=0.01).fit(train.X, train.y)
+    low, high = model.log_likelihood(test.X, test.y)
+    truth = 0.0
+    for score, y in zip(model.potentials(test.X), test.y, strict=True):
+        structure = ms.BipartiteMatching(8)
+        truth += score @ structure.encode(y) - exact(structure, score).log_z
+    assert low <= truth <= high < 0
+    best = sum(
+        score @ ms.BipartiteMatching(8).encode(y) - score @ ms.BipartiteMatching(8).encode(p)
+        for score, y, p in zip(model.potentials(test.X), test.y, model.predict(test.X), strict=True)
+    )
+    assert high < best
+
+
+def test_log_likelihood_of_an_own_oracle_is_bounded_by_its_best_answer(rng):
+    """With nothing but a solver: the surrogate below, the best outcome's score above."""
+
+    def pick(score):
+        return np.eye(len(score))[score.argmax()]
+
+    X = [rng.standard_normal((4, 2)) for _ in range(20)]
+    y = [pick(x @ [2.0, -1.0] + rng.gumbel(size=4)) for x in X]
+    model = ms.StructuredModel(ms.Custom(4), oracle=pick, tol=1e-3).fit(X, y)
+    low, high = model.log_likelihood(X, y)
+    scores = np.array(model.potentials(X))
+    truth = (scores * y).sum() - np.log(np.exp(scores).sum(axis=1)).sum()
+    assert low < truth < high
+    assert high == pytest.approx((scores * y).sum() - scores.max(axis=1).sum())
 
 
 def test_calibration_counts_every_pair(matched, fitted):
@@ -75,8 +102,24 @@ def test_alpha_is_chosen_on_validation(matched):
         ms.MatchingModel(alpha=a).fit(train.X, train.y).score(valid.X, valid.y) for a in alphas
     ]
     assert model.alpha_ == alphas[int(np.argmax(scores))]
-    with pytest.raises(ValueError, match="several alphas need validation"):
-        ms.MatchingModel(alpha=alphas).fit(train.X, train.y)
+    assert model.alpha_scores_ == list(zip(alphas, scores, strict=True))
+
+
+def test_alpha_is_chosen_on_held_out_examples(matched):
+    """Without validation a share is held out to choose, then all examples are learned from."""
+    train = matched[0]
+    model = ms.MatchingModel(alpha=(0.1, 100.0), tol=1e-6).fit(train.X, train.y)
+    again = ms.MatchingModel(alpha=(0.1, 100.0), tol=1e-6).fit(train.X, train.y)
+    assert [alpha for alpha, _ in model.alpha_scores_] == [0.1, 100.0]
+    assert model.alpha_ == max(model.alpha_scores_, key=lambda row: row[1])[0]
+    plain = ms.MatchingModel(alpha=model.alpha_, tol=1e-6).fit(train.X, train.y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+    assert model.alpha_scores_ == again.alpha_scores_
+    weighted = ms.MatchingModel(alpha=(0.1, 100.0)).fit(train.X, train.y, np.full(12, 2.0))
+    assert weighted.alpha_ in (0.1, 100.0)
+    with pytest.raises(ValueError, match=r"held_out=0\.01 of 12 is 0"):
+        ms.MatchingModel(alpha=(0.1, 1.0), held_out=0.01).fit(train.X, train.y)
 
 
 @pytest.mark.parametrize("learner", ["mle_struct", "ssvm"])

@@ -2,8 +2,17 @@
 
 from mlestruct.inference.sampling.common import Samples
 from mlestruct.inference.sampling.direct import sample
+from mlestruct.inference.sampling.front import sampler
 from mlestruct.inference.sampling.gibbs import colouring, gibbs
 from mlestruct.inference.sampling.perturbed import perturb_and_map
 from mlestruct.inference.sampling.swaps import sample_matchings
 
-__all__ = ["Samples", "colouring", "gibbs", "perturb_and_map", "sample", "sample_matchings"]
+__all__ = [
+    "Samples",
+    "colouring",
+    "gibbs",
+    "perturb_and_map",
+    "sample",
+    "sample_matchings",
+    "sampler",
+]

@@ -1,0 +1,222 @@
+"""What every estimator does: learn from examples, choose alpha, save and load."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.batch import Batch
+from mlestruct.estimators.door import check_lengths, part_of, weights_of
+from mlestruct.estimators.predictor import Predictor
+from mlestruct.estimators.stored import Fitted, read, write
+from mlestruct.features import Features
+from mlestruct.frank_wolfe import State
+from mlestruct.learners import LEARNERS, Learns, Model
+from mlestruct.learners.convex import AnyOracle, Route
+from mlestruct.progress import track
+from mlestruct.regulariser import Regulariser
+from mlestruct.reweighting import Rho
+from mlestruct.structures.base import Array
+
+Examples = tuple[Sequence[Any], Sequence[Any]]
+
+
+class Settings(TypedDict, total=False):
+    """What every estimator can be told; see :class:`Estimator`."""
+
+    learner: str | Callable[..., Learns]
+    rho: Rho
+    alpha: float | Sequence[float]
+    bounds: tuple[ArrayLike, ArrayLike] | None
+    oracle: AnyOracle
+    solver: Route
+    tol: float
+    max_rounds: int
+    max_seconds: float | None
+    workers: int
+    held_out: float
+    random_state: int | np.random.Generator | None
+    progress: bool | None
+
+
+class Estimator(Predictor):
+    """Learn weights of a structured output from outcomes, with nothing but a MAP solver.
+
+    ``learner`` is a name in ``mlestruct.learners.LEARNERS``, or what makes one: for settings of its
+    own, ``partial(camel, start="empirical")``. ``rho`` reweights its entropy.
+    ``alpha`` is λ of (λ/2)‖θ‖² against the SUM over examples. Of several, the best score chooses:
+    on ``validation``, or on a share ``held_out`` of the examples, drawn by ``random_state``, and
+    then all examples are learned from.
+    ``bounds`` = (lower, upper) keep weights in a box, numbers or one per weight.
+    ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
+    ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
+    ``tol`` is the relative gap to certify; ``max_rounds`` and ``max_seconds`` bound the work;
+    ``workers`` threads ask the oracle; ``progress`` shows a bar (default: on terminals).
+
+    After ``fit``: ``coef_``, ``certificate_``, ``history_`` (calls, seconds, objective, gap of
+    every round), ``n_iter_``, ``alpha_``, ``alpha_scores_`` (of every alpha that was compared),
+    ``route_`` (which solver it was). A ``fit`` that fails leaves the estimator as it was.
+    """
+
+    def __init__(
+        self,
+        *,
+        learner: str | Callable[..., Learns] = "mle_struct",
+        rho: Rho = None,
+        alpha: float | Sequence[float] = 1.0,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        oracle: AnyOracle = None,
+        solver: Route = "auto",
+        tol: float = 1e-3,
+        max_rounds: int = 1000,
+        max_seconds: float | None = None,
+        workers: int = 1,
+        held_out: float = 0.25,
+        random_state: int | np.random.Generator | None = 0,
+        progress: bool | None = None,
+    ) -> None:
+        self.learner = learner
+        self.rho = rho
+        self.alpha = alpha
+        self.bounds = bounds
+        self.oracle = oracle
+        self.solver = solver
+        self.tol = tol
+        self.max_rounds = max_rounds
+        self.max_seconds = max_seconds
+        self.workers = workers
+        self.held_out = held_out
+        self.random_state = random_state
+        self.progress = progress
+
+    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+        """Take from all of the training data what encoding needs, such as the labels."""
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        validation: Examples | None = None,
+    ) -> Self:
+        """Learn from a list of examples' features and the list of their observed outcomes."""
+        check_lengths(X, y)
+        learnt, alphas = copy.copy(self), np.atleast_1d(np.asarray(self.alpha, dtype=float))
+        learnt.prepare(X, y)
+        weight = weights_of(sample_weight, len(X))
+        scores: list[tuple[float, float]] = []
+        if len(alphas) > 1 and validation is None:
+            kept, held = self._split(len(X))
+            part = None if weight is None else weight[kept]
+            chooser = copy.copy(learnt)
+            chooser._learn(*part_of(X, y, kept), part, part_of(X, y, held), alphas)
+            alphas, scores = np.array([chooser.alpha_]), chooser.alpha_scores_
+        learnt._learn(X, y, weight, validation, alphas)
+        learnt.alpha_scores_ = scores or learnt.alpha_scores_
+        self.__dict__ = learnt.__dict__
+        return self
+
+    def _split(self, count: int) -> tuple[Any, Any]:
+        """Example numbers to learn from, and those held out to choose alpha."""
+        held = round(self.held_out * count)
+        if not 0 < held < count:
+            raise ValueError(
+                f"several alphas need validation=(X, y), or examples to hold out: "
+                f"held_out={self.held_out} of {count} is {held}"
+            )
+        order = np.random.default_rng(self.random_state).permutation(count)
+        return np.sort(order[held:]), np.sort(order[:held])
+
+    def _learn(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        weight: Array | None,
+        validation: Examples | None,
+        alphas: Array,
+    ) -> None:
+        """Keep the model of the only alpha, or of the one that scores best on ``validation``."""
+        batch = Batch.of(self.structures(X), self.encode(X, y), weight=weight)
+        features = self.features(batch, X)
+        tried: list[tuple[float, int, dict[str, Any]]] = []
+        for number, model in self._path(batch, features, alphas):
+            self._keep(model, float(alphas[number]))
+            if len(alphas) == 1:
+                self.alpha_scores_: list[tuple[float, float]] = []
+                return
+            assert validation is not None
+            tried.append((self.score(*validation), -number, self.__dict__.copy()))
+        self.__dict__.update(max(tried, key=lambda row: row[:2])[2])
+        self.alpha_scores_ = sorted((float(alphas[-k]), score) for score, k, _ in tried)
+
+    def _path(
+        self, batch: Batch[Any], features: Features, alphas: Array
+    ) -> Iterator[tuple[int, Model]]:
+        """(position of alpha, model), from the strongest on, each starting from the one before."""
+        lower, upper = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        order = np.argsort(-alphas, kind="stable")
+        ridges = [Regulariser.of(features.d, alphas[k], lower=lower, upper=upper) for k in order]
+        learner = self._learner(ridges[0])
+
+        def watched(states: Iterator[State]) -> Iterator[State]:
+            return track(states, learner.name, self.progress)
+
+        yield from zip(order, learner.path(batch, features, ridges, watched), strict=True)
+
+    def _learner(self, regulariser: Regulariser) -> Learns:
+        make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
+        if make is None:
+            raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
+        return make(
+            rho=self.rho,
+            regulariser=regulariser,
+            oracle=self.oracle,
+            route=self.solver,
+            solver=self._solver(self.tol),
+        )
+
+    def _keep(self, model: Model, alpha: float) -> None:
+        self.coef_, self.certificate_, self.route_ = model.theta, model.certificate, model.route
+        self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
+
+    def stored(self) -> dict[str, Any]:
+        """What :meth:`prepare` learned, as arrays, for a model file."""
+        return {}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """The inverse of :meth:`stored`."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model: settings, weights, certificate, history; no data, no code."""
+        self._check_fitted()
+        fitted = Fitted(
+            self.coef_,
+            self.certificate_,
+            self.history_,
+            self.alpha_,
+            self.alpha_scores_,
+            self.route_,
+        )
+        write(path, type(self).__name__, self.get_params(), fitted, self.stored())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **again: Any) -> Self:
+        """A saved model with the same predictions, bit for bit.
+
+        Settings that are code (an oracle, a structure or a learner of your own) are not in the
+        file: pass them ``again``.
+        """
+        settings, fitted, arrays = read(path, cls.__name__, again)
+        model = cls().set_params(**settings)
+        model._keep(
+            Model(fitted.coef, fitted.certificate, fitted.history, fitted.route), fitted.alpha
+        )
+        model.alpha_scores_ = fitted.alpha_scores
+        model.restore(arrays)
+        return model

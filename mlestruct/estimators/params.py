@@ -1,0 +1,58 @@
+"""Settings as scikit-learn keeps them: the constructor's arguments, by name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+
+class Parameters:
+    """``get_params`` returns what the constructor was given; ``clone`` and searches need no more.
+
+    A class that takes ``**settings`` has those of the classes it extends.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's settings."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings by name, all or none."""
+        for name in params:
+            if name not in self._defaults():
+                raise ValueError(
+                    f"{type(self).__name__} has no setting {name!r}; it has "
+                    f"{', '.join(self._defaults())}"
+                )
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """Settings of the class and of the classes it extends."""
+        found: dict[str, Any] = {}
+        for kind in cls.__mro__[:-1]:
+            own = inspect.signature(vars(kind).get("__init__", object))
+            for name, parameter in own.parameters.items():
+                if name != "self" and parameter.kind not in (
+                    parameter.VAR_KEYWORD,
+                    parameter.VAR_POSITIONAL,
+                ):
+                    found.setdefault(name, parameter.default)
+        return found
+
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value is not defaults[name]
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn's searches ask: a supervised estimator that needs y."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=True))

@@ -1,0 +1,214 @@
+"""What every fitted estimator answers: predictions, probabilities, samples, judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.dual import Certificate
+from mlestruct.estimators.calibration import Calibration
+from mlestruct.estimators.door import check_lengths
+from mlestruct.estimators.params import Parameters
+from mlestruct.estimators.summary import Summary
+from mlestruct.features import Features, as_features
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference import Marginals, best, marginals
+from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
+from mlestruct.inference.sampling import sampler
+from mlestruct.learners.convex import AnyOracle
+from mlestruct.reweighting import Rho
+from mlestruct.structures.base import Array
+
+Decision = Literal["map", "expected"]
+PRECISION = 1e-4  # relative gap of marginals by Frank-Wolfe, where the fit's own is coarser
+
+
+@dataclass(frozen=True)
+class Draws:
+    """``outcomes[m]`` are the samples of example m; ``how`` says in words what they are.
+
+    ``exact``: independent draws of the model's distribution.
+    """
+
+    outcomes: list[list[Any]]
+    exact: bool
+    how: str
+
+
+class Predictor(Parameters):
+    """Predictions from ``coef_``; what kinds of examples there are is left to six methods.
+
+    Interface: ``structures`` of every example; ``features`` aligned with their batch; ``encode``
+    and ``present`` turn outcomes into the structures' and back; ``shape`` gives probabilities the
+    form users see; ``names`` the weights.
+    """
+
+    oracle: AnyOracle
+    rho: Rho
+    tol: float
+    max_rounds: int
+    max_seconds: float | None
+    workers: int
+    random_state: int | np.random.Generator | None
+    coef_: Array
+    certificate_: Certificate
+    history_: list[tuple[int, float, float, float]]
+    alpha_: float
+    route_: str
+
+    def structures(self, X: Sequence[Any]) -> list[Any]:
+        """The structure of every example."""
+        raise NotImplementedError
+
+    def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
+        """The features of every example, aligned with the batch's coordinates."""
+        return as_features(batch, list(X))
+
+    def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        """A user's outcomes as the structures' outcomes."""
+        return list(y)
+
+    def present(self, x: Any, outcome: Any) -> Any:
+        """A structure's outcome as the user's."""
+        return outcome
+
+    def shape(self, x: Any, structure: Any, flat: Array) -> Array:
+        """Coordinates of one example in the shape users see."""
+        return flat.reshape(structure.shape)
+
+    def names(self) -> list[str]:
+        """A name per weight."""
+        return [f"feature {j}" for j in range(len(self.coef_))]
+
+    def predict(self, X: Sequence[Any], decision: Decision = "map") -> list[Any]:
+        """The most probable outcome, or (``expected``) the one with most parts expected right."""
+        outcomes = self._decide(*self._scored(X), decision)
+        return [self.present(x, outcome) for x, outcome in zip(X, outcomes, strict=True)]
+
+    def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> list[Any]:
+        if decision not in ("map", "expected"):
+            raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
+        if decision == "expected":
+            tau = self._marginals(batch, scores).tau
+            gains = [batch.structure(m).gain(tau[batch.coordinates(m)]) for m in range(len(batch))]
+            scores = np.concatenate(gains)
+        return best(batch, scores, self.oracle)[0]
+
+    def predict_marginals(self, X: Sequence[Any]) -> list[Array]:
+        """The (pseudo-)probability of every part, in the shape of the outcomes."""
+        batch, scores = self._scored(X)
+        return self._shaped(X, batch, self._marginals(batch, scores).tau)
+
+    def potentials(self, X: Sequence[Any]) -> list[Array]:
+        """Scores Φθ of every coordinate as a flat array, for a solver of your own."""
+        batch, scores = self._scored(X)
+        return [scores[batch.coordinates(m)] for m in range(len(batch))]
+
+    def sample(
+        self,
+        X: Sequence[Any],
+        count: int = 1,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Draws:
+        """``count`` outcomes of every example, and what they are samples of.
+
+        ``random_state`` defaults to the estimator's own.
+        """
+        batch, scores = self._scored(X)
+        rng = np.random.default_rng(self.random_state if random_state is None else random_state)
+        drawn = [
+            sampler(batch.structure(m), scores[batch.coordinates(m)], count, rng, self.oracle)
+            for m in range(len(batch))
+        ]
+        outcomes = [
+            [self.present(x, outcome) for outcome in found.outcomes()]
+            for x, found in zip(X, drawn, strict=True)
+        ]
+        how = "; ".join(dict.fromkeys(found.how for found in drawn))
+        return Draws(outcomes, all(found.exact for found in drawn), how)
+
+    def _shaped(self, X: Sequence[Any], batch: Batch[Any], flat: Array) -> list[Array]:
+        return [
+            self.shape(x, batch.structure(m), flat[batch.coordinates(m)]) for m, x in enumerate(X)
+        ]
+
+    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+        """Mean share of parts (rows, variables, coordinates) predicted right."""
+        batch, scores = self._scored(X, y)
+        assert batch.target is not None
+        right = []
+        for m, outcome in enumerate(self._decide(batch, scores, "map")):
+            structure = batch.structure(m)
+            loss, constant = structure.loss(batch.target[batch.coordinates(m)])
+            wrong = loss @ structure.encode(outcome) + constant
+            right.append(1.0 - wrong / structure.parts)
+        return float(np.mean(right))
+
+    def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]:
+        """An interval for the exact log-likelihood, summed over the examples.
+
+        Each end is a theorem's, or infinite: an upper surrogate of log Z bounds it below, the best
+        outcome's score and lower surrogates bound it above. Exact inference leaves no room.
+        """
+        batch, scores = self._scored(X, y)
+        assert batch.target is not None
+        reached, inside = float(scores @ batch.target), self.log_z(batch, scores)
+        return reached - float(inside.upper.sum()), min(reached - float(inside.lower.sum()), 0.0)
+
+    def log_z(self, batch: Batch[Any], scores: Array) -> Interval:
+        """What is proven of every example's exact log Z."""
+        found = log_z_interval(self._marginals(batch, scores))
+        return found & outcome_interval(batch, scores, self.oracle)
+
+    def calibration(self, X: Sequence[Any], y: Sequence[Any], bins: int = 10) -> Calibration:
+        """How often parts given probability p came true."""
+        batch, scores = self._scored(X, y)
+        assert batch.target is not None
+        tau, truth = (
+            np.concatenate([part.ravel() for part in self._shaped(X, batch, flat)])
+            for flat in (self._marginals(batch, scores).tau, batch.target)
+        )
+        return Calibration.of(tau, truth, bins)
+
+    def summary(self) -> Summary:
+        """Weights by name, the certificate and what it cost; ``print`` it."""
+        self._check_fitted()
+        calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
+        return Summary(
+            names=self.names(),
+            weights=self.coef_,
+            errors=None,
+            certificate=self.certificate_,
+            alpha=self.alpha_,
+            route=self.route_,
+            rounds=len(self.history_),
+            calls=calls,
+            seconds=seconds,
+        )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "coef_"):
+            raise ValueError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def _scored(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> tuple[Batch[Any], Array]:
+        self._check_fitted()
+        check_lengths(X, X if y is None else y)
+        batch = Batch.of(self.structures(X), None if y is None else self.encode(X, y))
+        features = self.features(batch, X)
+        if features.d != len(self.coef_):
+            raise ValueError(f"X has {features.d} features; the model has {len(self.coef_)}")
+        return batch, features.potentials(self.coef_)
+
+    def _solver(self, tol: float) -> FrankWolfe:
+        return FrankWolfe(
+            tol=tol, rounds=self.max_rounds, seconds=self.max_seconds, workers=self.workers
+        )
+
+    def _marginals(self, batch: Batch[Any], scores: Array) -> Marginals:
+        direct = self.oracle is None
+        solver = None if direct else self._solver(min(self.tol, PRECISION))
+        return marginals(batch, scores, self.oracle, rho=self.rho, solver=solver)

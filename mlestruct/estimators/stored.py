@@ -1,0 +1,112 @@
+"""Estimators as model files: settings as JSON where they are values, never as code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlestruct import files
+from mlestruct.dual import Certificate
+from mlestruct.structures.base import Array
+
+Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The attributes that every fit leaves."""
+
+    coef: Array
+    certificate: Certificate
+    history: list[tuple[int, float, float, float]]
+    alpha: float
+    alpha_scores: list[tuple[float, float]]
+    route: str
+
+
+def write(
+    path: Path,
+    kind: str,
+    settings: Mapping[str, Any],
+    fitted: Fitted,
+    learned: Mapping[str, NDArray[Any]],
+) -> None:
+    """Settings that are values go into the header, arrays beside the weights, code nowhere."""
+    plain, again = {}, []
+    for name, value in settings.items():
+        try:
+            plain[name] = _pack(value)
+        except TypeError:
+            again.append(name)
+    header = {
+        "settings": plain,
+        "again": again,
+        "certificate": asdict(fitted.certificate),
+        "alpha": fitted.alpha,
+        "route": fitted.route,
+    }
+    arrays = {
+        "coef": fitted.coef,
+        "history": np.array(fitted.history, dtype=float).reshape(-1, 4),
+        "alpha_scores": np.array(fitted.alpha_scores, dtype=float).reshape(-1, 2),
+        **{f"learned.{name}": array for name, array in learned.items()},
+    }
+    files.save(path, kind, arrays, header)
+
+
+def read(
+    path: Path, kind: str, again: Mapping[str, Any]
+) -> tuple[dict[str, Any], Fitted, dict[str, NDArray[Any]]]:
+    """(settings, what was fitted, what was learned besides), the settings in ``again`` replaced."""
+    arrays, header = files.load(path, kind)
+    try:
+        missing = [name for name in header["again"] if name not in again]
+        if missing:
+            raise ValueError(
+                f"it was saved without its {', '.join(missing)}, which is code: "
+                f"load(path, {', '.join(f'{name}=…' for name in missing)})"
+            )
+        settings = {name: _unpack(value) for name, value in header["settings"].items()}
+        fitted = Fitted(
+            arrays["coef"],
+            Certificate(**header["certificate"]),
+            [(int(row[0]), *map(float, row[1:])) for row in arrays["history"]],  # type: ignore[misc]
+            header["alpha"],
+            [(float(a), float(b)) for a, b in arrays["alpha_scores"]],
+            header["route"],
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} does not load as a {kind}: {error}") from error
+    prefix = "learned."
+    learned = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+    return {**settings, **again}, fitted, learned
+
+
+def _pack(value: Any) -> Any:
+    """JSON for a value, tuples and arrays kept apart from lists; TypeError for anything else."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return _pack(value.item())
+    if isinstance(value, np.ndarray):
+        return {"array": _pack(value.tolist()), "dtype": value.dtype.str}
+    if isinstance(value, tuple):
+        return {"tuple": [_pack(v) for v in value]}
+    if isinstance(value, list):
+        return [_pack(v) for v in value]
+    raise TypeError(f"{type(value).__name__} is no value")
+
+
+def _unpack(packed: Any) -> Any:
+    if isinstance(packed, list):
+        return [_unpack(v) for v in packed]
+    if not isinstance(packed, dict):
+        return packed
+    if "tuple" in packed:
+        return tuple(_unpack(packed["tuple"]))
+    return np.array(packed["array"], dtype=packed["dtype"])

@@ -1,0 +1,61 @@
+"""One front for samples: each kind of structure knows the most faithful sampler it has."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from mlestruct.inference.exact.common import MEMORY
+from mlestruct.inference.exact.treewidth import estimate
+from mlestruct.inference.predict import AnyOracle
+from mlestruct.inference.sampling.common import Samples
+from mlestruct.inference.sampling.direct import sample
+from mlestruct.inference.sampling.gibbs import gibbs
+from mlestruct.inference.sampling.perturbed import perturb_and_map
+from mlestruct.inference.sampling.swaps import sample_matchings
+from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Paths
+from mlestruct.structures.base import Array, Structure
+
+
+def sampler(
+    structure: Structure,
+    score: Array,
+    count: int,
+    rng: np.random.Generator,
+    oracle: AnyOracle = None,
+) -> Samples:
+    """Exact draws where the structure has them, else a Markov chain, else perturbations.
+
+    With an oracle of your own it is perturbations of its problem: other samplers know only the
+    structure, not what the oracle adds to it.
+    """
+    if oracle is not None:
+        return perturb_and_map(structure, score, count, rng, oracle=oracle)
+    return own(structure, score, count, rng)
+
+
+@singledispatch
+def own(structure: Structure, score: Array, count: int, rng: np.random.Generator) -> Samples:
+    """The structure's best sampler. Register your own kind of structure here."""
+    return perturb_and_map(structure, score, count, rng)
+
+
+@own.register
+def _(structure: Paths, score: Array, count: int, rng: np.random.Generator) -> Samples:
+    return sample(structure, score, count, rng)
+
+
+@own.register
+def _(structure: FactorGraph, score: Array, count: int, rng: np.random.Generator) -> Samples:
+    if structure.is_forest or estimate(structure).gib <= MEMORY:
+        return sample(structure, score, count, rng)
+    return gibbs(structure, score, count, rng)
+
+
+@own.register(BipartiteMatching)
+@own.register(Matching)
+def _(
+    structure: BipartiteMatching | Matching, score: Array, count: int, rng: np.random.Generator
+) -> Samples:
+    return sample_matchings(structure, score, count, rng)

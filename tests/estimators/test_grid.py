@@ -1,0 +1,121 @@
+"""Grids: labels of images with ties between neighbours, against enumeration and independence."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct import data
+from mlestruct.inference.exact import exact
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return data.grids(sizes=(10, 0, 10), side=8)
+
+
+@pytest.fixture(scope="module")
+def fitted(pictures):
+    return ms.GridModel(tol=1e-3, alpha=0.1).fit(pictures[0].X, pictures[0].y)
+
+
+def test_ties_clean_noisy_pictures(pictures, fitted):
+    """A pixel's neighbours know more than the pixel: fewer errors than the noise itself."""
+    _, _, test = pictures
+    noise = np.mean([(x.ravel() != y).mean() for x, y in zip(test.X, test.y, strict=True)])
+    assert 1 - fitted.score(test.X, test.y) < 0.9 * noise
+    assert fitted.predict(test.X)[0].shape == (8, 8)
+    marginals = fitted.predict_marginals(test.X)[0]
+    assert marginals.shape == (8, 8, 2)
+    np.testing.assert_allclose(marginals.sum(axis=2), 1.0, atol=1e-8)
+    assert fitted.certificate_.bound.startswith("upper")
+
+
+def test_scores_are_the_sum_of_tied_weights(rng):
+    """potentials · outcome = node weights by pixel + edge weights by pair, added up by hand."""
+    X = [rng.standard_normal((2, 3, 2)) for _ in range(3)]
+    y = [np.array([["a", "b", "c"], ["c", "a", "a"]]) for _ in X]
+    model = ms.GridModel(contrast=True, tol=0.1).fit(X, y)
+    assert model.names()[:3] == ["feature 0: a", "feature 0: b", "feature 0: c"]
+    assert model.names()[-1] == "alike: c → c"
+    weight = dict(zip(model.names(), model.coef_, strict=True))
+    x, labels = X[0], y[0]
+    total = 0.0
+    for i, j in itertools.product(range(2), range(3)):
+        features = {"feature 0": x[i, j, 0], "feature 1": x[i, j, 1], "constant": 1.0}
+        total += sum(v * weight[f"{name}: {labels[i, j]}"] for name, v in features.items())
+        for k, l in ((i, j + 1), (i + 1, j)):
+            if k < 2 and l < 3:
+                pair = f"{labels[i, j]} → {labels[k, l]}"
+                fade = np.exp(-((x[i, j] - x[k, l]) ** 2).sum() / model.contrast_)
+                total += weight[pair] + fade * weight[f"alike: {pair}"]
+    outcome = ms.grid(2, 3, 3).encode(np.searchsorted(model.classes_, labels).ravel())
+    assert model.potentials(X)[0] @ outcome == pytest.approx(total)
+    assert set(np.unique(model.predict(X)[0])) <= {"a", "b", "c"}
+
+
+def test_log_likelihood_holds_the_exact_one(pictures, fitted):
+    """The interval of the surrogate and the best labelling contains exact inference's value."""
+    _, _, test = pictures
+    x, y = test.X[:1], test.y[:1]
+    structure, score = ms.grid(8, 8), fitted.potentials(x)[0]
+    value = score @ structure.encode(y[0]) - exact(structure, score).log_z
+    low, high = fitted.log_likelihood(x, y)
+    assert low <= value <= high <= 0
+
+
+def test_samples_are_exact_where_the_width_allows(pictures, fitted):
+    """Small grids are sampled exactly: means of many draws come close to exact marginals."""
+    _, _, test = pictures
+    draws = fitted.sample(test.X[:1], count=2000, random_state=1)
+    assert draws.exact
+    truth = exact(ms.grid(8, 8), fitted.potentials(test.X[:1])[0]).tau[:128].reshape(8, 8, 2)
+    mean = np.mean([picture == 1 for picture in draws.outcomes[0]], axis=0)
+    np.testing.assert_allclose(mean, truth[:, :, 1], atol=5 * 0.5 / np.sqrt(2000))
+
+
+def test_one_pixel_is_logistic_regression(rng):
+    """Images without neighbours have no ties: the fit is the multinomial logistic regression."""
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+
+    x = rng.standard_normal((60, 2))
+    labels = (x @ [1.0, -1.0] + rng.standard_normal(60) > 0).astype(int)
+    X, y = list(x[:, None, None, :]), list(labels[:, None, None])
+    model = ms.GridModel(intercept=False, alpha=1.0, tol=1e-9).fit(X, y)
+    # two weights per feature with λ/2 (a² + b²), b = −a: λ is halved for their difference
+    plain = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10).fit(x, labels)
+    np.testing.assert_allclose(
+        [tau[0, 0, 1] for tau in model.predict_marginals(X)],
+        plain.predict_proba(x)[:, 1],
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: ([x.ravel() for x in X], y), r"example 0: X has shape \(16,\)"),
+        (lambda X, y: (X, [y[0], y[1].ravel()[:9], y[2]]), r"example 1: y has shape \(9,\)"),
+        (lambda X, y: ([X[0], X[1] * np.inf, X[2]], y), r"example 1: feature 0 of pixel \(0, 0\)"),
+        (lambda X, y: ([X[0], X[1][:0], X[2]], y), "example 1: X has shape .* none empty"),
+        (lambda X, y: (X, [y[0], y[1], np.full((4, 4), np.nan)]), "example 2: label 0 is nan"),
+        (lambda X, y: (X, [y[0], y[1], np.full((4, 4), "a")]), "text in some examples"),
+    ],
+)
+def test_errors_name_the_picture_and_the_pixel(change, message, rng):
+    """Each ValueError names the example, and leaves the estimator as it was."""
+    X = [rng.random((4, 4)) + 0.1 for _ in range(3)]
+    y = [(x > 0.5).astype(int) for x in X]
+    model = ms.GridModel(tol=0.1)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*change(X, y))
+    assert vars(model) == vars(ms.GridModel(tol=0.1))
+    model.fit(X, y)
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match=message):
+        model.fit(*change(X, y))
+    np.testing.assert_array_equal(model.coef_, before)
