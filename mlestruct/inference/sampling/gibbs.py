@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -39,13 +40,65 @@ def gibbs(
         raise ValueError(f"score has {len(values)} entries for {graph.size} coordinates")
     if count < 1 or burn < 0 or thin < 1:
         raise ValueError(f"count={count}, burn={burn}, thin={thin}: need ≥ 1, ≥ 0 and ≥ 1")
-    closed = np.where(graph.closed(), -np.inf, values)
-    states = _start(graph, closed, start, rng)
-    order = np.argsort(colouring(graph), kind="stable")
-    chains = np.empty((count, graph.n_nodes), dtype=np.int64)
-    _sweeps(closed, order, *_layout(graph), states, burn, thin, rng, chains)
+    chain = Chain.of(graph)
+    states = chain.run(values, chain.begin(values, start, rng)[None], burn, rng)
+    chains = chain.run(values, np.repeat(states, count, axis=0), thin, rng, one=True)
     how = f"Gibbs chain, {burn} sweeps of burn-in, every {thin}th sweep kept: dependent samples"
     return Samples(graph, labelled(graph, chains), False, how)
+
+
+class Layout(NamedTuple):
+    node_start: Ints
+    table_start: Ints
+    scope_start: Ints
+    scope: Ints
+    stride: Ints  # of every scope entry in its factor's table
+    slot_start: Ints  # per variable, into ``slots``
+    slots: Ints  # scope entries that are this variable
+    factor_of: Ints  # of a scope entry
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A graph made ready for sweeps, colour after colour."""
+
+    graph: FactorGraph
+    closed: Any
+    order: Ints
+    layout: Layout
+
+    @classmethod
+    def of(cls, graph: FactorGraph) -> Chain:
+        """O(graph)."""
+        order = np.argsort(colouring(graph), kind="stable")
+        return cls(graph, graph.closed(), order, _layout(graph))
+
+    def run(
+        self, score: Array, states: Ints, sweeps: int, rng: np.random.Generator, one: bool = False
+    ) -> Ints:
+        """Each row of labellings after ``sweeps`` of its own; ``one`` chain: after the row above's."""
+        moved, values = states.copy(), np.where(self.closed, -np.inf, score)
+        _sweeps(values, self.order, self.layout, moved, sweeps, one, rng)
+        return moved
+
+    def begin(self, score: Array, start: ArrayLike | None, rng: np.random.Generator) -> Ints:
+        """``start``, or a random labelling that is not forbidden."""
+        return _start(self.graph, np.where(self.closed, -np.inf, score), start, rng)
+
+    def mean(self, states: Ints) -> Array:
+        """The mean vertex of rows of labellings."""
+        return np.asarray(labelled(self.graph, states).mean(axis=0))
+
+
+def law_after_sweep(joint: Array, law: Array, order: Ints) -> Array:
+    """The law of labellings after redrawing variables in this order; axes are variables.
+
+    ``joint`` holds every labelling's score. What one sweep of the chain does, without sampling.
+    """
+    for v in order:
+        given = np.exp(joint - joint.max(axis=v, keepdims=True))
+        law = law.sum(axis=v, keepdims=True) * given / given.sum(axis=v, keepdims=True)
+    return law
 
 
 def _start(
@@ -79,23 +132,12 @@ def colouring(graph: FactorGraph) -> Ints:
     return colour
 
 
-class _Layout(NamedTuple):
-    node_start: Ints
-    table_start: Ints
-    scope_start: Ints
-    scope: Ints
-    stride: Ints  # of every scope entry in its factor's table
-    slot_start: Ints  # per variable, into ``slots``
-    slots: Ints  # scope entries that are this variable
-    factor_of: Ints  # of a scope entry
-
-
-def _layout(graph: FactorGraph) -> _Layout:
+def _layout(graph: FactorGraph) -> Layout:
     factor = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_start))
     degree = np.bincount(graph.scope, minlength=graph.n_nodes)
     slots = np.argsort(graph.scope, kind="stable")
     start = np.concatenate([[0], np.cumsum(degree)])
-    return _Layout(
+    return Layout(
         graph.node_start,
         graph.table_start,
         graph.scope_start,
@@ -107,45 +149,45 @@ def _layout(graph: FactorGraph) -> _Layout:
     )
 
 
-@nb.njit(cache=True)
+@nb.njit(cache=True, nogil=True)
 def _sweeps(
     score: Array,
     order: Ints,
-    node_start: Ints,
-    table_start: Ints,
-    scope_start: Ints,
-    scope: Ints,
-    stride: Ints,
-    slot_start: Ints,
-    slots: Ints,
-    factor_of: Ints,
+    layout: Layout,
     states: Ints,
-    burn: int,
-    thin: int,
+    sweeps: int,
+    one: bool,
     rng: np.random.Generator,
-    out: Ints,
 ) -> None:
-    local = np.empty(np.diff(node_start).max())
-    for n in range(len(out)):
-        for _ in range(burn + thin if n == 0 else thin):
+    local = np.empty(np.diff(layout.node_start).max())
+    for row in range(len(states)):
+        if one and row > 0:
+            states[row] = states[row - 1]
+        for _ in range(sweeps):
             for v in order:
-                cards = node_start[v + 1] - node_start[v]
-                for x in range(cards):
-                    local[x] = score[node_start[v] + x]
-                for k in range(slot_start[v], slot_start[v + 1]):
-                    slot = slots[k]
-                    f = factor_of[slot]
-                    base = table_start[f]
-                    for other in range(scope_start[f], scope_start[f + 1]):
-                        if other != slot:
-                            base += stride[other] * states[scope[other]]
-                    for x in range(cards):
-                        local[x] += score[base + x * stride[slot]]
-                states[v] = _pick(local[:cards], rng)
-        out[n] = states
+                states[row, v] = _redraw(v, score, layout, states[row], local, rng)
 
 
-@nb.njit(cache=True)
+@nb.njit(cache=True, nogil=True)
+def _redraw(
+    v: int, score: Array, layout: Layout, states: Ints, local: Array, rng: np.random.Generator
+) -> int:
+    cards = layout.node_start[v + 1] - layout.node_start[v]
+    for x in range(cards):
+        local[x] = score[layout.node_start[v] + x]
+    for k in range(layout.slot_start[v], layout.slot_start[v + 1]):
+        slot = layout.slots[k]
+        f = layout.factor_of[slot]
+        base = layout.table_start[f]
+        for other in range(layout.scope_start[f], layout.scope_start[f + 1]):
+            if other != slot:
+                base += layout.stride[other] * states[layout.scope[other]]
+        for x in range(cards):
+            local[x] += score[base + x * layout.stride[slot]]
+    return _pick(local[:cards], rng)
+
+
+@nb.njit(cache=True, nogil=True)
 def _pick(local: Array, rng: np.random.Generator) -> int:
     """A state with probability ∝ exp(local)."""
     top = local.max()
