@@ -1,0 +1,190 @@
+"""Losses on beliefs: learning minimises what predictions will be judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numba as nb
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import TINY
+from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.graph import FactorGraph
+
+
+class Units(NamedTuple):
+    """The observed tables of a batch: coordinates first..last, the true entry, the weight."""
+
+    first: Ints
+    last: Ints
+    truth: Ints
+    weight: Array
+
+
+def variables(batch: Batch[FactorGraph]) -> Units:
+    """Every variable that is observed: univariate losses."""
+    return _units(batch, lambda graph: graph.node_start)
+
+
+def factors(batch: Batch[FactorGraph]) -> Units:
+    """Every factor all of whose variables are observed: clique losses."""
+    return _units(batch, lambda graph: graph.table_start)
+
+
+def _units(batch: Batch[FactorGraph], starts: Callable[[FactorGraph], Ints]) -> Units:
+    if batch.target is None:
+        raise ValueError("a loss needs observed outcomes, and this batch has none")
+    found: list[tuple[Ints, Ints, Ints, Ints]] = []
+    for structure, members in batch.groups():
+        if not isinstance(structure, FactorGraph):
+            raise ValueError(f"losses are on labelled graphs, not on {type(structure).__name__}")
+        start = starts(structure)
+        for m in members:
+            here = int(batch.offsets[m]) + start
+            true = here[0] + np.flatnonzero(batch.target[here[0] : here[-1]] == 1)
+            table = np.searchsorted(here, true, side="right") - 1
+            found.append((here[table], here[table + 1], true, np.full(len(true), m)))
+    first, last, truth, owner = (np.concatenate(part) for part in zip(*found, strict=True))
+    return Units(first, last, truth, batch.weight[owner])
+
+
+class Judge(Protocol):
+    """A loss of one table: ``(beliefs, units, slope)`` adds b·∂L/∂b to slope and returns Σ L.
+
+    Slopes are taken by log-beliefs, so that they stay finite where a belief is 0.
+    """
+
+    def __call__(self, tau: Array, units: Units, slope: Array) -> float: ...
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """−log b(ŷ)."""
+
+    def __call__(self, tau: Array, units: Units, slope: Array) -> float:
+        return float(_likelihood(tau, *units, slope))
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """Σ_y b(y)² − 2 b(ŷ): the squared distance from the observed vertex, less 1."""
+
+    def __call__(self, tau: Array, units: Units, slope: Array) -> float:
+        return float(_quadratic(tau, *units, slope))
+
+
+@dataclass(frozen=True)
+class Classification:
+    """σ(λ (max_{y≠ŷ} b(y) − b(ŷ))): the 0/1 error, smoothed by ``sharpness`` λ."""
+
+    sharpness: float = 5.0
+
+    def __call__(self, tau: Array, units: Units, slope: Array) -> float:
+        return float(_classification(tau, *units, self.sharpness, slope))
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Σ_m w_m Σ_u ℓ(b_u, ŷ_u) over the observed tables u: variables, or factors."""
+
+    judge: Judge
+    units: Callable[[Batch[Any]], Units] = variables
+
+    @property
+    def on_factors(self) -> bool:
+        return self.units is factors
+
+    def __call__(self, tau: Array, units: Units) -> tuple[float, Array]:
+        """(L, b·∂L/∂b)."""
+        slope = np.zeros(len(tau))
+        return self.judge(tau, units, slope), slope
+
+
+LOSSES = {
+    "ucl": Loss(Likelihood()),
+    "uquad": Loss(Quadratic()),
+    "uclass": Loss(Classification()),
+    "ccl": Loss(Likelihood(), factors),
+    "cquad": Loss(Quadratic(), factors),
+    "cclass": Loss(Classification(), factors),
+}
+"""By the thesis's names: u(nivariate) or c(lique); conditional likelihood, quadratic, class."""
+
+
+def named(loss: str | Loss) -> Loss:
+    """A loss, or the one of that name."""
+    if isinstance(loss, Loss):
+        return loss
+    if loss not in LOSSES:
+        raise ValueError(f"no loss named {loss!r}; there are {', '.join(LOSSES)}")
+    return LOSSES[loss]
+
+
+def errors(tau: Array, units: Units) -> float:
+    """The weighted share of tables whose most likely entry is not the true one; ties are errors."""
+    return float(_wrong(tau, *units) / units.weight.sum())
+
+
+@nb.njit(cache=True, nogil=True)
+def _likelihood(
+    tau: Array, first: Ints, last: Ints, truth: Ints, weight: Array, slope: Array
+) -> float:
+    total = 0.0
+    for u in range(len(truth)):
+        total -= weight[u] * np.log(max(tau[truth[u]], TINY))
+        slope[truth[u]] -= weight[u]
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def _quadratic(
+    tau: Array, first: Ints, last: Ints, truth: Ints, weight: Array, slope: Array
+) -> float:
+    total = 0.0
+    for u in range(len(truth)):
+        for k in range(first[u], last[u]):
+            total += weight[u] * tau[k] ** 2
+            slope[k] += 2.0 * weight[u] * tau[k] ** 2
+        total -= 2.0 * weight[u] * tau[truth[u]]
+        slope[truth[u]] -= 2.0 * weight[u] * tau[truth[u]]
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def _classification(
+    tau: Array,
+    first: Ints,
+    last: Ints,
+    truth: Ints,
+    weight: Array,
+    sharpness: float,
+    slope: Array,
+) -> float:
+    total = 0.0
+    for u in range(len(truth)):
+        rival = -1
+        for k in range(first[u], last[u]):
+            if k != truth[u] and (rival < 0 or tau[k] > tau[rival]):
+                rival = k
+        if rival < 0:
+            continue  # one state only: nothing to confuse it with
+        chance = 1.0 / (1.0 + np.exp(sharpness * (tau[truth[u]] - tau[rival])))
+        total += weight[u] * chance
+        change = weight[u] * sharpness * chance * (1.0 - chance)
+        slope[rival] += change * tau[rival]
+        slope[truth[u]] -= change * tau[truth[u]]
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def _wrong(tau: Array, first: Ints, last: Ints, truth: Ints, weight: Array) -> float:
+    total = 0.0
+    for u in range(len(truth)):
+        for k in range(first[u], last[u]):
+            if k != truth[u] and tau[k] >= tau[truth[u]]:
+                total += weight[u]
+                break
+    return total
