@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.inference.feasible import fit_all
-from mlestruct.inference.message_plan import Plan
-from mlestruct.structures.base import Array, Ints
+from mlestruct.inference.message_plan import Plan, boxes
+from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.graph import FactorGraph
 
 ROUNDS = 300
@@ -22,21 +22,21 @@ def ascend(
     """A feasible τ with no smaller ⟨score, τ⟩ − Σ a τ log τ; its maximum, when that is concave.
 
     Damped Newton from a mixture of τ with the uniform point: each step solves one sparse system
-    in coordinates and constraints, scaled by √τ so that rare entries do not spoil it. Structures
-    with closed entries are left to Frank-Wolfe: their τ comes back as it is.
+    in open coordinates and their constraints, scaled by √τ so that rare entries do not spoil it.
+    Where configurations are forbidden by themselves the uniform point is none, and τ is returned.
     """
     start = _value(score, coefficient, tau)
-    centre = structure.interior()
-    rows = structure.constraints()
-    if centre is None:
+    if not boxes(structure, plan):
         return tau, start
-    # rows of node k's state in a factor's slot are scaled by that state's marginal
-    scaled = np.concatenate([np.full(structure.n_nodes, -1), _states(structure)])
-    x = (1 - MIX) * tau + MIX * centre
-    value = _value(score, coefficient, x)
+    open_ = plan.open != 0
+    A, scaled = _constraints(structure, open_)
+    score_, a = score[open_], coefficient[open_]
+    size = np.bincount(structure.table_of[open_])[structure.table_of[open_]]
+    x = (1 - MIX) * tau[open_] + MIX / size
+    value = _value(score_, a, x)
     for _ in range(ROUNDS):
-        slope = score - coefficient * (np.log(x) + 1.0)
-        step = _step(x, slope, coefficient, rows.A, scaled)
+        slope = score_ - a * (np.log(x) + 1.0)
+        step = _step(x, slope, a, A, scaled)
         shrinking = step < 0
         gamma = min(1.0, SHORT * float((x[shrinking] / -step[shrinking]).min(initial=np.inf)))
         gain = float(slope @ step)
@@ -44,19 +44,34 @@ def ascend(
             break
         reached = -np.inf
         while gamma > 1e-10:
-            reached = _value(score, coefficient, x + gamma * step)
+            reached = _value(score_, a, x + gamma * step)
             if reached >= value + 1e-4 * gamma * gain - 1e-14 * abs(value):
                 break
             gamma /= 2
         if not reached > value:
             break
         x, value = x + gamma * step, reached
-    x[: plan.node_start[-1]] /= np.repeat(
-        np.add.reduceat(x[: plan.node_start[-1]], plan.node_start[:-1]), np.diff(plan.node_start)
+    full = np.zeros(len(tau))
+    full[open_] = x
+    nodes = full[: plan.node_start[-1]]
+    nodes /= np.repeat(np.add.reduceat(nodes, plan.node_start[:-1]), np.diff(plan.node_start))
+    fit_all(full, plan)
+    value = _value(score, coefficient, full)
+    return (full, value) if value > start else (tau, start)
+
+
+def _constraints(structure: FactorGraph, open_: Flags) -> tuple[sp.csr_array, Ints]:
+    """The constraints on open coordinates, and whose marginal scales each row (−1: none).
+
+    Rows of a node's state in a factor's slot are scaled by that state's marginal.
+    """
+    states = _states(structure)
+    rows = np.concatenate(
+        [np.arange(structure.n_nodes), structure.n_nodes + np.flatnonzero(open_[states])]
     )
-    fit_all(x, plan)
-    value = _value(score, coefficient, x)
-    return (x, value) if value > start else (tau, start)
+    place = np.cumsum(open_) - 1
+    scaled = np.concatenate([np.full(structure.n_nodes, -1), place[states[open_[states]]]])
+    return structure.constraints().A[rows][:, np.flatnonzero(open_)], scaled
 
 
 def _states(structure: FactorGraph) -> Ints:

@@ -9,49 +9,17 @@ from __future__ import annotations
 
 import numba as nb
 import numpy as np
+from numba.extending import overload
 
-from mlestruct.inference.message_kernels import FLOODING, IDLE, PATIENCE, RESIDUAL
-
-RANGE, CLIP = 150.0, 500.0
+from mlestruct.inference.message_plan import Pairs
+from mlestruct.inference.sweeps import CLIP, RANGE, Sent, move
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def run_pairs(score, schedule, damping, tol, sweeps, message, odds, ratio, whole, pairs):
-    """As :func:`mlestruct.inference.message_kernels.run`; ``ratio`` from :func:`ratios`."""
-    n = len(pairs.start) - 1
-    r, o = np.exp(message), np.exp(np.minimum(np.maximum(odds, -CLIP), CLIP))
-    read_r, read_o = r, o
-    if schedule == FLOODING:
-        read_r, read_o = r.copy(), o.copy()
-    pending, waiting = np.full(n, np.inf), 0.0
-    best, since, residual = np.inf, 0, np.inf
-    for sweep in range(sweeps):
-        residual, threshold = 0.0, waiting
-        for t in range(n):
-            i = t if sweep % 2 == 0 else n - 1 - t
-            if schedule == RESIDUAL and pending[i] < IDLE * threshold:
-                continue
-            moved = _node(
-                i, score, damping, message, odds, r, o, read_r, read_o, ratio, whole, pairs
-            )
-            residual = max(residual, moved)
-            if schedule == RESIDUAL:
-                pending[i] = 0.0
-                for p in range(pairs.start[i], pairs.start[i + 1]):
-                    pending[pairs.neighbour[p]] = max(pending[pairs.neighbour[p]], moved)
-        if schedule == RESIDUAL:
-            waiting = pending.max()
-            residual = max(residual, waiting)
-        if residual <= tol:
-            return sweep + 1, residual
-        if schedule == FLOODING:
-            read_r[:], read_o[:] = r, o
-        since += 1
-        if residual < 0.5 * best:
-            best, since = residual, 0
-        elif since >= PATIENCE:
-            damping, best, since = min(0.5 + 0.5 * damping, 0.9), residual, 0
-    return sweeps, residual
+def begin_pairs(message, odds):
+    """What :func:`mlestruct.inference.sweeps.run` works on."""
+    r = np.exp(np.minimum(np.maximum(message, -RANGE), RANGE))
+    return Sent(message, odds, r, np.exp(np.minimum(np.maximum(odds, -CLIP), CLIP)))
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -62,36 +30,41 @@ def ratios(score, ratio, pairs):
     """
     widest = 0.0
     for p in range(len(pairs.table)):
-        k = pairs.table[p]
+        k, at = pairs.table[p], 4 * p
         top = max(max(score[k], score[k + 1]), max(score[k + 2], score[k + 3]))
         low = min(min(score[k], score[k + 1]), min(score[k + 2], score[k + 3]))
         widest = max(widest, (top - low) / pairs.weight[p])
         corner = np.exp((score[k] - top) / pairs.weight[p])
         right = np.exp((score[k + 1] - top) / pairs.weight[p])
         down = np.exp((score[k + 2] - top) / pairs.weight[p])
-        ratio[p, 2] = corner
-        ratio[p, 1] = np.exp((score[k + 3] - top) / pairs.weight[p])
-        ratio[p, 0] = right if pairs.second[p] else down
-        ratio[p, 3] = down if pairs.second[p] else right
+        ratio[at + 2] = corner
+        ratio[at + 1] = np.exp((score[k + 3] - top) / pairs.weight[p])
+        ratio[at + 0] = right if pairs.second[p] else down
+        ratio[at + 3] = down if pairs.second[p] else right
     return widest
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def _node(i, score, damping, message, odds, r, o, read_r, read_o, ratio, whole, pairs):
+def _move(i, score, damping, sent, read, gauge, table, kind):
+    """As :func:`mlestruct.inference.sweeps.move`; ``table`` from :func:`ratios`."""
     total = score[2 * i + 1] - score[2 * i]
-    for p in range(pairs.start[i], pairs.start[i + 1]):
-        cavity = read_o[pairs.neighbour[p]] / read_r[pairs.opposite[p]]
-        fresh = (ratio[p, 0] + ratio[p, 1] * cavity) / (ratio[p, 2] + ratio[p, 3] * cavity)
+    for p in range(kind.near_start[i], kind.near_start[i + 1]):
+        cavity, at = read.chance[kind.near[p]] / read.linear[kind.opposite[p]], 4 * p
+        fresh = (table[at] + table[at + 1] * cavity) / (table[at + 2] + table[at + 3] * cavity)
         log = np.log(fresh)
         if damping > 0.0:
-            log += damping * (message[p] - log)
+            log += damping * (sent.message[p] - log)
             fresh = np.exp(log)
-        message[p], r[p] = log, fresh
-        total += pairs.weight[p] * log
-    total /= whole[i]
-    moved = abs(total - odds[i])
-    odds[i], o[i] = total, np.exp(min(max(total, -CLIP), CLIP))
+        sent.message[p], sent.linear[p] = log, fresh
+        total += kind.weight[p] * log
+    total /= kind.whole[i]
+    moved = abs(total - sent.belief[i])
+    sent.belief[i], sent.chance[i] = total, np.exp(min(max(total, -CLIP), CLIP))
     return moved
+
+
+@overload(move, jit_options={"error_model": "numpy"})
+def _(i, score, damping, sent, read, gauge, table, kind):
+    return _move if getattr(kind, "instance_class", None) is Pairs else None
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -106,14 +79,25 @@ def pair_tables(message, odds, ratio, tau, first, pairs):
         if pairs.second[p]:
             continue
         q = pairs.opposite[p]
-        i, j = pairs.neighbour[q], pairs.neighbour[p]
+        i, j = pairs.near[q], pairs.near[p]
         a, b = odds[i] - message[p], odds[j] - message[q]
         ai, bj = np.exp(-abs(a)), np.exp(-abs(b))
         i0, i1 = (ai, 1.0) if a > 0.0 else (1.0, ai)
         j0, j1 = (bj, 1.0) if b > 0.0 else (1.0, bj)
         k = pairs.table[p]
-        tau[k] = ratio[p, 2] * i0 * j0
-        tau[k + 1] = ratio[p, 3] * i0 * j1
-        tau[k + 2] = ratio[p, 0] * i1 * j0
-        tau[k + 3] = ratio[p, 1] * i1 * j1
+        tau[k] = ratio[4 * p + 2] * i0 * j0
+        tau[k + 1] = ratio[4 * p + 3] * i0 * j1
+        tau[k + 2] = ratio[4 * p + 0] * i1 * j0
+        tau[k + 3] = ratio[4 * p + 1] * i1 * j1
         tau[k : k + 4] /= tau[k : k + 4].sum()
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def from_odds(message, odds, plan):
+    """The same messages and beliefs as two logarithms each, the first 0."""
+    sent, belief = np.zeros(plan.place[-1]), np.zeros(plan.node_start[-1])
+    for p in range(len(plan.around)):
+        sent[plan.place[plan.around[p]] + 1] = message[p]
+    for i in range(len(plan.whole)):
+        belief[2 * i + 1] = odds[i]
+    return sent, belief

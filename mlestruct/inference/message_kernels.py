@@ -1,59 +1,15 @@
-"""Sum-product in compiled code: any order and cards, and log-odds where all is binary pairwise."""
+"""Sum-product on factors of any order, with forbidden entries, at any score."""
 
 from __future__ import annotations
 
 import numba as nb
 import numpy as np
+from numba.extending import overload
 
-SEQUENTIAL, FLOODING, RESIDUAL = 0, 1, 2
-PATIENCE = 40  # sweeps in which the residual must halve, or messages are damped more
-IDLE = 0.1  # residual schedule: nodes with pending changes below this share of the largest wait
+from mlestruct.inference.message_plan import Plan
+from mlestruct.inference.sweeps import move
 
-
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def run(score, schedule, damping, tol, sweeps, message, belief, gauge, table, plan):
-    """Sweeps until no log-belief moves by more than ``tol``; returns (sweeps, last residual).
-
-    ν_αi = log Σ_{x_α∖i} exp(η_α/c_α + Σ_{j≠i} λ_αj),  log b_i = (η_i + Σ c_α ν_αi) / (c_i + Σ c_α),
-    λ_αi = log b_i − ν_αi: for c_i ≥ 0 each node's update is a block step on the convex dual.
-    """
-    n = len(plan.node_start) - 1
-    exponentials(score, table, plan)
-    read_m, read_b = message, belief
-    if schedule == FLOODING:
-        read_m, read_b = message.copy(), belief.copy()
-    pending, waiting = np.full(n, np.inf), 0.0
-    best, since, residual = np.inf, 0, np.inf
-    for sweep in range(sweeps):
-        residual, threshold = 0.0, waiting
-        waiting = 0.0
-        for t in range(n):
-            i = t if sweep % 2 == 0 else n - 1 - t
-            if schedule == RESIDUAL and pending[i] < IDLE * threshold:
-                residual = max(residual, pending[i])
-                continue
-            moved = _node(i, score, damping, message, belief, read_m, read_b, gauge, table, plan)
-            residual = max(residual, moved)
-            pending[i] = 0.0
-            if schedule == RESIDUAL:
-                for p in range(plan.start[i], plan.start[i + 1]):
-                    f = plan.owner[plan.around[p]]
-                    for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
-                        if plan.scope[s] != i:
-                            pending[plan.scope[s]] = max(pending[plan.scope[s]], moved)
-        if schedule == RESIDUAL:
-            waiting = pending.max()
-            residual = max(residual, waiting)
-        if residual <= tol:
-            return sweep + 1, residual
-        if schedule == FLOODING:
-            read_m[:], read_b[:] = message, belief
-        since += 1
-        if residual < 0.5 * best:
-            best, since = residual, 0
-        elif since >= PATIENCE:
-            damping, best, since = min(0.5 + 0.5 * damping, 0.9), residual, 0
-    return sweeps, residual
+TINY = 1e-280  # sums below this are taken again from logarithms
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -70,82 +26,39 @@ def exponentials(score, table, plan):
             table[k - first] = np.exp(lifted) if plan.open[k] else 0.0
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def _node(i, score, damping, message, belief, read_m, read_b, gauge, table, plan):
-    """Messages into node i, and its log-belief, the largest 0; returns how far that moved."""
-    first, last = plan.node_start[i], plan.node_start[i + 1]
+def _move(i, score, damping, sent, read, gauge, table, kind):
+    """As :func:`mlestruct.inference.sweeps.move`."""
+    first, last = kind.node_start[i], kind.node_start[i + 1]
     fresh = gauge[len(gauge) - (last - first) :]
     for k in range(last - first):
         fresh[k] = score[first + k]
-    for p in range(plan.start[i], plan.start[i + 1]):
-        s = plan.around[p]
-        f = plan.owner[s]
-        into = message[plan.place[s] : plan.place[s + 1]]
-        near = False
-        if plan.scope_start[f + 1] - plan.scope_start[f] == 2:
-            # Few and short arrays are passed here: this call is where dense graphs spend their time
-            other = 2 * plan.scope_start[f] + 1 - s
-            j, skip = plan.scope[other], plan.table_start[0]
-            back = read_m[plan.place[other] : plan.place[other + 1]]
-            ahead = read_b[plan.node_start[j] : plan.node_start[j + 1]]
-            entries = table[plan.table_start[f] - skip : plan.table_start[f + 1] - skip]
-            near = _pair(
-                entries, s < other, ahead, back, gauge, damping, into, plan.open[first:last]
-            )
-        if not near:
-            _into(s, score, damping, message, read_m, read_b, gauge, table, plan)
+    for p in range(kind.start[i], kind.start[i + 1]):
+        s = kind.around[p]
+        into = sent.message[kind.place[s] : kind.place[s + 1]]
+        _into(s, score, damping, into, read, gauge, table, kind)
         for k in range(last - first):
-            fresh[k] += plan.counts[f] * into[k]
+            fresh[k] += kind.counts[kind.owner[s]] * into[k]
     top, moved = -np.inf, 0.0
     for k in range(last - first):
-        fresh[k] /= plan.whole[i]
-        if plan.open[first + k]:
+        fresh[k] /= kind.whole[i]
+        if kind.open[first + k]:
             top = max(top, fresh[k])
     for k in range(last - first):
-        if plan.open[first + k]:
-            moved = max(moved, abs(fresh[k] - top - belief[first + k]))
-            belief[first + k] = fresh[k] - top
+        if kind.open[first + k]:
+            moved = max(moved, abs(fresh[k] - top - sent.belief[first + k]))
+            sent.belief[first + k] = fresh[k] - top
         else:
-            belief[first + k] = -np.inf
+            sent.belief[first + k] = -np.inf
     return moved
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _pair(entries, first, ahead, back, gauge, damping, into, open_):
-    """One message of a pairwise table; False, and nothing done, where digits would be lost."""
-    n, m = len(ahead), len(into)
-    u, out = gauge[:n], gauge[n : n + m]
-    top = -np.inf
-    for j in range(n):
-        u[j] = ahead[j] - back[j]
-        top = max(top, u[j])
-    for j in range(n):
-        u[j] = np.exp(u[j] - top)
-    if first:
-        for i in range(m):
-            mass = 0.0
-            for j in range(n):
-                mass += entries[i * n + j] * u[j]
-            out[i] = mass
-    else:
-        out[:] = 0.0
-        for j in range(n):
-            for i in range(m):
-                out[i] += entries[j * m + i] * u[j]
-    top = 0.0
-    for i in range(m):
-        top = max(top, out[i])
-        if open_[i] and out[i] < 1e-280:
-            return False
-    for i in range(m):
-        if open_[i]:
-            fresh = np.log(out[i] / top)
-            into[i] = fresh + damping * (into[i] - fresh)
-    return True
+@overload(move, jit_options={"error_model": "numpy"})
+def _(i, score, damping, sent, read, gauge, table, kind):
+    return _move if getattr(kind, "instance_class", None) is Plan else None
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _cavities(f, skip, read_m, read_b, log, gauge, plan):
+def _cavities(f, skip, message, belief, log, gauge, plan):
     """λ_αj of every other slot, the largest 0 (as logs, or exponentiated), one after the other."""
     at = 0
     for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
@@ -155,7 +68,7 @@ def _cavities(f, skip, read_m, read_b, log, gauge, plan):
         else:
             top = -np.inf
             for k in range(cards):
-                gauge[at + k] = read_b[first + k] - read_m[plan.place[s] + k]
+                gauge[at + k] = belief[first + k] - message[plan.place[s] + k]
                 top = max(top, gauge[at + k])
             for k in range(cards):
                 gauge[at + k] = gauge[at + k] - top if log else np.exp(gauge[at + k] - top)
@@ -163,11 +76,11 @@ def _cavities(f, skip, read_m, read_b, log, gauge, plan):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _into(s, score, damping, message, read_m, read_b, gauge, table, plan):
+def _into(s, score, damping, into, read, gauge, table, plan):
     """The message of a factor to its slot s, the largest entry 0."""
     f = plan.owner[s]
     cards = plan.place[s + 1] - plan.place[s]
-    _cavities(f, s, read_m, read_b, False, gauge, plan)
+    _cavities(f, s, read.message, read.belief, False, gauge, plan)
     skip = plan.table_start[0]
     entries = table[plan.table_start[f] - skip : plan.table_start[f + 1] - skip]
     width = plan.place[plan.scope_start[f + 1]] - plan.place[plan.scope_start[f]]
@@ -177,16 +90,15 @@ def _into(s, score, damping, message, read_m, read_b, gauge, table, plan):
     node = plan.node_start[plan.scope[s]]
     poor = False
     for k in range(cards):
-        poor = poor or (plan.open[node + k] and out[k] < 1e-280)
+        poor = poor or (plan.open[node + k] and out[k] < TINY)
     if poor:
-        _cavities(f, s, read_m, read_b, True, gauge, plan)
+        _cavities(f, s, read.message, read.belief, True, gauge, plan)
         _log_sums(s, f, score, gauge, out, plan)
         top = out.max()
     for k in range(cards):
         if plan.open[node + k]:
             fresh = out[k] - top if poor else np.log(out[k] / top)
-            old = message[plan.place[s] + k]
-            message[plan.place[s] + k] = fresh + damping * (old - fresh)
+            into[k] = fresh + damping * (into[k] - fresh)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -245,3 +157,16 @@ def tables(score, message, belief, gauge, tau, plan):
         for k in range(first, last):
             tau[k] = np.exp(tau[k] - top)
         tau[first:last] /= tau[first:last].sum()
+
+
+@nb.njit(cache=True, nogil=True)
+def scratch(plan):
+    """Room for what one node needs, and for every table (four numbers a message, if binary)."""
+    widest, most = 1, 1
+    for f in range(len(plan.counts)):
+        here = plan.place[plan.scope_start[f + 1]] - plan.place[plan.scope_start[f]]
+        widest = max(widest, here)
+    for i in range(len(plan.whole)):
+        most = max(most, plan.node_start[i + 1] - plan.node_start[i])
+    room = max(plan.table_start[-1] - plan.table_start[0], 4 * len(plan.around))
+    return np.empty(widest + 2 * most), np.empty(room)

@@ -7,17 +7,21 @@ from typing import Any, Literal, NamedTuple
 
 import numba as nb
 import numpy as np
+from numba.extending import overload
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference import convergent
 from mlestruct.inference.feasible import fit_all, value
-from mlestruct.inference.log_odds import RANGE, pair_tables, ratios, run_pairs
-from mlestruct.inference.message_kernels import run, tables
-from mlestruct.inference.message_plan import Pairs, Plan, pairs, plan
+from mlestruct.inference.log_odds import begin_pairs, from_odds, pair_tables, ratios
+from mlestruct.inference.message_bound import upper_bound
+from mlestruct.inference.message_kernels import exponentials, scratch, tables
+from mlestruct.inference.message_plan import Edges, Pairs, Plan, boxes, plan, special
 from mlestruct.inference.messages import Beliefs
-from mlestruct.structures.base import Array, Ints
+from mlestruct.inference.pair_kernels import begin_edges, widest_table
+from mlestruct.inference.sweeps import RANGE, Sent, run
+from mlestruct.structures.base import Array, Ints, payments
 from mlestruct.structures.graph import FactorGraph
 
 SCHEDULES = ("sequential", "flooding", "residual")
@@ -28,9 +32,16 @@ class Ready(NamedTuple):
     """What one structure with its counting numbers needs in every call."""
 
     plan: Plan
-    pairs: Pairs | None
+    special: Pairs | Edges | None
     coefficient: Array
     counting: Array
+
+    def shares(self, structure: FactorGraph) -> Array:
+        """What every slot's factor pays towards its node's counting number."""
+        paid = payments(self.counting, structure.views().over)
+        if paid is None:
+            raise ValueError("the entropy is not provably concave, so messages prove no bound")
+        return paid
 
 
 class Messages(NamedTuple):
@@ -80,16 +91,19 @@ class SumProduct:
 
     @classmethod
     def serve(cls, entropy: Entropy) -> SumProduct | None:
-        """Factor graphs with a concave entropy, nothing fixed, factors counting at least 0.001.
+        """Factor graphs with a concave entropy and factors that count at least 0.001.
 
-        Where messages stall, the repair of τ knows no forbidden entries: those are Frank-Wolfe's.
+        States may be fixed; configurations forbidden by themselves are Frank-Wolfe's, since the
+        repair of τ does not know them.
         """
         for structure, numbers in zip(entropy.batch.structures, entropy.counting, strict=True):
             if not isinstance(structure, FactorGraph) or not entropy.concave:
                 return None
-            if (numbers[structure.n_nodes :] < LEAST).any() or (structure.fixed >= 0).any():
+            if (numbers[structure.n_nodes :] < LEAST).any():
                 return None
-        return cls.of(entropy)
+        found = cls.of(entropy)
+        shut = [s for s in found.counting if (s.fixed >= 0).any()]
+        return found if all(boxes(s, found.ready(s).plan) for s in shut) else None
 
     def ready(self, structure: FactorGraph) -> Ready:
         """Compiled once per structure."""
@@ -97,7 +111,7 @@ class SumProduct:
             numbers = self.counting[structure]
             full = plan(structure, numbers)
             coefficient = np.ascontiguousarray(numbers[structure.table_of])
-            self._ready[structure] = Ready(full, pairs(full), coefficient, numbers)
+            self._ready[structure] = Ready(full, special(structure, full), coefficient, numbers)
         return self._ready[structure]
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
@@ -111,7 +125,7 @@ class SumProduct:
             schedule = SCHEDULES.index(self.schedule)
             how = (schedule, self.damping, self.tol, self.sweeps)
             offsets = batch.offsets[members]
-            fixed = (ready.coefficient, ready.plan, ready.pairs)
+            fixed = (ready.coefficient, ready.plan, ready.special)
             _solve(offsets, scores, how, tau, part, *state, *fixed)
             kept[structure] = state
             log_z[members] = part
@@ -125,6 +139,19 @@ class SumProduct:
             m = int(np.flatnonzero(~np.isfinite(log_z))[0])
             raise Infeasible(f"example {m}: no locally consistent point has a finite score")
         return Beliefs(log_z, tau, kept)
+
+    def above(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Array:
+        """Each surrogate log Z is at most this, at any messages: ``warm`` of a call at ``scores``.
+
+        First-order in what they lack of convergence, as ``log_z`` is not. O(Σ tables · order).
+        """
+        out = np.empty(len(batch))
+        for structure, members in batch.groups():
+            ready, part = self.ready(structure), np.empty(len(members))
+            sent = (warm[structure].message, warm[structure].belief, ready.shares(structure))
+            _bounds(batch.offsets[members], scores, part, *sent, ready.plan, ready.special)
+            out[members] = part
+        return out
 
 
 def _refuse(structure: Any, counting: Array) -> None:
@@ -146,37 +173,96 @@ def _start(plan: Plan, count: int, warm: Messages | None) -> Messages:
     return Messages(message, belief, np.zeros(count), np.zeros(count, dtype=np.int64))
 
 
+def narrow(score, message, belief, table, plan, kind):
+    """Whether the faster kernel ``kind`` may serve these scores, and what it starts from."""
+    raise NotImplementedError
+
+
+@overload(narrow)
+def _(score, message, belief, table, plan, kind):
+    made = getattr(kind, "instance_class", None)
+    if made is Pairs:  # the same memory holds one log-odds where the general kernel holds two logs
+
+        def odds(score, message, belief, table, plan, kind):
+            fits = ratios(score, table, kind) <= RANGE
+            return fits, begin_pairs(message[: len(plan.around)], belief[: len(plan.whole)])
+
+        return odds
+    if made is Edges:
+
+        def linear(score, message, belief, table, plan, kind):
+            return widest_table(score, table, plan) <= RANGE, begin_edges(message, belief, kind)
+
+        return linear
+    return None
+
+
+def write(score, sent, gauge, table, out, plan, kind):
+    """Beliefs of nodes and factors from the messages of kernel ``kind``."""
+    raise NotImplementedError
+
+
+@overload(write)
+def _(score, sent, gauge, table, out, plan, kind):
+    if getattr(kind, "instance_class", None) is Pairs:
+        return lambda score, sent, gauge, table, out, plan, kind: pair_tables(
+            sent.message, sent.belief, table, out, plan.table_start[0], kind
+        )
+    return lambda score, sent, gauge, table, out, plan, kind: tables(
+        score, sent.message, sent.belief, gauge, out, plan
+    )
+
+
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def _solve(
     offsets: Any, scores: Any, how: Any, tau: Any, log_z: Any,
-    message: Any, belief: Any, residual: Any, sweeps: Any, coefficient: Any, plan: Any, pairs: Any,
+    message: Any, belief: Any, residual: Any, sweeps: Any, coefficient: Any, plan: Any, kind: Any,
 ) -> None:  # fmt: skip
-    size, n, widest = plan.table_start[-1], len(plan.node_start) - 1, 1
-    for f in range(len(plan.counts)):
-        here = plan.place[plan.scope_start[f + 1]] - plan.place[plan.scope_start[f]]
-        widest = max(widest, here)
-    most = 1
-    for i in range(n):
-        most = max(most, plan.node_start[i + 1] - plan.node_start[i])
-    gauge, table = np.empty(widest + 2 * most), np.empty(size - plan.table_start[0])
-    ratio = np.empty((len(plan.around), 4))
+    size = plan.table_start[-1]
+    gauge, table = scratch(plan)
     for m in range(len(offsets)):
         score = scores[offsets[m] : offsets[m] + size]
         out = tau[offsets[m] : offsets[m] + size]
-        narrow = False
-        if pairs is not None:  # noqa: SIM102 (a type to the compiler)
-            if ratios(score, ratio, pairs) <= RANGE:
-                narrow = True
-                # the same memory holds one log-odds where the general kernel holds two logs
-                some, odds = message[m, : len(plan.around)], belief[m, :n]
-                sweeps[m], residual[m] = run_pairs(  # type: ignore[call-arg]
-                    score, *how, some, odds, ratio, plan.whole, pairs
-                )
-                pair_tables(some, odds, ratio, out, plan.table_start[0], pairs)
-        if not narrow:
-            sweeps[m], residual[m] = run(  # type: ignore[call-arg]  # mypy miscounts *how
-                score, *how, message[m], belief[m], gauge, table, plan
-            )
-            tables(score, message[m], belief[m], gauge, out, plan)
+        fits = False
+        if kind is not None:
+            fits, sent = narrow(score, message[m], belief[m], table, plan, kind)
+            if fits:
+                sweeps[m], residual[m] = run(score, *how, sent, gauge, table, kind)  # type: ignore[call-arg]
+                write(score, sent, gauge, table, out, plan, kind)
+        if not fits:
+            exponentials(score, table, plan)
+            logs = Sent(message[m], belief[m], message[m, :0], belief[m, :0])
+            sweeps[m], residual[m] = run(score, *how, logs, gauge, table, plan)  # type: ignore[call-arg]
+            write(score, logs, gauge, table, out, plan, plan)
         fit_all(out, plan)
         log_z[m] = value(score, out, coefficient)
+
+
+def general(message, belief, score, table, plan, kind):
+    """Messages and beliefs of kernel ``kind`` as those of the general one."""
+    raise NotImplementedError
+
+
+@overload(general)
+def _(message, belief, score, table, plan, kind):
+    if getattr(kind, "instance_class", None) is not Pairs:
+        return lambda message, belief, score, table, plan, kind: (message, belief)
+
+    def widened(message, belief, score, table, plan, kind):
+        if ratios(score, table, kind) > RANGE:
+            return message, belief
+        return from_odds(message, belief, plan)
+
+    return widened
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _bounds(
+    offsets: Any, scores: Any, bound: Any,
+    message: Any, belief: Any, share: Any, plan: Any, kind: Any,
+) -> None:  # fmt: skip
+    gauge, table = scratch(plan)
+    for m in range(len(offsets)):
+        score = scores[offsets[m] : offsets[m] + plan.table_start[-1]]
+        sent, log = general(message[m], belief[m], score, table, plan, kind)
+        bound[m] = upper_bound(score, sent, log, share, gauge, table, plan)

@@ -37,6 +37,17 @@ class Views:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """An entropy's coefficients: a on coordinates, b on complements, ``mixed`` on rows C τ + c0."""
+
+    a: Array
+    b: Array
+    C: sp.csr_array
+    c0: Array
+    mixed: Array
+
+
+@dataclass(frozen=True)
 class Bound:
     """What a surrogate log-partition function is to the exact one, and the theorem that says so."""
 
@@ -73,7 +84,8 @@ class Structure:
     - ``identity()``: a hashable description without ``fixed``; equal structures are stored once;
 
     and where it can: ``constraints()``, ``clamp(observed)``, ``loss(vertex)``, ``interior()``,
-    ``convex(counting)``, ``bound(counting)``, ``impossible()``, ``shape``, ``default_oracle``.
+    ``convex(counting)``, ``bound(counting)``, ``folded(counting)``, ``in_hull(tau)``,
+    ``impossible()``, ``shape``, ``default_oracle``.
     """
 
     size: int
@@ -114,6 +126,10 @@ class Structure:
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
         raise NotImplementedError
 
+    def folded(self, counting: Array) -> Folded:
+        """The entropy's coefficients; a structure may know them without listing its views."""
+        return fold(self.views(), counting, self.size)
+
     def constraints(self) -> Constraints | None:
         return None
 
@@ -128,9 +144,17 @@ class Structure:
         pinned = self.fixed >= 0
         if pinned.any():
             inside &= (np.abs(point[..., pinned] - self.fixed[pinned]) <= tol).all(axis=-1)
-        if self._constraints is not None:
-            inside &= self._constraints.slack(point) <= tol
-        return np.asarray(inside)
+        return np.asarray(inside & (self.violation(point) <= tol))
+
+    def violation(self, point: Array) -> Array:
+        """The largest violation of a stated constraint, for points along the leading axes."""
+        if self._constraints is None:
+            return np.zeros(point.shape[:-1])
+        return self._constraints.slack(point)
+
+    def in_hull(self, tau: ArrayLike, tol: float = 1e-8) -> NDArray[np.bool_]:
+        """True where a point is a mixture of outcomes, if that takes more than the constraints."""
+        return self.contains(tau, tol)
 
     def refix(self, fixed: Flags) -> Structure:
         """The same structure with other fixed coordinates."""
@@ -174,20 +198,44 @@ class Structure:
         return None
 
 
-def heskes(counting: Array, over: Ints, tol: float = 1e-12) -> bool:
-    """Every negative counting number is paid for by larger distributions that cover it.
+def fold(views: Views, counting: Array, size: int) -> Folded:
+    """Views that are one coordinate, or one coordinate's complement, become coefficients of it."""
+    coefficient = views.coefficients(counting)
+    C = sp.csr_array(views.C)
+    single = np.diff(C.indptr) == 1
+    first = np.minimum(C.indptr[:-1], max(C.nnz - 1, 0))
+    column, value = np.where(single, C.indices[first], 0), np.where(single, C.data[first], 0.0)
+    plain = single & (value == 1) & (views.c0 == 0)
+    complement = single & (value == -1) & (views.c0 == 1)
+    rest = ~plain & ~complement & (coefficient != 0)
+    a, b = (
+        np.bincount(column[some], weights=coefficient[some], minlength=size).astype(float)
+        for some in (plain, complement)
+    )
+    return Folded(a, b, sp.csr_array(C[rest]), views.c0[rest], coefficient[rest])
 
-    Σ_α c_α H_α is concave if c_i + Σ_α x_αi ≥ 0 and c_α ≥ Σ_i x_αi for some x ≥ 0: then it is a
-    sum of entropies H_i and conditional entropies H_α − H_i. A transport problem, solved as an LP.
+
+def heskes(counting: Array, over: Ints) -> bool:
+    """Every negative counting number is paid for by larger distributions that cover it."""
+    return payments(counting, over) is not None
+
+
+def payments(counting: Array, over: Ints, tol: float = 1e-12) -> Array | None:
+    """What α pays for i, for each (α, i) in ``over``: x ≥ 0, up to ``tol``; None if impossible.
+
+    Σ_α c_α H_α is concave if c_i + Σ_α x_αi ≥ 0 and c_α ≥ Σ_i x_αi: then it is a sum of entropies
+    H_i and conditional entropies H_α − H_i. A transport problem, solved as an LP.
     """
+    paid = np.zeros(len(over))
     demand = np.maximum(-counting, 0.0)
     if not (demand > tol).any():
-        return True
+        return paid
     supply = np.maximum(counting, 0.0)
-    arcs = over[(supply[over[:, 0]] > tol) & (demand[over[:, 1]] > tol)]
+    used = np.flatnonzero((supply[over[:, 0]] > tol) & (demand[over[:, 1]] > tol))
+    arcs = over[used]
     needy = np.flatnonzero(demand > tol)
     if len(arcs) == 0 or not np.isin(needy, arcs[:, 1]).all():
-        return False
+        return None
     from scipy.optimize import linprog
 
     n, m = len(counting), len(arcs)
@@ -196,7 +244,10 @@ def heskes(counting: Array, over: Ints, tol: float = 1e-12) -> bool:
     gets = sp.csr_array((-np.ones(m), (arcs[:, 1], columns)), shape=(n, m))
     rows: Any = sp.vstack([pays, gets])
     result = linprog(np.zeros(m), rows, np.r_[supply + tol, tol - demand], method="highs")
-    return bool(result.status == 0)
+    if result.status != 0:
+        return None
+    paid[used] = result.x
+    return paid
 
 
 def free(size: int) -> Flags:

@@ -52,8 +52,8 @@ def test_newton_and_messages_have_one_maximum(graph, rng):
 
 
 def test_newton_never_returns_less_than_it_was_given(rng):
-    """A τ at the maximum comes back, no worse; one with closed entries comes back untouched."""
-    graph = ms.grid(2, 2).forbid([(0, 1)])
+    """A τ at the maximum comes back, no worse; one with forbidden pairs comes back untouched."""
+    graph = ms.grid(2, 2).forbid(configurations=[(0, (0, 1))])
     batch = ms.Batch.of(graph, count=1)
     score = rng.standard_normal(batch.size)
     routine = SumProduct.of(Entropy.of(batch))
@@ -62,3 +62,13 @@ def test_newton_never_returns_less_than_it_was_given(rng):
     same, value = convergent.ascend(graph, ready.plan, ready.coefficient, score, tau)
     assert same is tau
     assert value == pytest.approx(log_z[0], abs=1e-13)
+
+
+def test_newton_keeps_fixed_states_fixed(rng):
+    """Observed variables of a frustrated grid: certified, and nothing leaks onto other states."""
+    graph, score = spin_glass(5, 5, 8.0, rng)
+    clamped = graph.clamp({0: 1, 12: 0})
+    found = ms.marginals(ms.Batch.of(clamped, count=1), score)
+    assert found.certificate.relative < 1e-7
+    assert (found.tau[clamped.fixed == 0] == 0).all()
+    assert clamped.contains(found.tau, 1e-12)

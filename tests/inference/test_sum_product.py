@@ -18,6 +18,12 @@ CYCLES = {
     "order 3": (ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)]), 2 / 3),
     "Shearer": (ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)]), None),
     "forbidden": (ms.grid(2, 3, 3).forbid([(1, 2)], [(0, (0, 1))]), None),
+    "clamped": (ms.grid(3, 3, 3).clamp({0: 1, 4: 2}).forbid([(8, 0)]), None),
+    "clamped binary": (ms.grid(3, 3).clamp({4: 1}), None),
+    "clamped order 3": (
+        ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)]).clamp({1: 2}),
+        None,
+    ),
     "loner": (ms.FactorGraph([2, 2, 2, 3], [(0, 1), (1, 2), (0, 2)]), 0.5),
 }
 
@@ -81,13 +87,13 @@ def test_messages_agree_with_their_plain_twin(name, schedule, rng):
 
 @pytest.mark.parametrize("name", CYCLES)
 def test_the_oracle_certifies_the_messages(name, rng):
-    """The gap at the τ of the messages is rounding; fixed entries are Frank-Wolfe's own."""
+    """The gap at the τ of the messages is rounding; forbidden pairs are Frank-Wolfe's own."""
     graph, rho = CYCLES[name]
     batch = ms.Batch.of(graph, count=2)
     proof = ms.marginals(batch, rng.standard_normal(batch.size), rho=rho).certificate
-    fixed = (graph.fixed >= 0).any()
-    assert (routine(Entropy.of(batch, rho)) is None) == fixed
-    assert proof.relative <= (1e-4 if fixed else 1e-7)
+    forbidden = name == "forbidden"
+    assert (routine(Entropy.of(batch, rho)) is None) == forbidden
+    assert proof.relative <= (1e-4 if forbidden else 1e-7)
 
 
 def test_on_forests_messages_are_exact(rng):
@@ -142,6 +148,31 @@ def test_scores_beyond_the_linear_domain(scale, states, rng):
         truth = exact(graph, scores[batch.coordinates(m)])
         assert log_z[m] == pytest.approx(truth.log_z, rel=1e-12)
         np.testing.assert_allclose(tau[batch.coordinates(m)], truth.tau, atol=1e-9)
+
+
+@pytest.mark.parametrize("schedule", ["sequential", "flooding", "residual"])
+def test_damping_changes_the_way_and_not_the_end(schedule, rng):
+    """Half of the old message is kept: more sweeps, the same τ."""
+    batch = ms.Batch.of([ms.grid(4, 4), ms.grid(3, 3, 4), CYCLES["order 3"][0]])
+    entropy, scores = Entropy.of(batch), rng.standard_normal(batch.size)
+    plain = SumProduct.of(entropy, schedule=schedule).many(batch, scores)
+    damped = SumProduct.of(entropy, schedule=schedule, damping=0.5).many(batch, scores)
+    np.testing.assert_allclose(damped.tau, plain.tau, atol=1e-8)
+    for structure, state in damped.warm.items():
+        assert (state.sweeps > plain.warm[structure].sweeps).all()
+
+
+@pytest.mark.parametrize("states", [2, 4])
+def test_wide_and_narrow_tables_mix_in_one_batch(states, rng):
+    """Each example has the kernel its scores allow, also after messages of the other one."""
+    batch = ms.Batch.of(ms.grid(3, 3, states), count=3)
+    routine = SumProduct.of(Entropy.of(batch))
+    scores = rng.standard_normal(batch.size)
+    wide = scores.copy()
+    wide[batch.coordinates(1)] *= 300.0
+    _, _, warm = routine.many(batch, wide)
+    expected, got = routine.many(batch, scores), routine.many(batch, scores, warm)
+    np.testing.assert_allclose(got.tau, expected.tau, atol=1e-8)
 
 
 def test_both_routes_learn_one_grid_model(rng):
