@@ -29,7 +29,7 @@ LAYERS = [
     ["engine"],
     ["files", "tables"],
     ["learners"],
-    ["testing", "data", "plot", "progress", "readers"],
+    ["testing", "data", "metrics", "plot", "progress", "readers"],
     ["estimators"],
     ["verify", "report"],
     ["cli"],

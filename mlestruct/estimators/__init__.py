@@ -7,6 +7,7 @@ from mlestruct.estimators.matching import MatchingModel
 from mlestruct.estimators.predictor import Draws
 from mlestruct.estimators.roommates import RoommateModel
 from mlestruct.estimators.sequence import SequenceModel
+from mlestruct.estimators.skip_chain import SkipChainModel, capitalised_pairs
 from mlestruct.estimators.structured import StructuredModel
 from mlestruct.estimators.summary import Summary
 
@@ -18,6 +19,8 @@ __all__ = [
     "MatchingModel",
     "RoommateModel",
     "SequenceModel",
+    "SkipChainModel",
     "StructuredModel",
     "Summary",
+    "capitalised_pairs",
 ]

@@ -79,13 +79,18 @@ class SequenceModel(Estimator):
             raise ValueError("X holds feature dicts in training or here, and arrays in the other")
         if self.attributes_ is None:
             width_of(X, 2, "(length, features)", self.n_features_in_)
-        tied = Tied.of(batch, self.attributes_.stack(X) if self.attributes_ else list(X))
+        nodes = self.attributes_.stack(X) if self.attributes_ else list(X)
+        tied = Tied.of(batch, nodes, self.ties(X))
         tied = replace(tied, table=len(self.classes_) ** 2)  # where no sequence has a transition
         if self.weights == "all":
             return tied
         if self._allowed is None:
             self._allowed = Masked.seen(tied, batch).index
         return Masked(tied, self._allowed)
+
+    def ties(self, X: Sequence[Any]) -> Any:
+        """Features of all ties between positions, stacked; None is a constant."""
+        return None
 
     def present(self, x: Any, outcome: Any) -> Any:
         return self.classes_[outcome]
@@ -97,8 +102,12 @@ class SequenceModel(Estimator):
     def names(self) -> list[str]:
         """``feature: label`` and ``label → next label``."""
         features = self.attributes_.names if self.attributes_ else numbered(self.n_features_in_)
-        names = tied_names(features, self.classes_)
+        names = tied_names(features, self.classes_, self.tie_names())
         return names if self._allowed is None else [names[j] for j in self._allowed]
+
+    def tie_names(self) -> list[str]:
+        """What stands before ``label → next label`` for each feature of a tie."""
+        return [""]
 
     def stored(self) -> dict[str, Any]:
         found = {"classes": self.classes_, "width": np.array(self.n_features_in_)}

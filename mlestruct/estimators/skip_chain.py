@@ -1,0 +1,94 @@
+"""SkipChainModel: a sequence whose positions may also be tied at a distance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, combinations
+from typing import Any, Literal, Unpack
+
+import numpy as np
+import scipy.sparse as sp
+
+from mlestruct.estimators.base import Settings
+from mlestruct.estimators.sequence import SequenceModel
+from mlestruct.readers import Attributes
+from mlestruct.structures.graph import FactorGraph, skip_chain
+
+Pairs = Iterable[tuple[int, int]]
+
+
+def capitalised_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
+    """Positions of equal words of two letters or more that begin with a capital; no neighbours.
+
+    >>> capitalised_pairs(["Mr", "Green", "met", "Mrs", "Green", "Green"])
+    [(1, 4), (1, 5)]
+    """
+    places: dict[str, list[int]] = {}
+    for i, word in enumerate(words):
+        if len(word) > 1 and word[0].isupper():
+            places.setdefault(word, []).append(i)
+    found = chain.from_iterable(combinations(same, 2) for same in places.values())
+    return [(i, j) for i, j in found if j > i + 1]
+
+
+class SkipChainModel(SequenceModel):
+    """Sequences with extra ties: X and y as :class:`SequenceModel` takes them.
+
+    ``skips(x)`` lists pairs of positions, no neighbours, that are tied as neighbours are, with
+    weights of their own. ``edges(x, i, j)`` gives a tie attributes of its two positions, as
+    feature dicts do for one (4-cliques of two labels and two inputs); without it every tie of a
+    kind has the same weights (2-cliques). Cycles leave no learner exact.
+    Other settings and fitted attributes as :class:`SequenceModel`.
+
+    >>> X = [["Green", "met", "Green"], ["it", "is", "Green"]]
+    >>> model = SkipChainModel(capitalised_pairs, learner="lbp")
+    >>> model = model.fit([[{"word": w} for w in x] for x in X], [[1, 0, 1], [0, 0, 1]])
+    """
+
+    def __init__(
+        self,
+        skips: Callable[[Any], Pairs],
+        edges: Callable[[Any, int, int], Any] | None = None,
+        *,
+        weights: Literal["all", "seen"] = "all",
+        **settings: Unpack[Settings],
+    ) -> None:
+        super().__init__(weights=weights, **settings)
+        self.skips = skips
+        self.edges = edges
+
+    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+        """The labels, and the dictionaries of both kinds of attributes."""
+        super().prepare(X, y)
+        self.ties_ = Attributes.of([list(self._ties(x)) for x in X])
+
+    def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
+        return [skip_chain(_length(x), len(self.classes_), self.skips(x)) for x in X]
+
+    def ties(self, X: Sequence[Any]) -> sp.csr_array:
+        return self.ties_.stack([list(self._ties(x)) for x in X])
+
+    def _ties(self, x: Any) -> Iterator[dict[str, Any]]:
+        """The attributes of every tie, in the structure's order."""
+        steps = [(i, i + 1) for i in range(_length(x) - 1)]
+        for kind, pairs in (("chain", steps), ("skip", self.skips(x))):
+            for i, j in pairs:
+                own = {} if self.edges is None else {f"{kind} with": self.edges(x, i, j)}
+                yield {kind: True, **own}
+
+    def tie_names(self) -> list[str]:
+        return [f"{name}: " for name in self.ties_.names]
+
+    def stored(self) -> dict[str, Any]:
+        text = json.dumps(self.ties_.names)
+        return {**super().stored(), "ties": np.frombuffer(text.encode(), dtype=np.uint8)}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        super().restore(arrays)
+        names = json.loads(arrays["ties"].tobytes())
+        self.ties_ = Attributes({name: j for j, name in enumerate(names)})
+
+
+def _length(x: Any) -> int:
+    return int(x.shape[0]) if hasattr(x, "shape") else len(x)

@@ -1,0 +1,60 @@
+"""How good predictions are: F1 of one label, and whether two models differ beyond chance."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+class Score(NamedTuple):
+    """Precision, recall and their harmonic mean."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+class Comparison(NamedTuple):
+    """Parts only the one, or only the other, has right, and the chance of a split as uneven."""
+
+    only_first: int
+    only_second: int
+    p_value: float
+
+
+def f1(truth: ArrayLike, predicted: ArrayLike, label: Any = 1) -> Score:
+    """F1 of one label part by part, with 0/0 = 0.
+
+    >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
+    Score(precision=0.5, recall=0.5, f1=0.5)
+    """
+    true, found = _alike(truth, predicted)
+    true, found = true == label, found == label
+    right = int((true & found).sum())
+    precision, recall = right / max(int(found.sum()), 1), right / max(int(true.sum()), 1)
+    return Score(precision, recall, 2 * right / max(int(found.sum() + true.sum()), 1))
+
+
+def mcnemar(truth: ArrayLike, first: ArrayLike, second: ArrayLike) -> Comparison:
+    """McNemar's exact test: where two models disagree, each is right as often by chance.
+
+    It takes parts to be independent, which neighbours in a structure are not: its p is too small.
+
+    >>> mcnemar([1, 1, 1, 1], [1, 1, 1, 0], [0, 0, 0, 1])
+    Comparison(only_first=3, only_second=1, p_value=0.625)
+    """
+    from scipy.stats import binomtest
+
+    one = np.equal(*_alike(truth, first))
+    two = np.equal(*_alike(truth, second))
+    a, b = int((one & ~two).sum()), int((two & ~one).sum())
+    return Comparison(a, b, float(binomtest(a, a + b).pvalue) if a + b else 1.0)
+
+
+def _alike(truth: ArrayLike, predicted: ArrayLike) -> tuple[Any, Any]:
+    true, found = np.asarray(truth), np.asarray(predicted)
+    if true.shape != found.shape:
+        raise ValueError(f"{true.shape} true labels but {found.shape} predicted")
+    return true, found
