@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 from mlestruct.structures.base import Array
 
 
-def check_lengths(X: Sequence[Any], y: Sequence[Any]) -> None:
+def check_lengths(X: Sequence[Any], y: Sequence[Any] | None) -> None:
     """As many outcomes as examples, and at least one."""
+    if y is None:
+        raise ValueError("learning requires y to be passed, but the target y is None")
     if len(X) != len(y):
         raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
     if len(X) == 0:

@@ -47,7 +47,7 @@ class Parameters:
         shown = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
-            if value is not defaults[name]
+            if repr(value) != repr(defaults[name])
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 

@@ -1,0 +1,94 @@
+"""networkx graphs as matching structures, and matchings as networkx graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import Array
+from mlestruct.structures.bipartite import BipartiteMatching
+from mlestruct.structures.matching import Matching
+
+
+def from_networkx(
+    graph: Any,
+    kind: Literal["perfect", "partial"] = "perfect",
+    nodes: Sequence[Hashable] | None = None,
+) -> tuple[Matching, list[Hashable]]:
+    """The matchings of an undirected graph, and its nodes in the structure's order.
+
+    Node v of the structure is ``nodes[v]`` (default: the graph's own order), and coordinate k its
+    k-th edge in the graph's order. Multiple edges and loops are refused.
+
+    >>> import networkx as nx
+    >>> matching, nodes = from_networkx(nx.path_graph(["a", "b", "c", "d"]))
+    >>> [nodes[v] for v in matching.decode([1, 0, 1])]
+    ['b', 'a', 'd', 'c']
+    """
+    if graph.is_directed() or graph.is_multigraph():
+        raise ValueError(
+            f"matchings live in simple undirected graphs, not a {type(graph).__name__}"
+        )
+    order = list(graph.nodes) if nodes is None else list(nodes)
+    place = {node: v for v, node in enumerate(order)}
+    strange = [node for node in graph.nodes if node not in place]
+    if strange or len(place) != graph.number_of_nodes():
+        raise ValueError(
+            f"nodes lists {len(order)} names for {graph.number_of_nodes()} nodes"
+            + (f"; {strange[0]!r} is not among them" if strange else "")
+        )
+    ends = np.array([(place[u], place[v]) for u, v in graph.edges], dtype=np.int64).reshape(-1, 2)
+    return Matching(len(order), ends, kind), order
+
+
+def edge_scores(graph: Any, name: str) -> Array:
+    """An edge attribute as a score per coordinate of :func:`from_networkx`'s structure."""
+    values = [attributes.get(name) for _, _, attributes in graph.edges(data=True)]
+    if None in values:
+        u, v = list(graph.edges)[values.index(None)]
+        raise ValueError(f"edge ({u!r}, {v!r}) has no attribute {name!r}")
+    return np.array(values, dtype=float)
+
+
+def to_networkx(
+    structure: Matching | BipartiteMatching,
+    probability: ArrayLike,
+    outcome: ArrayLike | None = None,
+    nodes: Sequence[Hashable] | None = None,
+    *,
+    least: float = 0.0,
+) -> Any:
+    """The pairs as edges with ``probability`` and, given an outcome, whether they are ``matched``.
+
+    ``nodes`` names the structure's nodes, of bipartite ones rows then columns (with their side as
+    ``bipartite``). Pairs below ``least`` that are not matched are left out.
+    """
+    import networkx as nx
+
+    sides = isinstance(structure, BipartiteMatching)
+    count = structure.rows + structure.columns if sides else structure.n_nodes
+    names = list(range(count)) if nodes is None else list(nodes)
+    if len(names) != count:
+        raise ValueError(f"nodes lists {len(names)} names for {count} nodes")
+    tau = np.asarray(probability, dtype=float).reshape(-1)
+    if tau.shape != (structure.size,):
+        raise ValueError(f"{len(tau)} probabilities for {structure.size} pairs")
+    matched = np.zeros(structure.size) if outcome is None else structure.encode(outcome)
+    graph = nx.Graph()
+    for v, name in enumerate(names):
+        graph.add_node(name, **({"bipartite": int(v >= structure.rows)} if sides else {}))
+    for k in np.flatnonzero((tau >= least) | (matched > 0)):
+        u, v = ends_of(structure, int(k))
+        given = {} if outcome is None else {"matched": bool(matched[k])}
+        graph.add_edge(names[u], names[v], probability=float(tau[k]), **given)
+    return graph
+
+
+def ends_of(structure: Matching | BipartiteMatching, k: int) -> tuple[int, int]:
+    """The nodes of coordinate k; of bipartite ones columns come after rows."""
+    if isinstance(structure, BipartiteMatching):
+        return k // structure.columns, structure.rows + k % structure.columns
+    return int(structure.ends[k, 0]), int(structure.ends[k, 1])

@@ -1,0 +1,61 @@
+"""Scorers: each against its definition, and in scikit-learn's searches over ragged lists."""
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct import data, scorers
+
+
+@pytest.fixture(scope="module")
+def sequences():
+    return data.sequences(sizes=(24, 0, 10), states=3, d=12)
+
+
+def test_scorers_are_what_they_say(sequences):
+    """All right: no label wrong. Log-likelihood per example. Minus Brier and calibration error."""
+    test, _, _ = sequences
+    model = ms.SequenceModel(tol=1e-6, alpha=1e-3).fit(test.X, test.y)
+    whole = np.mean(
+        [np.array_equal(p, y) for p, y in zip(model.predict(test.X), test.y, strict=True)]
+    )
+    assert scorers.all_right(model, test.X, test.y) == whole
+    assert 0 < whole < scorers.parts_right(model, test.X, test.y)
+    assert scorers.log_likelihood(model, test.X, test.y) == pytest.approx(
+        model.log_likelihood(test.X, test.y)[1] / len(test), rel=1e-6
+    )
+    tau = np.concatenate(model.predict_marginals(test.X))
+    truth = np.eye(3)[np.concatenate(test.y)]
+    assert scorers.brier(model, test.X, test.y) == pytest.approx(-np.mean((tau - truth) ** 2))
+    assert scorers.calibrated(model, test.X, test.y) == pytest.approx(
+        -model.calibration(test.X, test.y).error
+    )
+
+
+def test_pictures_are_compared_whatever_their_outcome_shape():
+    """Outcomes listed row by row count as right where the picture is."""
+    train = data.grids(sizes=(3, 0, 0), side=4, flips=0.0)[0]
+    model = ms.GridModel(tol=0.01, alpha=0.01).fit(train.X, train.y)
+    assert scorers.all_right(model, train.X, train.y) == model.score(train.X, train.y) == 1.0
+
+
+def test_searches_and_cross_validation_over_ragged_lists(sequences):
+    """GridSearchCV and cross_val_score take lists of different lengths and our scorers."""
+    selection = pytest.importorskip("sklearn.model_selection", reason="scikit-learn is optional")
+    train, _, test = sequences
+    search = selection.GridSearchCV(
+        ms.SequenceModel(tol=1e-4),
+        {"alpha": [0.1, 1000.0]},
+        scoring={"likely": scorers.log_likelihood, "right": scorers.parts_right},
+        refit="likely",
+        cv=3,
+    ).fit(train.X, train.y)
+    assert search.best_params_ == {"alpha": 0.1}
+    assert search.predict(test.X)[0].shape == test.y[0].shape
+    found = selection.cross_val_score(ms.SequenceModel(), train.X, train.y, cv=3)
+    folds = selection.KFold(3).split(train.X)
+    by_hand = []
+    for kept, held in folds:
+        model = ms.SequenceModel().fit([train.X[i] for i in kept], [train.y[i] for i in kept])
+        by_hand.append(model.score([train.X[i] for i in held], [train.y[i] for i in held]))
+    np.testing.assert_array_equal(found, by_hand)
