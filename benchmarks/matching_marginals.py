@@ -20,8 +20,8 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct.inference.matching_scale import scale
-from mlestruct.inference.odd_sets import odd_set_proof
 from mlestruct.inference.scaling import Scaling, prepared
+from mlestruct.structures.odd_sets import odd_set_proof
 
 QUESTIONS, LEVELS = 14, 5
 SIZES = (400, 1000, 2400)

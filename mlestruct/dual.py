@@ -12,7 +12,7 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import FLOOR, TINY, Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.features import Features
-from mlestruct.oracle import Oracle
+from mlestruct.oracle import HULL, Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 
@@ -106,22 +106,20 @@ def certificate(
     tau: Array,
     inner: Interior | None = None,
     at: Array | None = None,
+    *,
+    mixture: bool = False,
 ) -> Certificate:
     """The certificate of any pair (θ, τ) with τ in the polytope. One oracle call per example.
 
     gap = Σ w_m max_s ⟨Φ_mθ + bias_m + ∇H(τ_m), s − τ_m⟩ + [R(θ) + R*(r(τ)) − ⟨θ, r(τ)⟩].
-    ``at`` takes the entropy's tangent at another point, see :func:`block_gaps`.
-
-    τ must be a point of the oracle's polytope. ``contains`` refuses what breaks stated constraints,
-    but a general ``Matching`` states degrees only: for a τ that is no mixture of matchings, prove
-    the odd sets first (``inference.odd_sets.odd_set_proof``).
+    ``at`` takes the entropy's tangent at another point, see :func:`block_gaps`. A τ outside the
+    oracle's polytope is refused, unless you state that it is a ``mixture`` of the oracle's answers.
     """
     inner = interior(dual.batch, oracle, dual.entropy) if inner is None else inner
     dual = replace(dual, entropy=inner.entropy)
     point = inner.pull(tau) if at is None else tau
-    gaps, slack = block_gaps(dual, oracle, theta, point, at)
-    r = dual.residual(point)
-    bracket = dual.regulariser.value(theta) + dual.regulariser.conj(r) - float(theta @ r)
+    gaps, slack = block_gaps(dual, oracle, theta, point, at, mixture=mixture)
+    bracket = dual.regulariser.bracket(theta, dual.residual(point))
     weight = dual.batch.weight
     return Certificate(
         float(weight @ gaps) + bracket if inner.withheld is None else float("inf"),
@@ -135,7 +133,13 @@ def certificate(
 
 
 def block_gaps(
-    dual: Dual, oracle: Oracle[Any], theta: Array, tau: Array, at: Array | None = None
+    dual: Dual,
+    oracle: Oracle[Any],
+    theta: Array,
+    tau: Array,
+    at: Array | None = None,
+    *,
+    mixture: bool = False,
 ) -> tuple[Array, Array]:
     """Every example's max_s ⟨Φθ + bias + ∇H(τ), s − τ⟩, and the part due to the oracle's bounds.
 
@@ -143,11 +147,7 @@ def block_gaps(
     too, once H(at) + ⟨∇H(at), τ − at⟩ − H(τ) is added; near the boundary it is the better bound.
     """
     batch = dual.batch
-    for structure, members in batch.groups():
-        inside = structure.contains(batch.rows(tau, members), 1e-8)
-        if not inside.all():
-            m = int(members[np.flatnonzero(~inside)[0]])
-            raise ValueError(f"example {m}: tau is not feasible, so no gap would mean anything")
+    _refuse_outside(batch, tau, HULL in oracle.polytope and not mixture)
     slope = dual.entropy.grad(tau if at is None else at)
     score = dual.scores(theta) + slope
     vertices, upper = oracle.many(batch, score)
@@ -157,6 +157,24 @@ def block_gaps(
         over = dual.entropy.each(at) - dual.entropy.each(tau) + batch.totals(slope * (tau - at))
         gaps = gaps + over
     return gaps, upper - reached
+
+
+def _refuse_outside(batch: Batch[Any], tau: Array, hull: bool) -> None:
+    """Points that break stated constraints; those outside the outcomes' hull where it is meant."""
+    for structure, members in batch.groups():
+        rows = batch.rows(tau, members)
+        inside = structure.contains(rows, 1e-8)
+        if not inside.all():
+            m = int(members[np.flatnonzero(~inside)[0]])
+            raise ValueError(f"example {m}: tau is not feasible, so no gap would mean anything")
+        inside = structure.in_hull(rows) if hull else inside
+        if not inside.all():
+            m = int(members[np.flatnonzero(~inside)[0]])
+            raise ValueError(
+                f"example {m}: tau keeps the stated constraints but is not known to be a mixture "
+                f"of a {type(structure).__name__}'s outcomes (odd sets), so no gap would mean "
+                "anything; if the oracle's answers make it up, say mixture=True"
+            )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.reweighting import Rho, counting_numbers
-from mlestruct.structures.base import Array, Bound, Ints, Structure
+from mlestruct.structures.base import Array, Bound, Folded, Ints, Structure
 
 FLOOR = 1e-16  # logarithms of differences are clipped here, never probabilities
 TINY = 1e-300  # logarithms of coordinates, which have digits down to there
@@ -67,9 +67,9 @@ class Entropy:
         parts = [_compile(s, rho, temperature, allow_nonconvex) for s in batch.structures]
         return cls(
             batch,
-            _tile(batch, [part.a for part in parts]),
-            _tile(batch, [part.b for part in parts]),
-            _tile_mixed(batch, parts),
+            _tile(batch, [part.folded.a for part in parts]),
+            _tile(batch, [part.folded.b for part in parts]),
+            _tile_mixed(batch, [part.folded for part in parts]),
             _weakest([part.bound for part in parts]),
             all(part.concave for part in parts),
             tuple(part.counting for part in parts),
@@ -153,18 +153,14 @@ class Terms:
 
 @dataclass(frozen=True)
 class _Part:
-    a: Array
-    b: Array
-    C: sp.csr_array
-    c0: Array
-    coefficient: Array
+    folded: Folded
     bound: Bound
     concave: bool
     counting: Array
 
 
 def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> _Part:
-    """Split the views of one structure into coordinates, complements and the rest."""
+    """The coefficients of one structure, once it is known what they prove."""
     counting = counting_numbers(structure, rho)
     if not np.isfinite(counting).all():
         raise ValueError(f"rho={rho!r} gives counting numbers that are not finite")
@@ -175,41 +171,19 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
             f"{type(structure).__name__}, so no certificate would hold; choose a smaller rho, or "
             "pass allow_nonconvex=True for a stationary point"
         )
-    views = structure.views()
-    coefficient = temperature * views.coefficients(counting)
-    C = sp.csr_array(views.C)
-    lengths = np.diff(C.indptr)
-    single = lengths == 1
-    column = np.where(single, C.indices[np.minimum(C.indptr[:-1], max(C.nnz - 1, 0))], 0)
-    value = np.where(single, C.data[np.minimum(C.indptr[:-1], max(C.nnz - 1, 0))], 0.0)
-    plain = single & (value == 1) & (views.c0 == 0)
-    complement = single & (value == -1) & (views.c0 == 1)
-    rest = ~plain & ~complement & (coefficient != 0)
-    size = structure.size
-    bound = structure.bound(counting) if temperature == 1 else Bound("none", f"T = {temperature:g}")
-    return _Part(
-        _summed(column[plain], coefficient[plain], size),
-        _summed(column[complement], coefficient[complement], size),
-        sp.csr_array(C[rest]),
-        views.c0[rest],
-        coefficient[rest],
-        bound,
-        bool(concave),
-        counting,
-    )
-
-
-def _summed(place: Ints, value: Array, size: int) -> Array:
-    return np.bincount(place, weights=value, minlength=size).astype(float)
+    if temperature == 1:
+        return _Part(structure.folded(counting), structure.bound(counting), bool(concave), counting)
+    bound = Bound("none", f"T = {temperature:g}")
+    return _Part(structure.folded(temperature * counting), bound, bool(concave), counting)
 
 
 def _tile(batch: Batch[Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:
     if len(arrays) == 1:
-        return np.tile(arrays[0], len(batch))
+        return np.tile(arrays[0], len(batch)) if len(batch) > 1 else arrays[0]
     return np.concatenate([arrays[k] for k in batch.which])
 
 
-def _tile_mixed(batch: Batch[Any], parts: list[_Part]) -> Mixed:
+def _tile_mixed(batch: Batch[Any], parts: list[Folded]) -> Mixed:
     rows = np.array([part.C.shape[0] for part in parts])[batch.which]
     start = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
     lengths = _tile(batch, [np.diff(part.C.indptr) for part in parts])
@@ -222,7 +196,7 @@ def _tile_mixed(batch: Batch[Any], parts: list[_Part]) -> Mixed:
         index + shift,
         _tile(batch, [part.C.data for part in parts]),
         _tile(batch, [part.c0 for part in parts]),
-        _tile(batch, [part.coefficient for part in parts]),
+        _tile(batch, [part.mixed for part in parts]),
     )
 
 

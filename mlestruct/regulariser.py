@@ -95,6 +95,16 @@ class Regulariser:
         theta = self.weights(r)
         return float(r @ theta) - self.value(theta)
 
+    def bracket(self, theta: Array, r: Array) -> float:
+        """R(θ) + R*(r) − ⟨θ, r⟩ ≥ 0, summed from terms that are never negative."""
+        if ((theta < self.lower - 1e-12) | (theta > self.upper + 1e-12)).any():
+            return float("inf")
+        best = self.weights(r)
+        off = theta - best
+        held = r - self.lam * (best - self.prior)  # a subgradient of l1·|θ| and bounds at the best
+        kink = self.l1 * (np.abs(theta) - np.abs(best)) - held * off
+        return float((0.5 * self.lam * off**2 + np.maximum(kink, 0.0)).sum())
+
     def curv(self, r: Array, direction: Array) -> float:
         """Second derivative of R* along ``direction`` (0 where a weight is pinned)."""
         theta = self.weights(r)

@@ -13,8 +13,9 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, certificate
 from mlestruct.frank_wolfe import Cost, State
+from mlestruct.inference.hull import hull_certificate, relaxed
 from mlestruct.inference.messages import Messages
-from mlestruct.lbfgs import Kinks, minimise
+from mlestruct.lbfgs import Function, Kinks, minimise
 from mlestruct.objectives import Head, Objective, Sum, Surrogate
 from mlestruct.objectives.base import Part, chosen, parts
 from mlestruct.objectives.surrogate import loosened
@@ -93,10 +94,10 @@ class Direct:
             total = Sum(pieces, pool if self.workers > 1 else None)
             theta = dual.regulariser.weights(np.zeros(dual.features.d)) if start is None else start
             if self.small is None:
-                steps = descend(total, dual.regulariser, theta, self.memory)
+                steps = _descents(total, dual.regulariser, theta, self.memory)
             else:
                 epochs = self.small.run(objective, dual.batch, heads, dual.regulariser, theta)
-                steps = (_evaluated(total, dual.regulariser, theta) for theta in epochs)
+                steps = (evaluated(total, dual.regulariser, theta) for theta in epochs)
             yield from self._states(dual, oracle, messages, total, steps)
 
     def _states(
@@ -115,10 +116,10 @@ class Direct:
             elapsed = time.perf_counter() - clock
             if number == 0:
                 cost = replace(cost, seconds_per_call=elapsed / len(dual.batch))
-            gap = bracket(dual.regulariser, theta, -gradient)
+            gap = dual.regulariser.bracket(theta, -gradient)
             if loose and (not moved or gap <= self.tol * max(1.0, abs(value))):
                 loose, moved, total.tol = False, True, 0.0  # from here on inference in earnest
-                gap = bracket(dual.regulariser, theta, -total(theta)[1])
+                gap = dual.regulariser.bracket(theta, -total(theta)[1])
             relative = gap / max(1.0, abs(value))
             done = (
                 relative <= self.tol
@@ -130,8 +131,7 @@ class Direct:
                 total.tol = min(total.tol, INNER * relative)
             tau, proof = np.zeros(0), _estimate(gap, -value, dual)
             if done:
-                tau = _marginals(dual, messages, total, theta)
-                proof = certificate(dual, oracle, theta, tau)
+                tau, proof = self._proven(dual, oracle, messages, total, theta)
             yield State(
                 round=number,
                 calls=(number + 1) * len(dual.batch),
@@ -142,12 +142,27 @@ class Direct:
                 at=tau,
                 cost=cost,
                 done=done,
+                route="direct",
             )
             if done:
                 return
 
+    def _proven(
+        self, dual: Dual, oracle: Oracle[Any], messages: Messages, total: Sum, theta: Array
+    ) -> tuple[Array, Certificate]:
+        """τ at θ: the last evaluation's if it was there, with inference in earnest, else afresh."""
+        tau, warm, cut = total.tau, total.warm, relaxed(dual.batch, oracle)
+        here = total.at is theta and total.tol == 0 and (warm is not None or not cut)
+        if tau is None or len(tau) != dual.batch.size or not here:
+            _, tau, warm = messages.many(dual.batch, dual.scores(theta))
+        if cut:
+            return hull_certificate(dual, oracle, theta, tau, warm, self.tol)
+        return tau, certificate(dual, oracle, theta, tau)
 
-def descend(total: Sum, regulariser: Regulariser, theta: Array, memory: int = 10) -> Iterator[Step]:
+
+def descend(
+    total: Function, regulariser: Regulariser, theta: Array, memory: int = 10
+) -> Iterator[Step]:
     """L-BFGS on R + Σ; yields (θ, value, gradient of Σ alone, whether it moved)."""
     lam, prior = regulariser.lam, regulariser.prior
 
@@ -164,29 +179,18 @@ def descend(total: Sum, regulariser: Regulariser, theta: Array, memory: int = 10
         yield at, value, gradient - lam * (at - prior), moved
 
 
-def bracket(regulariser: Regulariser, theta: Array, r: Array) -> float:
-    """R(θ) + R*(r) − ⟨θ, r⟩, summed from terms that are never negative."""
-    best = regulariser.weights(r)
-    lam, prior, l1 = regulariser.lam, regulariser.prior, regulariser.l1
-    off = theta - best
-    held = r - lam * (best - prior)  # a subgradient of l1·|θ| and the bounds at the best weights
-    kink = l1 * (np.abs(theta) - np.abs(best)) - held * off
-    return float((0.5 * lam * off**2 + np.maximum(kink, 0.0)).sum())
+def _descents(total: Sum, regulariser: Regulariser, theta: Array, memory: int) -> Iterator[Step]:
+    """One descent, and another from its end where it ended in inference too coarse to go on."""
+    coarse = True
+    while coarse:
+        coarse = total.tol > 0
+        for step in descend(total, regulariser, theta, memory):
+            yield step
+            theta = step[0]
 
 
-def _marginals(dual: Dual, messages: Messages, total: Sum, theta: Array) -> Array:
-    """τ at θ: the last evaluation's if it was there, with inference in earnest, else afresh."""
-    if (
-        total.at is theta
-        and total.tol == 0
-        and total.tau is not None
-        and len(total.tau) == dual.batch.size
-    ):
-        return total.tau
-    return messages.many(dual.batch, dual.scores(theta))[1]
-
-
-def _evaluated(total: Sum, regulariser: Regulariser, theta: Array) -> Step:
+def evaluated(total: Sum, regulariser: Regulariser, theta: Array) -> Step:
+    """What ``descend`` would yield at these weights."""
     value, gradient = total(theta)
     return theta, value + regulariser.value(theta), gradient, True
 

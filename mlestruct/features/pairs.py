@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -14,6 +13,7 @@ from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, restart
 from mlestruct.features.questions import Question
 from mlestruct.structures.base import Array, Ints, as_integers
+from mlestruct.structures.complete_kernel import fold, unfold
 from mlestruct.structures.matching import Matching
 
 ROWS = 64  # people whose pairs are scored in one matrix product
@@ -125,7 +125,7 @@ class Pairs:
             part = out[self.offsets[m] : self.offsets[m + 1]]
             worth, people = self._looked_up(padded, codes), self._one_hot[m].T
             for first in range(0, len(codes), ROWS):
-                _fold(worth[first : first + ROWS] @ people[:, first:], first, len(codes), part)
+                fold(worth[first : first + ROWS] @ people[:, first:], first, len(codes), part)
             for plane, weight in zip(self.planes[m], own, strict=True):
                 part += weight * plane
         return out
@@ -147,7 +147,7 @@ class Pairs:
         n, out = len(people), np.zeros((people.shape[1],) * 2)
         for first in range(0, n, ROWS):
             block = np.empty((min(ROWS, n - first), n - first))
-            _unfold(tau, first, n, block)
+            unfold(tau, first, n, block)
             out += people[first : first + ROWS].T @ (block @ people[first:])
         return out
 
@@ -266,24 +266,3 @@ def _folded(planes: Array, n: int, extra: Sequence[str], m: int) -> Array:
     if not np.array_equal(upper, planes.transpose(0, 2, 1)[:, *np.triu_indices(n, 1)]):
         raise ValueError(f"example {m}: planes are not symmetric: a pair has no first person")
     return upper
-
-
-@nb.njit(cache=True, nogil=True)
-def _fold(block: Array, first: int, n: int, out: Array) -> None:
-    """Rows of a symmetric matrix, from their own column on, into its list of pairs."""
-    for i in range(len(block)):
-        u = first + i
-        start = u * (2 * n - u - 1) // 2
-        for k in range(n - u - 1):
-            out[start + k] = block[i, i + 1 + k]
-
-
-@nb.njit(cache=True, nogil=True)
-def _unfold(flat: Array, first: int, n: int, block: Array) -> None:
-    """The list of pairs back as rows, zero up to the diagonal."""
-    for i in range(len(block)):
-        u = first + i
-        start = u * (2 * n - u - 1) // 2
-        block[i, : i + 1] = 0.0
-        for k in range(n - u - 1):
-            block[i, i + 1 + k] = flat[start + k]

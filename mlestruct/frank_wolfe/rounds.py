@@ -69,6 +69,7 @@ class State:
     at: Array
     cost: Cost
     done: bool = False
+    route: str = "frank_wolfe"
 
     @property
     def gap(self) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from mlestruct.inference.matching_kernels import entry
+
 MIX = 1e-10  # tangents are taken this far from the boundary
 
 
@@ -31,6 +33,16 @@ def dual_value(score, ptr, head, strict, c, rho, x, tau):
         else:
             total += x[v]
     return total
+
+
+@nb.njit(cache=True, nogil=True)
+def price_value(score, ptr, head, strict, rho, x):
+    """The dual value at node prices x alone: for ρ ≤ ½ a bound whatever they are."""
+    c, tau = 1.0 - 2.0 * rho, np.empty(len(score))
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            tau[e] = entry(np.exp(min(score[e] - x[u] - x[head[e]], 600.0)), c)
+    return dual_value(score, ptr, head, strict, c, rho, x, tau)
 
 
 @nb.njit(cache=True, nogil=True)

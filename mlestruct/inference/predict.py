@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.dual import Certificate, Dual, block_gaps, interior
+from mlestruct.dual import Certificate, Dual, Interior, block_gaps, interior
 from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.messages import routine
+from mlestruct.inference.hull import hull_gaps, into_hull, relaxed
+from mlestruct.inference.messages import Messages, routine
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Bound
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
+TOL = 1e-4  # relative; Frank-Wolfe stops there
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def marginals(
 
     Directly where messages exist (and no oracle is given), else by Frank-Wolfe: the dual with no
     features and the score as bias, one oracle call per example and round. The proof is one more
-    oracle call per example.
+    oracle call per example; on matchings of general graphs, node prices and odd sets.
     """
     asked, scores = Validated(resolve(oracle, batch)), _flat(batch, scores)
     if (~np.isfinite(scores)).any():
@@ -76,26 +78,56 @@ def marginals(
     inner = interior(plain, asked, entropy)
     messages = routine(entropy) if oracle is None and solver is None else None
     if messages is None:
-        solver = FrankWolfe(tol=1e-4) if solver is None else solver
-        last = solver.solve(dual, asked)
-        point, at = last.tau, last.at  # the tangent the run was certified by
+        found = _searched(dual, asked, inner, solver or FrankWolfe(tol=TOL))
     else:
-        point, at = inner.pull(messages.many(plain, plain.bias)[1]), None
-    dual = replace(dual, entropy=inner.entropy)
-    gaps, slack = block_gaps(dual, asked, np.zeros(0), point, at)
-    value = inner.entropy.each(point) + plain.totals(plain.bias * point)
+        found = _direct(dual, asked, inner, messages)
     if inner.withheld is not None:
-        gaps = np.full_like(gaps, np.inf)
+        found = found._replace(gaps=np.full_like(found.gaps, np.inf))
+    value = inner.entropy.each(found.tau) + plain.totals(plain.bias * found.tau)
     proof = Certificate(
-        float(plain.weight @ gaps),
-        float(plain.weight @ slack),
-        dual.value(point),
-        asked.polytope,
+        float(plain.weight @ found.gaps),
+        float(plain.weight @ found.slack),
+        dual.value(found.tau),
+        found.polytope,
         str(entropy.bound),
         inner.withheld,
         inner.unused,
     )
-    return Marginals(point.copy(), value, value + gaps, entropy.bound, proof)
+    return Marginals(found.tau.copy(), value, value + found.gaps, entropy.bound, proof)
+
+
+class _Found(NamedTuple):
+    """A feasible τ with every example's gap, the part due to the oracle, and over what polytope."""
+
+    tau: Array
+    gaps: Array
+    slack: Array
+    polytope: str
+
+
+def _searched(
+    dual: Dual, oracle: Oracle[Any], inner: Interior, solver: FrankWolfe, start: Array | None = None
+) -> _Found:
+    """By Frank-Wolfe, whose τ is a mixture of answers; certified by its own last tangent."""
+    last = solver.solve(dual, oracle, start)
+    dual = replace(dual, entropy=inner.entropy)
+    gaps = block_gaps(dual, oracle, np.zeros(0), last.tau, last.at, mixture=True)
+    return _Found(last.tau, *gaps, oracle.polytope)
+
+
+def _direct(dual: Dual, oracle: Oracle[Any], inner: Interior, messages: Messages) -> _Found:
+    """By messages; where odd sets cut their τ off, by Frank-Wolfe from a mixture near it."""
+    _, tau, warm = messages.many(dual.batch, dual.batch.bias)
+    known, none = replace(dual, entropy=inner.entropy), np.zeros(0)
+    if not relaxed(dual.batch, oracle):
+        point = inner.pull(tau)
+        return _Found(point, *block_gaps(known, oracle, none, point), oracle.polytope)
+    point = inner.pull(into_hull(dual.batch, tau, inner.tau))
+    enough = TOL * max(1.0, abs(dual.value(point)))
+    gaps, slack, polytope = hull_gaps(known, oracle, none, point, warm, 1e-3 * enough)
+    if float(dual.batch.weight @ gaps) > enough:
+        return _searched(dual, oracle, inner, FrankWolfe(tol=TOL), point)
+    return _Found(point, gaps, slack, polytope)
 
 
 def _flat(batch: Batch[Any], scores: ArrayLike) -> Array:

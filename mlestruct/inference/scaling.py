@@ -51,9 +51,8 @@ class Scaling:
     ``residual`` is the largest error of a node's degree left before τ is repaired; the certificate
     at the repaired τ pays for it. O(edges) per sweep, at most ``sweeps``.
 
-    On a graph with odd cycles the matchings' hull is smaller than the degree polytope; ``serve``
-    therefore takes bipartite graphs only, and :meth:`degrees` any graph: what it gives must pass
-    :func:`mlestruct.inference.odd_sets.odd_set_proof` before it counts for the hull.
+    On a graph with odd cycles the matchings' hull is smaller than the degree polytope; what this
+    gives there counts for the hull once :mod:`mlestruct.inference.hull` has proven it inside.
     """
 
     rho: float = 0.5
@@ -62,15 +61,7 @@ class Scaling:
 
     @classmethod
     def serve(cls, entropy: Entropy) -> Scaling | None:
-        """Matchings whose hull is the degree polytope, with one ρ common to all nodes."""
-        for structure in entropy.batch.structures:
-            if type(structure) is Matching and structure.graph.sides is None:
-                return None
-        return cls.degrees(entropy)
-
-    @classmethod
-    def degrees(cls, entropy: Entropy) -> Scaling | None:
-        """The degree polytope of any matching, whether or not odd sets cut it."""
+        """Matchings of any graph, with one ρ common to all nodes."""
         if entropy.temperature != 1 or not entropy.concave:
             return None
         found = set()

@@ -14,6 +14,7 @@ from mlestruct.dual import Certificate, Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe, State
+from mlestruct.inference.hull import relaxed
 from mlestruct.inference.messages import Messages, routine
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
@@ -34,7 +35,7 @@ class Model:
     history: list[tuple[int, float, float, float]] = field(repr=False)
     """(calls, seconds, objective, gap) of every round."""
     route: str = ""
-    """``direct`` through marginals, or ``frank_wolfe`` through the oracle."""
+    """``direct`` through marginals, ``frank_wolfe`` through the oracle, or one after the other."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,28 @@ class Learner:
             direct = Direct(
                 solver.tol, solver.rounds, solver.seconds, workers=solver.workers, small=self.small
             )
-            yield from direct.run(dual, oracle, messages, start)
+            yield from self._onward(dual, oracle, direct.run(dual, oracle, messages, start))
+
+    def _onward(self, dual: Dual, oracle: Oracle[Any], states: Iterator[State]) -> Iterator[State]:
+        """Frank-Wolfe from where the direct route ends, if odd sets keep it from the tolerance."""
+        solver, cut = self.solver, relaxed(dual.batch, oracle)
+        for state in states:
+            left = solver.rounds - state.round
+            time = None if solver.seconds is None else solver.seconds - state.seconds
+            short = left > 0 and (time is None or time > 0)
+            more = state.done and cut and short and state.certificate.relative > solver.tol
+            yield replace(state, done=state.done and not more)
+        if not more:
+            return
+        log.info("%s: odd sets bind, on by frank_wolfe", self.name)
+        rest = replace(solver, rounds=left, seconds=time).run(dual, oracle, state.tau)
+        for on in rest:
+            yield replace(
+                on,
+                round=state.round + 1 + on.round,
+                calls=state.calls + on.calls,
+                seconds=state.seconds + on.seconds,
+            )
 
     def messages(self, dual: Dual) -> Messages | None:
         """What the direct route computes marginals with, or None: Frank-Wolfe."""
@@ -125,9 +147,8 @@ class Learner:
         for given in regularisers:
             dual = replace(dual, regulariser=self._regulariser(given, features.d))
             kept: list[State] = []
-            model = collect(_last(through(self._run(dual, oracle, start)), kept))
+            yield collect(_last(through(self._run(dual, oracle, start)), kept))
             start = kept[0].theta if direct else kept[0].tau.copy()
-            yield replace(model, route="direct" if direct else "frank_wolfe")
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the solver's tolerance or budget."""
@@ -149,8 +170,9 @@ def _last(states: Iterator[State], kept: list[State]) -> Iterator[State]:
 
 def collect(states: Iterator[State]) -> Model:
     """Consume rounds into a model."""
-    history = []
+    history, routes = [], dict[str, None]()
     for state in states:
         proof = state.certificate
         history.append((state.calls, state.seconds, proof.objective, proof.gap))
-    return Model(state.theta, state.certificate, history)
+        routes[state.route] = None
+    return Model(state.theta, state.certificate, history, ", then ".join(routes))

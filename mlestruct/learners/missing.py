@@ -14,7 +14,6 @@ from mlestruct.features import Features
 from mlestruct.inference import Marginals, marginals
 from mlestruct.learners.convex import Learner
 from mlestruct.structures.base import Array
-from mlestruct.train import bracket
 
 
 @dataclass(frozen=True)
@@ -132,5 +131,5 @@ def _round(
     lower = float(weight @ (seen.lower - full.upper)) - cost
     upper = float(weight @ (seen.upper - full.lower)) - cost
     inside = float(weight @ (seen.upper - seen.lower + full.upper - full.lower))
-    left = inside + bracket(dual.regulariser, theta, dual.residual(full.tau))
+    left = inside + dual.regulariser.bracket(theta, dual.residual(full.tau))
     return Round(number, theta, lower, upper, left, proof, seen.tau)

@@ -19,7 +19,7 @@ from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import Piece, parts
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train import Step, bracket, descend
+from mlestruct.train import Step, descend
 
 Doubt = Callable[[Sequence[Any]], str]
 """Why the objective's pieces, as last evaluated, prove nothing."""
@@ -86,7 +86,7 @@ class Primal:
 
     def _proof(self, step: Step, ridge: Regulariser, pieces: list[Piece]) -> Certificate:
         theta, value, slope, _ = step
-        gap = bracket(ridge, theta, -slope)
+        gap = ridge.bracket(theta, -slope)
         why = None if self.doubt is None else self.doubt(pieces)
         return Certificate(gap, 0.0, -value, self.polytope, self.bound, why)
 

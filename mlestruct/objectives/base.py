@@ -111,6 +111,7 @@ class Sum:
         self.tol = 0.0
         self.tau: Array | None = None
         self.at: Array | None = None
+        self.warm: Any = None
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         def ask(piece: Piece) -> tuple[float, Array, Array | None]:
@@ -124,6 +125,7 @@ class Sum:
             gradient += slope
             taus.append(tau)
         self.at = theta
+        self.warm = getattr(self.pieces[0], "warm", None) if len(self.pieces) == 1 else None
         known = [tau for tau in taus if tau is not None]
         self.tau = None if len(known) < len(taus) else np.concatenate(known) if rest else known[0]
         return value, gradient

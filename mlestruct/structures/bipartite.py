@@ -14,6 +14,7 @@ from mlestruct.structures.base import (
     Bound,
     Constraints,
     Flags,
+    Folded,
     Ints,
     Structure,
     Views,
@@ -24,6 +25,7 @@ from mlestruct.structures.matching_entropy import (
     is_matching_entropy,
     matching_concave,
     matching_counting,
+    matching_folded,
     matching_views,
     shearer,
 )
@@ -77,6 +79,10 @@ class BipartiteMatching(Structure):
     @property
     def shape(self) -> tuple[int, int]:
         return self.rows, self.columns
+
+    @property
+    def n_nodes(self) -> int:
+        return self.rows + self.columns
 
     def identity(self) -> tuple[int, int, str]:
         return self.rows, self.columns, self.kind
@@ -150,8 +156,11 @@ class BipartiteMatching(Structure):
     def views(self) -> Views:
         return matching_views(self.incidence(), self.loose)
 
+    def folded(self, counting: Array) -> Folded:
+        return matching_folded(self, counting)
+
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
-        return matching_counting(self.incidence(), rho)
+        return matching_counting(self, rho)
 
     def constraints(self) -> Constraints:
         loose = np.zeros(self.rows + self.columns, dtype=bool)
@@ -197,11 +206,11 @@ class BipartiteMatching(Structure):
         return np.full(self.size, share)
 
     def convex(self, counting: Array) -> bool:
-        return matching_concave(self.incidence(), counting)
+        return matching_concave(self, counting)
 
     def bound(self, counting: Array) -> Bound:
-        general = shearer(self.incidence(), counting)
-        if general.kind == "upper" or not is_matching_entropy(self.incidence(), counting):
+        general = shearer(self, counting)
+        if general.kind == "upper" or not is_matching_entropy(self, counting):
             return general
         rho = counting[self.size :]
         hypertree = 0.5 * (1 + 1 / self.rows)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.structures.base import Ints
+from mlestruct.structures.base import Array, Ints
 
 
 class Edges:
@@ -56,7 +56,19 @@ class Edges:
 
     @cached_property
     def degree(self) -> Ints:
-        return np.diff(self.incidence.indptr).astype(np.int64)
+        if self.complete:
+            return np.full(self.n_nodes, self.n_nodes - 1)
+        return np.bincount(self.ends.ravel(), minlength=self.n_nodes)
+
+    def degrees(self, rows: Array) -> Array:
+        """Σ of every node's edges, for each row of edge values. O(rows · edges)."""
+        n = self.n_nodes
+        if self.complete:
+            from mlestruct.structures.complete_kernel import row_sums
+
+            return np.stack([row_sums(row, n) for row in np.ascontiguousarray(rows)])
+        low, high = self.ends.T
+        return np.stack([np.bincount(low, row, n) + np.bincount(high, row, n) for row in rows])
 
     @cached_property
     def sides(self) -> Ints | None:

@@ -14,6 +14,7 @@ from mlestruct.structures.base import (
     Bound,
     Constraints,
     Flags,
+    Folded,
     Ints,
     Structure,
     Views,
@@ -24,6 +25,7 @@ from mlestruct.structures.graph_edges import Edges, as_pairs
 from mlestruct.structures.matching_entropy import (
     matching_concave,
     matching_counting,
+    matching_folded,
     matching_views,
     shearer,
 )
@@ -47,7 +49,8 @@ class Matching(Structure):
     each node's partner (−1: single): a flat list of ``n_nodes`` numbers is read as partners.
 
     ``contains`` checks the nodes' degrees. The convex hull of the matchings also has an inequality
-    for every odd set of nodes; only an oracle over the hull (the default one) respects those.
+    for every odd set of nodes; an oracle over the hull (the default one) respects those, and
+    ``in_hull`` checks them.
 
     >>> students = Matching(4)
     >>> students.decode(students.encode([(0, 2), (3, 1)])).tolist()
@@ -135,16 +138,19 @@ class Matching(Structure):
     def views(self) -> Views:
         return matching_views(self.incidence(), self.loose)
 
+    def folded(self, counting: Array) -> Folded:
+        return matching_folded(self, counting)
+
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
         """ρ per node, one number or a list; default ½, an upper bound on log Z."""
-        return matching_counting(self.incidence(), rho)
+        return matching_counting(self, rho)
 
     def convex(self, counting: Array) -> bool:
-        return matching_concave(self.incidence(), counting)
+        return matching_concave(self, counting)
 
     def bound(self, counting: Array) -> Bound:
         """Upper where ρ_u + ρ_v ≤ 1. Bethe is below on bipartite graphs only, hull or not."""
-        general = shearer(self.incidence(), counting)
+        general = shearer(self, counting)
         bethe = (counting[: self.size] == -1).all() and (counting[self.size :] == 1).all()
         if bethe and self.graph.sides is not None:
             return Bound("lower", "Bethe on bipartite matchings")
@@ -154,6 +160,20 @@ class Matching(Structure):
         """The nodes' degrees; the odd sets are left to the oracle."""
         ones = np.ones(self.n_nodes)
         return Constraints(self.incidence(), 0.0 * ones if self.kind == "partial" else ones, ones)
+
+    def violation(self, point: Array) -> Array:
+        """How far the nodes' degrees are off, for points along the leading axes. O(edges) each."""
+        degree = self.graph.degrees(point.reshape(-1, self.size))
+        off = degree - 1.0 if self.kind == "partial" else np.abs(degree - 1.0)
+        return np.asarray(off.max(axis=1)).reshape(point.shape[:-1])
+
+    def in_hull(self, tau: ArrayLike, tol: float = 1e-8) -> NDArray[np.bool_]:
+        """True where degrees and odd sets fit: proven, or by the least odd cut."""
+        from mlestruct.structures.odd_sets import in_hull
+
+        rows = np.asarray(tau, dtype=float)
+        found = [in_hull(self, row, tol) for row in rows.reshape(-1, self.size)]
+        return np.array(found).reshape(rows.shape[:-1])
 
     def clamp(self, observed: Any) -> Matching:
         """Keep the observed pairs (or partners; −1 is unknown); the other nodes stay open."""

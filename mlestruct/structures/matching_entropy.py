@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, Bound, Ints, Views
+from mlestruct.structures.base import Array, Bound, Folded, Ints, Views
+
+
+class Incident(Protocol):
+    """Edges among nodes, of which the ``loose`` ones may stay single."""
+
+    size: int
+
+    @property
+    def n_nodes(self) -> int: ...
+    @property
+    def loose(self) -> Ints: ...
+    def incidence(self) -> sp.csr_array: ...
 
 
 def matching_views(incidence: sp.csr_array, loose: Ints) -> Views:
@@ -47,31 +59,53 @@ def _rows(
     return sp.csr_array((values, columns, pointer), shape=(len(pointer) - 1, width))
 
 
-def matching_counting(incidence: sp.csr_array, rho: float | ArrayLike | None) -> Array:
-    """c = 1 − ρ_u − ρ_v on edges and ρ_v on vertices; default ρ = ½."""
-    weight = np.broadcast_to(
-        np.asarray(0.5 if rho is None else rho, dtype=float), (incidence.shape[0],)
+def matching_folded(graph: Incident, counting: Array) -> Folded:
+    """The coefficients of those views, without listing them where all nodes count alike."""
+    edge, rho = np.split(counting, [graph.size])
+    slack = graph.incidence()[graph.loose] if len(graph.loose) else sp.csr_array((0, graph.size))
+    used = rho[graph.loose] != 0
+    return Folded(
+        edge + _at_ends(graph, rho),
+        edge.copy(),
+        sp.csr_array(-slack[used]),
+        np.ones(int(used.sum())),
+        rho[graph.loose][used],
     )
-    if np.ptp(weight) == 0:
-        return np.repeat([1.0 - 2.0 * weight[0], weight[0]], incidence.shape[::-1])
-    return np.concatenate([1.0 - incidence.T @ weight, weight])
 
 
-def matching_concave(incidence: sp.csr_array, counting: Array) -> bool:
+def _at_ends(graph: Incident, rho: Array) -> Array | float:
+    """ρ_u + ρ_v of every edge."""
+    return 2.0 * float(rho[0]) if np.ptp(rho) == 0 else np.asarray(graph.incidence().T @ rho)
+
+
+def matching_counting(graph: Incident, rho: float | ArrayLike | None) -> Array:
+    """c = 1 − ρ_u − ρ_v on edges and ρ_v on vertices; default ρ = ½."""
+    given = np.asarray(0.5 if rho is None else rho, dtype=float)
+    weight = np.broadcast_to(given, (graph.n_nodes,))
+    out = np.empty(graph.size + graph.n_nodes)
+    out[: graph.size] = 1.0 - _at_ends(graph, weight)
+    out[graph.size :] = weight
+    return out
+
+
+def matching_concave(graph: Incident, counting: Array) -> bool:
     """Concave for every ρ in [0, 1]^V on any graph (theorem of the MLE-Struct paper)."""
-    rho = counting[incidence.shape[1] :]
-    return bool(((rho >= 0) & (rho <= 1)).all()) and is_matching_entropy(incidence, counting)
+    rho = counting[graph.size :]
+    return bool(((rho >= 0) & (rho <= 1)).all()) and is_matching_entropy(graph, counting)
 
 
-def is_matching_entropy(incidence: sp.csr_array, counting: Array) -> bool:
-    rho = counting[incidence.shape[1] :]
-    return bool(np.allclose(counting, matching_counting(incidence, rho)))
+def is_matching_entropy(graph: Incident, counting: Array) -> bool:
+    edge, rho = np.split(counting, [graph.size])
+    expected = 1.0 - _at_ends(graph, rho)
+    if np.ndim(expected) == 0:
+        edge = np.array([edge.min(), edge.max()])
+    return bool(np.allclose(edge, expected))
 
 
-def shearer(incidence: sp.csr_array, counting: Array) -> Bound:
+def shearer(graph: Incident, counting: Array) -> Bound:
     """An upper bound on any graph where no edge's counting number is negative; else none known."""
-    if not is_matching_entropy(incidence, counting):
+    if not is_matching_entropy(graph, counting):
         return Bound("none", "counting numbers of no known theorem")
-    if (counting >= -1e-12).all():
+    if counting.min() >= -1e-12:
         return Bound("upper", "Shearer: ρ_u + ρ_v ≤ 1 on every edge")
     return Bound("none", "no theorem for this ρ")
