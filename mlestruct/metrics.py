@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+
+Z = 1.959963984540054  # the normal distribution's 97.5 % point
 
 
 class Score(NamedTuple):
@@ -35,6 +37,18 @@ def f1(truth: ArrayLike, predicted: ArrayLike, label: Any = 1) -> Score:
     right = int((true & found).sum())
     precision, recall = right / max(int(found.sum()), 1), right / max(int(true.sum()), 1)
     return Score(precision, recall, 2 * right / max(int(found.sum() + true.sum()), 1))
+
+
+def wilson(share: ArrayLike, count: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Wilson's 95 % interval for a probability of which ``share`` of ``count`` trials came true.
+
+    >>> [side.round(3).item() for side in wilson(0.5, 10)]
+    [0.237, 0.763]
+    """
+    p, n = np.asarray(share, dtype=float), np.asarray(count, dtype=float)
+    middle = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    half = Z * np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
 def mcnemar(truth: ArrayLike, first: ArrayLike, second: ArrayLike) -> Comparison:

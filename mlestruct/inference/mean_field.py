@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
 from mlestruct.inference.message_plan import plan
 from mlestruct.inference.messages import Beliefs
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
+
+
+@dataclass(frozen=True)
+class MeanField:
+    """The same as a routine for a batch; always from uniform marginals."""
+
+    damping: float = 0.0
+    tol: float = 1e-8
+    sweeps: int = 1000
+
+    @classmethod
+    def serve(cls, entropy: Entropy) -> None:
+        """None: it is asked for by name, as it minimises no entropy of a reweighted Bethe form."""
+
+    def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
+        return mean_field(batch, scores, damping=self.damping, tol=self.tol, sweeps=self.sweeps)
 
 
 def mean_field(

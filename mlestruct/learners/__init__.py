@@ -9,6 +9,7 @@ from mlestruct.batch import Batch
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
 from mlestruct.learners.camel import camel, camel0
+from mlestruct.learners.contrastive import contrastive
 from mlestruct.learners.convex import Learner, Model
 from mlestruct.learners.exact_mle import exact_mle
 from mlestruct.learners.lbp import lbp
@@ -39,6 +40,7 @@ class Learns(Protocol):
 LEARNERS: dict[str, Callable[..., Learns]] = {
     "camel": camel,
     "camel0": camel0,
+    "contrastive": contrastive,
     "exact_mle": exact_mle,
     "lbp": lbp,
     "mle_struct": mle_struct,
@@ -57,6 +59,7 @@ __all__ = [
     "Model",
     "camel",
     "camel0",
+    "contrastive",
     "exact_mle",
     "lbp",
     "mle_struct",

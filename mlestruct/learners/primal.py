@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,9 +17,10 @@ from mlestruct.frank_wolfe import Cost, FrankWolfe, State
 from mlestruct.learners.convex import Model, collect
 from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import Piece, parts
+from mlestruct.objectives.slopes import Slopes
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train import Step, descend
+from mlestruct.train import SmallBatches, Step, descend, evaluated
 
 Doubt = Callable[[Sequence[Any]], str]
 """Why the objective's pieces, as last evaluated, prove nothing."""
@@ -32,7 +33,9 @@ class Primal:
     The gap is Fenchel's for R: it bounds the error of a convex objective whose gradient is exact.
     Elsewhere ``doubt`` says why nothing is certified. L-BFGS that finds no step is begun again
     from where it stopped, with inference afresh, as long as that helps, ``restarts`` times at
-    most. Of ``solver`` it takes ``tol``, ``rounds``, ``seconds`` and ``workers``.
+    most. Where the gradient is not the value's own, steps are judged by slopes alone; ``small``
+    takes stochastic ones instead, and a round is an epoch. Of ``solver`` it takes ``tol``,
+    ``rounds``, ``seconds`` and ``workers``.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Primal:
     solver: FrankWolfe = field(default=FrankWolfe())
     doubt: Doubt | None = None
     restarts: int = 0
+    small: SmallBatches | None = None
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None
@@ -76,13 +80,33 @@ class Primal:
             for attempt in range(self.restarts + 1):
                 pieces = parts(objective, batch, heads)
                 total = Sum(pieces, pool if workers > 1 else None)
-                for number, step in enumerate(descend(total, ridge, theta)):
+                steps = self._steps(objective, batch, heads, total, ridge, theta)
+                for number, step in enumerate(steps):
                     theta, moved = step[0], step[3]
                     if not moved and number > 1 and attempt < self.restarts:
                         break
                     yield self._proof(step, ridge, pieces), theta, moved
                 else:
                     return
+
+    def _steps(
+        self,
+        objective: Objective,
+        batch: Batch[Any],
+        heads: Mapping[str, Head],
+        total: Sum,
+        ridge: Regulariser,
+        theta: Array,
+    ) -> Iterator[Step]:
+        if self.small is not None:
+            epochs = self.small.run(objective, batch, heads, ridge, theta)
+            yield from (evaluated(total, ridge, at) for at in epochs)
+        elif objective.exact_gradient:
+            yield from descend(total, ridge, theta)
+        else:
+            slopes = Slopes(total)
+            for at, _, gradient, moved in descend(slopes, ridge, theta):
+                yield at, slopes.settle(at) + ridge.value(at), gradient, moved
 
     def _proof(self, step: Step, ridge: Regulariser, pieces: list[Piece]) -> Certificate:
         theta, value, slope, _ = step

@@ -35,9 +35,7 @@ class BetheSteps:
     tol: float = 1e-6
     exact: bool = False
 
-    def __call__(
-        self, batch: Batch[FactorGraph], scores: Array, warm: Couplings | None
-    ) -> Relaxed:
+    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Couplings | None) -> Relaxed:
         assert batch.target is not None
         graph = couplings(batch) if warm is None else warm
         y, z = batch.target[graph.place], batch.target[graph.place - 1]
