@@ -68,8 +68,8 @@ def to_networkx(
     """
     import networkx as nx
 
-    sides = isinstance(structure, BipartiteMatching)
-    count = structure.rows + structure.columns if sides else structure.n_nodes
+    rows = structure.rows if isinstance(structure, BipartiteMatching) else None
+    count = sum(structure.shape) if isinstance(structure, BipartiteMatching) else structure.n_nodes
     names = list(range(count)) if nodes is None else list(nodes)
     if len(names) != count:
         raise ValueError(f"nodes lists {len(names)} names for {count} nodes")
@@ -79,7 +79,7 @@ def to_networkx(
     matched = np.zeros(structure.size) if outcome is None else structure.encode(outcome)
     graph = nx.Graph()
     for v, name in enumerate(names):
-        graph.add_node(name, **({"bipartite": int(v >= structure.rows)} if sides else {}))
+        graph.add_node(name, **({} if rows is None else {"bipartite": int(v >= rows)}))
     for k in np.flatnonzero((tau >= least) | (matched > 0)):
         u, v = ends_of(structure, int(k))
         given = {} if outcome is None else {"matched": bool(matched[k])}

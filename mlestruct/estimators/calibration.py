@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mlestruct.metrics import wilson
 from mlestruct.structures.base import Array
 
 
@@ -39,6 +40,11 @@ class Calibration:
             for values in (p, t)
         )
         return cls(predicted, observed, count[used], float(np.mean((p - t) ** 2)))
+
+    @property
+    def interval(self) -> tuple[Array, Array]:
+        """Wilson's 95 % interval of every observed share, as if parts were independent."""
+        return wilson(self.observed, self.count)
 
     @property
     def error(self) -> float:

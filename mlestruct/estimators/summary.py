@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlestruct.dual import Certificate
+from mlestruct.metrics import Z
 from mlestruct.structures.base import Array
 
-Z = 1.959963984540054  # the normal distribution's 97.5 % point
 SHOWN = 20
 
 

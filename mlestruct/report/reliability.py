@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Z = 1.959963984540054  # the normal distribution's 97.5 % point
+from mlestruct.metrics import wilson
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,5 @@ def reliability(probability: ArrayLike, came_true: ArrayLike, bins: int = 8) -> 
     place = np.unique(place, return_inverse=True)[1]
     count = np.bincount(place)
     predicted, observed = (np.bincount(place, weights=v) / count for v in (p, hit))
-    middle = (observed + Z**2 / (2 * count)) / (1 + Z**2 / count)
-    spread = Z * np.sqrt(observed * (1 - observed) / count + Z**2 / (4 * count**2))
-    half = spread / (1 + Z**2 / count)
-    return Reliability(predicted, observed, np.maximum(middle - half, 0), middle + half, count)
+    low, high = wilson(observed, count)
+    return Reliability(predicted, observed, low, high, count)

@@ -1,0 +1,225 @@
+"""Pictures of fits and predictions; each draws on ``ax`` (or new axes) and returns the axes.
+
+Colours are those of Okabe and Ito and the map cividis, which colour-blind people can tell apart;
+nothing is told by colour alone. Needs the extra ``mlestruct[plot]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mlestruct.structures.base import Array
+
+BLUE, ORANGE, GREY, MAP = "#0072B2", "#E69F00", "#999999", "cividis"
+WIDEST = 6.0  # points of a sure pair's line
+History = Sequence[tuple[int, float, float, float]]
+
+
+class Weights(Protocol):
+    """What :func:`weights` draws: a ``summary()``."""
+
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def weights(self) -> Array: ...
+    @property
+    def intervals(self) -> Array | None: ...
+
+
+class Reliability(Protocol):
+    """What :func:`calibration` draws: an estimator's ``calibration(X, y)``."""
+
+    @property
+    def predicted(self) -> Array: ...
+    @property
+    def observed(self) -> Array: ...
+    @property
+    def count(self) -> NDArray[np.int64]: ...
+    @property
+    def interval(self) -> tuple[Array, Array]: ...
+    @property
+    def error(self) -> float: ...
+
+
+def gap(
+    history: History,
+    against: Literal["calls", "seconds"] = "calls",
+    *,
+    ax: Any = None,
+    label: str | None = None,
+) -> Any:
+    """Gap of every round of a fit (its ``history_``); the dot is the last one, which is certified.
+
+    Calls are of the oracle, or evaluations of as many examples on the direct route.
+    """
+    if against not in ("calls", "seconds"):
+        raise ValueError(f"against is calls or seconds, not {against!r}")
+    rows = np.array(history, dtype=float).reshape(-1, 4)
+    rows = rows[np.isfinite(rows[:, 3]) & (rows[:, 3] > 0)]
+    if len(rows) == 0:
+        raise ValueError("no round of this history has a positive, finite gap")
+    x, y = rows[:, 0 if against == "calls" else 1], rows[:, 3]
+    ax = _axes(ax)
+    style = ("-", "--", "-.", ":")[sum(line.get_linestyle() != "None" for line in ax.lines) % 4]
+    (line,) = ax.plot(x, y, style, label=label)
+    ax.plot(x[-1:], y[-1:], "o", color=line.get_color())
+    ax.set(yscale="log", xlabel=against, ylabel="gap")
+    if label is not None:
+        ax.legend()
+    return ax
+
+
+def matrix(tau: ArrayLike, *, outcome: ArrayLike | None = None, ax: Any = None) -> Any:
+    """Probability of every (row, column) pair; the pairs of an outcome are circled."""
+    ax = _heat(np.asarray(tau, dtype=float), _axes(ax))
+    ax.set(xlabel="column", ylabel="row")
+    if outcome is not None:
+        columns = np.asarray(outcome)
+        _circles(ax, columns[columns >= 0], np.flatnonzero(columns >= 0), len(columns))
+    return ax
+
+
+def sequence(
+    tau: ArrayLike,
+    classes: Sequence[Any] | None = None,
+    *,
+    outcome: Sequence[Any] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Probability of every label (from below) along a sequence; an outcome's labels are circled."""
+    table = np.asarray(tau, dtype=float)
+    names = list(range(table.shape[1])) if classes is None else list(classes)
+    ax = _heat(table.T, _axes(ax), origin="lower")
+    ax.set(xlabel="position", ylabel="label")
+    ax.set_yticks(range(len(names)), [str(name) for name in names])
+    if outcome is not None:
+        places = [names.index(label) for label in np.asarray(outcome).tolist()]
+        _circles(ax, np.arange(len(places)), np.array(places), len(table))
+    return ax
+
+
+def picture(tau: ArrayLike, state: int = 1, *, ax: Any = None) -> Any:
+    """Probability of one label at every pixel of a grid, from (rows, columns, labels)."""
+    ax = _heat(np.asarray(tau, dtype=float)[:, :, state], _axes(ax))
+    ax.set(xlabel="column", ylabel="row")
+    return ax
+
+
+def matching(graph: Any, *, ax: Any = None) -> Any:
+    """Lines as wide as a pair is probable; pairs of the matching in front, in their own colour.
+
+    ``graph`` is what :func:`mlestruct.graphs.to_networkx` makes. Two columns if it has sides, else
+    a circle; improbable pairs vanish by their width.
+    """
+    from matplotlib.collections import LineCollection
+
+    ax, place = _axes(ax), _layout(graph)
+    for chosen, colour in ((False, GREY), (True, ORANGE)):
+        pairs = [
+            (u, v, given["probability"])
+            for u, v, given in graph.edges(data=True)
+            if bool(given.get("matched", False)) == chosen
+        ]
+        lines = [(place[u], place[v]) for u, v, _ in pairs]
+        widths = [WIDEST * p for _, _, p in pairs]
+        label = "matched" if chosen else "other pairs"
+        if lines:
+            ax.add_collection(
+                LineCollection(
+                    lines, linewidths=widths, colors=colour, zorder=1 + chosen, label=label
+                )
+            )
+    xy = np.array(list(place.values()))
+    ax.plot(xy[:, 0], xy[:, 1], "o", color=BLUE, markersize=5, zorder=3)
+    for node, (x, y) in place.items():
+        ax.annotate(
+            str(node),
+            (x, y),
+            (1.13 * x, 1.13 * y if not _sided(graph) else y),
+            ha="center",
+            va="center",
+        )
+    ax.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
+    ax.set_axis_off()
+    ax.legend(loc="upper right", bbox_to_anchor=(1.15, 1.08), frameon=False)
+    return ax
+
+
+def weights(summary: Weights, *, top: int = 20, ax: Any = None) -> Any:
+    """The largest weights with their 95 % intervals, where there are standard errors."""
+    order = np.argsort(-np.abs(summary.weights), kind="stable")[:top][::-1]
+    values, place = summary.weights[order], np.arange(len(order))
+    ax = _axes(ax)
+    ax.axvline(0.0, color=GREY, linewidth=1)
+    if summary.intervals is not None:
+        ax.hlines(place, *summary.intervals[order].T, color=BLUE, linewidth=2)
+    ax.plot(values, place, "o", color=BLUE)
+    ax.set_yticks(place, [summary.names[j] for j in order])
+    ax.set(xlabel="weight" if summary.intervals is None else "weight, 95 % interval")
+    return ax
+
+
+def calibration(report: Reliability, *, ax: Any = None) -> Any:
+    """Share that came true against predicted probability, with the number of parts in each bin."""
+    ax = _axes(ax)
+    ax.plot([0, 1], [0, 1], "--", color=GREY, linewidth=1, label="perfect")
+    ax.vlines(report.predicted, *report.interval, color=BLUE, linewidth=2, label="95 % interval")
+    ax.plot(report.predicted, report.observed, "o-", color=BLUE, linewidth=1)
+    for p, share, count in zip(report.predicted, report.observed, report.count, strict=True):
+        ax.annotate(f"{count:,}", (p, share), (6, -10), textcoords="offset points", fontsize=7)
+    ax.set(
+        xlim=(-0.03, 1.03),
+        ylim=(-0.03, 1.03),
+        aspect="equal",
+        xlabel="predicted probability",
+        ylabel="share that came true",
+        title=f"calibration error {report.error:.3f}",
+    )
+    ax.legend(loc="upper left")
+    return ax
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def _heat(table: Array, ax: Any, origin: Literal["upper", "lower"] = "upper") -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    image = ax.imshow(table, vmin=0.0, vmax=1.0, cmap=MAP, origin=origin, aspect="equal")
+    ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.04, 1)), label="probability")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
+    return ax
+
+
+def _circles(ax: Any, x: NDArray[Any], y: NDArray[Any], count: int) -> None:
+    """Rings that show on dark and bright cells alike."""
+    size = min(12.0, 150.0 / max(count, 1))
+    for width, colour in ((3.0, "white"), (1.5, "black")):
+        ax.plot(x, y, "o", mfc="none", mec=colour, mew=width, ms=size)
+
+
+def _sided(graph: Any) -> bool:
+    return all("bipartite" in given for _, given in graph.nodes(data=True))
+
+
+def _layout(graph: Any) -> dict[Any, tuple[float, float]]:
+    nodes = list(graph.nodes)
+    if not _sided(graph):
+        angle = np.pi / 2 - 2 * np.pi * np.arange(len(nodes)) / len(nodes)
+        return dict(zip(nodes, zip(np.cos(angle), np.sin(angle), strict=True), strict=True))
+    place: dict[Any, tuple[float, float]] = {}
+    for side in (0, 1):
+        members = [node for node in nodes if graph.nodes[node]["bipartite"] == side]
+        for height, node in zip(np.linspace(1, -1, len(members)), members, strict=True):
+            place[node] = (2.0 * side - 1.0, float(height))
+    return place
