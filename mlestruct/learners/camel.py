@@ -14,12 +14,14 @@ from mlestruct.dual import Certificate, Dual, certificate
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State
+from mlestruct.inference.messages import Messages, routine
 from mlestruct.learners.convex import AnyOracle, Model, Route, collect
 from mlestruct.learners.coupled import Coupled, Cover, mean_targets
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, counting_numbers
 from mlestruct.structures.base import Array, Structure
+from mlestruct.train import Direct
 
 CONSISTENT = 1e-9  # a disagreement of tables that certificates still accept
 SMOOTHING = 1e-3  # share of uniform tables in the empirical start: log of unseen states is infinite
@@ -53,8 +55,9 @@ class Camel:
     (CCCP). ``rounds=1`` from ``start`` ``"zero"`` is CAMEL(0); ``"empirical"`` starts at the
     tangent at the mean outcome. ``consistent=False`` lets every table go its own way, and then
     ``split`` takes separators from both their ends, not from the first (with consistency they
-    are one point). ``route``: ``direct`` is the dual over weights and multipliers,
-    ``frank_wolfe`` needs the oracle only; ``auto`` is the latter if you name an oracle.
+    are one point). ``route``: ``direct`` runs messages inside L-BFGS over the weights where they
+    serve, else ``coupled``, the dual over weights and multipliers; ``frank_wolfe`` needs the
+    oracle only; ``auto`` is that if you name an oracle, else ``direct``.
     """
 
     name: str = "camel"
@@ -70,7 +73,7 @@ class Camel:
     consistent: bool = True
     split: bool = False
     oracle: AnyOracle = None
-    route: Route = "auto"
+    route: Route | Literal["coupled"] = "auto"
     solver: FrankWolfe = field(default=FrankWolfe())
 
     def entropy(self, batch: Batch[Any]) -> tuple[Entropy, Entropy]:
@@ -119,7 +122,7 @@ class Camel:
             slope = np.zeros(batch.size) if at is None else linear.grad(at)
             moved = float(np.abs(linear.grad(tau) - slope).max())
             objective = float(batch.weight @ linear.each(tau)) - plain.value(tau)
-            hidden = not self._direct and objective - before <= proof.gap
+            hidden = len(solution.x) == 0 and objective - before <= proof.gap
             done = moved <= self.tol or hidden or number + 1 == self.rounds
             yield Round(number, objective, proof, solution.theta, tau, solution.delta, moved, done)
             if done:
@@ -128,6 +131,12 @@ class Camel:
 
     def _solve(self, dual: Dual, oracle: Oracle[Any], last: _Solution | None) -> _Solution:
         hard, none = self.regulariser is None, np.zeros(0)
+        messages = self._messages(dual)
+        if messages is not None:
+            solver, start = self.solver, None if last is None else last.theta
+            direct = Direct(solver.tol, solver.rounds, solver.seconds, workers=solver.workers)
+            *_, state = direct.run(dual, oracle, messages, start)
+            return _Solution(state.theta, none, state.tau, state.certificate, none)
         if not self._direct:
             if hard or not self.consistent:
                 what = "hard moments have" if hard else "tables without consistency have"
@@ -144,7 +153,12 @@ class Camel:
 
     @property
     def _direct(self) -> bool:
-        return self.route == "direct" or (self.route == "auto" and self.oracle is None)
+        return self.route in ("direct", "coupled") or (self.route == "auto" and self.oracle is None)
+
+    def _messages(self, dual: Dual) -> Messages | None:
+        if not self._direct or self.route == "coupled" or not self.consistent:
+            return None
+        return None if self.regulariser is None else routine(dual.entropy)
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
         """A state per round, its objective that of the whole with the sign of a dual (it falls)."""

@@ -43,6 +43,7 @@ def learner(name: str, sigma2: float | None) -> Camel:
         rounds=200 if name == "cccp" else 1,
         tol=1e-10,
         consistent=name != "piecewise",
+        route="coupled",
     )
 
 
