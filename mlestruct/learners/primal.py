@@ -24,6 +24,12 @@ from mlestruct.train import SmallBatches, Step, descend, evaluated
 
 Doubt = Callable[[Sequence[Any]], str]
 """Why the objective's pieces, as last evaluated, prove nothing."""
+Heads = Callable[[Batch[Any], Features], Mapping[str, Head]]
+
+
+def scored(batch: Batch[Any], features: Features) -> dict[str, Head]:
+    """One score per coordinate, and the batch's bias."""
+    return {"score": Head(features, batch.bias)}
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,9 @@ class Primal:
     Elsewhere ``doubt`` says why nothing is certified. L-BFGS that finds no step is begun again
     from where it stopped, with inference afresh, as long as that helps, ``restarts`` times at
     most. Where the gradient is not the value's own, steps are judged by slopes alone; ``small``
-    takes stochastic ones instead, and a round is an epoch. Of ``solver`` it takes ``tol``,
-    ``rounds``, ``seconds`` and ``workers``.
+    takes stochastic ones instead, and a round is an epoch. θ holds the weights of all ``heads``,
+    one after the other, and starts where ``begin`` says (default: the regulariser's optimum). Of
+    ``solver`` it takes ``tol``, ``rounds``, ``seconds`` and ``workers``.
     """
 
     name: str
@@ -47,6 +54,8 @@ class Primal:
     doubt: Doubt | None = None
     restarts: int = 0
     small: SmallBatches | None = None
+    heads: Heads = scored
+    begin: Callable[[Batch[Any], Features], Array] | None = None
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None
@@ -55,11 +64,15 @@ class Primal:
         if batch.target is None:
             raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
         given, clock = self.regulariser, time.perf_counter()
-        ridge = given if isinstance(given, Regulariser) else Regulariser.of(features.d, given)
-        theta = ridge.weights(np.zeros(features.d)) if start is None else start
+        heads = self.heads(batch, features)
+        d = sum(head.features.d for head in heads.values())
+        ridge = given if isinstance(given, Regulariser) else Regulariser.of(d, given)
+        if start is None and self.begin is not None:
+            start = self.begin(batch, features)
+        theta = ridge.weights(np.zeros(d)) if start is None else start
         solver, none, count = self.solver, np.zeros(0), len(batch)
         cost = Cost(solver.rounds, count, 0.0)
-        for number, (proof, at, moved) in enumerate(self._run(batch, features, ridge, theta)):
+        for number, (proof, at, moved) in enumerate(self._run(batch, heads, ridge, theta)):
             seconds = time.perf_counter() - clock
             late = solver.seconds is not None and seconds > solver.seconds
             met = proof.relative <= solver.tol
@@ -72,10 +85,9 @@ class Primal:
                 return
 
     def _run(
-        self, batch: Batch[Any], features: Features, ridge: Regulariser, theta: Array
+        self, batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser, theta: Array
     ) -> Iterator[tuple[Certificate, Array, bool]]:
-        objective, heads = self.objective(batch), {"score": Head(features, batch.bias)}
-        workers = self.solver.workers
+        objective, workers = self.objective(batch), self.solver.workers
         with ThreadPoolExecutor(workers) as pool:
             for attempt in range(self.restarts + 1):
                 pieces = parts(objective, batch, heads)
