@@ -99,6 +99,8 @@ def _pack(value: Any) -> Any:
         return {"tuple": [_pack(v) for v in value]}
     if isinstance(value, list):
         return [_pack(v) for v in value]
+    if isinstance(value, Mapping):
+        return {"mapping": [[_pack(key), _pack(v)] for key, v in value.items()]}
     raise TypeError(f"{type(value).__name__} is no value")
 
 
@@ -109,4 +111,6 @@ def _unpack(packed: Any) -> Any:
         return packed
     if "tuple" in packed:
         return tuple(_unpack(packed["tuple"]))
+    if "mapping" in packed:
+        return {_unpack(key): _unpack(value) for key, value in packed["mapping"]}
     return np.array(packed["array"], dtype=packed["dtype"])

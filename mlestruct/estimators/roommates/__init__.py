@@ -1,17 +1,21 @@
 """Room-mates: tables of people and pairs in; pairs, probabilities and explanations out."""
 
+from mlestruct.estimators.roommates.evaluation import Evaluation
+from mlestruct.estimators.roommates.explanation import Contribution, Explanation
 from mlestruct.estimators.roommates.model import RoommateModel
-from mlestruct.estimators.roommates.plan import Alternative, Pair, Plan, WhatIf
-from mlestruct.estimators.roommates.reports import Contrast, Evaluation, Explanation, Summary
+from mlestruct.estimators.roommates.plan import Alternative, Pair, Plan, Single, WhatIf
+from mlestruct.estimators.roommates.summary import Contrast, Summary
 
 __all__ = [
     "Alternative",
     "Contrast",
+    "Contribution",
     "Evaluation",
     "Explanation",
     "Pair",
     "Plan",
     "RoommateModel",
+    "Single",
     "Summary",
     "WhatIf",
 ]

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
-Id = Hashable
+import numpy as np
+
+from mlestruct.estimators.roommates.pairing import Decision, Pairing
+from mlestruct.estimators.roommates.people import People
+from mlestruct.estimators.roommates.rooms import Room, settle
+from mlestruct.estimators.roommates.rules import Rule, Rules
+from mlestruct.estimators.roommates.worth import Worth
+
+SHOWN = 20
 
 
 class Pair(NamedTuple):
@@ -20,18 +29,26 @@ class Pair(NamedTuple):
     room: Any = None
 
 
+class Single(NamedTuple):
+    """Somebody without a partner, how probable that is, and the room where there is one."""
+
+    person: Any
+    probability: float
+    group: str
+    room: Any = None
+
+
 class Alternative(NamedTuple):
-    """Another partner for one person, and what the plan's total would lose by that pair."""
+    """Another partner for one person; :meth:`Plan.what_if` says what that pair would cost."""
 
     partner: Any
     probability: float
     score: float
-    loss: float
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """The best plan under further rules, what the total loses, and the pairs that are new."""
+    """The best plan under further rules, what the total loses by them, and which pairs are new."""
 
     plan: Plan
     loss: float
@@ -40,34 +57,151 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class Plan:
-    """Pairs that together score best (``map``) or are most often right (``expected``).
+    """Pairs that together score best (``map``), or are most often right (``expected``).
 
-    ``probability`` is the pseudo-probability of the pair given the rules; ``score`` is the
-    learned score centred by person, so that 0 is an average partner for both. ``left_over``
-    names who has no partner (odd groups, rooms for one). ``objective`` is the total the plan
-    maximises, ``upper`` a proven bound on it: the plan is best up to ``gap``.
+    ``probability`` is the pair's pseudo-probability, whatever the rules; ``score`` is the learned
+    score, centred so that 0 is an average partner for both. ``objective`` is the total, of scores
+    or of probabilities, that the plan maximises, and ``upper`` a proven bound on it.
     """
 
-    pairs: list[Pair]
-    left_over: list[Any]
-    objective: float
-    upper: float
+    people: People = field(repr=False)
+    pairings: tuple[Pairing, ...] = field(repr=False)
+    rooms: tuple[tuple[Room, ...], ...] = field(repr=False)
+    forbid: tuple[Rule, ...] = ()
+    require: tuple[Rule, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        people: People,
+        worths: Sequence[Worth],
+        forbid: Sequence[Rule],
+        require: Sequence[Rule],
+        rooms: Sequence[Sequence[Room]] | None,
+        decision: Decision,
+        rho: float,
+    ) -> Plan:
+        """Every group by itself; two people fixed to one room are a required pair."""
+        given = [()] * len(people.groups) if rooms is None else [tuple(r) for r in rooms]
+        fixed = [[people.ids[row] for row in room.fixed] for group in given for room in group]
+        must = (*require, *((pair[0], pair[1]) for pair in fixed if len(pair) == 2))
+        rules = Rules.read(people, forbid, must)
+        pairings = tuple(
+            Pairing.of(people, group, worth, rules, None if rooms is None else own, decision, rho)
+            for group, worth, own in zip(people.groups, worths, given, strict=True)
+        )
+        return cls(people, pairings, tuple(given), tuple(forbid), must)
+
+    @property
+    def objective(self) -> float:
+        return sum(pairing.solution.objective for pairing in self.pairings)
+
+    @property
+    def upper(self) -> float:
+        return sum(pairing.solution.upper for pairing in self.pairings)
 
     @property
     def gap(self) -> float:
-        """How much a better plan could gain at most."""
+        """How much more another plan could reach at most."""
         return self.upper - self.objective
 
-    def partner(self, person: Id) -> Any:
-        """The person's partner, or None for who is left over."""
-        raise NotImplementedError
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """Who shares with whom; in a room for four, two pairs with the same room."""
+        return [pair for pairing, homes in self._homes for pair in _pairs(pairing, homes)]
 
-    def alternatives(self, person: Id, count: int = 5) -> list[Alternative]:
-        """The most probable other partners, each with what choosing it would cost the plan."""
-        raise NotImplementedError
+    @cached_property
+    def singles(self) -> list[Single]:
+        """Who shares with nobody: one in an odd group, and who gets a room for one."""
+        return [
+            Single(pairing.ids[home[0]], float(pairing.single(home[0])), pairing.group.label, room)
+            for pairing, homes in self._homes
+            for home, room in homes
+            if len(home) == 1
+        ]
 
-    def what_if(
-        self, forbid: Sequence[tuple[Id, Id]] = (), require: Sequence[tuple[Id, Id]] = ()
-    ) -> WhatIf:
+    @property
+    def left_over(self) -> list[Any]:
+        """The ids of those without a partner."""
+        return [single.person for single in self.singles]
+
+    @cached_property
+    def _homes(self) -> list[tuple[Pairing, list[tuple[Any, Any]]]]:
+        """(people who share, their room) of every group."""
+        found = []
+        for pairing, rooms in zip(self.pairings, self.rooms, strict=True):
+            fours = sum(room.size == 4 for room in rooms)
+            kept = np.array([pairing.place[row] for room in rooms for row in room.fixed])
+            homes = pairing.homes(fours, kept)
+            places = settle(rooms, [pairing.group.members[home] for home in homes])
+            found.append((pairing, list(zip(homes, places, strict=True))))
+        return found
+
+    def __str__(self) -> str:
+        alone = ", ".join(map(str, self.left_over)) or "nobody"
+        rows = [
+            f"{p.a!s:>10} {p.b!s:>10} {p.probability:12.4f} {p.score:+8.3f}  {p.group}"
+            for p in self.pairs[:SHOWN]
+        ]
+        if len(self.pairs) > SHOWN:
+            rows.append(f"… and {len(self.pairs) - SHOWN} more pairs")
+        return "\n".join(
+            [
+                f"{'person':>10} {'with':>10} {'probability':>12} {'score':>8}  group",
+                *rows,
+                f"left over: {alone}",
+                f"total {self.objective:.6g}, proven best up to {self.gap:.2g}",
+            ]
+        )
+
+    def partner(self, person: Hashable) -> Any:
+        """The id of somebody's partner; None for who is left over."""
+        pairing, me = self.find(person)
+        other = int(pairing.solution.partner[me])
+        return None if other < 0 else pairing.ids[other]
+
+    def find(self, person: Hashable, where: str = "the plan") -> tuple[Pairing, int]:
+        """Somebody's group and number in it."""
+        row = self.people.find(person, where)
+        pairing = self.pairings[self.people.group_of[row]]
+        return pairing, pairing.place[row]
+
+    def alternatives(self, person: Hashable, count: int = 5) -> list[Alternative]:
+        """The most probable other partners that are not forbidden, most probable first."""
+        pairing, me = self.find(person, "alternatives")
+        barred = pairing.forbid[(pairing.forbid == me).any(axis=1)].ravel()
+        others = np.arange(len(pairing.ids))
+        others = np.setdiff1d(others, [me, pairing.solution.partner[me], *barred])
+        scores, tau = pairing.at(me, others)
+        order = np.argsort(-tau, kind="stable")[:count]
+        return [Alternative(pairing.ids[others[k]], float(tau[k]), float(scores[k])) for k in order]
+
+    def what_if(self, forbid: Sequence[Rule] = (), require: Sequence[Rule] = ()) -> WhatIf:
         """The best plan when these rules are added to the plan's own."""
-        raise NotImplementedError
+        more = replace(self, forbid=(*self.forbid, *forbid), require=(*self.require, *require))
+        rules = Rules.read(self.people, more.forbid, more.require)
+        touched = {
+            self.people.group_of[self.people.find(p, "what_if")]
+            for r in (*forbid, *require)
+            for p in r
+        }
+        pairings = tuple(
+            pairing.under(*rules.within(pairing.group)) if number in touched else pairing
+            for number, pairing in enumerate(self.pairings)
+        )
+        plan = replace(more, pairings=pairings)
+        old = {frozenset(pair[:2]) for pair in self.pairs}
+        new = [pair for pair in plan.pairs if frozenset(pair[:2]) not in old]
+        return WhatIf(plan, self.objective - plan.objective, new)
+
+
+def _pairs(pairing: Pairing, homes: Sequence[tuple[Any, Any]]) -> list[Pair]:
+    """The pairs in homes for two, and the two in each home for four."""
+    twos = [(home[k : k + 2], room) for home, room in homes for k in range(0, len(home) - 1, 2)]
+    if not twos:
+        return []
+    scores, tau = pairing.at(*np.array([two for two, _ in twos]).T)
+    return [
+        Pair(pairing.ids[a], pairing.ids[b], float(p), float(s), pairing.group.label, room)
+        for ((a, b), room), p, s in zip(twos, tau, scores, strict=True)
+    ]

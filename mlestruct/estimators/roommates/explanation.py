@@ -1,0 +1,73 @@
+"""Why two people score as they do: each answer's share of the centred score."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mlestruct.estimators.roommates.pairing import Pairing
+from mlestruct.tables import Table
+
+
+class Contribution(NamedTuple):
+    """What two answers to one question add to a score: above 0 they help, below they hurt."""
+
+    column: str
+    answer_a: Any
+    answer_b: Any
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A pair's score in parts: ``contributions``, largest first, and ``withheld`` add up to it.
+
+    ``withheld`` is the sum over protected columns, which are itemised only when asked for.
+    """
+
+    a: Any
+    b: Any
+    score: float
+    probability: float
+    contributions: list[Contribution]
+    withheld: float
+
+    @classmethod
+    def of(
+        cls, table: Table, pairing: Pairing, pair: tuple[int, int], protected: Collection[str]
+    ) -> Explanation:
+        """Of two people, by their numbers in the group."""
+        score, probability = pairing.at(*pair)
+        parts = pairing.worth.parts(*pair)
+        rows = pairing.group.members[list(pair)]
+        found = [
+            Contribution(name, *_answers(table, name, rows), part)
+            for name, part in parts.items()
+            if name not in protected
+        ]
+        return cls(
+            pairing.ids[pair[0]],
+            pairing.ids[pair[1]],
+            float(score),
+            float(probability),
+            sorted(found, key=lambda row: -abs(row.contribution)),
+            sum(part for name, part in parts.items() if name in protected),
+        )
+
+    def __str__(self) -> str:
+        rows = [
+            f"{row.contribution:+8.3f}  {row.column}: {row.answer_a} and {row.answer_b}"
+            for row in self.contributions
+        ]
+        rows += [f"{self.withheld:+8.3f}  protected columns"] if self.withheld else []
+        head = f"{self.a} and {self.b}: probability {self.probability:.3g}, score {self.score:+.3f}"
+        return "\n".join([f"{head} (0 is an average partner)", *rows])
+
+
+def _answers(table: Table, name: str, rows: Any) -> tuple[Any, Any]:
+    """Both people's answers; None for a feature that is no column."""
+    if name not in table.names:
+        return None, None
+    first, second = table[name][rows].tolist()
+    return first, second

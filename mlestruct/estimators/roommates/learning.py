@@ -1,0 +1,104 @@
+"""Blocks of pairs as examples, their features, and the choice of λ by held-out cohorts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.estimators.roommates.observed import Block
+from mlestruct.estimators.roommates.people import People
+from mlestruct.estimators.roommates.questionnaire import Answers
+from mlestruct.features import Pairs, Question
+from mlestruct.inference import marginals
+from mlestruct.learners.convex import Learner
+from mlestruct.structures import Matching
+from mlestruct.structures.base import Array, Ints
+from mlestruct.tables import Column
+
+Extra = Mapping[str, Callable[[Mapping[str, Column]], Array]]
+"""Features of one's own: from some people's columns to a symmetric (people × people) matrix."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is learned from: a matching per block, and the features of all of its pairs."""
+
+    batch: Batch[Matching]
+    features: Pairs
+    cohort: Ints = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, people: People, blocks: Sequence[Block], questions: Sequence[Question], extra: Extra
+    ) -> Sample:
+        """Blocks of one cohort (the first of its group's columns) are held out together."""
+        batch = Batch.of(
+            [Matching(len(block.members)) for block in blocks],
+            [block.pairs for block in blocks],
+            weight=[block.weight for block in blocks],
+        )
+        features = pair_features(batch, people, [b.members for b in blocks], questions, extra)
+        first = [block.group.key[:1] for block in blocks]
+        return cls(batch, features, np.array([first.index(key) for key in first]))
+
+    def select(self, members: Ints) -> Sample:
+        return Sample(
+            self.batch.select(members), self.features.select(members), self.cohort[members]
+        )
+
+    def held_out(self) -> Iterator[tuple[Sample, Sample]]:
+        """(all other cohorts, this cohort), for every cohort."""
+        for number in np.unique(self.cohort):
+            mine = self.cohort == number
+            yield self.select(np.flatnonzero(~mine)), self.select(np.flatnonzero(mine))
+
+    def log_likelihood(self, theta: Array, rho: float) -> float:
+        """Of the pairs under these weights, by the surrogate."""
+        scores = self.features.potentials(theta)
+        found = marginals(self.batch, scores, rho=rho)
+        assert self.batch.target is not None
+        return float(
+            self.batch.weight @ (self.batch.totals(scores * self.batch.target) - found.upper)
+        )
+
+
+def choose(learner: Learner, sample: Sample, alphas: Sequence[float], rho: float) -> Array:
+    """The log-likelihood of held-out cohorts under every alpha, each learned on the others."""
+    order = np.argsort(-np.asarray(alphas), kind="stable")
+    total = np.zeros(len(alphas))
+    if len(np.unique(sample.cohort)) < 2:
+        raise ValueError("several alphas need two cohorts or more: each is held out in turn")
+    for rest, held in sample.held_out():
+        models = learner.path(rest.batch, rest.features, [float(alphas[k]) for k in order])
+        for k, model in zip(order, models, strict=True):
+            total[k] += held.log_likelihood(model.theta, rho)
+    return total
+
+
+def pair_features(
+    batch: Batch[Matching],
+    people: People,
+    members: Sequence[Ints],
+    questions: Sequence[Question],
+    extra: Extra,
+) -> Pairs:
+    """Features of the pairs among these members."""
+    planes = [[own(people.table.rows(rows).columns) for own in extra.values()] for rows in members]
+    return Pairs.of(
+        batch,
+        [people.codes[rows] for rows in members],
+        questions,
+        planes=planes if extra else None,
+        extra=tuple(extra),
+    )
+
+
+def constant(answers: Sequence[Answers], questions: Sequence[Question], extra: int) -> Array:
+    """The baseline that learns nothing: −1 on every difference, 1 on the same answer."""
+    weights = [np.zeros(len(question.weights)) for question in questions]
+    for weight, asked in zip(weights, answers, strict=True):
+        weight[0] = -1.0 if asked.role == "ordinal" else 1.0
+    return np.concatenate([np.empty(0), *weights, np.zeros(extra)])

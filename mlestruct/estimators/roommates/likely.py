@@ -1,0 +1,39 @@
+"""Every pair's pseudo-probability as columns, most probable first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mlestruct.estimators.roommates.pairing import Pairing
+from mlestruct.structures.base import Array, Ints
+from mlestruct.tables import Column, Columns
+
+
+def likely(ids: Column, pairings: Sequence[Pairing], count: int | None = None) -> Columns:
+    """The ``count`` most probable pairs of all groups, or all pairs; empty beds are left out."""
+    parts = [_pairs(pairing, count) for pairing in pairings]
+    ends, tau, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
+    group = np.repeat(np.arange(len(parts)), [len(part[1]) for part in parts])
+    order = np.argsort(-tau, kind="stable")[:count]
+    labels = np.array([pairing.group.label for pairing in pairings], dtype=object)
+    return {
+        "a": ids[ends[order, 0]],
+        "b": ids[ends[order, 1]],
+        "probability": tau[order],
+        "score": scores[order],
+        "group": labels[group[order]],
+    }
+
+
+def _pairs(pairing: Pairing, count: int | None) -> tuple[Ints, Array, Array]:
+    """(rows of people, probability, score) of one group's most probable pairs."""
+    ends, tau, scores = pairing.structure.ends, pairing.tau, pairing.scores
+    if pairing.singles:
+        real = (ends < len(pairing.ids)).all(axis=1)
+        ends, tau, scores = ends[real], tau[real], scores[real]
+    if count is not None and count < len(tau):
+        best = np.argpartition(-tau, count - 1)[:count]
+        ends, tau, scores = ends[best], tau[best], scores[best]
+    return pairing.group.members[ends], tau, scores

@@ -1,0 +1,106 @@
+"""Pairs that must not or must be: checked, and sorted by group."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlestruct.errors import Infeasible
+from mlestruct.estimators.roommates.people import Group, People
+from mlestruct.structures.base import Ints
+
+Rule = tuple[Hashable, Hashable]
+SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Rules:
+    """(rules × 2) rows of people who must not share, and who must; each within one group."""
+
+    forbid: Ints
+    require: Ints
+
+    @classmethod
+    def read(cls, people: People, forbid: Sequence[Rule], require: Sequence[Rule]) -> Rules:
+        """Known people, no contradictions; forbidding pairs across groups says nothing new."""
+        never = _rows(people, forbid, "forbid")
+        apart = people.group_of[never[:, 0]] != people.group_of[never[:, 1]]
+        must = _rows(people, require, "require")
+        for (a, b), names in zip(must.tolist(), require, strict=True):
+            one, other = people.group_of[[a, b]]
+            if one != other:
+                raise Infeasible(
+                    f"require: {names[0]!r} ({people.groups[one].label}) and {names[1]!r} "
+                    f"({people.groups[other].label}) are of groups that never share"
+                )
+        used, counts = np.unique(must, return_counts=True)
+        if (counts > 1).any():
+            twice = people.ids[used[counts.argmax()]]
+            pairs = [tuple(pair) for pair in require if twice in pair]
+            raise Infeasible(f"require: {twice!r} cannot be in {len(pairs)} pairs: {pairs}")
+        both = {frozenset(r) for r in never.tolist()} & {frozenset(r) for r in must.tolist()}
+        for a, b in (sorted(pair) for pair in both):
+            raise Infeasible(
+                f"the pair ({people.ids[a]!r}, {people.ids[b]!r}) is both forbidden and required"
+            )
+        return cls(never[~apart], must)
+
+    def within(self, group: Group) -> tuple[Ints, Ints]:
+        """The rules of one group, as places among its members."""
+        place = {row: k for k, row in enumerate(group.members.tolist())}
+
+        def local(rules: Ints) -> Ints:
+            mine = [[place[a], place[b]] for a, b in rules.tolist() if a in place]
+            return np.array(mine, dtype=np.int64).reshape(-1, 2)
+
+        return local(self.forbid), local(self.require)
+
+
+def _rows(people: People, rules: Sequence[Rule], name: str) -> Ints:
+    rows = []
+    for number, rule in enumerate(rules):
+        if isinstance(rule, str) or len(tuple(rule)) != 2:
+            raise ValueError(f"{name}[{number}] is {rule!r}; expected two ids")
+        a, b = (people.find(person, f"{name}[{number}]") for person in rule)
+        if a == b:
+            raise ValueError(f"{name}[{number}] names {people.ids[a]!r} twice")
+        rows.append((a, b))
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def conflict(
+    label: str,
+    ids: Sequence[Any],
+    forbidden: Ints,
+    separators: Sequence[Any],
+    groups: Sequence[Sequence[Any]],
+) -> str:
+    """Tutte's witness in words: odd groups that only too few others may join, and why.
+
+    A group that nobody may join is a conflict of its own, and the smallest one is named.
+    """
+    if not len(separators):
+        groups = [min(groups, key=len)]
+    group_of = {int(v): k for k, members in enumerate(groups) for v in members}
+    served = {int(v) for v in separators}
+    blame = [
+        f"({ids[a]!r}, {ids[b]!r})"
+        for a, b in forbidden.tolist()
+        if group_of.get(a) != group_of.get(b) and not {a, b} & served
+    ]
+    named = "; ".join(_named(members, ids) for members in groups[:SHOWN])
+    named += f" and {len(groups) - SHOWN} more" if len(groups) > SHOWN else ""
+    joined = f"each other, only with {_named(separators, ids)}" if len(groups) > 1 else "others"
+    more = f" and {len(blame) - SHOWN} more" if len(blame) > SHOWN else ""
+    return (
+        f"{label}: not everybody can be paired: {named} may not be paired with {joined}, because "
+        f"of forbid={', '.join(blame[:SHOWN])}{more}"
+    )
+
+
+def _named(places: Sequence[Any] | Ints, ids: Sequence[Any]) -> str:
+    named = [repr(ids[v]) if v < len(ids) else "an empty bed" for v in places[:SHOWN]]
+    return f"[{', '.join(named)}{', …' if len(places) > SHOWN else ''}]"
