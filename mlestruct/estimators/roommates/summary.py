@@ -9,7 +9,7 @@ import numpy as np
 
 from mlestruct.dual import Certificate
 from mlestruct.estimators.roommates.contrasts import Contrasts
-from mlestruct.estimators.summary import Z
+from mlestruct.metrics import Z
 from mlestruct.structures.base import Array
 
 SHOWN = 20
