@@ -35,9 +35,9 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
         sweep += 1
         if two_sided:
             sums(ptr, head, tau, s, c, False, True, y, slope)
-            heads = _step(strict, tails, False, rho, x, s, y, slope)
+            heads = _step(strict, tails, False, exact, rho, x, s, y, slope)
             sums(ptr, head, tau, s, c, True, False, y, slope)
-            worst = _step(strict, tails, True, rho, x, s, y, slope)
+            worst = _step(strict, tails, True, exact, rho, x, s, y, slope)
             worst = worst if exact else max(worst, heads)
         else:
             sums(ptr, head, tau, s, c, True, True, y, slope)
@@ -130,11 +130,17 @@ def _newton(v, strict, rho, x, s, y, slope):
 
 
 @nb.njit(cache=True, nogil=True)
-def _step(strict, tails, side, rho, x, s, y, slope):
-    """Move the nodes of one side, which share no edges, by Newton; the largest error before."""
+def _step(strict, tails, side, exact, rho, x, s, y, slope):
+    """Move the nodes of one side, which share no edges, by Newton; the largest error before.
+
+    ``exact``: sums are linear in s, and Newton's step is a division.
+    """
     worst = 0.0
     for v in range(len(s)):
-        if tails[v] == side and (y[v] > 0.0 or strict[v]):
+        if tails[v] == side and exact and y[v] > 0.0:
+            worst = max(worst, abs(y[v] - 1.0))
+            s[v] /= y[v]
+        elif tails[v] == side and (y[v] > 0.0 or strict[v]):
             step, error = _newton(v, strict, rho, x, s, y, slope)
             worst = max(worst, error)
             s[v] *= np.exp(step)
