@@ -13,10 +13,11 @@ from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, restart
 from mlestruct.features.questions import Question
 from mlestruct.structures.base import Array, Ints, as_integers
-from mlestruct.structures.complete_kernel import fold, unfold
+from mlestruct.structures.complete_kernel import fold, meetings, row_sums, unfold
 from mlestruct.structures.matching import Matching
 
 ROWS = 64  # people whose pairs are scored in one matrix product
+TABLES = 3000  # entries of all questions' tables, above which pairs of tables are not listed
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,68 @@ class Pairs:
             self.extra,
             restart(self.offsets, members),
         )
+
+    def rows(self, low: Ints, high: Ints) -> Array:
+        """The feature rows of some pairs, of the one example there is."""
+        codes, n = self.codes[0], len(self.codes[0])
+        tables = [np.pad(q.tables, ((0, 0), (0, 1), (0, 1))) for q in self.questions]
+        parts = [table[:, codes[low, q], codes[high, q]].T for q, table in enumerate(tables)]
+        own = self.planes[0][:, low * (2 * n - low - 1) // 2 + high - low - 1]
+        return np.hstack([*parts, own.T])
+
+    def weighted(self, v: Array) -> tuple[Array, Array]:
+        """ΦᵀVΦ and BVΦ of the one example there is, for a weight v per pair.
+
+        A pass over people's pairs for each pair of questions: .4 s for 2,400 people, 14 questions.
+        """
+        if sum(len(q.levels) ** 2 for q in self.questions) > TABLES:
+            columns = (v * self.potentials(unit) for unit in np.eye(self.d))
+            n = len(self.codes[0])
+            both = [(self.moments(column), row_sums(column, n)) for column in columns]
+            return np.array([a for a, _ in both]), np.array([b for _, b in both]).T
+        own, (at, _) = self.d - len(self.extra), self._starts
+        second, sums = np.zeros((self.d, self.d)), np.zeros((len(self.codes[0]), self.d))
+        second[:own, :own] = self._met_twice(v)
+        reached = self._reached(v)
+        sums[:, :own] = np.hstack([
+            np.einsum("wuk,uk->uw", np.pad(q.tables, ((0, 0), (0, 1), (0, 0)))[:, codes], part)
+            for q, codes, part in zip(
+                self.questions, self.codes[0].T, np.split(reached, at[1:-1], axis=1), strict=True
+            )
+        ] or [np.empty((len(sums), 0))])  # fmt: skip
+        for e, plane in enumerate(self.planes[0], start=own):
+            second[e, :own] = second[:own, e] = self._met(self._together(0, v * plane))
+            second[e, own:] = self.planes[0] @ (v * plane)
+            sums[:, e] = row_sums(v * plane, len(sums))
+        return second, sums
+
+    def _met_twice(self, v: Array) -> Array:
+        """Σ_pairs v T_w T_w' for all tables, through how often four answers meet."""
+        first, start = self._starts
+        size = np.diff(first)
+        at = np.where(self.codes[0] < 0, first[-1], self.codes[0] + first[:-1])
+        squares = np.concatenate([[0], np.cumsum(size**2)])
+        met = np.zeros((squares[-1],) * 2)
+        meetings(v, at, first, size, squares, met)
+        flat = [q.tables.reshape(len(q.tables), -1) for q in self.questions]
+        out = np.zeros((start[-1],) * 2)
+        for q, one in enumerate(flat):
+            for r, other in enumerate(flat[q:], start=q):
+                block = met[squares[q] : squares[q + 1], squares[r] : squares[r + 1]]
+                out[start[q] : start[q + 1], start[r] : start[r + 1]] = one @ block @ other.T
+        upper = np.triu(out)
+        return upper + np.triu(out, 1).T
+
+    def _reached(self, v: Array) -> Array:
+        """Σ_v v_uv U_v: how much each person meets each answer, (people × levels)."""
+        people = self._one_hot[0]
+        n, out = len(people), np.zeros(people.shape)
+        for first in range(0, n, ROWS):
+            block = np.empty((min(ROWS, n - first), n - first))
+            unfold(v, first, n, block)
+            out[first : first + ROWS] += block @ people[first:]
+            out[first:] += block.T @ people[first : first + ROWS]
+        return out
 
     def gram(self, weight: Array, slack: Array) -> Array:
         """Σ_m weight_m Φ_mᵀ [I − Bᵀ(slack_m I + B Bᵀ)⁻¹ B] Φ_m, B the people's pairs.

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 
 
 @njit(cache=True, nogil=True)
@@ -39,3 +39,33 @@ def row_sums(flat: Array, n: int) -> Array:
             k += 1
         out[u] += total
     return out
+
+
+@njit(cache=True, nogil=True)
+def meetings(flat: Array, at: Ints, first: Ints, size: Ints, start: Ints, out: Array) -> None:
+    """out[(q, k, l), (r, k', l')] = Σ of the pairs whose nodes have q: k, l and r: k', l'; q ≤ r.
+
+    ``at`` (nodes × questions) holds the place of every answer among all levels, their number where
+    it is missing; those of question q are first[q], … (size[q] of them), its tables start[q].
+    """
+    n, questions = at.shape
+    met = np.empty((first[-1] + 1, first[-1] + 1))
+    pair = 0
+    for u in range(n):
+        met[:] = 0.0
+        for v in range(u + 1, n):
+            weight = flat[pair]
+            pair += 1
+            for q in range(questions):
+                row = met[at[v, q]]
+                for r in range(q, questions):
+                    row[at[v, r]] += weight
+        for q in range(questions):
+            for r in range(q, questions):
+                if at[u, q] == first[-1] or at[u, r] == first[-1]:
+                    continue
+                top = start[q] + (at[u, q] - first[q]) * size[q]
+                left = start[r] + (at[u, r] - first[r]) * size[r]
+                for k in range(size[q]):
+                    for j in range(size[r]):
+                        out[top + k, left + j] += met[first[q] + k, first[r] + j]

@@ -111,6 +111,14 @@ class Edges:
         found = np.searchsorted(codes, low * self.n_nodes + high)
         return np.asarray(order[np.minimum(found, self.count - 1)])
 
+    def nodes_of(self, index: Ints) -> tuple[Ints, Ints]:
+        """The two nodes of each of these coordinates."""
+        if not self.complete:
+            return self.ends[index, 0].astype(np.int64), self.ends[index, 1].astype(np.int64)
+        every = np.arange(self.n_nodes)
+        low = np.searchsorted(self.place(every, every + 1), index, side="right") - 1
+        return low, index - self.place(low, low + 1) + low + 1
+
     def _refuse_outside(self, ends: Ints) -> None:
         wrong = np.flatnonzero(
             (ends < 0).any(axis=1) | (ends >= self.n_nodes).any(axis=1) | (ends[:, 0] == ends[:, 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numba as nb
@@ -29,7 +30,9 @@ def odd_set_proof(structure: Any, tau: Array) -> bool:
     if structure.graph.sides is not None:
         return True
     perfect = structure.kind == "perfect"
-    return all(_proven(*part, perfect) for part in _components(structure, tau))
+    return all(
+        _proven(table, n, largest, perfect) for table, n, largest in _components(structure, tau)
+    )
 
 
 def in_hull(structure: Any, tau: Array, tol: float = 1e-8) -> bool:
@@ -54,7 +57,7 @@ def in_hull(structure: Any, tau: Array, tol: float = 1e-8) -> bool:
     return True
 
 
-def _components(structure: Any, tau: Array) -> Any:
+def _components(structure: Any, tau: Array) -> Iterator[tuple[Array, int, float]]:
     """(upper triangle of τ's matrix, nodes, largest τ) for every connected component."""
     n = structure.n_nodes
     if structure.graph.complete:

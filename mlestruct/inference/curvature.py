@@ -1,0 +1,151 @@
+"""How τ answers to scores, seen through the features: the Hessian of the surrogate log Z."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve
+
+from mlestruct.dual import Dual
+from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.bipartite import BipartiteMatching
+from mlestruct.structures.matching import Matching
+
+RIDGE = 1e-13  # for the constraints' redundant rows, relative
+
+
+class Response(NamedTuple):
+    """One example: the Hessian Φᵀ(∂τ/∂score)Φ, and what its rows are once nodes are taken out.
+
+    ``rows(k)`` are the feature rows of coordinates k less what their nodes explain: constant parts
+    on perfect matchings vanish. None where outcomes are no perfect matchings.
+    """
+
+    hessian: Array
+    rows: Any
+
+
+def respond(dual: Dual, m: int, tau: Array) -> Response:
+    """The response of example m at its maximiser τ (a flat array of the whole batch).
+
+    Matchings by a dense solve in the nodes, other structures by a sparse one in coordinates and
+    constraints; features that offer ``weighted`` are never expanded.
+    """
+    batch, entropy = dual.batch, dual.entropy
+    structure, part = batch.structure(m), batch.coordinates(m)
+    features, point = dual.features.select(np.array([m])), tau[part]
+    a, b = entropy.a[part], entropy.b[part]
+    if not isinstance(structure, (Matching, BipartiteMatching)):
+        rows = slice(int(entropy.mixed.start[m]), int(entropy.mixed.start[m + 1]))
+        C = sp.csr_array(entropy.mixed_matrix()[rows][:, part])
+        views = C @ point + entropy.mixed.c0[rows]
+        full = expanded(features)
+        moved = _kkt(structure, point, a, b, C, entropy.mixed.a[rows] / views, full)
+        return Response(full.T @ moved, None)
+    bend = a * (1.0 - point) + b * point
+    v = np.divide(point * (1.0 - point), bend, out=np.zeros_like(point), where=bend != 0)
+    rho = float(entropy.counting[batch.which[m]][-1]) * entropy.temperature
+    return _nodes(structure, features, v, point, rho)
+
+
+def expanded(features: Any) -> Array:
+    """Φ as a matrix, a column per weight."""
+    return np.stack([features.potentials(unit) for unit in np.eye(features.d)], axis=1)
+
+
+def _nodes(structure: Any, features: Any, v: Array, tau: Array, rho: float) -> Response:
+    """V − V Bᵀ (K + B V Bᵀ)⁻¹ B V between the features: B the nodes' edges, K what slack gives."""
+    graph = Weighted.of(structure, v)
+    compact = hasattr(features, "weighted")
+    full = None if compact else expanded(features)
+    if full is None:
+        second, sums = features.weighted(v)
+    else:
+        second, sums = full.T @ (v[:, None] * full), graph.sums(v[:, None] * full)
+    system = graph.matrix
+    if len(structure.loose):
+        loose = structure.loose
+        slack = np.maximum(1.0 - graph.sums(tau[:, None])[loose, 0], 0.0)
+        system[loose, loose] += slack / max(rho, 1e-12)
+    diagonal = np.einsum("ii->i", system)
+    diagonal[diagonal == 0] = 1.0  # nodes without a live edge
+    diagonal += RIDGE * diagonal.mean()  # the gauge between two sides
+    effects = solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
+
+    def rows(k: Ints) -> Array:
+        u, w = graph.ends(k)
+        found = features.rows(u, w) if full is None else full[k]
+        return np.asarray(found - effects[u] - effects[w])
+
+    return Response(second - sums.T @ effects, None if len(structure.loose) else rows)
+
+
+class Weighted(NamedTuple):
+    """A matching's graph with a weight per edge, as (nodes × nodes) matrix with its row sums."""
+
+    structure: Any
+    matrix: Array
+
+    @classmethod
+    def of(cls, structure: Any, v: Array) -> Weighted:
+        """B V Bᵀ = diag(row sums) + V."""
+        n = structure.n_nodes
+        if isinstance(structure, Matching) and structure.graph.complete:
+            from mlestruct.structures.complete_kernel import unfold
+
+            table = np.empty((n, n))
+            unfold(v, 0, n, table)
+        else:
+            low, high = _ends(structure, np.arange(structure.size))
+            table = np.zeros((n, n))
+            table[low, high] = v
+        table += table.T
+        table[np.diag_indices(n)] = table.sum(axis=0)
+        return cls(structure, table)
+
+    def ends(self, k: Ints) -> tuple[Ints, Ints]:
+        return _ends(self.structure, k)
+
+    def sums(self, columns: Array) -> Array:
+        """B · columns."""
+        low, high = self.ends(np.arange(self.structure.size))
+        out = np.zeros((self.structure.n_nodes, columns.shape[1]))
+        np.add.at(out, low, columns)
+        np.add.at(out, high, columns)
+        return out
+
+
+def _ends(structure: Any, k: Ints) -> tuple[Ints, Ints]:
+    if isinstance(structure, BipartiteMatching):
+        return k // structure.columns, structure.rows + k % structure.columns
+    return structure.graph.nodes_of(k)
+
+
+def _kkt(
+    structure: Structure, tau: Array, a: Array, b: Array, C: sp.csr_array, mixed: Array, rhs: Array
+) -> Array:
+    """max ⟨δ, x⟩ − ½ xᵀ∇²(−H)x over constraints kept, for every column δ; scaled by √τ."""
+    from scipy.sparse.linalg import splu
+
+    constraints = structure.constraints()
+    if constraints is None or (constraints.lo != constraints.hi).any():
+        raise ValueError(
+            f"the Hessian needs a {type(structure).__name__}'s outcomes as equalities, "
+            "or a matching"
+        )
+    root = np.sqrt(np.maximum(tau, 0.0))
+    scale = sp.diags_array(root)
+    bend = a + b * tau / np.maximum(1.0 - tau, 1e-300) + (tau <= 0)
+    lifted = sp.diags_array(np.sqrt(np.abs(mixed))) @ C @ scale
+    signed = sp.diags_array(np.sign(mixed)) @ lifted
+    B = sp.csr_array(constraints.A @ scale)
+    top = sp.diags_array(bend) + lifted.T @ signed
+    corner = sp.diags_array(np.full(B.shape[0], -RIDGE))
+    system = sp.block_array([[top, B.T], [B, corner]], format="csc")
+    right = np.vstack([root[:, None] * rhs, np.zeros((B.shape[0], rhs.shape[1]))])
+    factor = splu(system)
+    found = factor.solve(right)
+    found += factor.solve(right - system @ found)
+    return np.asarray(root[:, None] * found[: len(tau)])

@@ -1,0 +1,169 @@
+"""Standard errors of learned weights: sandwiches, debiased contrasts, what is not identified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from mlestruct.dual import Dual
+from mlestruct.inference.curvature import Response, respond
+from mlestruct.structures.base import Array
+
+NULL = 1e-9  # eigenvalues of the scaled Hessian below this share of the largest are no information
+
+
+class Contrast(NamedTuple):
+    """A combination of weights: its debiased estimate, error and interval, or not identified."""
+
+    estimate: float
+    error: float
+    lower: float
+    upper: float
+    identified: bool
+
+
+@dataclass(frozen=True)
+class Sandwich:
+    """Errors of ridge weights θ̂ around the surrogate's own limit (the truth where it is exact).
+
+    ``covariance`` = M⁻¹ J M⁻¹ is that of θ̂ as fitted, M = H + Λ and J the variance of the observed
+    moments; shrinkage is not in it. ``debiased`` = θ̂ + H⁺r undoes the shrinkage, with covariance
+    ``spread`` = H⁺ J H⁺, where the data say anything: the columns of ``null`` are combinations of
+    weights that change no probability, so only contrasts orthogonal to them are identified.
+    """
+
+    theta: Array
+    debiased: Array
+    covariance: Array
+    spread: Array
+    null: Array
+
+    @classmethod
+    def of(
+        cls, dual: Dual, theta: Array, tau: Array, meat: Literal["model", "parts", "examples"]
+    ) -> Sandwich:
+        """At the optimum θ with its τ; ``meat`` is how J is estimated.
+
+        ``model``: the surrogate's own variance, J = Σ w²H. ``parts``: from the observed pairs of
+        matchings, each less what its nodes explain: robust against a wrong model, and for few
+        examples. ``examples``: from every example's missing moments, for many. O(d) solves each.
+        """
+        if meat not in MEATS:
+            raise ValueError(f"meat is {', '.join(MEATS)}, not {meat!r}")
+        if not dual.regulariser.plain:
+            raise ValueError("standard errors need a ridge: no l1, bounds or fixed weights")
+        H, J = (np.zeros((len(theta),) * 2) for _ in range(2))
+        for m, weight in enumerate(dual.batch.weight):
+            response = respond(dual, m, tau)
+            H += weight * response.hessian
+            J += weight**2 * MEATS[meat](dual, m, tau, response)
+        H, J = (H + H.T) / 2, (J + J.T) / 2
+        inverse, null = _pseudo_inverse(H)
+        bread = np.linalg.inv(H + np.diag(dual.regulariser.lam))
+        return cls(
+            theta,
+            theta + inverse @ dual.residual(tau),
+            bread @ J @ bread,
+            inverse @ J @ inverse,
+            null,
+        )
+
+    @property
+    def errors(self) -> Array:
+        """Standard errors of θ̂ as fitted."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+    @property
+    def rank(self) -> int:
+        """How many combinations of the weights the data identify."""
+        return len(self.theta) - self.null.shape[1]
+
+    def contrast(self, combination: ArrayLike, level: float = 0.95) -> Contrast:
+        """⟨combination, θ⟩ debiased, with its ``level`` interval for the surrogate's limit."""
+        c = np.asarray(combination, dtype=float)
+        if c.shape != self.theta.shape or not np.isfinite(c).all():
+            raise ValueError(f"a contrast has {len(self.theta)} finite entries, got {c}")
+        if not 0 < level < 1:
+            raise ValueError(f"level is {level}; it must be between 0 and 1")
+        estimate, error = float(c @ self.debiased), float(np.sqrt(max(c @ self.spread @ c, 0.0)))
+        identified = bool(np.linalg.norm(self.null.T @ c) <= 1e-6 * np.linalg.norm(c))
+        if not identified:
+            return Contrast(np.nan, np.inf, -np.inf, np.inf, False)
+        width = float(ndtri(0.5 + level / 2)) * error
+        return Contrast(estimate, error, estimate - width, estimate + width, True)
+
+    def unidentified(self, names: Sequence[str]) -> list[str]:
+        """The combinations that change no probability, each in as few weights as elimination can.
+
+        Adding a multiple of one to the weights gives the same model.
+        """
+        rows = _echelon(self.null.T)
+        return [
+            " ".join(
+                f"{row[j]:+.4g}·{names[j]}" for j in np.flatnonzero(np.abs(row) > 1e-6).tolist()
+            )
+            for row in rows
+        ]
+
+
+def _examples(dual: Dual, m: int, tau: Array, response: Response) -> Array:
+    """The outer product of an example's missing moments."""
+    assert dual.batch.target is not None
+    part = dual.batch.coordinates(m)
+    missing = dual.batch.target[part] - tau[part]
+    score = dual.features.select(np.array([m])).moments(missing)
+    return np.outer(score, score)
+
+
+def _parts(dual: Dual, m: int, tau: Array, response: Response) -> Array:
+    """Σ over an example's observed pairs of their rows' outer products."""
+    if response.rows is None or dual.batch.target is None:
+        kind = type(dual.batch.structure(m)).__name__
+        raise ValueError(f"meat='parts' is for observed perfect matchings, not for a {kind}")
+    rows = response.rows(np.flatnonzero(dual.batch.target[dual.batch.coordinates(m)] > 0.5))
+    return np.asarray(rows.T @ rows)
+
+
+def _model(dual: Dual, m: int, tau: Array, response: Response) -> Array:
+    return response.hessian
+
+
+MEATS: dict[str, Callable[[Dual, int, Array, Response], Array]] = {
+    "model": _model,
+    "parts": _parts,
+    "examples": _examples,
+}
+
+
+def _pseudo_inverse(H: Array) -> tuple[Array, Array]:
+    """H⁺ on what is identified, and an orthonormal basis of what is not; units do not matter."""
+    size = np.diag(H).copy()
+    size[size <= 1e-14 * max(float(size.max(initial=0.0)), 1e-300)] = 1.0
+    scale = 1.0 / np.sqrt(size)
+    value, vector = np.linalg.eigh(scale[:, None] * H * scale)
+    live = value > NULL * max(float(value.max(initial=0.0)), 1e-300)
+    vector = scale[:, None] * vector
+    null = np.linalg.qr(vector[:, ~live])[0] if not live.all() else np.zeros((len(H), 0))
+    return (vector[:, live] / value[live]) @ vector[:, live].T, null
+
+
+def _echelon(rows: Array) -> Array:
+    """The same row space with a 1 of its own in every row."""
+    rows, done = rows.copy(), 0
+    for j in range(rows.shape[1]):
+        if done == len(rows):
+            break
+        best = done + int(np.abs(rows[done:, j]).argmax())
+        if abs(rows[best, j]) < 1e-7:
+            continue
+        rows[[done, best]] = rows[[best, done]]
+        rows[done] /= rows[done, j]
+        others = np.arange(len(rows)) != done
+        rows[others] -= np.outer(rows[others, j], rows[done])
+        done += 1
+    return rows

@@ -1,0 +1,162 @@
+"""Hessians against finite differences, sandwiches against their formulas, and what is unknown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.dual import Dual
+from mlestruct.entropy import Entropy
+from mlestruct.inference.curvature import respond
+from mlestruct.inference.messages import routine
+from mlestruct.inference.sandwich import Sandwich
+from mlestruct.regulariser import Regulariser
+from mlestruct.testing import vertices
+from mlestruct.train import Direct
+
+ASKED = [ms.Question.ordinal("noise", range(3)), ms.Question.categorical("diet", ["any", "none"])]
+PRISM = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5), (0, 3), (1, 4), (2, 5)]
+STRUCTURES = {
+    "perfect": ms.Matching(8),
+    "partial": ms.Matching(5, kind="partial"),
+    "prism": ms.Matching(6, PRISM),
+    "clamped": ms.Matching(8, forbidden=[(0, 1)], required=[(2, 3)]),
+    "bipartite": ms.BipartiteMatching(4),
+    "one sided": ms.BipartiteMatching(3, 4, "one_sided"),
+    "chain": ms.chain(4, 3),
+}
+
+
+def problem(structure, d, rng, rho=None, scale=1.0, target=None):
+    batch = ms.Batch.of([structure, structure], target, weight=[1.0, 2.0])
+    features = ms.Dense.of(batch, scale * rng.standard_normal((batch.size, d)))
+    return Dual(batch, features, Entropy.of(batch, rho), Regulariser.of(d, 0.5))
+
+
+def moments(dual, theta):
+    """Σ w Φᵀτ(θ), by inference in earnest."""
+    tau = routine(dual.entropy).many(dual.batch, dual.scores(theta)).tau
+    return dual.features.moments(dual.weigh(tau)), tau
+
+
+def slopes(dual, theta, step=1e-5):
+    """∂ moments / ∂θ by central differences."""
+    ends = [
+        [moments(dual, theta + sign * step * unit)[0] for sign in (1, -1)]
+        for unit in np.eye(len(theta))
+    ]
+    return np.array([(up - down) / (2 * step) for up, down in ends])
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_the_hessian_is_that_of_finite_differences(name, rho, rng):
+    """On every kind of structure, weights of examples included."""
+    dual = problem(STRUCTURES[name], 3, rng, None if name == "chain" else rho, 0.25)
+    theta = rng.standard_normal(3)
+    _, tau = moments(dual, theta)
+    H = sum(w * respond(dual, m, tau).hessian for m, w in enumerate(dual.batch.weight))
+    np.testing.assert_allclose(H, slopes(dual, theta), atol=2e-6 * np.abs(H).max())
+
+
+def test_on_a_chain_it_is_the_covariance_of_the_features(rng):
+    """Where the surrogate is exact: Cov(Φᵀv), by enumeration."""
+    dual = problem(STRUCTURES["chain"], 4, rng)
+    theta = rng.standard_normal(4)
+    _, tau = moments(dual, theta)
+    listed, part = vertices(STRUCTURES["chain"]), dual.batch.coordinates(0)
+    rows = listed @ dual.features.matrix[part]
+    chance = np.exp(rows @ theta - (rows @ theta).max())
+    expected = np.cov(rows.T, aweights=chance / chance.sum(), ddof=0)
+    np.testing.assert_allclose(respond(dual, 0, tau).hessian, expected, atol=1e-9)
+
+
+def asked(n, rng, extra=True):
+    """People with answers, one observed matching, and the same features expanded."""
+    pairs = rng.permutation(n).reshape(-1, 2)
+    batch = ms.Batch.of(ms.Matching(n), [pairs])
+    codes = np.stack([rng.integers(-1, len(q.levels), n) for q in ASKED], axis=1)
+    near = rng.standard_normal((1, n, n))
+    settings = {"planes": [near + near.transpose(0, 2, 1)], "extra": ["near"]} if extra else {}
+    features = ms.Pairs.of(batch, [codes], ASKED, **settings)
+    full = np.stack([features.potentials(unit) for unit in np.eye(features.d)], axis=1)
+    return batch, features, ms.Dense.of(batch, full)
+
+
+def solved(batch, features, rho, lam=0.3):
+    dual = Dual(batch, features, Entropy.of(batch, rho), Regulariser.of(features.d, lam))
+    oracle = ms.oracle.resolve(None, batch)
+    *_, last = Direct(1e-12).run(dual, oracle, routine(dual.entropy))
+    return dual, last.theta, last.tau
+
+
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+@pytest.mark.parametrize("meat", ["model", "parts", "examples"])
+def test_pairs_are_what_their_expansion_is(rho, meat, rng):
+    """Never expanded and expanded features give one sandwich."""
+    batch, pairs, dense = asked(14, rng)
+    dual, theta, tau = solved(batch, pairs, rho)
+    compact = Sandwich.of(dual, theta, tau, meat)
+    full = Sandwich.of(solved(batch, dense, rho)[0], theta, tau, meat)
+    scale = np.abs(full.covariance).max()
+    np.testing.assert_allclose(compact.covariance, full.covariance, atol=1e-9 * scale)
+    np.testing.assert_allclose(compact.debiased, full.debiased, atol=1e-7)
+    assert compact.rank == full.rank
+
+
+def test_the_sandwich_is_its_formula(rng):
+    """M⁻¹JM⁻¹ with M = H + Λ, J from weights² and examples; θ̂ + H⁻¹Λθ̂ where H is invertible."""
+    structure = ms.chain(3, 2)
+    dual = problem(structure, 3, rng, target=[[0, 1, 1], [1, 1, 0]])
+    *_, last = Direct(1e-12).run(dual, ms.oracle.resolve(None, dual.batch), routine(dual.entropy))
+    theta, tau, weight = last.theta, last.tau, dual.batch.weight
+    parts = [respond(dual, m, tau).hessian for m in range(2)]
+    H = weight[0] * parts[0] + weight[1] * parts[1]
+    M, lam = np.linalg.inv(H + 0.5 * np.eye(3)), dual.regulariser.lam
+    found = Sandwich.of(dual, theta, tau, "model")
+    J = weight[0] ** 2 * parts[0] + weight[1] ** 2 * parts[1]
+    np.testing.assert_allclose(found.covariance, M @ J @ M, atol=1e-12)
+    np.testing.assert_allclose(found.debiased, theta + np.linalg.solve(H, lam * theta), atol=1e-7)
+    missing = (dual.batch.target - tau).reshape(2, -1)
+    X = dual.features.matrix.reshape(2, -1, 3)
+    rows = weight[:, None] * np.einsum("mkd,mk->md", X, missing)
+    robust = Sandwich.of(dual, theta, tau, "examples")
+    np.testing.assert_allclose(robust.covariance, M @ rows.T @ rows @ M, atol=1e-12)
+    np.testing.assert_allclose(robust.errors**2, np.diag(robust.covariance))
+
+
+def test_what_is_not_identified_changes_no_probability(rng):
+    """Combinations of one question each; contrasts that touch them are refused."""
+    batch, pairs, _ = asked(16, rng, extra=False)
+    dual, theta, tau = solved(batch, pairs, 0.5)
+    found = Sandwich.of(dual, theta, tau, "model")
+    for direction in found.null.T:
+        moved = moments(dual, theta + 3.0 * direction)[1]
+        np.testing.assert_allclose(moved, tau, atol=1e-8)
+    identified = np.linalg.matrix_rank(pairs.gram(np.ones(1), np.zeros(1)), tol=1e-9)
+    assert found.rank == identified < pairs.d
+    lines = found.unidentified(pairs.names)
+    assert len(lines) == pairs.d - found.rank
+    assert not any("noise" in line and "diet" in line for line in lines)
+    unknown = found.contrast(np.eye(pairs.d)[0])
+    assert not unknown.identified
+    assert unknown.error == np.inf
+    seen = found.contrast(np.eye(pairs.d)[0] - found.null @ found.null[0])
+    assert seen.identified
+    assert seen.lower < seen.estimate < seen.upper
+
+
+def test_misuse_is_refused(rng):
+    batch, pairs, _ = asked(8, rng)
+    dual, theta, tau = solved(batch, pairs, 0.5)
+    with pytest.raises(ValueError, match="meat is model, parts, examples"):
+        Sandwich.of(dual, theta, tau, "edges")
+    with pytest.raises(ValueError, match="a contrast has 12 finite entries"):
+        Sandwich.of(dual, theta, tau, "model").contrast([1.0])
+    boxed = Dual(batch, pairs, dual.entropy, Regulariser.of(pairs.d, lower=0.0))
+    with pytest.raises(ValueError, match="need a ridge"):
+        Sandwich.of(boxed, theta, tau, "model")
+    chain = problem(ms.chain(3, 2), 3, rng, target=[[0, 1, 1], [1, 1, 0]])
+    with pytest.raises(ValueError, match="for observed perfect matchings, not for a FactorGraph"):
+        Sandwich.of(chain, np.zeros(3), moments(chain, np.zeros(3))[1], "parts")
