@@ -203,9 +203,8 @@ def descend(graph: Any, scores: Any, a: Any, held: Any, steps: int, tol: float) 
         edges = slice(graph.edges[m], graph.edges[m + 1])
         constant = _read(m, graph, scores, field, W)
         model = graph.ends[edges], W[: edges.stop - edges.start], field
-        before[m], after[m], residual[m], taken[m] = _relax(
-            model, a[here], held[here], steps, tol, work
-        )
+        found = _relax(model, a[here], held[here], steps, tol, work)
+        before[m], after[m], residual[m], taken[m] = found
         before[m] -= constant
         after[m] -= constant
     return Descent(before, after, residual, taken)
@@ -221,7 +220,7 @@ def _relax(
     0 or 1 moves as far as any other, and alone arrives in one step of length 1.
     """
     trial, q, q0, slope, fresh = work[:, : len(a)]
-    first = F = _energy(*model, a, q, q0, slope)
+    first = F = _energy(*model, a, q, q0, slope)  # type: ignore[call-arg]
     length, taken = 1.0, 0
     while True:
         promise, residual = 0.0, 0.0
@@ -261,7 +260,7 @@ def _try(
     for i in range(len(a)):
         move = 0.0 if held[i] else length * slope[i]
         trial[i] = min(max(a[i] - move, -CLIP), CLIP)
-    reached, bent = _energy(*model, trial, q, q0, fresh), 0.0
+    reached, bent = _energy(*model, trial, q, q0, fresh), 0.0  # type: ignore[call-arg]
     for i in range(len(a)):
         if not held[i]:
             bent += q[i] * q0[i] * fresh[i] * slope[i]

@@ -1,4 +1,4 @@
-"""A value for line searches where an objective's gradient is not its own: the gradient's integral."""
+"""The gradient's integral as a value for line searches, where the gradient is not the value's."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Chain:
     def run(
         self, score: Array, states: Ints, sweeps: int, rng: np.random.Generator, one: bool = False
     ) -> Ints:
-        """Each row of labellings after ``sweeps`` of its own; ``one`` chain: after the row above's."""
+        """Each row of labellings after ``sweeps``; of ``one`` chain, after the row above's."""
         moved, values = states.copy(), np.where(self.closed, -np.inf, score)
         _sweeps(values, self.order, self.layout, moved, sweeps, one, rng)
         return moved

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.objectives.base import Values
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -70,22 +70,23 @@ def seen(graph: FactorGraph, rows: Array) -> Any:
     return np.add.reduceat(hits.astype(np.int64), graph.node_start[:-1], axis=1) == 1
 
 
-def states(graph: FactorGraph, target: Array) -> Ints:
-    """What ``clamp`` takes: the state of every variable seen in a target, −1 for the others."""
-    return np.where(seen(graph, target[None])[0], graph.decode(target), -1)
-
-
-def clamped(batch: Batch[FactorGraph]) -> Batch[FactorGraph] | None:
+def clamped(batch: Batch[Any]) -> Batch[Any] | None:
     """The same examples with what was seen held; None where nothing is hidden."""
     assert batch.target is not None
-    structures = []
-    for m in range(len(batch)):
-        graph, target = batch.structure(m), batch.target[batch.coordinates(m)]
-        if not isinstance(graph, FactorGraph):
-            if not np.isin(target, (0, 1)).all() or not graph.contains(target):
-                raise ValueError(f"example {m}: only labelled graphs may have hidden variables")
-            continue
-        structures.append(graph.clamp(states(graph, target)))
-    if all((s.fixed[: s.node_start[-1]] >= 0).all() for s in structures):
+    hidden = False
+    for structure, members in batch.groups():
+        rows = batch.rows(batch.target, members)
+        if isinstance(structure, FactorGraph):
+            hidden |= not seen(structure, rows).all()
+        elif not structure.contains(rows).all() or not np.isin(rows, (0, 1)).all():
+            kind = type(structure).__name__
+            raise ValueError(f"only labelled graphs may have hidden variables, not a {kind}")
+    if not hidden:
         return None
-    return Batch.of(structures, weight=batch.weight, bias=batch.bias)
+    targets = (batch.target[batch.coordinates(m)] for m in range(len(batch)))
+    graphs = [_clamp(batch.structure(m), target) for m, target in enumerate(targets)]
+    return Batch.of(graphs, weight=batch.weight, bias=batch.bias)
+
+
+def _clamp(graph: FactorGraph, target: Array) -> FactorGraph:
+    return graph.clamp(np.where(seen(graph, target[None])[0], graph.decode(target), -1))

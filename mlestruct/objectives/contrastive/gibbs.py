@@ -35,7 +35,7 @@ class GibbsSteps:
     def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Relaxed:
         assert batch.target is not None
         held = clamped(batch) if warm is None else warm[0]
-        rng = np.random.default_rng([self.seed, crc32(np.ascontiguousarray(scores))])
+        rng = np.random.default_rng([self.seed, crc32(scores.tobytes())])
         data, tau = np.empty(batch.size), np.empty(batch.size)
         for m in range(len(batch)):
             here = batch.coordinates(m)

@@ -48,7 +48,8 @@ class TreeSteps:
     def _of(self, graph: FactorGraph) -> list[Block]:
         if graph not in self._ready:
             blocks = [list(nodes) for nodes in self.blocks(graph)]
-            if not graph.is_pairwise or sorted(sum(blocks, [])) != list(range(graph.n_nodes)):
+            held = sorted(v for nodes in blocks for v in nodes)
+            if not graph.is_pairwise or held != list(range(graph.n_nodes)):
                 raise ValueError(
                     "tree mean field needs a pairwise graph, and blocks that hold every variable "
                     f"once; got {blocks}"

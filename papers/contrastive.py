@@ -1,0 +1,286 @@
+"""Contrastive free energies (2005): skip-chain models of names, and grids with hidden labels.
+
+`f1` is the paper's table on other data: which tokens of wnut17's training sentences are in a
+person's name, by five-fold cross-validation. Words are tied to their neighbours, and to equal
+words that begin with a capital. A 2-clique model has one table of weights for each kind of tie, a
+4-clique model also tables for attributes of the two words. `curve` varies k, `hidden` hides a third
+of the labels of grids.
+
+Fixed before the first run: the features, λ = 1/10 (the paper's prior variance 10), a relative
+stationarity of 1e-3 or 200 rounds of L-BFGS, ε = 1e-4. All models label a token where belief
+propagation's pseudo-marginal exceeds ½. Training time is CPU time of the learner in one thread,
+after a first fit that compiles.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import mlestruct as ms
+from mlestruct.entropy import Entropy
+from mlestruct.estimators import SkipChainModel, capitalised_pairs
+from mlestruct.inference.sum_product import SumProduct
+from mlestruct.learners import contrastive, lbp, pseudo_likelihood
+from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.metrics import f1 as f1_score
+from mlestruct.metrics import mcnemar
+from mlestruct.readers import read_columns
+from papers._run import Row, Setting, main
+
+FOLDS, SEED = 5, 0
+LAM, TOL, ROUNDS = 0.1, 1e-3, 200
+CURVE = (1, 2, 3, 5, 10, 15, 50, 500)
+BASELINE = "ML-BP"
+HIDDEN = 1 / 3
+
+Make = Callable[..., Any]
+
+
+def bethe(k: int) -> Make:
+    return partial(contrastive, k=k)
+
+
+METHODS: dict[str, Make] = {
+    "CF5-Bethe": bethe(5),
+    "CF10-Bethe": bethe(10),
+    "CF15-Bethe": bethe(15),
+    "CF500-Bethe": bethe(500),
+    "CF10-MF": partial(contrastive, k=10, free_energy="mean_field"),
+    "ML-MF": partial(contrastive, k=None, free_energy="mean_field"),
+    BASELINE: lbp,
+    "pseudo-likelihood": pseudo_likelihood,
+}
+PAPER = {  # F1 of its 2-clique and 4-clique models on speakers in seminar announcements
+    "CF5-Bethe": (70.1, 74.9),
+    "CF10-Bethe": (68.4, 75.2),
+    "CF15-Bethe": (61.8, 76.5),
+    "CF500-Bethe": (63.4, 75.9),
+    "CF10-MF": (57.9, 55.9),
+    "ML-MF": (61.0, 65.3),
+    BASELINE: (68.2, 78.7),
+}
+
+
+@dataclass
+class Clocked:
+    """A learner that adds up the CPU seconds of its fits."""
+
+    make: Make
+    seconds: float = 0.0
+
+    def __call__(self, **settings: Any) -> Clocked:
+        self.learner = self.make(**settings)
+        return self
+
+    @property
+    def name(self) -> str:
+        return str(self.learner.name)
+
+    def path(self, *arguments: Any) -> Iterator[Any]:
+        began = time.process_time()
+        for model in self.learner.path(*arguments):
+            self.seconds += time.process_time() - began
+            yield model
+            began = time.process_time()
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What one method says of every token, fold after fold, and what learning it cost."""
+
+    f1: list[float]
+    labels: Any
+    seconds: float
+    rounds: int
+
+
+def f1(setting: Setting) -> Iterator[Row]:
+    """F1 by method and clique size; how much longer ML-BP takes; McNemar's test against it."""
+    X, y = sentences(setting)
+    folds = split(len(X))
+    truth = np.concatenate([y[m] for fold in folds for m in fold])
+    for cliques, (column, edges) in {"2": (0, None), "4": (1, words_of)}.items():
+        warm_up(METHODS.values(), X, y, edges)
+        run = {name: crossed(make, X, y, folds, edges) for name, make in METHODS.items()}
+        base = run[BASELINE]
+        for name, found in run.items():
+            test = mcnemar(truth, found.labels, base.labels)
+            yield {
+                "cliques": cliques,
+                "method": name,
+                "F1 mean": 100 * float(np.mean(found.f1)),
+                "F1 sd": 100 * float(np.std(found.f1, ddof=1)),
+                "paper's F1": PAPER[name][column] if name in PAPER else None,
+                "training CPU s": found.seconds,
+                f"{BASELINE}'s time / its own": base.seconds / found.seconds,
+                "rounds": found.rounds,
+                f"tokens only it / only {BASELINE} has right": f"{test[0]} / {test[1]}",
+                "McNemar p": test.p_value,
+            }
+
+
+def curve(setting: Setting) -> Iterator[Row]:
+    """F1, time and distance from ML-BP's weights over k, for 2-cliques."""
+    X, y = sentences(setting)
+    folds = split(len(X))
+    warm_up([bethe(1)], X, y, None)
+    rows = []
+    for k in CURVE:
+        found = crossed(bethe(k), X, y, folds, None)
+        rows.append((k, 100 * np.mean(found.f1), found.seconds))
+        yield {"k": k, "F1 mean": rows[-1][1], "training CPU s": found.seconds}
+    if setting.plot is not None:
+        import matplotlib.pyplot as plt
+
+        figure, axis = plt.subplots(figsize=(5, 3))
+        axis.semilogx([row[0] for row in rows], [row[1] for row in rows], "o-")
+        axis.set(xlabel="k (steps of belief optimisation)", ylabel="F1 (mean of 5 folds)")
+        setting.save(figure, "contrastive_curve")
+
+
+def hidden(setting: Setting) -> Iterator[Row]:
+    """Grids with a third of the labels hidden in training, against the same with all labels."""
+    sizes = (6, 1, 10) if setting.quick else (60, 1, 100)
+    train, _, test = ms.data.grids(sizes, side=6 if setting.quick else 10, seed=SEED)
+    rng = np.random.default_rng(SEED)
+    partly = [np.where(rng.random(len(y)) < HIDDEN, -1, y) for y in train.y]
+    methods = {
+        "CF1-Bethe": bethe(1),
+        "CF5-Bethe": bethe(5),
+        "CF50-Bethe": bethe(50),
+        "CF10-MF": METHODS["CF10-MF"],
+        "CF10-trees": partial(contrastive, k=10, free_energy="trees"),
+        BASELINE: partial(contrastive, k=None),
+        "pseudo-likelihood": pseudo_likelihood,
+    }
+    for name, make in methods.items():
+        errors = {}
+        for labels, outcomes in (("all", train.y), ("two thirds", partly)):
+            batch, features = grids_of(train.X, outcomes)
+            model = make(regulariser=LAM, solver=solver()).fit(batch, features)
+            unseen, features = grids_of(test.X, test.y)
+            tau = marginals(unseen, features.potentials(model.theta))
+            wrong = (tau > 0.5) != np.concatenate(test.y)
+            errors[f"test error %, {labels} labels"] = 100 * float(wrong.mean())
+        yield {"method": name, **errors}
+
+
+def grids_of(X: Sequence[Any], outcomes: Sequence[Any]) -> tuple[Any, Any]:
+    graph = ms.grid(*X[0].shape)
+    batch = partly_observed(graph, outcomes)
+    return batch, ms.Tied.of(batch, [np.stack([np.ones(x.size), x.ravel()], axis=1) for x in X])
+
+
+def sentences(setting: Setting) -> tuple[list[Any], list[Any]]:
+    """Attributes of every word, and 1 where it is in a person's name."""
+    rows = read_columns(setting.data("wnut17") / "train.conll", separator="\t")
+    if setting.quick:
+        rows = [sentence for sentence in rows if any("person" in tag for _, tag in sentence)][:60]
+    X = [attributes([word for word, _ in sentence]) for sentence in rows]
+    y = [np.array([int(tag.endswith("person")) for _, tag in sentence]) for sentence in rows]
+    return X, y
+
+
+def attributes(words: Sequence[str]) -> list[dict[str, Any]]:
+    """Observational features: the word, its ends and shape, and its neighbours."""
+    lower = ["<s>", *(word.lower() for word in words), "</s>"]
+    shapes = ["<s>", *(shape(word) for word in words), "</s>"]
+    return [
+        {
+            "constant": 1.0,
+            "word": word,
+            "lower": lower[i + 1],
+            "before": lower[i],
+            "after": lower[i + 2],
+            "prefix": word[:3],
+            "suffix": word[-3:],
+            "shape": shapes[i + 1],
+            "shapes": "|".join(shapes[i : i + 3]),
+        }
+        for i, word in enumerate(words)
+    ]
+
+
+def shape(word: str) -> str:
+    """Letters as x and X, digits as 0, repeats once."""
+    kinds = [
+        "0" if c.isdigit() else "X" if c.isupper() else "x" if c.isalpha() else c for c in word
+    ]
+    return "".join(c for c, before in zip(kinds, ["", *kinds], strict=False) if c != before)
+
+
+def skips(x: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
+    return capitalised_pairs([position["word"] for position in x])
+
+
+def words_of(x: Sequence[dict[str, Any]], i: int, j: int) -> dict[str, Any]:
+    """What a 4-clique sees of its two words."""
+    left, right = x[i], x[j]
+    return {
+        "left": left["shape"],
+        "right": right["shape"],
+        "both": f"{left['shape']}|{right['shape']}",
+        "before": left["before"],
+        "after": right["after"],
+    }
+
+
+def split(count: int) -> list[Any]:
+    return np.array_split(np.random.default_rng(SEED).permutation(count), FOLDS)
+
+
+def crossed(
+    make: Make, X: Sequence[Any], y: Sequence[Any], folds: Sequence[Any], edges: Any
+) -> Fitted:
+    """Learn without each fold, and label it."""
+    scores, labels, clock, rounds = [], [], Clocked(make), 0
+    for fold in folds:
+        kept = np.setdiff1d(np.arange(len(X)), fold)
+        model = learn(clock, [X[m] for m in kept], [y[m] for m in kept], edges)
+        rounds += len(model.history_)
+        found = decide(model, [X[m] for m in fold])
+        scores.append(f1_score(np.concatenate([y[m] for m in fold]), found).f1)
+        labels.append(found)
+    return Fitted(scores, np.concatenate(labels), clock.seconds, rounds)
+
+
+def learn(make: Make, X: Sequence[Any], y: Sequence[Any], edges: Any) -> SkipChainModel:
+    model = SkipChainModel(
+        skips, edges, learner=make, alpha=LAM, tol=TOL, max_rounds=ROUNDS, progress=False
+    )
+    return model.fit(X, y)
+
+
+def solver() -> Any:
+    return ms.FrankWolfe(tol=TOL, rounds=ROUNDS)
+
+
+def warm_up(methods: Any, X: Sequence[Any], y: Sequence[Any], edges: Any) -> None:
+    """Compile on a few sentences that know both labels."""
+    few = sorted(range(len(X)), key=lambda m: -int(y[m].sum()))[:5]
+    for make in methods:
+        learn(make, [X[m] for m in few], [y[m] for m in few], edges)
+
+
+def decide(model: SkipChainModel, X: Sequence[Any]) -> Any:
+    batch = ms.Batch.of(model.structures(X))
+    return marginals(batch, np.concatenate(model.potentials(X))) > 0.5
+
+
+def marginals(batch: Any, scores: Any) -> Any:
+    """P(1) of every binary variable by belief propagation."""
+    entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)
+    tau = SumProduct.of(entropy, takeover=False).many(batch, scores).tau
+    nodes = [np.arange(batch.structure(m).n_nodes) for m in range(len(batch))]
+    return np.concatenate([tau[batch.offsets[m] + 2 * i + 1] for m, i in enumerate(nodes)])
+
+
+if __name__ == "__main__":
+    sys.exit(main("contrastive", {"f1": f1, "curve": curve, "hidden": hidden}))
