@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mlestruct.report.page import Html, element, shown
 
 WIDTH, ROW, LABELS = 360, 20, 130  # user units; on a telephone one is about a pixel
+PERCENTS = (0, 0.1, 0.5, 1, 2, 5, 10, 20, 40, 70, 100)
 INK, PALE, BLUE, RED = "#1a1a1a", "#d0d0d0", "#0072b2", "#d55e00"
 
 
@@ -51,29 +53,29 @@ def bars(values: Mapping[str, float], low: float, high: float) -> Html:
     return svg(bottom + 20, label, marks)
 
 
-def reliability(
-    predicted: Sequence[float],
-    observed: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
+def calibration_plot(
+    predicted: ArrayLike, observed: ArrayLike, low: ArrayLike, high: ArrayLike
 ) -> Html:
     """Observed frequency against predicted probability; square roots spread out small ones."""
-    top, bottom = float(np.sqrt(max(*predicted, *high))), WIDTH - 60
-    x = Axis(0.0, top, 46, WIDTH - 14)
-    y = Axis(0.0, top, bottom, 20)
-    marks = [line(x(0), y(0), x(top), y(top), PALE, 2)]
-    for t in x.ticks:
-        marks += [
-            text(x(t), bottom + 16, shown(t * t), "middle"),
-            text(x(0) - 6, y(t) + 4, shown(t * t), "end"),
-        ]
-    for p, o, a, b in np.sqrt(np.stack([predicted, observed, low, high], axis=1)).tolist():
-        marks += [line(x(p), y(a), x(p), y(b), BLUE, 2), circle(x(p), y(o), BLUE)]
-    marks += [
-        text(x(top), bottom + 34, "predicted probability", "end"),
-        text(4, 12, "share that came true"),
+    roots = np.sqrt(np.stack([predicted, observed, low, high], axis=1))
+    top, bottom = float(roots.max()), WIDTH - 60
+    x, y = Axis(0.0, top, 46, WIDTH - 14), Axis(0.0, top, bottom, 20)
+    marks = [
+        line(x(0), y(0), x(top), y(top), INK),
+        text(x(top), bottom + 34, "predicted probability, %", "end"),
+        text(4, 12, "share that came true, %"),
     ]
-    return svg(bottom + 40, f"Calibration in {len(predicted)} bins", marks)
+    for percent in PERCENTS:
+        root = float(np.sqrt(percent / 100))
+        if root <= top:
+            marks += [
+                line(x(0), y(root), x(top), y(root), PALE),
+                text(x(root), bottom + 16, percent, "middle"),
+                text(x(0) - 6, y(root) + 4, percent, "end"),
+            ]
+    for p, o, a, b in roots.tolist():
+        marks += [line(x(p), y(a), x(p), y(b), BLUE, 2), circle(x(p), y(o), BLUE)]
+    return svg(bottom + 40, f"Calibration in {len(roots)} bins", marks)
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        """Round numbers inside, about five."""
-        raw = max(self.high - self.low, 1e-12) / 5
+        """Round numbers inside, about four."""
+        raw = max(self.high - self.low, 1e-12) / 4
         unit = 10.0 ** np.floor(np.log10(raw))
         step = unit * min((1, 2, 5, 10), key=lambda m: abs(np.log(m * unit / raw)))
         return (step * np.arange(np.ceil(self.low / step), self.high / step + 1e-9)).tolist()

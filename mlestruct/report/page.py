@@ -15,20 +15,22 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
        max-width: 50rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; }
-nav a { margin-right: .8rem; color: #00527f; }
+nav { display: flex; flex-wrap: wrap; gap: .2rem .9rem; } nav a { color: #00527f; }
 p, li { max-width: 42rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: .5rem 0; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: #444; font-size: .9rem; padding-bottom: .2rem; }
+caption { text-align: left; color: #444; font-size: .9rem; min-width: 18rem; }
+summary { cursor: pointer; color: #00527f; margin: .5rem 0; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: left; border-bottom: 1px solid #ccc;
-         vertical-align: top; overflow-wrap: anywhere; }
-th { border-bottom-color: #444; overflow-wrap: normal; }
+         vertical-align: top; }
+th { border-bottom-color: #444; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 figure { margin: 1rem 0; } figure svg { display: block; width: 100%; max-width: 34rem; }
 figcaption { color: #444; font-size: .9rem; }
 .note { border-left: 4px solid #d55e00; padding-left: .8rem; }
 @media print { nav { display: none; } body { max-width: none; font-size: 10.5pt; padding: 0; }
-  h2 { break-after: avoid; } figure, tr { break-inside: avoid; } .wide { overflow: visible; } }
+  h2 { break-after: avoid; } figure, tr { break-inside: avoid; } .wide { overflow: visible; }
+  details::details-content { content-visibility: visible; } }
 """
 
 
@@ -71,6 +73,21 @@ def table(columns: Mapping[str, Sequence[Any]], caption: str = "") -> Html:
     title = [element("caption", caption)] if caption else []
     body = [element("thead", element("tr", head)), element("tbody", rows)]
     return element("div", element("table", title, body), class_="wide")
+
+
+def by_field(fields: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "") -> Html:
+    """A table from rows."""
+    return table({name: [row[k] for row in rows] for k, name in enumerate(fields)}, caption)
+
+
+def paragraphs(*texts: str) -> list[Html]:
+    """Each text in a paragraph; none for an empty one."""
+    return [element("p", text) for text in texts if text]
+
+
+def folded(title: str, *content: object) -> Html:
+    """Content that opens with a click, without a script."""
+    return element("details", element("summary", title), *content)
 
 
 def shown(value: Any) -> str:

@@ -29,7 +29,7 @@ def add(parts: Any) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Write pairs.csv, probabilities.csv and report.html."""
-    from mlestruct import RoommateModel
+    from mlestruct.estimators import RoommateModel
     from mlestruct.report import Report
     from mlestruct.tables import table
 

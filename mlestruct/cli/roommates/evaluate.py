@@ -22,7 +22,7 @@ def add(parts: Any) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the evaluation; write what assign writes, with the evaluation in the report."""
-    from mlestruct import RoommateModel
+    from mlestruct.estimators import RoommateModel
     from mlestruct.report import Report
     from mlestruct.tables import table
 

@@ -15,7 +15,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Learn years 1 and 2, pair up year 3, judge it on the pairs that came about."""
-    from mlestruct import RoommateModel, data
+    from mlestruct import data
+    from mlestruct.estimators import RoommateModel
     from mlestruct.report import Report
     from mlestruct.tables import table
 

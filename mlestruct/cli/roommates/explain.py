@@ -23,7 +23,7 @@ def add(parts: Any) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the contributions of all answers, then the alternatives."""
-    from mlestruct import RoommateModel
+    from mlestruct.estimators import RoommateModel
     from mlestruct.tables import table
 
     model = RoommateModel.load(given.model)

@@ -41,7 +41,7 @@ def add(parts: Any) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the summary, write the model."""
-    from mlestruct import RoommateModel
+    from mlestruct.estimators import RoommateModel
     from mlestruct.tables import table
 
     settings = ("id", "cohort", "same", "partners", "weight", "missing", "rho", *ROLES)

@@ -1,0 +1,107 @@
+"""The report on room-mates: what was learned, how good it is, the plan, and its reasons."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from mlestruct.estimators import RoommateModel
+from mlestruct.estimators.roommates import Evaluation, Pair, Plan
+from mlestruct.report import sections
+from mlestruct.report.export import export_csv
+from mlestruct.report.page import page
+from mlestruct.report.reliability import Reliability, reliability
+from mlestruct.report.survey import survey
+from mlestruct.tables import Table, table
+
+TITLE = "Room-mates: a plan and its reasons"
+LEAD = "Made by mlestruct. Everything here is about people: keep it where their answers are kept."
+
+
+@dataclass(frozen=True)
+class Report:
+    """A plan for people, its reasons and, where their own pairs are known, how well it predicts.
+
+    ``names`` is a column to show beside ids; ``protected`` itemises what explanations withhold.
+    """
+
+    model: RoommateModel
+    people: Table
+    plan: Plan
+    probabilities: Table
+    evaluation: Evaluation | None = None
+    calibration: Reliability | None = None
+    names: str | None = None
+    protected: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        model: RoommateModel,
+        people: Table,
+        pairs: Table | None = None,
+        *,
+        rules: Mapping[str, Sequence[tuple[Any, Any]]] | None = None,
+        names: str | None = None,
+        protected: bool = False,
+        **settings: Any,
+    ) -> Self:
+        """Pair people up (``settings`` are those of ``assign``); judge by ``pairs`` if given."""
+        plan = model.assign(people, **(rules or {}), **settings)
+        every = table(model.probabilities(people))
+        evaluation = calibration = None
+        if pairs is not None:
+            evaluation = model.evaluate(people, pairs)
+            true = set(
+                map(frozenset, zip(*(pairs[n].tolist() for n in model.partners), strict=True))
+            )
+            hits = [frozenset(p) in true for p in zip(every["a"], every["b"], strict=True)]
+            calibration = reliability(every["probability"], hits)
+        return cls(model, people, plan, every, evaluation, calibration, names, protected)
+
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """pairs.csv (with those who stay single), probabilities.csv and report.html."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        paths = [place / name for name in ("pairs.csv", "probabilities.csv", "report.html")]
+        single = [
+            Pair(s.person, None, s.probability, None, s.group, s.room) for s in self.plan.singles
+        ]
+        rows = [*self.plan.pairs, *single]
+        export_csv(paths[0], {name: [getattr(r, name) for r in rows] for name in Pair._fields})
+        export_csv(paths[1], self.probabilities.columns)
+        paths[2].write_text(self.html(), encoding="utf-8")
+        return paths
+
+    def html(self) -> str:
+        """The page."""
+        model, plan, summary = self.model, self.plan, self.model.summary()
+        used = {model.id, *(asked.column for asked in model.answers_)}
+        columns = [column for column in survey(self.people) if column.column in used]
+        groups = {pairing.group.label: len(pairing.ids) for pairing in plan.pairings}
+        reasons = [model.explain(plan, p.a, p.b, protected=self.protected) for p in plan.pairs]
+        hidden = [] if self.protected else list(model.protected_)
+        content = {
+            "Data": sections.data(groups, columns, summary.notes),
+            "Weights": sections.weights(summary),
+            "Certificate": sections.certificate(summary, plan),
+            "Evaluation": sections.evaluation(self.evaluation),
+            "Calibration": sections.calibration(self.calibration),
+            "Plan": sections.plan(plan, self._shown),
+            "Explanations": sections.explanations(reasons, self._shown, hidden),
+            "Limits": sections.limits(summary),
+        }
+        return page(TITLE, content, LEAD)
+
+    @cached_property
+    def _shown(self) -> Callable[[Any], str]:
+        """An id in words, with the name where one was asked for."""
+        if self.names is None:
+            return str
+        beside = self.people[self.names].tolist()
+        known = dict(zip(self.people[self.model.id].tolist(), beside, strict=True))
+        return lambda person: f"{person} ({known[person]})"
