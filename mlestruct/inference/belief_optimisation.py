@@ -72,6 +72,15 @@ def belief_optimisation(
     return Stationary(-found.after, tau, found.residual, found.steps)
 
 
+def bethe(batch: Batch[FactorGraph], scores: Array, a: Array) -> tuple[Array, Array, Array]:
+    """F of every example, ∂F/∂q of every node, and τ, at marginals q = σ(a)."""
+    graph, tau = couplings(batch), np.empty(batch.size)
+    F, slope = np.empty(len(batch)), np.empty(len(a))
+    _evaluate(graph, scores, a, F, slope)
+    write(graph, scores, a, tau)
+    return F, slope, tau
+
+
 def couplings(batch: Batch[FactorGraph]) -> Couplings:
     """The batch's graphs in one piece; refuses what is not binary, pairwise and unforbidden."""
     listed = [batch.structures[k] for k in batch.which]
@@ -188,6 +197,18 @@ def _energy(ends: Any, W: Any, field: Any, a: Any, q: Any, q0: Any, slope: Any) 
         slope[i] += log10 - log00 - a[i]
         slope[j] += log01 - log00 - a[j]
     return total
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _evaluate(graph: Any, scores: Any, a: Any, F: Any, slope: Any) -> None:
+    n, most = np.diff(graph.nodes).max(), max(1, np.diff(graph.edges).max())
+    field, W, q = np.empty(n), np.empty(most), np.empty((2, n))
+    for m in range(len(F)):
+        here = slice(graph.nodes[m], graph.nodes[m + 1])
+        edges = slice(graph.edges[m], graph.edges[m + 1])
+        constant = _read(m, graph, scores, field, W)
+        links = W[: edges.stop - edges.start]
+        F[m] = _energy(graph.ends[edges], links, field, a[here], q[0], q[1], slope[here]) - constant
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
