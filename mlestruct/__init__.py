@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mlestruct.errors import Infeasible as Infeasible
     from mlestruct.estimators import GridModel as GridModel
     from mlestruct.estimators import MatchingModel as MatchingModel
+    from mlestruct.estimators import RoommateModel as RoommateModel
     from mlestruct.estimators import SequenceModel as SequenceModel
     from mlestruct.estimators import StructuredModel as StructuredModel
     from mlestruct.features import Dense as Dense
@@ -69,6 +70,7 @@ _HOME = {
     "Question": "features",
     "RegionGraph": "structures",
     "Regulariser": "regulariser",
+    "RoommateModel": "estimators",
     "SequenceModel": "estimators",
     "Sparse": "features",
     "StructuredModel": "estimators",
