@@ -19,7 +19,7 @@ from mlestruct.learners.perceptron import perceptron
 from mlestruct.learners.piecewise import piecewise
 from mlestruct.learners.pseudo_likelihood import pseudo_likelihood
 from mlestruct.learners.ssvm import ssvm
-from mlestruct.learners.trw import trw
+from mlestruct.learners.trw import trw, trw_tightest
 
 
 class Learns(Protocol):
@@ -49,6 +49,7 @@ LEARNERS: dict[str, Callable[..., Learns]] = {
     "pseudo_likelihood": pseudo_likelihood,
     "ssvm": ssvm,
     "trw": trw,
+    "trw_tightest": trw_tightest,
 }
 
 __all__ = [
@@ -68,4 +69,5 @@ __all__ = [
     "pseudo_likelihood",
     "ssvm",
     "trw",
+    "trw_tightest",
 ]
