@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,8 +11,12 @@ from mlestruct.batch import Batch
 from mlestruct.estimators.roommates.observed import Block
 from mlestruct.estimators.roommates.people import People
 from mlestruct.estimators.roommates.questionnaire import Answers
+from mlestruct.estimators.stored import Fitted
 from mlestruct.features import Pairs, Question
+from mlestruct.frank_wolfe import FrankWolfe, State
 from mlestruct.inference import marginals
+from mlestruct.inference.sandwich import Sandwich
+from mlestruct.learners import mle_struct
 from mlestruct.learners.convex import Learner
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
@@ -65,14 +69,42 @@ class Sample:
         )
 
 
-def choose(learner: Learner, sample: Sample, alphas: Sequence[float], rho: float) -> Array:
+def learn(
+    sample: Sample,
+    alpha: float | Sequence[float],
+    rho: float,
+    tol: float,
+    through: Callable[[Iterator[State]], Iterator[State]],
+) -> tuple[Fitted, Sandwich]:
+    """The weights, and their errors from the observed pairs: for one year as for many."""
+    alphas = np.atleast_1d(np.asarray(alpha, dtype=float))
+    learner = mle_struct(rho, solver=FrankWolfe(tol=tol))
+    scores = choose(learner, sample, alphas, rho) if len(alphas) > 1 else np.zeros(1)
+    chosen = float(alphas[scores.argmax()])
+    learner = replace(learner, regulariser=chosen)
+    last: list[State] = []
+
+    def kept(states: Iterator[State]) -> Iterator[State]:
+        for state in through(states):
+            last[:] = [state]
+            yield state
+
+    (model,) = learner.path(sample.batch, sample.features, [chosen], kept)
+    tried = list(zip(alphas.tolist(), scores.tolist(), strict=True))
+    dual = learner.dual(sample.batch, sample.features)
+    return (
+        Fitted(model.theta, model.certificate, model.history, chosen, tried, model.route),
+        Sandwich.of(dual, model.theta, last[0].tau, "parts"),
+    )
+
+
+def choose(learner: Learner, sample: Sample, alphas: Array, rho: float) -> Array:
     """The log-likelihood of held-out cohorts under every alpha, each learned on the others."""
-    order = np.argsort(-np.asarray(alphas), kind="stable")
-    total = np.zeros(len(alphas))
+    order, total = np.argsort(-alphas, kind="stable"), np.zeros(len(alphas))
     if len(np.unique(sample.cohort)) < 2:
         raise ValueError("several alphas need two cohorts or more: each is held out in turn")
     for rest, held in sample.held_out():
-        models = learner.path(rest.batch, rest.features, [float(alphas[k]) for k in order])
+        models = learner.path(rest.batch, rest.features, alphas[order].tolist())
         for k, model in zip(order, models, strict=True):
             total[k] += held.log_likelihood(model.theta, rho)
     return total

@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.dual import Certificate
 from mlestruct.estimators import stored
 from mlestruct.estimators.params import Parameters
-from mlestruct.estimators.roommates.contrasts import Contrasts
-from mlestruct.estimators.roommates.evaluation import Evaluation, Held, evaluate
+from mlestruct.estimators.roommates.evaluation import Evaluation, evaluate
 from mlestruct.estimators.roommates.explanation import Explanation
-from mlestruct.estimators.roommates.learning import Extra, Sample, choose, constant, pair_features
+from mlestruct.estimators.roommates.knowledge import Asked, Knowledge
+from mlestruct.estimators.roommates.learning import Extra, Sample, learn
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.observed import (
-    Block,
     Columns,
     blocks_of,
     read_pairs,
     refuse_unpaired,
 )
-from mlestruct.estimators.roommates.pairing import Decision, Pairing
+from mlestruct.estimators.roommates.pairing import Decision
 from mlestruct.estimators.roommates.people import Missing, People, ids_of
 from mlestruct.estimators.roommates.plan import Plan
-from mlestruct.estimators.roommates.questionnaire import Answers, survey
-from mlestruct.estimators.roommates.roles import Names, listed, roles_of
+from mlestruct.estimators.roommates.questionnaire import survey
+from mlestruct.estimators.roommates.roles import Names, fitting, listed, roles_of
 from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
-from mlestruct.estimators.roommates.rules import Rule, Rules
+from mlestruct.estimators.roommates.rules import Rule
 from mlestruct.estimators.roommates.summary import Summary
-from mlestruct.estimators.roommates.worth import Worth
-from mlestruct.features import Question
-from mlestruct.frank_wolfe import FrankWolfe, State
-from mlestruct.learners import mle_struct
+from mlestruct.frank_wolfe import State
 from mlestruct.progress import track
-from mlestruct.structures import Matching
-from mlestruct.structures.base import Array, Ints
-from mlestruct.tables import Table, table
+from mlestruct.structures.base import Array
+from mlestruct.tables import table
 
 ROLES = ("ordinal", "binary", "categorical", "ignore")
 
@@ -132,54 +125,53 @@ class RoommateModel(Parameters):
         given = table(people)
         roles = {role: getattr(self, role) for role in ROLES}
         known, notes = survey(given, [self.id, *self._groups], roles, ids_of(given, self.id))
-        everybody = self._read(given, known)
+        roles_of(given.names, {"protected": self.protected}, ())  # refuses names of no column
+        everybody = People.read(given, self.id, self._groups, known, self.missing)
         observed = read_pairs(pairs, everybody, self._columns)
         if self.unpaired == "refuse":
             refuse_unpaired(everybody, observed)
         blocks, left_out = blocks_of(observed, everybody)
-        sample = Sample.of(everybody, blocks, self._questions(known), self.extra or {})
-        self._learn(sample)
-        contrasts = Contrasts.of(known, self._questions(known), list(self.extra or {})).matrix
-        self.estimates_ = np.stack(
-            [contrasts @ self.coef_, np.full(len(contrasts), np.nan)], axis=1
-        )
-        self.answers_, self.notes_ = known, notes + left_out
+        neutral = self.missing == "neutral"
+        asked = Asked(known, self.answers, neutral, self.extra or {})
+        sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
+        fitted, sandwich = learn(sample, self.alpha, self.rho, self.tol, self._watched)
+        estimates = [sandwich.contrast(row)[:2] for row in asked.contrasts.matrix]
+        notes += left_out
+        self._keep(Knowledge(asked, self.rho, fitted, np.array(estimates), notes))
         return self
 
-    @property
-    def names_(self) -> list[str]:
-        """A name for each of ``coef_``."""
-        named = [w for question in self._questions(self.answers_) for w in question.weights]
-        return [*named, *(self.extra or {})]
+    def _watched(self, states: Iterator[State]) -> Iterator[State]:
+        return track(states, "roommates", self.progress)
 
-    def _learn(self, sample: Sample) -> None:
-        alphas = np.atleast_1d(np.asarray(self.alpha, dtype=float))
-        learner = mle_struct(self.rho, solver=FrankWolfe(tol=self.tol))
-        scores = (
-            choose(learner, sample, alphas.tolist(), self.rho) if len(alphas) > 1 else np.zeros(1)
+    def _keep(self, known: Knowledge) -> None:
+        fitted = known.fitted
+        self.coef_, self.certificate_, self.history_ = (
+            fitted.coef,
+            fitted.certificate,
+            fitted.history,
         )
-        alpha = float(alphas[scores.argmax()])
+        self.n_iter_, self.route_ = len(fitted.history), fitted.route
+        self.alpha_, self.alpha_scores_ = fitted.alpha, fitted.alpha_scores
+        self.names_, self.notes_, self._knowledge = known.asked.names, known.notes, known
 
-        def watched(states: Iterator[State]) -> Iterator[State]:
-            return track(states, "roommates", self.progress)
-
-        (model,) = learner.path(sample.batch, sample.features, [alpha], watched)
-        self.coef_, self.certificate_, self.route_ = model.theta, model.certificate, model.route
-        self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
-        self.alpha_scores_ = list(zip(alphas.tolist(), scores.tolist(), strict=True))
+    @property
+    def _known(self) -> Knowledge:
+        if not hasattr(self, "_knowledge"):
+            raise ValueError("this RoommateModel is not fitted yet: call fit first")
+        return self._knowledge
 
     @property
     def roles_(self) -> dict[str, str]:
         """Every column that is used, and as what."""
         roles = {self.id: "id"} | ({} if self.cohort is None else {self.cohort: "cohort"})
         roles |= dict.fromkeys(listed(self.same), "same")
-        return roles | {answers.column: answers.role for answers in self.answers_}
+        return roles | {answers.column: answers.role for answers in self._known.asked.answers}
 
     @property
     def protected_(self) -> list[str]:
         """The columns that explanations do not itemise."""
-        asked = [answers.column for answers in self.answers_]
-        return list(roles_of(asked, {"protected": self.protected}, ()))
+        asked = [answers.column for answers in self._known.asked.answers]
+        return fitting(asked, self.protected)
 
     @property
     def _groups(self) -> list[str]:
@@ -190,14 +182,9 @@ class RoommateModel(Parameters):
     def _columns(self) -> Columns:
         return Columns(self.partners, self.cohort, self.weight, self.outcomes)
 
-    def _questions(self, known: Sequence[Answers]) -> list[Question]:
-        return [answers.question(self.answers, self.missing == "neutral") for answers in known]
-
-    def _read(self, given: Table, known: Sequence[Answers] | None = None) -> People:
-        if known is None:
-            self._check_fitted()
-            known = self.answers_
-        return People.read(given, self.id, self._groups, known, self.missing)
+    def _read(self, people: Any) -> People:
+        asked = self._known.asked.answers
+        return People.read(table(people), self.id, self._groups, asked, self.missing)
 
     def assign(
         self,
@@ -219,17 +206,12 @@ class RoommateModel(Parameters):
             raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
         if fixed and rooms is None:
             raise ValueError("fixed= needs rooms=, a table of rooms")
-        read = self._read(table(people))
+        read = self._read(people)
         given = None
         if rooms is not None:
             given = rooms_of(table(rooms), read, self._groups, fixed or {})
-        worths = [self._worth(read, group.members) for group in read.groups]
-        return Plan.of(read, worths, forbid, require, given, decision, self.rho)
-
-    def _worth(self, people: People, members: Ints) -> Worth:
-        columns = people.table.rows(members).columns
-        extra = {name: own(columns) for name, own in (self.extra or {}).items()}
-        return Worth.of(self._questions(self.answers_), people.codes[members], self.coef_, extra)
+        worths = [self._known.worth(read, group.members) for group in read.groups]
+        return Plan.of(read, worths, forbid, require, given, decision, self._known.rho)
 
     def probabilities(self, people: Any, count: int | None = None) -> Any:
         """A table of every pair's pseudo-probability, or of the ``count`` most probable ones.
@@ -256,81 +238,25 @@ class RoommateModel(Parameters):
 
     def evaluate(self, people: Any, pairs: Any, top: Sequence[int] = (1, 5, 10)) -> Evaluation:
         """Judge on people and pairs that were not learned from; who is in no pair is left out."""
-        read = self._read(table(people))
+        read = self._read(people)
         columns = replace(self._columns, weight=None)
         blocks, notes = blocks_of(read_pairs(pairs, read, columns), read)
-        return evaluate([self._held(read, block) for block in blocks], top, notes)
-
-    def _held(self, people: People, block: Block) -> Held:
-        """A group whose pairs are known, with the learned scores and the baseline's."""
-        batch = Batch.of(Matching(len(block.members)), count=1)
-        questions, extra = self._questions(self.answers_), self.extra or {}
-        features = pair_features(batch, people, [block.members], questions, extra)
-        group = replace(block.group, members=block.members)
-        worth, rules = self._worth(people, block.members), Rules.read(people, (), ())
-        pairing = Pairing.of(people, group, worth, rules, None, "map", self.rho)
-        partner = np.empty(len(block.members), dtype=np.int64)
-        partner[block.pairs], partner[block.pairs[:, ::-1]] = block.pairs[:, ::-1], block.pairs
-        baseline = constant(self.answers_, questions, len(extra))
-        return Held(
-            pairing, partner, features.potentials(self.coef_), features.potentials(baseline)
-        )
+        return evaluate([self._known.held(read, block) for block in blocks], top, notes)
 
     def summary(self) -> Summary:
         """What was learned, how sure it is, what cannot be known, and the proof; ``print`` it."""
-        self._check_fitted()
-        contrasts = Contrasts.of(
-            self.answers_, self._questions(self.answers_), list(self.extra or {})
-        )
-        calls, seconds, *_ = self.history_[-1]
-        return Summary.of(
-            contrasts,
-            *self.estimates_.T,
-            notes=self.notes_,
-            certificate=self.certificate_,
-            alpha=self.alpha_,
-            evaluations=calls,
-            seconds=seconds,
-        )
+        return self._known.summary()
 
     def save(self, path: stored.Path) -> None:
         """Write a model file, which predicts the same bits in another process; no data, no code."""
-        self._check_fitted()
-        fitted = stored.Fitted(
-            self.coef_,
-            self.certificate_,
-            self.history_,
-            self.alpha_,
-            self.alpha_scores_,
-            self.route_,
-        )
-        learned = {
-            "answers": np.array(json.dumps([asdict(answers) for answers in self.answers_])),
-            "notes": np.array(json.dumps(self.notes_)),
-            "estimates": self.estimates_,
-        }
-        stored.write(path, type(self).__name__, self.get_params(), fitted, learned)
+        known = self._known
+        kind, settings = type(self).__name__, self.get_params()
+        stored.write(path, kind, settings, known.fitted, known.packed())
 
     @classmethod
     def load(cls, path: stored.Path, **again: Any) -> Self:
         """A saved model; ``extra`` features are code, so pass them ``again``."""
         settings, fitted, learned = stored.read(path, cls.__name__, again)
         model = cls().set_params(**settings)
-        model.coef_, model.certificate_, model.route_ = (
-            fitted.coef,
-            fitted.certificate,
-            fitted.route,
-        )
-        model.history_, model.n_iter_ = fitted.history, len(fitted.history)
-        model.alpha_, model.alpha_scores_ = fitted.alpha, fitted.alpha_scores
-        model.answers_ = tuple(
-            Answers(**row | {name: tuple(row[name]) for name in ("levels", "counts")})
-            for row in json.loads(str(learned["answers"]))
-        )
-        model.notes_ = json.loads(str(learned["notes"]))
-        model.estimates_ = learned["estimates"]
+        model._keep(Knowledge.unpacked(fitted, learned, model.extra or {}))
         return model
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "answers_"):
-            raise ValueError("this RoommateModel is not fitted yet: call fit first")

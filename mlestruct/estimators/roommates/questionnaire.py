@@ -34,7 +34,7 @@ class Answers:
         levels, counts = np.unique(given, return_counts=True)
         if role == "ordinal" and levels.dtype.kind == "U":
             raise ValueError(
-                f"ordinal column {column!r} holds text such as {levels[0]!r}; recode it as "
+                f"ordinal column {column!r} holds text such as {str(levels[0])!r}; recode it as "
                 "numbers, or name it in categorical"
             )
         if role == "ordinal" and len(levels) and np.equal(np.mod(levels, 1), 0).all():

@@ -13,6 +13,11 @@ def listed(given: Names) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
+def fitting(names: Sequence[str], patterns: Names) -> list[str]:
+    """The names that are listed or fit a pattern."""
+    return [name for name in names if any(fnmatchcase(name, p) for p in listed(patterns))]
+
+
 def roles_of(
     names: Sequence[str], roles: Mapping[str, Names], taken: Sequence[str]
 ) -> dict[str, str]:
@@ -26,7 +31,7 @@ def roles_of(
     for role, given in roles.items():
         for pattern in listed(given):
             found = exact if pattern in names else fitted
-            free = [n for n in names if fnmatchcase(n, pattern) and n not in taken]
+            free = [name for name in fitting(names, pattern) if name not in taken]
             for name in [pattern] if pattern in names else free:
                 if name in taken or found.setdefault(name, role) != role:
                     other = "id, cohort or same" if name in taken else found[name]

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlestruct.dual import Certificate
 from mlestruct.estimators.roommates.contrasts import Contrasts
+from mlestruct.estimators.stored import Fitted
 from mlestruct.metrics import Z
 from mlestruct.structures.base import Array
 
@@ -44,30 +45,20 @@ class Summary:
 
     @classmethod
     def of(
-        cls,
-        contrasts: Contrasts,
-        estimates: Array,
-        errors: Array,
-        *,
-        notes: list[str],
-        certificate: Certificate,
-        alpha: float,
-        evaluations: int,
-        seconds: float,
+        cls, contrasts: Contrasts, estimates: Array, errors: Array, fitted: Fitted, notes: list[str]
     ) -> Self:
         """Contrasts whose error is not finite are those that the pairs do not identify."""
-        rows = zip(
-            contrasts.columns, contrasts.names, estimates.tolist(), errors.tolist(), strict=True
-        )
         known, lost = [], []
+        rows = zip(contrasts.columns, contrasts.names, estimates, errors, strict=True)
         for column, name, estimate, error in rows:
             if np.isfinite(error):
                 ends = estimate - Z * error, estimate + Z * error
-                known.append(Contrast(column, name, estimate, error, *ends))
+                known.append(Contrast(column, name, *map(float, (estimate, error, *ends))))
             else:
                 lost.append(name)
-        bound = certificate.bound
-        return cls(known, lost, notes, certificate, bound, alpha, evaluations, seconds)
+        calls, seconds, *_ = fitted.history[-1]
+        proof = fitted.certificate
+        return cls(known, lost, notes, proof, proof.bound, fitted.alpha, calls, seconds)
 
     def __str__(self) -> str:
         surest = sorted(self.contrasts, key=lambda c: -abs(c.estimate) / max(c.error, 1e-300))

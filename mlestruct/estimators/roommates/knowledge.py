@@ -1,0 +1,108 @@
+"""What a fit has learned: enough to score new people, to judge, to summarise and to be stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.estimators.roommates.contrasts import Contrasts
+from mlestruct.estimators.roommates.evaluation import Held
+from mlestruct.estimators.roommates.learning import Extra, constant, pair_features
+from mlestruct.estimators.roommates.observed import Block
+from mlestruct.estimators.roommates.pairing import Pairing
+from mlestruct.estimators.roommates.people import People
+from mlestruct.estimators.roommates.questionnaire import Answers
+from mlestruct.estimators.roommates.rules import Rules
+from mlestruct.estimators.roommates.summary import Summary
+from mlestruct.estimators.roommates.worth import Worth
+from mlestruct.estimators.stored import Fitted
+from mlestruct.features import Question
+from mlestruct.structures import Matching
+from mlestruct.structures.base import Array, Ints
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions of a fit: their answers, and what of them is compared."""
+
+    answers: tuple[Answers, ...]
+    indicators: bool
+    neutral: bool
+    extra: Extra = field(default_factory=dict)
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        return [answers.question(self.indicators, self.neutral) for answers in self.answers]
+
+    @property
+    def names(self) -> list[str]:
+        """A name for every weight."""
+        return [*(w for question in self.questions for w in question.weights), *self.extra]
+
+    @property
+    def contrasts(self) -> Contrasts:
+        return Contrasts.of(self.answers, self.questions, list(self.extra))
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Questions and weights, debiased contrasts with errors, and in words what was left out."""
+
+    asked: Asked
+    rho: float
+    fitted: Fitted
+    estimates: Array
+    notes: list[str]
+
+    def worth(self, people: People, members: Ints) -> Worth:
+        """The centred scores among some people."""
+        columns = people.table.rows(members).columns
+        extra = {name: own(columns) for name, own in self.asked.extra.items()}
+        codes = people.codes[members]
+        return Worth.of(self.asked.questions, codes, self.fitted.coef, extra)
+
+    def held(self, people: People, block: Block) -> Held:
+        """People whose pairs are known, with the learned scores and the baseline's."""
+        asked, members = self.asked, block.members
+        group, worth = replace(block.group, members=members), self.worth(people, members)
+        rules = Rules.read(people, (), ())
+        pairing = Pairing.of(people, group, worth, rules, None, "map", self.rho)
+        batch = Batch.of(Matching(len(members)), count=1)
+        features = pair_features(batch, people, [members], asked.questions, asked.extra)
+        partner = np.empty(len(members), dtype=np.int64)
+        partner[block.pairs] = block.pairs[:, ::-1]
+        baseline = constant(asked.answers, asked.questions, len(asked.extra))
+        scores = [features.potentials(theta) for theta in (self.fitted.coef, baseline)]
+        return Held(pairing, partner, *scores)
+
+    def summary(self) -> Summary:
+        estimates, errors = self.estimates.T
+        return Summary.of(self.asked.contrasts, estimates, errors, self.fitted, self.notes)
+
+    def packed(self) -> dict[str, Any]:
+        """Arrays for a model file, besides the fit's own."""
+        plain = {
+            "answers": [asdict(answers) for answers in self.asked.answers],
+            "indicators": self.asked.indicators,
+            "neutral": self.asked.neutral,
+            "rho": self.rho,
+            "notes": self.notes,
+        }
+        return {"knowledge": np.array(json.dumps(plain)), "estimates": self.estimates}
+
+    @classmethod
+    def unpacked(cls, fitted: Fitted, arrays: dict[str, Any], extra: Extra) -> Knowledge:
+        plain = json.loads(str(arrays["knowledge"]))
+        answers = tuple(Answers(**_tuples(row, ("levels", "counts"))) for row in plain["answers"])
+        asked = Asked(answers, plain["indicators"], plain["neutral"], extra)
+        return cls(asked, plain["rho"], fitted, arrays["estimates"], plain["notes"])
+
+
+def _tuples(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return row | {name: tuple(row[name]) for name in names}
