@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mlestruct.cli.options import add_columns, add_rules, aligned
+from mlestruct.cli.options import add_columns, add_rules, aligned, rules
 
 if TYPE_CHECKING:
     from mlestruct.tables import Table
@@ -44,13 +44,16 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _faults(read: Table, given: argparse.Namespace, group: dict[Any, str]) -> Iterator[str]:
-    from mlestruct.report.survey import faults, faults_of_pairs, faults_of_people
+    from mlestruct.report import survey
 
-    yield from faults(read)
+    yield from survey.faults(read)
     if given.id in read.names:
-        yield from faults_of_people(read, given.id, _groups(given))
+        asked = rules(given, read[given.id].tolist())
+        yield from survey.faults_of_people(read, given.id, _groups(given))
+        if asked["forbid"] or asked["require"]:
+            yield from survey.faults_of_rules(read, given.id, _groups(given), **asked)
     if set(given.partners) <= set(read.names):
-        yield from faults_of_pairs(read, given.partners, group, given.cohort)
+        yield from survey.faults_of_pairs(read, given.partners, group, given.cohort)
 
 
 def _groups(given: argparse.Namespace) -> list[str]:

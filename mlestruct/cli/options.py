@@ -72,12 +72,12 @@ def own_ids(ids: Iterable[Any]) -> dict[str, Any]:
 
 
 def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, list[tuple[Any, Any]]]:
-    """``forbid`` and ``require`` as pairs of the table's own ids."""
+    """``forbid`` and ``require``: pairs of the table's own ids."""
     from mlestruct.tables import table
 
     own = own_ids(ids)
-    asked = [("forbid", a, b) for a, b in given.forbid]
-    asked += [("require", a, b) for a, b in given.require]
+    asked = [("forbid", *pair) for pair in given.forbid]
+    asked += [("require", *pair) for pair in given.require]
     if given.rules:
         read = table(given.rules)
         asked += zip(*(read[name].tolist() for name in ("rule", "id_a", "id_b")), strict=True)
@@ -110,7 +110,10 @@ def chosen(people: Table, cohort: str | None, only: Sequence[str] | None) -> Tab
 
 def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A table in plain text, two spaces between its columns."""
-    lines = [[str(cell) for cell in row] for row in (head, *rows)]
+    lines = [
+        [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+        for row in (head, *rows)
+    ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  " + "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import Any, Self
 
 from mlestruct.estimators import RoommateModel
 from mlestruct.estimators.roommates import Evaluation, Pair, Plan
+from mlestruct.estimators.roommates.pairing import Decision
+from mlestruct.estimators.roommates.rules import Rule
 from mlestruct.report import sections
 from mlestruct.report.export import export_csv
 from mlestruct.report.page import page
@@ -45,20 +47,20 @@ class Report:
         people: Table,
         pairs: Table | None = None,
         *,
-        rules: Mapping[str, Sequence[tuple[Any, Any]]] | None = None,
+        forbid: Sequence[Rule] = (),
+        require: Sequence[Rule] = (),
+        rooms: Table | None = None,
+        decision: Decision = "map",
         names: str | None = None,
         protected: bool = False,
-        **settings: Any,
     ) -> Self:
-        """Pair people up (``settings`` are those of ``assign``); judge by ``pairs`` if given."""
-        plan = model.assign(people, **(rules or {}), **settings)
+        """Pair people up by these rules; judge the model by ``pairs`` where they are known."""
+        plan = model.assign(people, forbid=forbid, require=require, rooms=rooms, decision=decision)
         every = table(model.probabilities(people))
         evaluation = calibration = None
         if pairs is not None:
             evaluation = model.evaluate(people, pairs)
-            true = set(
-                map(frozenset, zip(*(pairs[n].tolist() for n in model.partners), strict=True))
-            )
+            true = {frozenset(p) for p in zip(*(pairs[n] for n in model.partners), strict=True)}
             hits = [frozenset(p) in true for p in zip(every["a"], every["b"], strict=True)]
             calibration = reliability(every["probability"], hits)
         return cls(model, people, plan, every, evaluation, calibration, names, protected)
@@ -68,20 +70,17 @@ class Report:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         paths = [place / name for name in ("pairs.csv", "probabilities.csv", "report.html")]
-        single = [
-            Pair(s.person, None, s.probability, None, s.group, s.room) for s in self.plan.singles
-        ]
-        rows = [*self.plan.pairs, *single]
-        export_csv(paths[0], {name: [getattr(r, name) for r in rows] for name in Pair._fields})
-        export_csv(paths[1], self.probabilities.columns)
+        alone = [(s.person, None, s.probability, None, s.group, s.room) for s in self.plan.singles]
+        columns = zip(*self.plan.pairs, *alone, strict=True)
+        export_csv(paths[0], dict(zip(Pair._fields, columns, strict=True)))
+        export_csv(paths[1], {name: c.tolist() for name, c in self.probabilities.columns.items()})
         paths[2].write_text(self.html(), encoding="utf-8")
         return paths
 
     def html(self) -> str:
         """The page."""
         model, plan, summary = self.model, self.plan, self.model.summary()
-        used = {model.id, *(asked.column for asked in model.answers_)}
-        columns = [column for column in survey(self.people) if column.column in used]
+        columns = [column for column in survey(self.people) if column.column in model.roles_]
         groups = {pairing.group.label: len(pairing.ids) for pairing in plan.pairings}
         reasons = [model.explain(plan, p.a, p.b, protected=self.protected) for p in plan.pairs]
         hidden = [] if self.protected else list(model.protected_)

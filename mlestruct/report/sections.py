@@ -94,7 +94,7 @@ def evaluation(found: Evaluation | None) -> list[Html]:
             "`mlestruct roommates evaluate` does, for a year whose pairs are known."
         )
     areas = {RANKED[name]: area for name, area in found.auc.items()}
-    top = {
+    top: dict[str, list[Any]] = {
         "among": list(found.top),
         "model": [percent(share) for share in found.top.values()],
         "at random": [percent(found.top_random[k]) for k in found.top],

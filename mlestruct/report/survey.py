@@ -8,6 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlestruct.estimators.roommates import Plan
+from mlestruct.estimators.roommates.people import People
+from mlestruct.estimators.roommates.rules import Rule
+from mlestruct.estimators.roommates.worth import Worth
 from mlestruct.tables import Column, Table, missing
 
 KINDS = {"i": "whole numbers", "f": "numbers", "b": "yes/no", "O": "text"}
@@ -100,6 +104,22 @@ def faults_of_pairs(
     )
     taken = [(who, when[row]) for row, who in seats]
     yield from _some(f"id {taken[k][0]!r} is in more than one pair" for k in _repeats(taken))
+
+
+def faults_of_rules(
+    people: Table,
+    id_column: str,
+    groups: Sequence[str],
+    forbid: Sequence[Rule],
+    require: Sequence[Rule],
+) -> Iterator[str]:
+    """Why nobody could keep these rules: the first contradiction, in few people where it can be."""
+    try:
+        read = People.read(people, id_column, groups, [], "refuse")
+        alike = [Worth((), read.codes[group.members], {}) for group in read.groups]
+        len(Plan.of(read, alike, forbid, require, None, "map", 0.5).pairs)  # solves every group
+    except ValueError as error:
+        yield str(error)
 
 
 def _listed(column: Column) -> list[Any]:

@@ -1,58 +1,24 @@
 """Pages and charts: text is escaped, markup is well-formed, numbers stay themselves."""
 
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from mlestruct.report.charts import Axis, bars, intervals, reliability
+from mlestruct.report.charts import Axis, bars, calibration_plot, intervals
 from mlestruct.report.page import Html, element, page, shown, table
 
 NASTY = "<script>alert('x')</script>&\"=1+1"
-VOID = {"meta"}
 
 
-class Strict(HTMLParser):
-    """Every element closes where it should; collects ids, texts and references."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open, self.ids, self.tags, self.targets, self.words = [], [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        assert len(given) == len(attrs), f"<{tag}> has an attribute twice"
-        self.tags.append(tag)
-        self.ids += [given["id"]] if "id" in given else []
-        self.targets += [v for k, v in attrs if k in ("href", "src", "srcset", "action", "data")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-
-def parsed(text: str) -> Strict:
-    reader = Strict()
-    reader.feed(text)
-    reader.close()
-    assert reader.open == []
-    return reader
-
-
-def test_text_stays_text_wherever_it_stands():
+def test_text_stays_text_wherever_it_stands(parsed):
     body = [element("p", NASTY, title=NASTY), table({NASTY: [NASTY, None]}, NASTY)]
     read = parsed(page(NASTY, {"Data": [*body, bars({NASTY: 0.5}, 0, 1)]}, NASTY))
     assert "script" not in read.tags
     assert read.words.count(NASTY) == 8  # title, h1, lead, p, caption, head, cell, bar
 
 
-def test_a_page_needs_no_script_and_no_network():
+def test_a_page_needs_no_script_and_no_network(parsed):
     read = parsed(page("A", {"Data": ["x"], "Limits": ["y"]}))
     assert read.ids == ["data", "limits"]
     assert read.targets == ["#data", "#limits"]
@@ -91,13 +57,13 @@ def test_ticks_are_round_few_and_inside(low, high):
     assert np.allclose(ticks / step, np.round(ticks / step))
 
 
-def test_charts_place_marks_on_their_scales():
+def test_charts_place_marks_on_their_scales(parsed):
     drawn = intervals(["a", "b"], [1.0, -1.0], [0.5, -3.0], [2.0, 1.0])
     parsed(drawn)
     scale = Axis(-3.0, 2.0, 130, 348)
     assert f'cx="{scale(1.0)}"' in drawn
     assert drawn.count('fill="#ffffff"') == 1  # b's interval crosses 0
-    drawn = reliability([0.01, 0.25], [0.04, 0.25], [0.0, 0.16], [0.09, 0.36])
+    drawn = calibration_plot([0.01, 0.25], [0.04, 0.25], [0.0, 0.16], [0.09, 0.36])
     parsed(drawn)
     scale = Axis(0.0, 0.6, 46, 346)
     assert f'cx="{scale(0.1)}" cy="{Axis(0.0, 0.6, 300, 20)(0.2)}"' in drawn

@@ -23,7 +23,7 @@ def test_intervals_are_wilsons_and_cover(rng):
         found = reliability(p, rng.random(4000) < p)
         inside.append((found.low <= found.predicted) & (found.predicted <= found.high))
     assert 0.92 < np.mean(inside) < 0.985
-    hits = int(round(found.observed[3] * found.count[3]))
+    hits = round(found.observed[3] * found.count[3])
     known = binomtest(hits, int(found.count[3])).proportion_ci(method="wilson")
     assert (found.low[3], found.high[3]) == pytest.approx((known.low, known.high), abs=1e-12)
 

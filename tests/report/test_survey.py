@@ -8,6 +8,7 @@ from mlestruct.report.survey import (
     faults,
     faults_of_pairs,
     faults_of_people,
+    faults_of_rules,
     survey,
 )
 from mlestruct.tables import table
@@ -91,3 +92,23 @@ def test_many_faults_are_counted():
     found = list(faults_of_people(many, "id", []))
     assert len(found) == SHOWN + 1
     assert found[-1] == "… and 14 more such rows"
+
+
+@pytest.mark.parametrize(
+    ("forbid", "require", "expected"),
+    [
+        ([(1, 3)], [(1, 2)], []),
+        ([], [(1, 2), (2, 1)], ["require: 1 cannot be in 2 pairs: [(1, 2), (2, 1)]"]),
+        ([(2, 1)], [(1, 2)], ["the pair (1, 2) is both forbidden and required"]),
+        ([], [(1, 9)], ["require[0]: nobody has id 9"]),
+        (
+            [(1, 2)],
+            [],
+            ["gender F: not everybody can be paired: [1] may not be paired with others"],
+        ),
+    ],
+)
+def test_faults_of_rules(forbid, require, expected):
+    found = list(faults_of_rules(PEOPLE, "id", ["gender"], forbid, require))
+    assert len(found) == len(expected)
+    assert all(f.startswith(e) for f, e in zip(found, expected, strict=True)), found

@@ -35,10 +35,12 @@ def run(given: argparse.Namespace) -> int:
 
     model = RoommateModel.load(given.model)
     people = chosen(table(given.people), model.cohort, given.only)
+    asked = rules(given, people[model.id].tolist())
     report = Report.of(
         model,
         people,
-        rules=rules(given, people[model.id].tolist()),
+        forbid=asked["forbid"],
+        require=asked["require"],
         rooms=table(given.rooms) if given.rooms else None,
         decision=given.decision,
         names=given.names,

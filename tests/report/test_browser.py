@@ -1,0 +1,75 @@
+"""report.html in a real browser: no error, every section seen, nothing wider than a telephone."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from mlestruct import data
+from mlestruct.estimators import RoommateModel
+from mlestruct.report import Report
+from mlestruct.tables import table
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
+PROBE = """<!DOCTYPE html><body><iframe id="f" src="report.html" style="width:360px;height:640px">
+</iframe><script>
+document.getElementById("f").onload = event => {
+  const page = event.target.contentDocument, root = page.documentElement;
+  const high = [...page.querySelectorAll("section")].map(s => [s.id, s.offsetHeight]);
+  const letters = [...page.querySelectorAll("svg text")].map(t => t.getBoundingClientRect().height);
+  const outside = [...page.querySelectorAll("svg text")].filter(t => {
+    const own = t.getBoundingClientRect(), all = t.closest("svg").getBoundingClientRect();
+    return own.left < all.left - 1 || own.right > all.right + 1 || own.bottom > all.bottom + 1;
+  }).map(t => t.textContent);
+  document.body.textContent = "@" + JSON.stringify({
+    high, outside, wide: root.scrollWidth - root.clientWidth, letter: Math.min(...letters),
+  }) + "@";
+};
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the PATH")
+    return found
+
+
+def test_report_in_a_browser(browser, tmp_path, sections):
+    people, pairs, _ = data.roommates(n=40, years=2, seed=2)
+    before, after = (
+        table({name: column[people["year"] == year] for name, column in people.items()})
+        for year in (1, 2)
+    )
+    model = RoommateModel(cohort="year", same="gender", ordinal="q*", alpha=10.0)
+    Report.of(model.fit(before, pairs), after, table(pairs)).write(tmp_path)
+    (tmp_path / "probe.html").write_text(PROBE)
+    ran = subprocess.run(
+        [
+            browser,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--allow-file-access-from-files",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--virtual-time-budget=5000",
+            "--enable-logging=stderr",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--dump-dom",
+            (tmp_path / "probe.html").as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "CONSOLE" not in ran.stderr
+    seen = json.loads(re.search("@(.*)@", ran.stdout)[1])
+    assert [name for name, _ in seen["high"]] == sections
+    assert min(height for _, height in seen["high"]) > 50
+    assert seen["wide"] == 0
+    assert seen["outside"] == []
+    assert seen["letter"] >= 11

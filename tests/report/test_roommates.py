@@ -1,0 +1,117 @@
+"""The report: every section there, nothing from outside, no more about people than was asked."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+
+from mlestruct import data
+from mlestruct.estimators import RoommateModel
+from mlestruct.report import Report
+from mlestruct.tables import table
+
+NASTY = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def cohorts():
+    """Two years of 40 people; year 2 has ids that are markup or formulas, names and a diary."""
+    people, pairs, _ = data.roommates(n=40, years=2, seed=2)
+    before = table({name: column[people["year"] == 1] for name, column in people.items()})
+    after = {name: column[people["year"] == 2].tolist() for name, column in people.items()}
+    risky = {after["id"][0]: NASTY, after["id"][1]: "=1+1"}
+    after["id"] = [risky.get(who, f"p{who}") for who in after["id"]]
+    after["name"] = [f"Name{k}" for k in range(40)]
+    after["diary"] = ["secret"] * 40
+    later = pairs["year"] == 2
+    ends = (
+        [risky.get(who, f"p{who}") for who in pairs[end][later].tolist()]
+        for end in ("id_a", "id_b")
+    )
+    return before, table(pairs), table(after), table(dict(zip(("id_a", "id_b"), ends, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def model(cohorts):
+    settings = {"cohort": "year", "same": "gender", "ordinal": "q*", "protected": "q3"}
+    return RoommateModel(alpha=10.0, **settings).fit(*cohorts[:2])
+
+
+@pytest.fixture
+def words_of(parsed):
+    return lambda report: " ".join(parsed(report.html()).words)
+
+
+def test_every_section_is_there_and_nothing_comes_from_outside(model, cohorts, parsed, sections):
+    html = Report.of(model, cohorts[2], cohorts[3]).html()
+    read = parsed(html)
+    words = " ".join(read.words)
+    assert [key for key in read.ids if key in sections] == sections
+    assert read.targets == [f"#{key}" for key in sections]
+    assert not {"script", "img", "link", "iframe"} & set(read.tags)
+    assert not re.search(r"https?:|url\(|@import", html)
+    assert NASTY not in html
+    assert NASTY in words
+    assert not re.search(r"\bnan\b|None", words)
+
+
+def test_people_are_ids_unless_names_are_asked_for(model, cohorts, words_of):
+    words = words_of(Report.of(model, cohorts[2]))
+    assert "Name" not in words
+    assert "secret" not in words
+    words = words_of(Report.of(model, cohorts[2], names="name"))
+    assert f"{NASTY} (Name0)" in words
+    assert "secret" not in words
+
+
+def test_protected_answers_are_itemised_only_when_asked(model, cohorts, words_of):
+    def reasons(**asked):
+        return words_of(Report.of(model, cohorts[2], **asked)).split("Explanations")[-1]
+
+    assert not re.search(r"q3 \(\d, \d\)", reasons())
+    assert "protected: q3" in reasons()
+    assert re.search(r"q3 \(\d, \d\)", reasons(protected=True))
+
+
+def test_without_their_pairs_nothing_is_evaluated(model, cohorts, words_of):
+    words = words_of(Report.of(model, cohorts[2]))
+    assert "nothing was evaluated" in words
+    assert "none are known here" in words
+
+
+def test_files_hold_the_plan_and_every_pair(model, cohorts, tmp_path):
+    one_less = cohorts[2].rows(np.arange(39))
+    report = Report.of(model, one_less)
+    pairs, probabilities, page = report.write(tmp_path / "new" / "folder")
+    with pairs.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert sorted(r["a"] for r in rows) + sorted(r["b"] for r in rows)
+    named = [who for row in rows for who in (row["a"], row["b"]) if who]
+    assert sorted(named) == sorted("'" + i if i == "=1+1" else i for i in one_less["id"])
+    assert [r["a"] for r in rows if not r["b"]] == report.plan.left_over
+    assert len(report.plan.left_over) == 1
+    each = dict.fromkeys(named, 0.0)
+    with probabilities.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            each[row["a"]] += float(row["probability"])
+            each[row["b"]] += float(row["probability"])
+    alone = report.plan.find(report.plan.left_over[0])[0]
+    everybody = sum(each.values()) + sum(float(alone.single(k)) for k in range(len(alone.ids)))
+    assert everybody == pytest.approx(39, abs=1e-6)
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_calibration_counts_every_possible_pair_and_every_true_one(model, cohorts):
+    report = Report.of(model, cohorts[2], cohorts[3])
+    found = report.calibration
+    assert found.count.sum() == len(report.probabilities) == 2 * 20 * 19 / 2
+    assert (found.observed * found.count).sum() == pytest.approx(20)
+
+
+def test_rules_hold_in_the_report(model, cohorts, words_of):
+    first = Report.of(model, cohorts[2]).plan.pairs[0]
+    after = Report.of(model, cohorts[2], forbid=[(first.a, first.b)])
+    assert after.plan.partner(first.a) != first.b
+    words = words_of(after)
+    assert "keeps every rule" in words
