@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -145,18 +146,21 @@ def _to_rows(columns: Columns) -> list[dict[str, Any]]:
 
 
 def _read(path: Path) -> dict[str, list[Any]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file)
-        names = next(reader, None)
-        if not names:
-            raise ValueError(f"{path} is empty; expected a line of column names")
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"{path} has two columns {twice!r}")
-        try:
-            rows = list(reader)
-        except csv.Error as error:
-            raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8; save it as such ({error})") from error
+    reader = csv.reader(io.StringIO(text, newline=""))
+    names = next(reader, None)
+    if not names:
+        raise ValueError(f"{path} is empty; expected a line of column names")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{path} has two columns {twice!r}")
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
     for number, row in enumerate(rows):
         if len(row) != len(names):
             raise ValueError(f"{path}, row {number}: {len(row)} cells for {len(names)} columns")

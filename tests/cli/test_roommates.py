@@ -1,0 +1,217 @@
+"""``mlestruct roommates`` from tables to files, and every mistake answered by a sentence."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from mlestruct import data
+from mlestruct.cli import main
+from mlestruct.tables import table, write_csv
+
+COLUMNS = ["--cohort", "year", "--same", "gender", "--ordinal", "q*"]
+
+
+@pytest.fixture(scope="module")
+def people_and_pairs():
+    people, pairs, _ = data.roommates(n=60, years=2, seed=1)
+    return people, pairs
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, people_and_pairs):
+    """people.csv and pairs.csv, here."""
+    monkeypatch.chdir(tmp_path)
+    for name, columns in zip(("people", "pairs"), people_and_pairs, strict=True):
+        write_csv(f"{name}.csv", columns)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory, people_and_pairs):
+    """A model file, learned from year 1."""
+    place = tmp_path_factory.mktemp("model")
+    for name, columns in zip(("people", "pairs"), people_and_pairs, strict=True):
+        write_csv(place / f"{name}.csv", columns)
+    tables = [str(place / "people.csv"), str(place / "pairs.csv")]
+    path = str(place / "year1.npz")
+    order = ["roommates", "fit", *tables, *COLUMNS, "--only", "1", "--model", path]
+    assert main([*order, "--protected", "q2"]) == 0
+    return path
+
+
+def change(name, column, row, value):
+    """Another value in a cell; a whole column where row is None."""
+    columns = {key: c.tolist() for key, c in table(name).columns.items()}
+    columns[column] = [value if row in (k, None) else v for k, v in enumerate(columns[column])]
+    write_csv(name, {key: np.array(c, dtype=object) for key, c in columns.items()})
+
+
+def refused(capsys, *order):
+    """The message of a command that ends with code 2, says nothing else and shows no traceback."""
+    assert main(["roommates", *order]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith("mlestruct: ")
+    return shown.err[len("mlestruct: ") : -1]
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_shipped_example_from_end_to_end(tmp_path, capsys):
+    assert main(["roommates", "--out", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""  # no progress bar in a pipe
+    assert "400 people of years 1 and 2" in shown.out
+    assert "of the surrogate over the convex hull of matchings" in shown.out
+    assert "100 pairs held out" in shown.out
+    pairs = rows(tmp_path / "out" / "pairs.csv")
+    year_3 = {str(who) for who in range(401, 601)}
+    assert {row["a"] for row in pairs} | {row["b"] for row in pairs} == year_3
+    assert len(rows(tmp_path / "out" / "probabilities.csv")) == 2 * 100 * 99 / 2
+    assert (tmp_path / "out" / "report.html").stat().st_size > 20_000
+
+
+def test_assign_keeps_the_rules_it_is_given(folder, fitted, capsys):
+    base = ["roommates", "assign", "people.csv", "--only", "2", "--model", fitted]
+    assert main([*base, "--out", "plain"]) == 0
+    plain = [(row["a"], row["b"]) for row in rows("plain/pairs.csv")]
+    never, (a, b), (c, d) = plain[:3]
+    write_csv("rules.csv", {"rule": ["require", "require"], "id_a": [a, b], "id_b": [c, d]})
+    rules = ["--forbid", *never, "--rules", "rules.csv"]
+    assert main([*base, *rules, "--out", "ruled"]) == 0
+    ruled = {frozenset((row["a"], row["b"])) for row in rows("ruled/pairs.csv")}
+    assert {frozenset((a, c)), frozenset((b, d))} <= ruled
+    assert frozenset(never) not in ruled
+    assert "ruled/report.html" in capsys.readouterr().out
+
+
+def test_rooms_are_filled(folder, fitted):
+    people = table("people.csv")
+    write_csv("rooms.csv", {"room": [f"R{k}" for k in range(30)], "gender": ["F", "M"] * 15})
+    order = ["roommates", "assign", "people.csv", "--only", "2", "--model", fitted]
+    assert main([*order, "--rooms", "rooms.csv"]) == 0
+    gender = dict(zip(map(str, people["id"]), people["gender"], strict=True))
+    for row in rows("roommates-out/pairs.csv"):
+        assert gender[row["a"]] == gender[row["b"]] == "FM"[int(row["room"][1:]) % 2]
+
+
+def test_evaluate_reports_what_it_prints(folder, fitted, capsys):
+    order = ["evaluate", "people.csv", "pairs.csv", "--only", "2", "--model", fitted]
+    assert main(["roommates", *order]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("30 pairs held out\nAUC within cohort by marginal 0.")
+    assert "(AUC)" in (folder / "roommates-out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_explain_itemises_protected_columns_only_when_asked(folder, fitted, capsys):
+    who = str(table("people.csv")["id"][-1])
+    order = ["roommates", "explain", "people.csv", who, "--only", "2", "--model", fitted]
+    assert main(order) == 0
+    shown = capsys.readouterr().out
+    assert f"{who} and " in shown
+    assert f"other partners of {who}:" in shown
+    assert "  q1: " in shown
+    assert "  q2: " not in shown
+    assert main([*order, "--show-protected"]) == 0
+    assert "  q2: " in capsys.readouterr().out
+
+
+FIT = ["fit", "people.csv", "pairs.csv", *COLUMNS]
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        (["fit", "none.csv", "pairs.csv"], "none.csv: No such file or directory"),
+        ([*FIT, "--same", "dorm"], "there is no column 'dorm'; there are id, year, gender, q1"),
+        ([*FIT, "--ordinal", "x*"], "ordinal: no column is named or fits 'x*'; there are id"),
+        ([*FIT, "--id", "number"], "there is no column 'number'; there are id, year"),
+        ([*FIT, "--partners", "a,b"], "there is no column 'a'; there are id_a, id_b, year"),
+        ([*FIT, "--weight", "w"], "there is no column 'w'; there are id_a, id_b, year"),
+        ([*FIT, "--only", "7"], "nobody has year 7; there are 1, 2"),
+        ([*FIT, "--categorical", "q1*"], "column 'q1' is named in categorical, and in ordinal too"),
+        (["fit", "people.csv", "pairs.csv", "--only", "1"], "--only needs a cohort"),
+        (["assign", "people.csv"], "roommates.npz: No such file or directory"),
+        (["assign", "people.csv", "--model", "people.csv"], "people.csv is not a model file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_not_there_is_named(folder, capsys, order, message):
+    assert message in refused(capsys, *order)
+
+
+@pytest.mark.parametrize(
+    ("table_name", "column", "row", "value", "message"),
+    [
+        ("people", "id", 3, 1, "id 1 is in rows 0 and 3"),
+        ("people", "id", 3, None, "row 3 has no 'id'"),
+        ("people", "q1", 2, None, "column 'q1': person 3 and 0 more gave no answer"),
+        ("people", "q1", None, "often", "ordinal column 'q1' holds text such as 'often'"),
+        ("people", "q1", 2, float("inf"), "column 'q1': person 3 answers inf"),
+        ("people", "gender", 5, None, "column 'gender': person 6 has no value"),
+        ("pairs", "id_b", 0, 999, "pairs, row 0: nobody has id 999"),
+        ("pairs", "id_b", 0, 1, "pairs, row 0: 1 is paired with themself"),
+        ("pairs", "id_a", 1, 1, "pairs, row 1: 1 is in another pair too, in pairs, row 0"),
+        ("pairs", "year", None, 9, "there is nothing to learn from"),
+    ],
+)
+def test_tables_that_cannot_be_learned_from(
+    folder, capsys, table_name, column, row, value, message
+):
+    change(f"{table_name}.csv", column, row, value)
+    assert refused(capsys, *FIT).startswith(message)
+
+
+def test_an_empty_table_is_called_empty(folder, capsys):
+    (folder / "people.csv").write_text("")
+    assert refused(capsys, *FIT) == "people.csv is empty; expected a line of column names"
+    (folder / "people.csv").write_text("id,year,gender,q1\n")
+    assert refused(capsys, *FIT) == "the table of people is empty"
+
+
+def test_a_column_that_changed_since_the_fit_is_named(folder, capsys, fitted):
+    change("people.csv", "q4", None, "5 or so")
+    found = refused(capsys, "assign", "people.csv", "--model", fitted)
+    assert found == "column 'q4' holds text; it held numbers when the model was fitted"
+
+
+def test_an_answer_nobody_gave_before_is_named(folder, capsys, fitted):
+    change("people.csv", "q4", 2, 9)
+    found = refused(capsys, "assign", "people.csv", "--model", fitted)
+    assert found.startswith("column 'q4': person 3 answers 9, which nobody did when the model")
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (["--forbid", "61", "777"], "forbid[0]: nobody has id '777'"),
+        (["--require", "61", "61"], "require[0] names 61 twice"),
+        (["--forbid", "61", "{f}", "--require", "61", "{f}"], "is both forbidden and required"),
+        (["--require", "61", "{f}", "--require", "61", "{g}"], "61 cannot be in 2 pairs"),
+        (["--require", "61", "{m}"], "are of groups that never share"),
+    ],
+)
+def test_rules_that_cannot_be_kept(folder, capsys, fitted, rules, message):
+    people = table("people.csv")
+    later = people.rows(people["year"] == 2)
+    mine = later["gender"][later["id"] == 61][0]
+    like = [i for i, g in zip(later["id"], later["gender"], strict=True) if g == mine and i != 61]
+    other = later["id"][later["gender"] != mine]
+    filled = [word.format(f=like[0], g=like[1], m=other[0]) for word in rules]
+    order = ["assign", "people.csv", "--only", "2", "--model", fitted, *filled]
+    assert message in refused(capsys, *order)
+
+
+def test_a_rule_of_another_kind_is_refused(folder, capsys, fitted):
+    write_csv("rules.csv", {"rule": ["prefer"], "id_a": [61], "id_b": [62]})
+    order = ["assign", "people.csv", "--model", fitted, "--rules", "rules.csv"]
+    assert refused(capsys, *order) == "rules.csv: a rule is forbid or require, not 'prefer'"
+
+
+def test_somebody_unknown_is_not_explained(folder, capsys, fitted):
+    found = refused(capsys, "explain", "people.csv", "Ann", "--model", fitted)
+    assert "nobody has id 'Ann'" in found
