@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -192,11 +193,10 @@ class Pairs:
         second, sums = np.zeros((self.d, self.d)), np.zeros((len(self.codes[0]), self.d))
         second[:own, :own] = self._met_twice(v)
         reached = self._reached(v)
+        parts = [reached[:, a:b] for a, b in pairwise(at)]
         sums[:, :own] = np.hstack([
             np.einsum("wuk,uk->uw", np.pad(q.tables, ((0, 0), (0, 1), (0, 0)))[:, codes], part)
-            for q, codes, part in zip(
-                self.questions, self.codes[0].T, np.split(reached, at[1:-1], axis=1), strict=True
-            )
+            for q, codes, part in zip(self.questions, self.codes[0].T, parts, strict=True)
         ] or [np.empty((len(sums), 0))])  # fmt: skip
         for e, plane in enumerate(self.planes[0], start=own):
             second[e, :own] = second[:own, e] = self._met(self._together(0, v * plane))
