@@ -16,7 +16,7 @@ from mlestruct.estimators.roommates.evaluation import Held
 from mlestruct.estimators.roommates.learning import Extra, constant, pair_features
 from mlestruct.estimators.roommates.observed import Block
 from mlestruct.estimators.roommates.pairing import Pairing
-from mlestruct.estimators.roommates.people import People
+from mlestruct.estimators.roommates.people import Group, People
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.estimators.roommates.rules import Rules
 from mlestruct.estimators.roommates.summary import Summary
@@ -67,12 +67,15 @@ class Knowledge:
         codes = people.codes[members]
         return Worth.of(self.asked.questions, codes, self.fitted.coef, extra)
 
+    def pairing(self, people: People, group: Group) -> Pairing:
+        """A group without rules or rooms."""
+        worth, rules = self.worth(people, group.members), Rules.read(people, (), ())
+        return Pairing.of(people, group, worth, rules, None, "map", self.rho)
+
     def held(self, people: People, block: Block) -> Held:
         """People whose pairs are known, with the learned scores and the baseline's."""
         asked, members = self.asked, block.members
-        group, worth = replace(block.group, members=members), self.worth(people, members)
-        rules = Rules.read(people, (), ())
-        pairing = Pairing.of(people, group, worth, rules, None, "map", self.rho)
+        pairing = self.pairing(people, replace(block.group, members=members))
         batch = Batch.of(Matching(len(members)), count=1)
         features = pair_features(batch, people, [members], asked.questions, asked.extra)
         partner = np.empty(len(members), dtype=np.int64)

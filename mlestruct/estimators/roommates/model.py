@@ -219,9 +219,10 @@ class RoommateModel(Parameters):
         Columns ``a``, ``b``, ``probability``, ``score``, ``group``, most probable first, in the
         kind of table that ``people`` is. Each person's probabilities add up to 1.
         """
-        given = table(people)
-        plan = self.assign(given)
-        return given.back(likely(given[self.id], plan.pairings, count))
+        given, known = table(people), self._known
+        read = self._read(given)
+        pairings = [known.pairing(read, group) for group in read.groups]
+        return given.back(likely(given[self.id], pairings, count))
 
     def explain(
         self, plan: Plan, person: Hashable, partner: Hashable = None, *, protected: bool = False

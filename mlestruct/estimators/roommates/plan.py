@@ -90,7 +90,9 @@ class Plan:
             Pairing.of(people, group, worth, rules, None if rooms is None else own, decision, rho)
             for group, worth, own in zip(people.groups, worths, given, strict=True)
         )
-        return cls(people, pairings, tuple(given), tuple(forbid), must)
+        plan = cls(people, pairings, tuple(given), tuple(forbid), must)
+        _ = plan.objective  # rules that leave no plan are refused here
+        return plan
 
     @property
     def objective(self) -> float:

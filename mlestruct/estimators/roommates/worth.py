@@ -75,4 +75,4 @@ def centred(table: Array, counts: Array) -> Array:
         return np.zeros_like(table)
     sums = table @ counts - alone
     shift = (sums - (counts @ sums) / (2.0 * (n - 1))) / (n - 2)
-    return np.asarray(table - shift[:, None] - shift[None, :])
+    return np.asarray(table - (shift[:, None] + shift))

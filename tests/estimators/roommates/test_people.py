@@ -57,7 +57,7 @@ def test_later_tables_hold_what_the_first_held(fitted, year) -> None:
     def changed(column, value):
         return [person | ({column: value} if person["id"] == 203 else {}) for person in people]
 
-    with pytest.raises(ValueError, match="'tidy': person 203 answers 9, which nobody did .* 1, 2"):
+    with pytest.raises(ValueError, match=r"'tidy': person 203 answers 9, which nobody did .* 1, 2"):
         fitted.assign(changed("tidy", 9))
     with pytest.raises(ValueError, match="'diet': person 203 answers 'air'"):
         fitted.assign(changed("diet", "air"))
