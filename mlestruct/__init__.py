@@ -6,6 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlestruct import data as data
+    from mlestruct import graphs as graphs
+    from mlestruct import inference as inference
+    from mlestruct import learners as learners
+    from mlestruct import oracle as oracle
+    from mlestruct import plot as plot
+    from mlestruct import scorers as scorers
+    from mlestruct import tables as tables
+    from mlestruct import testing as testing
     from mlestruct.batch import Batch as Batch
     from mlestruct.dual import Certificate as Certificate
     from mlestruct.dual import certificate as certificate
@@ -85,7 +94,17 @@ _HOME = {
     "ssvm": "learners",
     "tree": "structures",
 }
-_MODULES = ("data", "plot", "testing")
+_MODULES = (
+    "data",
+    "graphs",
+    "inference",
+    "learners",
+    "oracle",
+    "plot",
+    "scorers",
+    "tables",
+    "testing",
+)
 
 __all__ = ["__version__", *sorted(_HOME)]
 

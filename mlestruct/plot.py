@@ -150,16 +150,19 @@ def matching(graph: Any, *, ax: Any = None) -> Any:
 
 
 def weights(summary: Weights, *, top: int = 20, ax: Any = None) -> Any:
-    """The largest weights with their 95 % intervals, where there are standard errors."""
+    """The largest weights, with debiased 95 % intervals where they are identified."""
     order = np.argsort(-np.abs(summary.weights), kind="stable")[:top][::-1]
     values, place = summary.weights[order], np.arange(len(order))
     ax = _axes(ax)
     ax.axvline(0.0, color=GREY, linewidth=1)
-    if summary.intervals is not None:
-        ax.hlines(place, *summary.intervals[order].T, color=BLUE, linewidth=2)
-    ax.plot(values, place, "o", color=BLUE)
+    ax.plot(values, place, "o", color=BLUE, label="weight, as fitted")
+    if (intervals := summary.intervals) is not None:
+        known = np.isfinite(intervals[order]).all(axis=1)
+        label = "debiased 95 % interval"
+        ax.hlines(place[known], *intervals[order][known].T, color=BLUE, linewidth=2, label=label)
+        ax.legend()
     ax.set_yticks(place, [summary.names[j] for j in order])
-    ax.set(xlabel="weight" if summary.intervals is None else "weight, 95 % interval")
+    ax.set(xlabel="weight")
     return ax
 
 

@@ -1,5 +1,7 @@
 """Pictures: the artists hold the numbers, on the axes that were given or on new ones."""
 
+from typing import NamedTuple
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -10,8 +12,7 @@ from matplotlib.collections import LineCollection
 
 import mlestruct as ms
 from mlestruct import plot
-from mlestruct.dual import Certificate
-from mlestruct.estimators import Calibration, Summary
+from mlestruct.estimators import Calibration
 from mlestruct.graphs import to_networkx
 
 HISTORY = [(4, 0.1, -3.0, np.inf), (8, 0.2, -2.0, 5.0), (12, 0.3, -1.0, 0.5)]
@@ -77,19 +78,22 @@ def test_matchings_are_as_wide_as_they_are_probable(structure, outcome):
     assert [t.get_text() for t in ax.texts] == [str(v) for v in graph.nodes]
 
 
-@pytest.mark.parametrize("errors", [None, np.array([0.1, 0.2, 0.3])])
-def test_weights_show_the_largest_with_their_intervals(errors):
-    """Largest at the top, by size; intervals only where there are errors."""
-    proof = Certificate(0.0, 0.0, -1.0, "hull", "exact")
-    found = Summary(["a", "b", "c"], np.array([1.0, -3.0, 2.0]), errors, proof, 1.0, "", 1, 1, 0.1)
+class Found(NamedTuple):
+    names: list[str]
+    weights: np.ndarray
+    intervals: np.ndarray | None
+
+
+@pytest.mark.parametrize("sure", [False, True])
+def test_weights_show_the_largest_with_their_intervals(sure):
+    """Largest at the top, by size; intervals only where they are known and finite."""
+    intervals = np.array([[0.5, 1.5], [-4.0, -2.5], [-np.inf, np.inf]])
+    found = Found(["a", "b", "c"], np.array([1.0, -3.0, 2.0]), intervals if sure else None)
     ax = plot.weights(found, top=2)
     assert [t.get_text() for t in ax.get_yticklabels()] == ["c", "b"]
     np.testing.assert_array_equal(ax.lines[-1].get_xdata(), [2.0, -3.0])
-    if errors is None:
-        assert not ax.collections
-    else:
-        segments = np.array(ax.collections[0].get_segments())
-        np.testing.assert_allclose(segments[1, :, 0], [-3 - 1.96 * 0.2, -3 + 1.96 * 0.2], atol=1e-4)
+    segments = [line.tolist() for c in ax.collections for line in c.get_segments()]
+    assert segments == ([[[-4.0, 1.0], [-2.5, 1.0]]] if sure else [])
 
 
 def test_calibration_draws_every_bin_with_its_interval(rng):

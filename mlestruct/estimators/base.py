@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TypedDict
+from typing import Any, Literal, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +14,11 @@ from mlestruct.batch import Batch
 from mlestruct.estimators.door import check_lengths, part_of, weights_of
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.stored import Fitted, read, write
+from mlestruct.estimators.summary import Summary
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
-from mlestruct.learners import LEARNERS, Learns, Model
+from mlestruct.inference.sandwich import Sandwich
+from mlestruct.learners import LEARNERS, Learns, Model, mle_struct
 from mlestruct.learners.convex import AnyOracle, Route
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
@@ -159,15 +161,18 @@ class Estimator(Predictor):
         self, batch: Batch[Any], features: Features, alphas: Array
     ) -> Iterator[tuple[int, Model]]:
         """(position of alpha, model), from the strongest on, each starting from the one before."""
-        lower, upper = (-np.inf, np.inf) if self.bounds is None else self.bounds
         order = np.argsort(-alphas, kind="stable")
-        ridges = [Regulariser.of(features.d, alphas[k], lower=lower, upper=upper) for k in order]
+        ridges = [self._ridge(features.d, float(alphas[k])) for k in order]
         learner = self._learner(ridges[0])
 
         def watched(states: Iterator[State]) -> Iterator[State]:
             return track(states, learner.name, self.progress)
 
         yield from zip(order, learner.path(batch, features, ridges, watched), strict=True)
+
+    def _ridge(self, d: int, alpha: float) -> Regulariser:
+        lower, upper = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        return Regulariser.of(d, alpha, lower=lower, upper=upper)
 
     def _learner(self, regulariser: Regulariser) -> Learns:
         make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
@@ -184,6 +189,43 @@ class Estimator(Predictor):
     def _keep(self, model: Model, alpha: float) -> None:
         self.coef_, self.certificate_, self.route_ = model.theta, model.certificate, model.route
         self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
+
+    def sandwich(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        meat: Literal["model", "parts", "examples"] = "examples",
+    ) -> Sandwich:
+        """Standard errors of the weights, from the examples they were learned from.
+
+        For ``mle_struct`` without bounds. ``meat`` says what the data's variance is taken from, see
+        :class:`Sandwich`; ``parts`` is for matchings, and the choice where examples are few.
+        """
+        if self.learner != "mle_struct":
+            raise ValueError(f"standard errors are those of mle_struct, not of {self.learner!r}")
+        batch, scores = self._scored(X, y, sample_weight)
+        features = self.features(batch, X)
+        learner = mle_struct(self.rho, regulariser=self._ridge(features.d, self.alpha_))
+        tau = self._marginals(batch, scores).tau
+        return Sandwich.of(learner.dual(batch, features), self.coef_, tau, meat)
+
+    def summary(self, sandwich: Sandwich | None = None) -> Summary:
+        """Weights by name, with errors where given, the certificate and the cost; ``print`` it."""
+        self._check_fitted()
+        calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
+        return Summary(
+            names=self.names(),
+            weights=self.coef_,
+            sandwich=sandwich,
+            certificate=self.certificate_,
+            alpha=self.alpha_,
+            route=self.route_,
+            rounds=self.n_iter_,
+            calls=calls,
+            seconds=seconds,
+        )
 
     def stored(self) -> dict[str, Any]:
         """What :meth:`prepare` learned, as arrays, for a model file."""
@@ -213,7 +255,8 @@ class Estimator(Predictor):
         file: pass them ``again``.
         """
         settings, fitted, arrays = read(path, cls.__name__, again)
-        model = cls().set_params(**settings)
+        cls.check_names(settings)
+        model = cls(**settings)
         model._keep(
             Model(fitted.coef, fitted.certificate, fitted.history, fitted.route), fitted.alpha
         )

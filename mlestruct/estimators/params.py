@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import Any, Self
 
 
@@ -18,15 +19,18 @@ class Parameters:
 
     def set_params(self, **params: Any) -> Self:
         """Change settings by name, all or none."""
-        for name in params:
-            if name not in self._defaults():
-                raise ValueError(
-                    f"{type(self).__name__} has no setting {name!r}; it has "
-                    f"{', '.join(self._defaults())}"
-                )
+        self.check_names(params)
         for name, value in params.items():
             setattr(self, name, value)
         return self
+
+    @classmethod
+    def check_names(cls, names: Iterable[str]) -> None:
+        """A ValueError for the first name that is no setting."""
+        for name in names:
+            if name not in cls._defaults():
+                known = ", ".join(cls._defaults())
+                raise ValueError(f"{cls.__name__} has no setting {name!r}; it has {known}")
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:

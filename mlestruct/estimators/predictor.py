@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate
 from mlestruct.estimators.calibration import Calibration
-from mlestruct.estimators.door import check_lengths
+from mlestruct.estimators.door import check_lengths, weights_of
 from mlestruct.estimators.params import Parameters
-from mlestruct.estimators.summary import Summary
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import Marginals, best, marginals
@@ -174,30 +174,17 @@ class Predictor(Parameters):
         )
         return Calibration.of(tau, truth, bins)
 
-    def summary(self) -> Summary:
-        """Weights by name, the certificate and what it cost; ``print`` it."""
-        self._check_fitted()
-        calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
-        return Summary(
-            names=self.names(),
-            weights=self.coef_,
-            errors=None,
-            certificate=self.certificate_,
-            alpha=self.alpha_,
-            route=self.route_,
-            rounds=len(self.history_),
-            calls=calls,
-            seconds=seconds,
-        )
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):
             raise ValueError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
-    def _scored(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> tuple[Batch[Any], Array]:
+    def _scored(
+        self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None
+    ) -> tuple[Batch[Any], Array]:
         self._check_fitted()
         check_lengths(X, X if y is None else y)
-        batch = Batch.of(self.structures(X), None if y is None else self.encode(X, y))
+        outcomes = None if y is None else self.encode(X, y)
+        batch = Batch.of(self.structures(X), outcomes, weight=weights_of(weight, len(X)))
         features = self.features(batch, X)
         if features.d != len(self.coef_):
             raise ValueError(f"X has {features.d} features; the model has {len(self.coef_)}")

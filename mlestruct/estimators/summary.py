@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlestruct.dual import Certificate
-from mlestruct.metrics import Z
+from mlestruct.inference.sandwich import Sandwich
 from mlestruct.structures.base import Array
 
 SHOWN = 20
@@ -17,13 +17,14 @@ SHOWN = 20
 class Summary:
     """Weights by name, largest first when printed, with the certificate and the cost.
 
-    ``errors`` are standard errors, None where none were computed; intervals from them are for the
-    limit of this surrogate, not for the truth.
+    ``errors`` are the standard errors of the weights as fitted. ``intervals`` undo the shrinkage,
+    and are infinite where the data say nothing about a weight by itself. Both are for the limit of
+    this surrogate, and None without a :class:`Sandwich`.
     """
 
     names: list[str]
     weights: Array
-    errors: Array | None
+    sandwich: Sandwich | None
     certificate: Certificate
     alpha: float
     route: str
@@ -32,28 +33,42 @@ class Summary:
     seconds: float
 
     @property
+    def errors(self) -> Array | None:
+        return None if self.sandwich is None else self.sandwich.errors
+
+    @property
     def intervals(self) -> Array | None:
-        """(weights × 2): 95 % intervals from the standard errors."""
-        if self.errors is None:
+        """(weights × 2): debiased 95 % intervals."""
+        if self.sandwich is None:
             return None
-        return self.weights[:, None] + Z * self.errors[:, None] * np.array([-1.0, 1.0])
+        found = [self.sandwich.contrast(one) for one in np.eye(len(self.weights))]
+        return np.array([(c.lower, c.upper) for c in found])
 
     def __str__(self) -> str:
         order = np.argsort(-np.abs(self.weights), kind="stable")
         width = max((len(self.names[j]) for j in order[:SHOWN]), default=0)
-        lines = [self._row(int(j), width) for j in order[:SHOWN]]
+        lines = [f"{self.names[j]:>{width}} {self.weights[j]:+10.4f}" for j in order[:SHOWN]]
+        if self.sandwich is not None and (intervals := self.intervals) is not None:
+            sure = zip(lines, self.sandwich.errors[order], intervals[order], strict=False)
+            lines = [f"{line} {error:9.4f} {_span(*span)}" for line, error, span in sure]
+            lines.insert(0, f"{'':>{width}} {'weight':>10} {'error':>9}   debiased 95 % interval")
         if len(order) > SHOWN:
             lines.append(f"… and {len(order) - SHOWN} smaller weights")
         return "\n".join([*lines, *self._proof()])
 
-    def _row(self, j: int, width: int) -> str:
-        row = f"{self.names[j]:>{width}} {self.weights[j]:+10.4f}"
-        return row if self.errors is None else f"{row} ± {Z * self.errors[j]:.4f}"
-
     def _proof(self) -> list[str]:
+        told = []
+        if self.sandwich is not None:
+            rank, count = self.sandwich.rank, len(self.weights)
+            told.append(f"intervals are for this surrogate's limit; {rank} of {count} directions")
+            told[-1] += " of the weights are identified"
         return [
-            "" if self.errors is None else "± is 95 %, for the limit of this surrogate",
+            *told,
             f"alpha {self.alpha:g}; {self.certificate}",
             f"{self.rounds} rounds by the {self.route or 'learner’s own'} route, "
             f"{self.calls} calls, {self.seconds:.2g} s",
         ]
+
+
+def _span(low: float, high: float) -> str:
+    return f"[{low:+.3f}, {high:+.3f}]" if np.isfinite(high - low) else "not identified alone"

@@ -156,11 +156,12 @@ def _rows_of(matrix: Any, count: int, name: str) -> Any:
 
 
 def _refuse_nonfinite(part: Any, name: str, where: str) -> None:
-    values = part.data if sp.issparse(part) else part
+    coordinates = getattr(part, "coords", None)  # of scipy.sparse
+    values = part if coordinates is None else part.data
     if np.isfinite(values).all():
         return
     place = np.argwhere(~np.isfinite(values))[0]
-    row, j = (part.row[place[0]], part.col[place[0]]) if sp.issparse(part) else place
+    row, j = place if coordinates is None else (axis[place[0]] for axis in coordinates)
     raise ValueError(f"{where}feature {j} of {name} {row} is {values[tuple(place)]}")
 
 

@@ -1,0 +1,127 @@
+"""Errors at the door: every ValueError names the example, and a failed fit changes nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+
+RNG = np.random.default_rng(0)
+CHAINS = [RNG.standard_normal((n, 2)) for n in (3, 1, 4)]
+LABELS = [["a", "b", "a"], ["b"], ["a", "a", "b", "b"]]
+PAIRS = [RNG.standard_normal((3, 3, 2)) for _ in range(3)]
+PARTNERS = [np.array([0, 1, 2]), np.array([2, 0, 1]), np.array([1, 0, 2])]
+STREETS = [RNG.standard_normal((4, 2)) for _ in range(3)]
+ONE_OF = ms.Custom(4, exactly_one=[range(4)])
+CHOSEN = list(np.eye(4)[[0, 1, 3]])
+
+
+def swap(items, m, value):
+    return [*items[:m], value, *items[m + 1 :]]
+
+
+SEQUENCES = (lambda: ms.SequenceModel(tol=0.1), CHAINS, LABELS)
+MATCHINGS = (lambda: ms.MatchingModel(tol=0.1), PAIRS, PARTNERS)
+CHOICES = (lambda: ms.StructuredModel(ONE_OF, oracle="simplices", tol=0.1), STREETS, CHOSEN)
+NAN = np.full((3, 2), np.nan)
+CASES = [
+    (SEQUENCES, CHAINS[:2], LABELS, "X has 2 examples but y has 3"),
+    (SEQUENCES, [], [], "no examples: X is empty"),
+    (SEQUENCES, CHAINS, None, "y is None"),
+    (SEQUENCES, swap(CHAINS, 1, CHAINS[0][0]), LABELS, r"example 1: X has shape \(2,\)"),
+    (SEQUENCES, swap(CHAINS, 1, CHAINS[0][:, :1]), LABELS, "example 1 has 1 features; expected 2"),
+    (SEQUENCES, swap(CHAINS, 1, CHAINS[0][:0]), LABELS, r"example 1: X has shape \(0, 2\)"),
+    (SEQUENCES, swap(CHAINS, 0, NAN), LABELS, "example 0: feature 0 of node 0 is nan"),
+    (SEQUENCES, swap(CHAINS, 0, np.full((3, 2), -np.inf)), LABELS, "feature 0 of node 0 is -inf"),
+    (SEQUENCES, CHAINS, swap(LABELS, 2, ["a"]), "example 2: an outcome has 4 states"),
+    (SEQUENCES, CHAINS, swap(LABELS, 2, [1, 0, 1, 0]), "text in some examples and not in others"),
+    (MATCHINGS, swap(PAIRS, 2, PAIRS[0][:, :2]), PARTNERS, "example 2: a perfect matching is squ"),
+    (
+        MATCHINGS,
+        swap(PAIRS, 2, PAIRS[0] * np.inf),
+        PARTNERS,
+        "example 2: feature 0 of coordinate 0",
+    ),
+    (MATCHINGS, PAIRS, swap(PARTNERS, 1, [0, 1]), "example 1: an outcome names a column for each"),
+    (MATCHINGS, PAIRS, swap(PARTNERS, 1, [0, 1, np.nan]), "example 1: columns are integers"),
+    (MATCHINGS, PAIRS, swap(PARTNERS, 1, [0, 1, -1]), "example 1: row 2 is not matched"),
+    (CHOICES, swap(STREETS, 1, STREETS[0][:3]), CHOSEN, "example 1: 3 feature rows for 4 coord"),
+    (CHOICES, swap(STREETS, 1, STREETS[0].ravel()), CHOSEN, r"example 1: features have shape \(8,"),
+    (CHOICES, STREETS, swap(CHOSEN, 0, [1, 1, 0, 0]), "example 0: group 0 has 2 ones"),
+    (CHOICES, STREETS, swap(CHOSEN, 0, [1, 0]), "example 0: an outcome has 4 coordinates, got 2"),
+]
+
+
+def state(model):
+    return {name: np.copy(value) for name, value in vars(model).items() if name != "structure"}
+
+
+@pytest.mark.parametrize(("good", "X", "y", "message"), CASES, ids=[case[3] for case in CASES])
+def test_bad_examples_are_named_and_change_nothing(good, X, y, message):
+    """Before a fit and after one: the message names the place, the estimator stays as it was."""
+    make, fine, outcomes = good
+    for model in (make(), make().fit(fine, outcomes)):
+        before = state(model)
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+        after = state(model)
+        assert before.keys() == after.keys()
+        for name, value in before.items():
+            np.testing.assert_array_equal(after[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0, 2.0], r"sample_weight has shape \(2,\) for 3 examples"),
+        ([1.0, -1.0, 1.0], "example 1 has weight -1.0; it must be positive"),
+        ([1.0, 1.0, np.nan], "example 2 has weight nan"),
+    ],
+)
+@pytest.mark.parametrize("alpha", [1.0, (0.1, 1.0)])
+def test_bad_weights_are_named(weight, message, alpha):
+    """One alpha or several: the example whose weight is wrong."""
+    with pytest.raises(ValueError, match=message):
+        ms.MatchingModel(alpha=alpha, held_out=0.4).fit(PAIRS, PARTNERS, weight)
+
+
+def test_a_repeated_example_weighs_as_two():
+    """sample_weight 2 is the example twice."""
+    once = ms.MatchingModel(tol=1e-8).fit(PAIRS, PARTNERS, [1, 2, 1])
+    twice = ms.MatchingModel(tol=1e-8).fit([*PAIRS, PAIRS[1]], [*PARTNERS, PARTNERS[1]])
+    np.testing.assert_allclose(once.coef_, twice.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": 0.0}, r"lam\[0\] is 0.0; it must be positive"),
+        ({"alpha": -1.0}, "must be positive"),
+        ({"alpha": np.nan}, "lam holds NaN"),
+        ({"bounds": (1.0, 0.0)}, r"lower\[0\] is 1.0; it must be at most upper"),
+        ({"oracle": "magic"}, "no oracle named 'magic'; there are assignment"),
+        ({"solver": "magic"}, "route is auto, direct or frank_wolfe, not 'magic'"),
+        ({"kind": "magic"}, "kind is perfect, one_sided or partial, not 'magic'"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    """At fit, as scikit-learn has it, and before any work."""
+    with pytest.raises(ValueError, match=message):
+        ms.MatchingModel(**settings).fit(PAIRS, PARTNERS)
+
+
+def test_predictions_ask_for_what_was_learned():
+    """Other features and other kinds of features are refused; so are unknown labels in y."""
+    model = ms.SequenceModel(tol=0.1).fit(CHAINS, LABELS)
+    with pytest.raises(ValueError, match="example 0 has 5 features; expected 2"):
+        model.predict([np.ones((3, 5))])
+    with pytest.raises(ValueError, match="feature dicts"):
+        model.predict([[{"word": "x"}]])
+    with pytest.raises(ValueError, match="example 0: label 'c' was not seen in training"):
+        model.score([np.ones((1, 2))], [["c"]])
+    with pytest.raises(ValueError, match="decision is 'map' or 'expected', not 'best'"):
+        model.predict(CHAINS, decision="best")
+    with pytest.raises(ValueError, match="StructuredModel needs structure="):
+        ms.StructuredModel().fit(STREETS, CHOSEN)
+    assert model.predict(CHAINS[1:2])[0].shape == (1,)  # no transition in the whole batch

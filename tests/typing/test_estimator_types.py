@@ -1,0 +1,55 @@
+"""Type checkers know the front door: settings by name, what comes back, and its mistakes."""
+
+from pathlib import Path
+
+import pytest
+
+api = pytest.importorskip("mypy.api")
+
+ROOT = Path(__file__).resolve().parents[2]
+ACCEPTED = """
+import numpy as np
+import mlestruct as ms
+from numpy.typing import NDArray
+
+X, y = [np.zeros((2, 2, 1))], [[0, 1]]
+matching: ms.MatchingModel = ms.MatchingModel("partial", alpha=(0.1, 1.0), tol=0.1).fit(X, y)
+pictures = ms.GridModel(contrast=True, oracle="qpbo", random_state=3)
+words = ms.SequenceModel(constraints="bio", learner="ssvm")
+own = ms.StructuredModel(ms.Custom(2), oracle=lambda score: score > 0)
+share: float = matching.score(X, y)
+interval: tuple[float, float] = matching.log_likelihood(X, y)
+tau: list[NDArray[np.float64]] = matching.predict_marginals(X)
+again: ms.GridModel = ms.GridModel.load("model.npz")
+"""
+REJECTED = """
+import numpy as np
+import mlestruct as ms
+
+X, y = [np.zeros((2, 2, 1))], [[0, 1]]
+ms.MatchingModel("both")
+ms.GridModel(colour="red")
+ms.MatchingModel().predict(X, decision="best")
+ms.SequenceModel(solver="magic")
+share: str = ms.MatchingModel().score(X, y)
+"""
+
+
+def test_the_front_door_is_typed(tmp_path, monkeypatch):
+    """Right uses pass; each wrong one is an error at its own line. One mypy run."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("accepted.py", ACCEPTED), ("rejected.py", REJECTED)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    output, errors, _ = api.run(
+        [
+            f"--config-file={ROOT / 'pyproject.toml'}",
+            f"--cache-dir={ROOT / '.mypy_cache'}",
+            "--follow-imports=silent",
+            "--no-error-summary",
+            "accepted.py",
+            "rejected.py",
+        ]
+    )
+    assert not errors
+    found = {tuple(line.split(":")[:2]) for line in output.splitlines() if ": error:" in line}
+    assert found == {("rejected.py", str(line)) for line in range(6, 11)}, output
