@@ -76,8 +76,8 @@ def certificate(summary: Summary, plan: Plan) -> list[Html]:
         else f"The weights are not proven to be the best: {proof.withheld}."
     )
     best = (
-        f"The plan keeps every rule, and no other that does has a total more than {plan.gap:.2g} "
-        f"above its {plan.objective:.4g}."
+        f"The plan keeps every rule and reaches the largest total there is, {plan.objective:.4g}, "
+        f"up to {plan.gap:.1g}."
     )
     scope = (
         "Both are proven by bounds computed with the answer, up to rounding; they say nothing "
@@ -101,9 +101,10 @@ def evaluation(found: Evaluation | None) -> list[Html]:
     }
     low, high = found.log_likelihood
     likely = (
-        f"The log-likelihood of all {found.pairs} pairs together is between {low:.1f} and "
-        f"{high:.1f}; pairing at random within the groups has {found.log_likelihood_random:.1f}. "
-        "Higher is better."
+        f"The log-likelihood of all {found.pairs} pairs together is about "
+        f"{found.log_likelihood_estimate:.1f}, and proven to be between {low:.1f} and {high:.1f}; "
+        f"pairing at random within the groups has {found.log_likelihood_random:.1f}. Higher is "
+        "better."
     )
     words = (
         "The chance that a true pair ranks above one that did not come about (AUC). Equal weights "
@@ -112,7 +113,7 @@ def evaluation(found: Evaluation | None) -> list[Html]:
     return [
         element("figure", bars(areas, 0.4, 1.0), element("figcaption", words)),
         table(top, "Share of people whose partner is among their most probable ones"),
-        *paragraphs(likely, *found.notes),
+        *paragraphs(likely.replace("-", "−"), *found.notes),
     ]
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from mlestruct import data
 from mlestruct.cli import main
+from mlestruct.cli.roommates.fit import outcome
+from mlestruct.estimators import RoommateModel
 from mlestruct.tables import table, write_csv
 
 COLUMNS = ["--cohort", "year", "--same", "gender", "--ordinal", "q*"]
@@ -215,3 +217,30 @@ def test_a_rule_of_another_kind_is_refused(folder, capsys, fitted):
 def test_somebody_unknown_is_not_explained(folder, capsys, fitted):
     found = refused(capsys, "explain", "people.csv", "Ann", "--model", fitted)
     assert "nobody has id 'Ann'" in found
+
+
+def test_outcomes_weigh_pairs(folder, capsys):
+    """Pairs that moved out count nothing: the same model as without them."""
+    pairs = table("pairs.csv")
+    moved = np.arange(len(pairs)) % 3 == 0
+    ended = np.where(moved, "moved", "stayed").astype(object)
+    write_csv("pairs.csv", {**pairs.columns, "ended": ended})
+    weighed = ["--weight", "ended", "--outcomes", "moved=0", "stayed=1", "--model", "a.npz"]
+    assert main(["roommates", *FIT, *weighed]) == 0
+    write_csv("pairs.csv", pairs.rows(~moved).columns)
+    assert main(["roommates", *FIT, "--model", "b.npz"]) == 0
+    a, b = (RoommateModel.load(f"{name}.npz").coef_ for name in "ab")
+    assert np.array_equal(a, b)
+    assert np.abs(a).max() > 0.1
+
+
+@pytest.mark.parametrize(("text", "pair"), [("1=2", (1, 2.0)), ("a=b=.5", ("a=b", 0.5))])
+def test_outcomes_are_read_like_cells(text, pair):
+    assert outcome(text) == pair
+
+
+def test_an_outcome_without_a_weight_is_refused(folder, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["roommates", *FIT, "--outcomes", "moved"])
+    assert ended.value.code == 2
+    assert "needs VALUE=WEIGHT, not 'moved'" in capsys.readouterr().err

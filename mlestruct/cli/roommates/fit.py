@@ -25,7 +25,17 @@ def add(parts: Any) -> None:
     add_columns(parser)
     for role, words in ROLES.items():
         parser.add_argument(f"--{role}", type=names, default=[], metavar="COLUMNS", help=words)
-    parser.add_argument("--weight", metavar="COLUMN", help="weights of the pairs observed")
+    parser.add_argument(
+        "--answers", action="store_true", help="a weight for every pair of answers, too"
+    )
+    parser.add_argument("--weight", metavar="COLUMN", help="of pairs: weights, or outcomes")
+    parser.add_argument(
+        "--outcomes",
+        type=outcome,
+        nargs="+",
+        metavar="VALUE=WEIGHT",
+        help="what outcomes in the column of --weight weigh, such as moved=0.3 stayed=1",
+    )
     parser.add_argument("--missing", choices=("refuse", "neutral"), default="refuse")
     parser.add_argument(
         "--alpha",
@@ -39,14 +49,27 @@ def add(parts: Any) -> None:
     parser.set_defaults(run=run)
 
 
+def outcome(text: str) -> tuple[Any, float]:
+    """``value=weight``; a value that reads as a whole number is one, as in a table."""
+    value, _, weight = text.rpartition("=")
+    try:
+        number = float(weight)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"needs VALUE=WEIGHT, not {text!r}") from None
+    whole = value.isdecimal() and str(int(value)) == value
+    return int(value) if whole else value, number
+
+
 def run(given: argparse.Namespace) -> int:
     """Print the summary, write the model."""
     from mlestruct.estimators import RoommateModel
     from mlestruct.tables import table
 
-    settings = ("id", "cohort", "same", "partners", "weight", "missing", "rho", *ROLES)
+    taken = ("id", "cohort", "same", "partners", "answers", "weight", "missing", "rho", *ROLES)
+    settings = {name: getattr(given, name) for name in taken}
+    outcomes = None if given.outcomes is None else dict(given.outcomes)
     alpha = given.alpha[0] if len(given.alpha) == 1 else given.alpha
-    model = RoommateModel(alpha=alpha, **{name: getattr(given, name) for name in settings})
+    model = RoommateModel(alpha=alpha, outcomes=outcomes, **settings)
     people = chosen(table(given.people), given.cohort, given.only)
     print(model.fit(people, table(given.pairs)).summary())
     model.save(given.model)
