@@ -56,8 +56,8 @@ class Camel:
     tangent at the mean outcome. ``consistent=False`` lets every table go its own way, and then
     ``split`` takes separators from both their ends, not from the first (with consistency they
     are one point). ``route``: ``direct`` runs messages inside L-BFGS over the weights where they
-    serve, else ``coupled``, the dual over weights and multipliers; ``frank_wolfe`` needs the
-    oracle only; ``auto`` is that if you name an oracle, else ``direct``.
+    serve, else ``coupled``, the dual over weights and multipliers, from piecewise weights on;
+    ``frank_wolfe`` needs the oracle only; ``auto`` is that if you name an oracle, else ``direct``.
     """
 
     name: str = "camel"
@@ -144,12 +144,19 @@ class Camel:
             found = self.solver.solve(dual, oracle, None if last is None else last.tau)
             return _Solution(found.theta, none, found.tau.copy(), found.certificate, none)
         coupled = Coupled(dual, self.consistent, self.split, ridge=not hard)
-        x = coupled.solve(None if last is None else last.x)
+        x = coupled.solve(self._from_pieces(coupled) if last is None else last.x)
         theta, delta, tau = x[: coupled.d], x[coupled.d :], coupled.tau(x)
         if hard or not self.consistent or coupled.violation(x) > CONSISTENT:
             proof = _by_duality(coupled, x, tau)
             return _Solution(coupled.attained(theta), delta, tau, proof, x)
         return _Solution(theta, delta, tau, certificate(dual, oracle, theta, tau), x)
+
+    def _from_pieces(self, coupled: Coupled) -> Array | None:
+        """Piecewise weights, which cost little, and no multipliers yet."""
+        if not self.consistent:
+            return None
+        apart = Coupled(coupled.dual, False, self.split, ridge=coupled.ridge).solve()
+        return np.concatenate([apart, np.zeros(coupled.B.shape[0])])
 
     @property
     def _direct(self) -> bool:

@@ -1,0 +1,69 @@
+"""Nothing but a MAP solver: learners that never see a marginal agree with those that do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.inference import forward_backward, scaling, sum_product
+from mlestruct.learners import LEARNERS
+from mlestruct.learners.coupled import Coupled
+from mlestruct.oracle import Counted, load
+
+NAMES = ["camel", "camel0", "piecewise", "trw"]
+
+
+@pytest.fixture(scope="module")
+def cycles():
+    rng, graph = np.random.default_rng(5), ms.grid(2, 2)
+    batch = ms.Batch.of(graph, list(rng.integers(2, size=(6, 4))))
+    return batch, ms.Dense.of(batch, rng.standard_normal((batch.size, 3)))
+
+
+@pytest.fixture
+def blind(monkeypatch):
+    """Every routine for marginals, and the dual of coupled tables, is out of order."""
+
+    def refuse(*_, **__):
+        raise AssertionError("marginals were asked for")
+
+    for kind in (
+        forward_backward.ForwardBackward,
+        scaling.Scaling,
+        sum_product.SumProduct,
+    ):
+        monkeypatch.setattr(kind, "many", refuse)
+    monkeypatch.setattr(Coupled, "solve", refuse)
+
+
+def fitted(name, route, oracle, cycles):
+    solver = ms.FrankWolfe(tol=1e-4, rounds=2000)
+    return LEARNERS[name](oracle=oracle, route=route, solver=solver).fit(*cycles)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_learns_with_nothing_but_an_oracle(name, cycles, blind):
+    """One counted call per example and round; no routine for marginals is entered."""
+    oracle = Counted(load("linear_program"))
+    model = fitted(name, "auto", oracle, cycles)
+    assert model.route == "frank_wolfe"
+    assert model.certificate.relative <= 1e-4
+    assert oracle.calls >= len(cycles[0]) * len(model.history)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_agrees_with_its_second_solver_within_both_certificates(name, cycles):
+    """Messages or coupled regressions against Frank-Wolfe through the oracle."""
+    blind = fitted(name, "frank_wolfe", "linear_program", cycles)
+    for route in ("direct", "coupled") if name.startswith("camel") else ("direct",):
+        seeing = fitted(name, route, None, cycles)
+        assert seeing.route == "direct"
+        left = blind.certificate.gap + seeing.certificate.gap
+        if name == "camel":  # stationary points: the last rounds' gaps hide what a round may gain
+            left += 1e-3
+        assert abs(seeing.certificate.objective - blind.certificate.objective) <= left
+        # λ = 1: ½‖θ − θ*‖² is at most the gap
+        reach = sum(np.sqrt(2 * m.certificate.gap) for m in (blind, seeing)) + 1e-3
+        if name != "camel":
+            assert np.linalg.norm(seeing.theta - blind.theta) <= reach
