@@ -24,7 +24,7 @@ def polish(score, ptr, head, strict, c, rho, x, tau, residual, rounds):
         if worst <= residual:
             break
         old[:] = x
-        conjugate(ptr, head, bend, slope, gap, p, d, q)
+        conjugate(ptr, head, bend, slope, gap, p, d, q, min(0.1, worst))
         far = np.abs(p).max()
         step, found = min(1.0, 20.0 / max(far, 1e-300)), False
         for _ in range(30):
@@ -72,15 +72,18 @@ def _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope):
 
 
 @nb.njit(cache=True, nogil=True)
-def conjugate(ptr, head, weight, diagonal, r, p, d, q):
-    """p solves (diag + weight) p = r, preconditioned by the diagonal; r is used up."""
+def conjugate(ptr, head, weight, diagonal, r, p, d, q, share):
+    """p solves (diag + weight) p = r up to a ``share`` of r, preconditioned by the diagonal.
+
+    r is used up. A share that falls with the error keeps Newton's quadratic convergence.
+    """
     n = len(r)
     p[:] = 0.0
     rr = 0.0
     for v in range(n):
         d[v] = r[v] / max(diagonal[v], 1e-300)
         rr += r[v] * d[v]
-    goal = 1e-26 * rr
+    goal = max(share * share, 1e-26) * rr
     for _ in range(2 * n + 10):
         if not rr > goal or rr <= 1e-40:
             return
