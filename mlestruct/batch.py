@@ -103,6 +103,20 @@ class Batch(Generic[S]):
         """The example of every coordinate."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
+    @cached_property
+    def _seen(self) -> tuple[Ints, Ints, Array]:
+        """Where the target is not zero: coordinates, their examples, values."""
+        assert self.target is not None
+        index = np.flatnonzero(self.target)
+        owner = np.searchsorted(self.offsets, index, side="right") - 1
+        return index, owner, self.target[index]
+
+    def observed(self, flat: Array) -> Array:
+        """⟨flat, target⟩ of every example. O(entries of the target that are not zero)."""
+        index, owner, value = self._seen
+        totals = np.bincount(owner, weights=flat[index] * value, minlength=len(self))
+        return totals.astype(float)
+
     def structure(self, m: int) -> S:
         return self.structures[self.which[m]]
 

@@ -216,6 +216,10 @@ def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interi
     ]
     withheld = None
     for structure, members in batch.groups():
+        known = structure.interior()
+        if known is not None:
+            tau[batch.index(members)] = np.tile(known, len(members))
+            continue
         point, gone, proven = _cover(batch, int(members[0]), oracle, entropy)
         tau[batch.index(members)] = np.tile(point, len(members))
         for whole, part, start in zip(
@@ -240,9 +244,6 @@ def _cover(
     C, c0 = entropy.mixed_matrix()[rows][:, part], entropy.mixed.c0[rows]
     needs = [entropy.a[part] != 0, entropy.b[part] != 0, entropy.mixed.a[rows] != 0]
     none = tuple(np.zeros(len(need), dtype=bool) for need in needs)
-    known = structure.interior()
-    if known is not None:
-        return known, none, True
 
     def shown(v: Array) -> list[Any]:
         return [v > 1e-9, 1 - v > 1e-9, C @ v + c0 > 1e-9]

@@ -118,6 +118,8 @@ class Entropy:
         self, coordinates: NDArray[Any], complements: NDArray[Any], mixed: NDArray[Any]
     ) -> Entropy:
         """The entropy without these (dead) views."""
+        if not (coordinates.any() or complements.any() or mixed.any()):
+            return self
         return replace(
             self,
             a=np.where(coordinates, 0.0, self.a),

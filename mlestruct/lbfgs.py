@@ -44,11 +44,16 @@ class Kinks:
 
 
 def minimise(
-    objective: Function, theta: Array, memory: int = 10, kinks: Kinks | None = None
+    objective: Function,
+    theta: Array,
+    memory: int = 10,
+    kinks: Kinks | None = None,
+    first: float | None = None,
 ) -> Iterator[tuple[Array, float, Array, bool]]:
     """Yields (θ, value, gradient of the smooth part, whether it moved); the value never rises.
 
-    Two passes over 2·memory·d numbers per iteration besides the objective.
+    Two passes over 2·memory·d numbers per iteration besides the objective. Steps along −gradient
+    start at length 1, or at ``first`` times the gradient where its units are known to be right.
     """
     theta = theta.copy() if kinks is None else kinks.clip(theta)
     pairs, smooth = Pairs(len(theta), memory), kinks is None
@@ -62,7 +67,7 @@ def minimise(
         if float(direction @ slope) >= 0:
             pairs.clear()
             direction = -slope
-        step = 1.0 if pairs.count else 1.0 / max(1.0, float(np.linalg.norm(slope)))
+        step = 1.0 if pairs.count else first or 1.0 / max(1.0, float(np.linalg.norm(slope)))
         if kinks is None:
             found = _search(objective, theta, value, direction, float(direction @ slope), step)
         else:

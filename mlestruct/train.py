@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, certificate
@@ -94,7 +95,8 @@ class Direct:
             total = Sum(pieces, pool if self.workers > 1 else None)
             theta = dual.regulariser.weights(np.zeros(dual.features.d)) if start is None else start
             if self.small is None:
-                steps = _descents(total, dual.regulariser, theta, self.memory)
+                factor = natural(dual, messages)
+                steps = _descents(total, dual.regulariser, theta, self.memory, factor)
             else:
                 epochs = self.small.run(objective, dual.batch, heads, dual.regulariser, theta)
                 steps = (evaluated(total, dual.regulariser, theta) for theta in epochs)
@@ -129,9 +131,9 @@ class Direct:
             )
             if loose:
                 total.tol = min(total.tol, INNER * relative)
-            tau, proof = np.zeros(0), _estimate(gap, -value, dual)
+            tau, proof, cut = np.zeros(0), _estimate(gap, -value, dual), False
             if done:
-                tau, proof = self._proven(dual, oracle, messages, total, theta)
+                tau, proof, cut = self._proven(dual, oracle, messages, total, theta)
             yield State(
                 round=number,
                 calls=(number + 1) * len(dual.batch),
@@ -143,27 +145,35 @@ class Direct:
                 cost=cost,
                 done=done,
                 route="direct",
+                cut=cut,
             )
             if done:
                 return
 
     def _proven(
         self, dual: Dual, oracle: Oracle[Any], messages: Messages, total: Sum, theta: Array
-    ) -> tuple[Array, Certificate]:
+    ) -> tuple[Array, Certificate, bool]:
         """τ at θ: the last evaluation's if it was there, with inference in earnest, else afresh."""
-        tau, warm, cut = total.tau, total.warm, relaxed(dual.batch, oracle)
-        here = total.at is theta and total.tol == 0 and (warm is not None or not cut)
+        tau, warm, more = total.tau, total.warm, relaxed(dual.batch, oracle)
+        here = total.at is theta and total.tol == 0 and (warm is not None or not more)
         if tau is None or len(tau) != dual.batch.size or not here:
             _, tau, warm = messages.many(dual.batch, dual.scores(theta))
-        if cut:
+        if more:
             return hull_certificate(dual, oracle, theta, tau, warm, self.tol)
-        return tau, certificate(dual, oracle, theta, tau)
+        return tau, certificate(dual, oracle, theta, tau), False
 
 
 def descend(
-    total: Function, regulariser: Regulariser, theta: Array, memory: int = 10
+    total: Function,
+    regulariser: Regulariser,
+    theta: Array,
+    memory: int = 10,
+    factor: Array | None = None,
 ) -> Iterator[Step]:
-    """L-BFGS on R + Σ; yields (θ, value, gradient of Σ alone, whether it moved)."""
+    """L-BFGS on R + Σ; yields (θ, value, gradient of Σ alone, whether it moved).
+
+    ``factor``, lower triangular with L Lᵀ near the Hessian, has it step in z = Lᵀθ.
+    """
     lam, prior = regulariser.lam, regulariser.prior
 
     def smooth(at: Array) -> tuple[float, Array]:
@@ -172,6 +182,9 @@ def descend(
         pull *= lam
         return value + 0.5 * float(pull @ (at - prior)), gradient + pull
 
+    if factor is not None and regulariser.plain:
+        yield from _preconditioned(smooth, regulariser, theta, memory, factor)
+        return
     kinks = None
     if not regulariser.plain:
         kinks = Kinks(regulariser.l1, regulariser.lower, regulariser.upper)
@@ -179,12 +192,43 @@ def descend(
         yield at, value, gradient - lam * (at - prior), moved
 
 
-def _descents(total: Sum, regulariser: Regulariser, theta: Array, memory: int) -> Iterator[Step]:
+def _preconditioned(
+    smooth: Function, regulariser: Regulariser, theta: Array, memory: int, factor: Array
+) -> Iterator[Step]:
+    lam, prior = regulariser.lam, regulariser.prior
+    asked, at = np.empty(0), theta
+
+    def scaled(z: Array) -> tuple[float, Array]:
+        nonlocal asked, at
+        asked, at = z, solve_triangular(factor, z, trans="T", lower=True)
+        value, gradient = smooth(at)
+        return value, solve_triangular(factor, gradient, lower=True)
+
+    for z, value, gradient, moved in minimise(scaled, factor.T @ theta, memory, first=1.0):
+        here = at if z is asked else solve_triangular(factor, z, trans="T", lower=True)
+        yield here, value, factor @ gradient - lam * (here - prior), moved
+
+
+def natural(dual: Dual, messages: Messages) -> Array | None:
+    """Cholesky's factor of the Hessian at scores that are all alike, where it has a closed form."""
+    if not (hasattr(dual.features, "gram") and hasattr(messages, "alike")):
+        return None
+    alike = messages.alike(dual.batch)
+    if alike is None:
+        return None
+    hessian = dual.features.gram(*alike)
+    hessian[np.diag_indices(len(hessian))] += dual.regulariser.lam
+    return np.asarray(cholesky(hessian, lower=True))
+
+
+def _descents(
+    total: Sum, regulariser: Regulariser, theta: Array, memory: int, factor: Array | None
+) -> Iterator[Step]:
     """One descent, and another from its end where it ended in inference too coarse to go on."""
     coarse = True
     while coarse:
         coarse = total.tol > 0
-        for step in descend(total, regulariser, theta, memory):
+        for step in descend(total, regulariser, theta, memory, factor):
             yield step
             theta = step[0]
 

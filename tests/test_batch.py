@@ -1,5 +1,7 @@
 """Batches: equal structures once, mixed sizes side by side, every error with its example."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,15 @@ def test_shards_cover_every_example_once_in_order():
         shards = batch.shards(count)
         assert np.concatenate(shards).tolist() == [0, 1, 2, 3]
         assert all(len(shard) for shard in shards)
+
+
+def test_observed_is_the_product_with_the_target(rng):
+    """⟨flat, target⟩ per example, for vertices and for mean vertices."""
+    batch = Batch.of([chain(3, 2), chain(2, 2), chain(3, 2)], [[0, 1, 1], [0, 0], [1, 0, 1]])
+    mean = replace(batch, target=rng.random(batch.size))
+    flat = rng.standard_normal(batch.size)
+    for some in (batch, mean):
+        np.testing.assert_allclose(some.observed(flat), some.totals(flat * some.target))
 
 
 MISUSE = [

@@ -13,6 +13,7 @@ from scipy.optimize import rosen, rosen_der
 import mlestruct as ms
 from mlestruct.dual import Dual
 from mlestruct.features import Masked, Tied
+from mlestruct.inference import best
 from mlestruct.inference.messages import routine
 from mlestruct.lbfgs import minimise
 from mlestruct.learners.convex import collect
@@ -20,7 +21,7 @@ from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains, special
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser, grouped
-from mlestruct.train import Direct, SmallBatches
+from mlestruct.train import Direct, SmallBatches, natural
 
 
 def last(objective, theta, tol=1e-8):
@@ -290,3 +291,46 @@ def test_inference_is_coarse_far_from_the_optimum(rng):
     dual = ms.mle_struct().dual(batch, features)
     *_, last = Direct(tol=1e-9).run(dual, resolve(None, batch), routine(dual.entropy))
     assert last.certificate.relative < 1e-7
+
+
+def people(n, rng, kind="perfect", examples=2):
+    """Matchings of people with answers to six questions, pairs of like answers likelier."""
+    asked = [ms.Question.ordinal(f"q{k}", range(4)) for k in range(6)]
+    batch = ms.Batch.of(ms.Matching(n, kind=kind), count=examples)
+    codes = [rng.integers(0, 4, (n, 6)) for _ in range(examples)]
+    features = ms.Pairs.of(batch, codes, asked)
+    scores = features.potentials(0.4 * rng.standard_normal(features.d))
+    outcomes = best(batch, scores + rng.gumbel(size=batch.size))[0]
+    return ms.Batch.of(batch.structures[0], outcomes), features
+
+
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_the_factor_is_the_hessian_at_equal_scores(kind, rho, rng):
+    """By finite differences where nobody stays single; near it where some do."""
+    batch, features = people(12, rng, kind)
+    dual = ms.mle_struct(rho).dual(batch, features)
+    messages = routine(dual.entropy)
+    factor = natural(dual, messages)
+    found = factor @ factor.T - np.eye(features.d)
+
+    def moments(theta):
+        return features.moments(messages.many(batch, dual.scores(theta)).tau)
+
+    steps = 1e-4 * np.eye(features.d)[:5]
+    expected = np.array([(moments(s) - moments(-s)) / 2e-4 for s in steps])
+    close = 1e-5 if kind == "perfect" else 0.5
+    np.testing.assert_allclose(found[:5], expected, atol=close * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_a_change_of_variables_saves_evaluations_and_changes_nothing_else(rho, rng):
+    """Preconditioned or not, one optimum; with it in less than half the evaluations."""
+    batch, features = people(40, rng)
+    full = np.stack([features.potentials(unit) for unit in np.eye(features.d)], axis=1)
+    learner = ms.mle_struct(rho, regulariser=0.1, solver=ms.FrankWolfe(tol=1e-9))
+    quick, plain = (learner.fit(batch, f) for f in (features, ms.Dense.of(batch, full)))
+    assert quick.route == plain.route == "direct"
+    assert quick.certificate.objective == pytest.approx(plain.certificate.objective, rel=1e-7)
+    np.testing.assert_allclose(quick.theta, plain.theta, atol=1e-3)
+    assert 2 * len(quick.history) < len(plain.history)

@@ -58,6 +58,7 @@ class State:
 
     ``tau`` is the live array: copy it if you keep it beyond the next round. The certificate's
     tangent was taken ``at`` a point nearby: ``certificate(dual, oracle, theta, tau, at=at)``.
+    ``cut``: the ``direct`` route's own τ lay outside the outcomes' hull, and this one is near it.
     """
 
     round: int
@@ -70,6 +71,7 @@ class State:
     cost: Cost
     done: bool = False
     route: str = "frank_wolfe"
+    cut: bool = False
 
     @property
     def gap(self) -> float:

@@ -66,16 +66,17 @@ def hull_gaps(
 
 def hull_certificate(
     dual: Dual, oracle: Oracle[Any], theta: Array, tau: Array, warm: Any, tol: float
-) -> tuple[Array, Certificate]:
-    """A τ of the hull, and the certificate of (θ, τ), both from inference over the degrees."""
+) -> tuple[Array, Certificate, bool]:
+    """A τ of the hull, the certificate of (θ, τ), and whether odd sets moved it there."""
     inner = interior(dual.batch, oracle, dual.entropy)
     dual = replace(dual, entropy=inner.entropy)
-    tau = inner.pull(into_hull(dual.batch, tau, inner.tau))
+    inside = into_hull(dual.batch, tau, inner.tau)
+    moved, tau = inside is not tau, inner.pull(inside)
     objective = dual.value(tau)
     enough = tol * max(1.0, abs(objective))
     gaps, slack, polytope = hull_gaps(dual, oracle, theta, tau, warm, enough)
     weight, bracket = dual.batch.weight, dual.regulariser.bracket(theta, dual.residual(tau))
-    return tau, Certificate(
+    proof = Certificate(
         float(weight @ gaps) + bracket if inner.withheld is None else float("inf"),
         float(weight @ slack),
         objective,
@@ -84,6 +85,7 @@ def hull_certificate(
         inner.withheld,
         inner.unused,
     )
+    return tau, proof, moved
 
 
 def dual_certificate(
@@ -128,9 +130,7 @@ def price_gaps(dual: Dual, theta: Array, tau: Array, warm: Any) -> Array:
         score, live = graph.gather(asked), graph.gather(batch.rows(tau, members))
         known, x = (graph.ptr, graph.head, graph.strict), warm[number].x
         if rho <= 0.5:
-            upper[members] = [
-                price_value(score[m], *known, rho, x[m]) for m in range(len(members))
-            ]
+            upper[members] = [price_value(score[m], *known, rho, x[m]) for m in range(len(members))]
         else:
             s, y, spare = np.empty(graph.nodes), np.empty(graph.nodes), np.empty(graph.live)
             upper[members] = [

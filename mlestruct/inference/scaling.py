@@ -74,6 +74,23 @@ class Scaling:
             found.add(rho)
         return cls(found.pop()) if len(found) == 1 else None
 
+    def alike(self, batch: Batch[Any]) -> tuple[Array, Array] | None:
+        """(w, s): the Hessian at equal scores is Σ w Φᵀ[I − Bᵀ(sI + BBᵀ)⁻¹B]Φ on complete graphs.
+
+        B are the nodes' edges. Exact where nothing stays single, near it else.
+        """
+        weight, slack = batch.weight.copy(), np.zeros(len(batch))
+        for structure, members in batch.groups():
+            if not (isinstance(structure, Matching) and structure.graph.complete):
+                return None
+            t = 1.0 / max(structure.n_nodes - 1, 2)
+            t *= 1.0 if structure.kind == "perfect" else 0.5
+            bend = 1.0 / t + (1.0 - 2.0 * self.rho) / (1.0 - t)
+            weight[members] /= max(bend, 1.0)
+            if structure.kind == "partial":
+                slack[members] = bend * (1.0 - t * (structure.n_nodes - 1)) / max(self.rho, 1e-3)
+        return weight, slack
+
     def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
         """The next call starts from this one's dual variables and messages."""
         tau, log_z, kept = np.empty(batch.size), np.empty(len(batch)), []

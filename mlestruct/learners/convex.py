@@ -14,7 +14,6 @@ from mlestruct.dual import Certificate, Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe, State
-from mlestruct.inference.hull import relaxed
 from mlestruct.inference.messages import Messages, routine
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
@@ -97,12 +96,12 @@ class Learner:
 
     def _onward(self, dual: Dual, oracle: Oracle[Any], states: Iterator[State]) -> Iterator[State]:
         """Frank-Wolfe from where the direct route ends, if odd sets keep it from the tolerance."""
-        solver, cut = self.solver, relaxed(dual.batch, oracle)
+        solver = self.solver
         for state in states:
             left = solver.rounds - state.round
             time = None if solver.seconds is None else solver.seconds - state.seconds
             short = left > 0 and (time is None or time > 0)
-            more = state.done and cut and short and state.certificate.relative > solver.tol
+            more = state.cut and short and state.certificate.relative > solver.tol
             yield replace(state, done=state.done and not more)
         if not more:
             return

@@ -22,7 +22,7 @@ def mle_struct(rho: Rho = None, **settings: Any) -> Learner:
         entropy = Entropy.of(batch, rho)
         if batch.target is None or not batch.bias.any():
             return batch, entropy
-        observed = batch.totals(batch.bias * batch.target)  # part of the likelihood, not of θ's
+        observed = batch.observed(batch.bias)  # part of the likelihood, not of θ's
         return replace(batch, constant=-observed), entropy
 
     return Learner("mle_struct", surrogate, **settings)

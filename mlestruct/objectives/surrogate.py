@@ -28,7 +28,7 @@ class Surrogate:
         scores, target = heads["score"], batch.target
         assert target is not None
         log_z, tau, warm = loosened(self.messages, tol).many(batch, scores, warm)
-        each = log_z - batch.totals((scores - batch.bias) * target)
+        each = log_z - batch.observed(scores) + batch.observed(batch.bias)
         if batch.constant is not None:
             each += batch.constant
         gradient = tau - target

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from mlestruct import Batch, Dense, Entropy, FrankWolfe, Infeasible, Matching, marginals, mle_struct
+from mlestruct.structures.base import fold
 
 K4 = list(combinations(range(4), 2))
 # A bridgeless cubic graph with 9 perfect matchings, where Bethe exceeds log Z inside the hull.
@@ -278,3 +279,32 @@ def test_learning_from_roommates_equals_the_reference():
         far = np.linalg.norm(model.theta - theta)
         assert 0.5 / 2 * far**2 <= model.certificate.gap + 1e-15  # what the certificate promises
         assert far < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+@pytest.mark.parametrize("edges", [None, K4[:5]])
+def test_coefficients_are_those_of_the_listed_views(kind, edges, rng):
+    """Known without listing them, for one ρ, one per node, and any counting numbers."""
+    structure = Matching(4, edges, kind)
+    for rho in (0.5, 1.0, 0.0, rng.random(4)):
+        counting = structure.counting(rho)
+        for given in (counting, counting + rng.random(len(counting))):
+            short, long = structure.folded(given), fold(structure.views(), given, structure.size)
+            np.testing.assert_allclose(short.a, long.a)
+            np.testing.assert_allclose(short.b, long.b)
+            tau = rng.random(structure.size)
+            views = [part.C @ tau + part.c0 for part in (short, long)]
+            np.testing.assert_allclose(*views)
+            np.testing.assert_allclose(short.mixed, long.mixed)
+
+
+@pytest.mark.parametrize("edges", [None, K4[:5]])
+def test_degrees_and_ends_are_the_incidence_matrix(edges, rng):
+    structure = Matching(4, edges)
+    rows, B = rng.random((3, structure.size)), structure.incidence().toarray()
+    np.testing.assert_allclose(structure.graph.degrees(rows), rows @ B.T)
+    np.testing.assert_array_equal(structure.graph.degree, B.sum(axis=1))
+    low, high = structure.graph.nodes_of(np.arange(structure.size))
+    np.testing.assert_array_equal(np.stack([low, high], axis=1), structure.ends)
+    off = np.abs(rows @ B.T - 1).max(axis=1)
+    np.testing.assert_allclose(structure.violation(rows), off)
