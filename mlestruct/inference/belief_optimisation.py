@@ -250,7 +250,8 @@ def _relax(
                 pull = q[i] * q0[i] * abs(slope[i])
                 residual = max(residual, pull)
                 promise += pull * abs(slope[i])
-        if taken >= steps or residual <= tol:
+        # close to 0 and 1 every slope by a logit is small: a start there is no end
+        if taken >= steps or (taken > 0 and residual <= tol):
             break
         fell = False
         while length >= SHORTEST and not fell:

@@ -51,6 +51,8 @@ def _steps(
     data, tau = np.zeros_like(score), np.zeros_like(score)
     for block in blocks:
         rows = known[:, np.unique(np.append(block.around(graph), block.nodes))].all(axis=1)
+        if not rows.any():
+            continue
         chance = block.chances(target[rows])
         log_z, inside = block.marginals(block.scores(score[rows], chance))
         here = np.ix_(rows, block.used)

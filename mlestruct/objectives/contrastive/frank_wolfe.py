@@ -16,7 +16,7 @@ from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 
-CLAMPED = 100  # steps of hidden variables given what was seen
+CLAMPED = 20  # steps of hidden variables given what was seen
 MOST = 1 - 1e-3  # of the way to a vertex: slopes are infinite there
 HALVINGS = 40
 

@@ -1,0 +1,42 @@
+"""F1 by counting, and McNemar's test by its binomial sum."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from mlestruct.metrics import f1, mcnemar
+
+
+def test_f1_by_counting(rng):
+    """2·right / (found + true), whatever the labels are."""
+    truth, found = rng.choice(["a", "b", "c"], (2, 200))
+    right = sum(t == p == "b" for t, p in zip(truth, found, strict=True))
+    both = (truth == "b").sum() + (found == "b").sum()
+    score = f1(truth, found, "b")
+    assert score.f1 == pytest.approx(2 * right / both)
+    assert score.precision == pytest.approx(right / (found == "b").sum())
+    assert score.recall == pytest.approx(right / (truth == "b").sum())
+
+
+def test_nothing_over_nothing_is_0():
+    """No such label, none found, or neither."""
+    assert f1([0, 0], [0, 0]) == (0.0, 0.0, 0.0)
+    assert f1([1, 1], [0, 0]) == (0.0, 0.0, 0.0)
+    assert f1([0, 0], [1, 1]) == (0.0, 0.0, 0.0)
+
+
+def test_mcnemar_is_a_fair_coin(rng):
+    """Twice the smaller tail of Binomial(a + b, ½); no disagreement proves nothing."""
+    truth, first, second = rng.integers(0, 2, (3, 60))
+    found = mcnemar(truth, first, second)
+    a = int(((first == truth) & (second != truth)).sum())
+    b = int(((first != truth) & (second == truth)).sum())
+    assert (found.only_first, found.only_second) == (a, b)
+    tail = sum(comb(a + b, k) for k in range(min(a, b) + 1)) / 2 ** (a + b)
+    assert found.p_value == pytest.approx(min(1.0, 2 * tail))
+    assert mcnemar(truth, first, first).p_value == 1.0
+    with pytest.raises(ValueError, match="true labels but"):
+        mcnemar(np.zeros(3), np.zeros(3), np.zeros(2))
