@@ -56,6 +56,8 @@ KINDS: dict[str, tuple[str, frozenset[str]]] = {
     "camel": ("camel:camel", frozenset({"sigma2"})),
     "trw_surrogate": ("trw:trw_surrogate", frozenset({"rho", "lambda_n"})),
     "blse": ("trw:blse", frozenset()),
+    "implicit": ("fitting:implicit", frozenset({"observed_nodes"})),
+    "procedural": ("fitting:procedural", frozenset()),
     "belief_optimisation": ("contrastive:pairs", frozenset({"W", "qi", "qj"})),
     "contrastive": ("contrastive:contrastive", frozenset()),
     "contrastive_learning": ("contrastive:learning", frozenset({"observed_first_three"})),

@@ -1,0 +1,112 @@
+"""Beliefs that minimise Σ w b log b − ⟨score, b⟩ over the local polytope, and how they move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.inference.condensed.descent import MAJORISE, NEWTON, descend, respond
+from mlestruct.inference.condensed.frame import Frame, frame
+from mlestruct.inference.condensed.sparse import LANES
+from mlestruct.reweighting import Rho, counting_numbers
+from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.graph import FactorGraph
+
+STEPS = 300
+STALLED = 1e-4  # a last step above this is no optimum
+
+
+class Optima(NamedTuple):
+    """Beliefs, and the largest relative change of each example's last step."""
+
+    tau: Array
+    moved: Array
+
+    @property
+    def stalled(self) -> int:
+        """Examples whose beliefs are no optimum."""
+        return int((~(self.moved <= STALLED)).sum())
+
+
+@dataclass(frozen=True)
+class Condensed:
+    """Majorisation, then Newton's method, by condensed systems; factors of any order and cards.
+
+    ``weight`` per coordinate: positive on factors; negative on variables as far as the whole stays
+    convex on the local polytope. ``tol`` is the largest relative change of a last step. Linear
+    systems are solved by sparse factors, or by conjugate gradients where those cost too much.
+    """
+
+    tol: float = 1e-9
+    steps: int = STEPS
+    _frames: dict[FactorGraph, Frame] = field(default_factory=dict, repr=False, init=False)
+
+    def weights(self, batch: Batch[FactorGraph], rho: Rho) -> Array:
+        """The counting numbers of ρ as a weight per coordinate."""
+        each = [counting_numbers(s, rho)[s.table_of] for s in batch.structures]
+        return np.concatenate([each[k] for k in batch.which])
+
+    def frame(self, graph: FactorGraph) -> Frame:
+        """Compiled once per structure."""
+        if graph not in self._frames:
+            if not isinstance(graph, FactorGraph):
+                raise ValueError(f"implicit fitting needs labelled graphs, not {type(graph)}")
+            if (graph.fixed >= 0).any():
+                k = int(np.argmax(graph.fixed >= 0))
+                raise ValueError(f"coordinate {k} is fixed; implicit fitting takes free graphs")
+            self._frames[graph] = frame(graph)
+        return self._frames[graph]
+
+    def minimise(
+        self, batch: Batch[FactorGraph], score: Array, weight: Array, start: Optima | None = None
+    ) -> Optima:
+        """From uniform tables, or from the optima of nearby scores."""
+        tau, moved = np.empty(batch.size), np.full(len(batch), np.inf)
+        for graph, members in _together(batch):
+            where = batch.index(members)
+            w = batch.rows(weight, members)
+            _refuse(graph, w)
+            good = start is not None and bool((start.moved[members] <= STALLED).all())
+            b = batch.rows(start.tau, members).copy() if good and start else _uniform(graph, w)
+            last = np.full(len(members), np.inf)
+            phase = np.full(len(members), NEWTON if good else MAJORISE)
+            eta = batch.rows(score, members)
+            descend(eta, w, b, self.frame(graph), self.steps, self.tol, phase, last)
+            tau[where], moved[members] = b.reshape(-1), last
+        return Optima(tau, moved)
+
+    def respond(self, batch: Batch[FactorGraph], weight: Array, tau: Array, slope: Array) -> Array:
+        """−∂L/∂score at an optimum, ``slope`` being b·∂L/∂b."""
+        out = np.empty(batch.size)
+        for graph, members in _together(batch):
+            found = np.empty((len(members), graph.size))
+            w, b, towards = (batch.rows(part, members) for part in (weight, tau, slope))
+            respond(w, b, towards, self.frame(graph), found)
+            out[batch.index(members)] = found.reshape(-1)
+        return out
+
+
+def _together(batch: Batch[Any]) -> Iterator[tuple[Any, Ints]]:
+    for structure, members in batch.groups():
+        for first in range(0, len(members), LANES):
+            yield structure, members[first : first + LANES]
+
+
+def _uniform(graph: FactorGraph, weight: Array) -> Array:
+    interior = graph.interior()
+    assert interior is not None
+    return np.tile(interior, (len(weight), 1))
+
+
+def _refuse(graph: FactorGraph, weight: Array) -> None:
+    first = int(graph.node_start[-1])
+    if not (weight[:, first:] > 0).all():
+        m, k = (int(one[0]) for one in np.nonzero(~(weight[:, first:] > 0)))
+        raise ValueError(
+            f"a table entry of factor {graph.table_of[first + k] - graph.n_nodes} has weight "
+            f"{weight[m, first + k]:g}; entropies of factors need positive weights"
+        )

@@ -1,0 +1,45 @@
+"""Procedural fitting: weights for which a few iterations of inference predict well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlestruct.inference.truncated import Messages, Method
+from mlestruct.learners.implicit import surrogate_start
+from mlestruct.learners.primal import Heads, Primal, refuse, scored
+from mlestruct.objectives.losses import Loss, named
+from mlestruct.objectives.procedural import Procedural
+from mlestruct.reweighting import Rho
+
+
+def procedural(
+    rho: Rho = None,
+    oracle: Any = None,
+    route: str = "auto",
+    loss: str | Loss = "ucl",
+    iterations: int = 4,
+    method: Method | None = None,
+    heads: Heads = scored,
+    surrogate: bool = True,
+    **settings: Any,
+) -> Primal:
+    """Σ_m w_m L(what T iterations believe at Φ_mθ) + R(θ): inference and its cutting short are one.
+
+    ``method`` (default belief propagation, at ``rho`` if given) runs ``iterations`` times; beliefs
+    are to be asked of the same. ``loss`` is one of :mod:`mlestruct.objectives.losses`, or its name.
+    ``heads`` may give every iteration weights of its own. Fits start from the convex surrogate
+    likelihood, or with ``surrogate`` false from 0; ``settings`` are those of :class:`Primal`.
+    """
+    refuse("procedural", route, oracle=oracle)
+    chosen = Messages(1.0 if rho is None else rho) if method is None else method
+    objective = Procedural(named(loss), chosen, iterations)
+    words = ("none", f"none (beliefs after {iterations} iterations)")
+    return Primal(
+        "procedural",
+        lambda batch: objective,
+        *words,
+        doubt=lambda pieces: "the loss is not convex in θ: a stationary point at best",
+        heads=heads,
+        begin=surrogate_start(None, settings, heads) if surrogate else None,
+        **settings,
+    )

@@ -1,0 +1,52 @@
+"""Implicit fitting: the loss of beliefs that minimise a convex free energy, differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.inference.condensed import Condensed, Optima
+from mlestruct.objectives.base import Values
+from mlestruct.objectives.losses import Loss, Units
+from mlestruct.reweighting import Rho
+from mlestruct.structures.base import Array
+
+
+@dataclass
+class Warm:
+    """What is observed, and the last beliefs: where the next inference starts."""
+
+    units: Units
+    optima: Optima | None = None
+
+
+@dataclass(frozen=True)
+class Implicit:
+    """Σ_m w_m L(b_m, outcome m) with b = argmin Σ w b log b − ⟨score, b⟩ over the local polytope.
+
+    Heads are ``score``, and ``weight`` where the coefficients w are learned too (an exponential
+    link keeps them positive); else w are the counting numbers of ``rho``. The gradient is exact at
+    the optimum: one linear solve per example (:func:`Condensed.respond`).
+    """
+
+    loss: Loss
+    rho: Rho = None
+    inference: Condensed = field(default_factory=Condensed)
+    exact_gradient: bool = True
+
+    def __call__(
+        self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float
+    ) -> Values:
+        warm = Warm(self.loss.units(batch)) if warm is None else warm
+        weight = heads["weight"] if "weight" in heads else self.inference.weights(batch, self.rho)
+        optima = self.inference.minimise(batch, heads["score"], weight, warm.optima)
+        value, slope = self.loss(optima.tau, warm.units)
+        m = self.inference.respond(batch, weight, optima.tau, slope)
+        gradient = {"score": -m}
+        if "weight" in heads:
+            gradient["weight"] = m * (np.log(optima.tau) + 1.0)
+        return Values(value, gradient, optima.tau, Warm(warm.units, optima))
