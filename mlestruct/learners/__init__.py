@@ -12,11 +12,13 @@ from mlestruct.learners.camel import camel, camel0
 from mlestruct.learners.contrastive import contrastive
 from mlestruct.learners.convex import Learner, Model
 from mlestruct.learners.exact_mle import exact_mle
+from mlestruct.learners.implicit import implicit
 from mlestruct.learners.lbp import lbp
-from mlestruct.learners.missing import Missing
+from mlestruct.learners.missing import Missing, Partial
 from mlestruct.learners.mle_struct import mle_struct
 from mlestruct.learners.perceptron import perceptron
 from mlestruct.learners.piecewise import piecewise
+from mlestruct.learners.procedural import procedural
 from mlestruct.learners.pseudo_likelihood import pseudo_likelihood
 from mlestruct.learners.ssvm import ssvm
 from mlestruct.learners.trw import trw, trw_tightest
@@ -42,10 +44,12 @@ LEARNERS: dict[str, Callable[..., Learns]] = {
     "camel0": camel0,
     "contrastive": contrastive,
     "exact_mle": exact_mle,
+    "implicit": implicit,
     "lbp": lbp,
     "mle_struct": mle_struct,
     "perceptron": perceptron,
     "piecewise": piecewise,
+    "procedural": procedural,
     "pseudo_likelihood": pseudo_likelihood,
     "ssvm": ssvm,
     "trw": trw,
@@ -58,14 +62,17 @@ __all__ = [
     "Learns",
     "Missing",
     "Model",
+    "Partial",
     "camel",
     "camel0",
     "contrastive",
     "exact_mle",
+    "implicit",
     "lbp",
     "mle_struct",
     "perceptron",
     "piecewise",
+    "procedural",
     "pseudo_likelihood",
     "ssvm",
     "trw",
