@@ -27,7 +27,7 @@ BUDGET = 30.0  # times the direct route's time that Frank-Wolfe may take
 
 
 def run(quick: bool) -> Iterator[Row]:
-    """Three seeds, two kinds of matchings (as in frank_wolfe), two sizes of grid; quick: one, 20."""
+    """Three seeds, matchings as in frank_wolfe, two sizes of grid; quick: one seed, 20×20."""
     seeds = range(1 if quick else 3)
     for name, spread in (("", 1.0), (", diffuse", 0.13)):
         problem = f"bipartite n=30, M=50, d=60{name}"

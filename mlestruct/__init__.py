@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from mlestruct.features import Tied as Tied
     from mlestruct.frank_wolfe import FrankWolfe as FrankWolfe
     from mlestruct.inference import marginals as marginals
+    from mlestruct.inference.exact import exact as exact
+    from mlestruct.inference.sampling import sample as sample
+    from mlestruct.learners import Partial as Partial
     from mlestruct.learners import mle_struct as mle_struct
     from mlestruct.learners import ssvm as ssvm
     from mlestruct.oracle import Answer as Answer
@@ -75,6 +78,7 @@ _HOME = {
     "MatchingModel": "estimators",
     "Ising": "structures",
     "Pairs": "features",
+    "Partial": "learners",
     "Paths": "structures",
     "Question": "features",
     "RegionGraph": "structures",
@@ -86,10 +90,12 @@ _HOME = {
     "Tied": "features",
     "certificate": "dual",
     "chain": "structures",
+    "exact": "inference.exact",
     "grid": "structures",
     "marginals": "inference",
     "mle_struct": "learners",
     "plaquettes": "structures",
+    "sample": "inference.sampling",
     "skip_chain": "structures",
     "ssvm": "learners",
     "tree": "structures",

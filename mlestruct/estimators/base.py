@@ -20,6 +20,7 @@ from mlestruct.frank_wolfe import State
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import LEARNERS, Learns, Model, mle_struct
 from mlestruct.learners.convex import AnyOracle, Route
+from mlestruct.learners.missing import Partial, missing, seen
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
@@ -57,6 +58,7 @@ class Estimator(Predictor):
     ``bounds`` = (lower, upper) keep weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
     ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
+    Outcomes may be :class:`Partial`, with labels missing: then rounds of inference, no optimum.
     ``tol`` is the relative gap to certify; ``max_rounds`` and ``max_seconds`` bound the work;
     ``workers`` threads ask the oracle; ``progress`` shows a bar (default: on terminals).
 
@@ -144,10 +146,12 @@ class Estimator(Predictor):
         alphas: Array,
     ) -> None:
         """Keep the model of the only alpha, or of the one that scores best on ``validation``."""
-        batch = Batch.of(self.structures(X), self.encode(X, y), weight=weight)
+        outcomes = self.encode(X, y)
+        partly = any(isinstance(outcome, Partial) for outcome in outcomes)
+        batch = (seen if partly else Batch.of)(self.structures(X), outcomes, weight=weight)
         features = self.features(batch, X)
         tried: list[tuple[float, int, dict[str, Any]]] = []
-        for number, model in self._path(batch, features, alphas):
+        for number, model in self._path(batch, features, alphas, partly):
             self._keep(model, float(alphas[number]))
             if len(alphas) == 1:
                 self.alpha_scores_: list[tuple[float, float]] = []
@@ -158,12 +162,14 @@ class Estimator(Predictor):
         self.alpha_scores_ = sorted((float(alphas[-k]), score) for score, k, _ in tried)
 
     def _path(
-        self, batch: Batch[Any], features: Features, alphas: Array
+        self, batch: Batch[Any], features: Features, alphas: Array, partly: bool
     ) -> Iterator[tuple[int, Model]]:
         """(position of alpha, model), from the strongest on, each starting from the one before."""
         order = np.argsort(-alphas, kind="stable")
         ridges = [self._ridge(features.d, float(alphas[k])) for k in order]
         learner = self._learner(ridges[0])
+        if partly:
+            learner = missing(learner, tol=self.tol)
 
         def watched(states: Iterator[State]) -> Iterator[State]:
             return track(states, learner.name, self.progress)

@@ -15,6 +15,7 @@ from mlestruct.estimators.base import Estimator, Settings
 from mlestruct.estimators.door import width_of
 from mlestruct.estimators.labels import classes_of, numbered, states_of, tied_names
 from mlestruct.features import Masked, Tied
+from mlestruct.learners.missing import Partial
 from mlestruct.readers import Attributes, bio_chain
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph, chain
@@ -28,6 +29,7 @@ class SequenceModel(Estimator):
     (feature, label), then one per (label, next label); on chains the likelihood is exact.
     ``constraints="bio"`` forbids what is no BIO sequence. ``weights="seen"`` keeps only weights
     that training outcomes use, as CRFsuite does; an unseen transition then weighs 0.
+    A label may be None in training: it was not seen (see :class:`mlestruct.learners.Partial`).
     Other settings and fitted attributes as :class:`Estimator`.
 
     >>> X = [[{"word": w} for w in s.split()] for s in ("in Rome", "Rome is old")]
@@ -55,7 +57,8 @@ class SequenceModel(Estimator):
             raise ValueError(f"constraints is None or 'bio', not {self.constraints!r}")
         if self.weights not in ("all", "seen"):
             raise ValueError(f"weights is 'all' or 'seen', not {self.weights!r}")
-        self.classes_, self._allowed = classes_of(y), None
+        known = [[label for label in labels if label is not None] for labels in y]
+        self.classes_, self._allowed = classes_of(known), None
         self.attributes_ = Attributes.of(X) if _named(X) else None
         self.n_features_in_ = (
             width_of(X, 2, "(length, features)")
@@ -64,7 +67,16 @@ class SequenceModel(Estimator):
         )
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        return [states_of(self.classes_, labels, m) for m, labels in enumerate(y)]
+        return [self._states(labels, m) for m, labels in enumerate(y)]
+
+    def _states(self, labels: Any, m: int) -> Ints | Partial:
+        """States; of a sequence with labels that are None, what is known."""
+        unseen = np.array([label is None for label in labels], dtype=bool)
+        if not unseen.any():
+            return states_of(self.classes_, labels, m)
+        states = np.full(len(labels), -1)
+        states[~unseen] = states_of(self.classes_, [x for x in labels if x is not None], m)
+        return Partial(states)
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         lengths = [x.shape[0] if hasattr(x, "shape") else len(x) for x in X]
@@ -84,6 +96,8 @@ class SequenceModel(Estimator):
         tied = replace(tied, table=len(self.classes_) ** 2)  # where no sequence has a transition
         if self.weights == "all":
             return tied
+        if self._allowed is None and batch.target is not None and np.isnan(batch.target).any():
+            raise ValueError("weights='seen' needs every label; use weights='all'")
         if self._allowed is None:
             self._allowed = Masked.seen(tied, batch).index
         return Masked(tied, self._allowed)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual
 from mlestruct.features import Features
+from mlestruct.frank_wolfe import State
 from mlestruct.inference import Marginals, marginals
-from mlestruct.learners.convex import Learner
+from mlestruct.learners.convex import Learner, Model
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+
+
+@dataclass(frozen=True)
+class Partial:
+    """An outcome of which only a part was seen: what the structure's ``clamp`` takes."""
+
+    observed: Any
 
 
 @dataclass(frozen=True)
@@ -79,8 +90,39 @@ class Missing:
         ``batch`` needs no outcomes. Hidden variables that are exchangeable need a ``start`` that
         tells them apart: weights of 0 are stationary then.
         """
-        clamped, proof = clamp(batch, observed), None
-        target = np.zeros(batch.size)
+        yield from self._rounds(batch, clamp(batch, observed), features, start)
+
+    @property
+    def name(self) -> str:
+        return f"{self.learner.name} with labels missing"
+
+    def path(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        regularisers: Sequence[float | Regulariser],
+        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+    ) -> Iterator[Model]:
+        """As :meth:`Learner.path`, for a batch of :func:`seen`; no optimum is claimed."""
+        clamped, theta = _pinned(batch), None
+        for regulariser in regularisers:
+            learner = replace(self.learner, regulariser=regulariser)
+            rounds = replace(self, learner=learner)._rounds(batch, clamped, features, theta)
+            history: list[tuple[int, float, float, float]] = []
+            began = time.perf_counter()
+            for last in rounds:
+                taken = time.perf_counter() - began
+                history.append((last.number, taken, last.lower, last.stationarity))
+            theta = last.theta
+            proof = Certificate(
+                last.stationarity, 0.0, last.lower, "surrogate", "not convex", withheld=str(last)
+            )
+            yield Model(theta, proof, history, "rounds of inference")
+
+    def _rounds(
+        self, batch: Batch[Any], clamped: Batch[Any], features: Features, start: Array | None
+    ) -> Iterator[Round]:
+        proof, target = None, np.zeros(batch.size)
         dual = self.learner.dual(replace(batch, target=target), features)
         if dual.entropy.temperature != 1:
             raise ValueError(f"{self.learner.name} is no likelihood: missing labels need one")
@@ -104,6 +146,35 @@ class Missing:
             solver = replace(learner.solver, tol=min(learner.solver.tol, 0.1 * self.tol))
         scores, rho = dual.scores(theta), dual.entropy.rho
         return marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
+
+
+def missing(learner: Any, tol: float) -> Missing:
+    """Rounds around a convex learner; others are refused."""
+    if not isinstance(learner, Learner):
+        raise ValueError(f"{learner.name} cannot learn from Partial outcomes: use mle_struct")
+    return Missing(learner, tol)
+
+
+def seen(structures: Any, outcomes: Sequence[Any], weight: ArrayLike | None = None) -> Batch[Any]:
+    """A batch of whole outcomes and :class:`Partial` ones: its target is NaN where unseen."""
+    batch = Batch.of(structures, count=len(outcomes), weight=weight)
+    target = np.empty(batch.size)
+    for m, outcome in enumerate(outcomes):
+        one = batch.structure(m)
+        if isinstance(outcome, Partial):
+            fixed = clamp(batch.select([m]), [outcome.observed]).structures[0].fixed
+            target[batch.coordinates(m)] = np.where(fixed < 0, np.nan, fixed)
+        else:
+            target[batch.coordinates(m)] = Batch.of(one, [outcome]).target
+    return replace(batch, target=target)
+
+
+def _pinned(batch: Batch[Any]) -> Batch[Any]:
+    """Every example restricted to what its target knows."""
+    assert batch.target is not None
+    known = np.where(np.isnan(batch.target), -1, batch.target).astype(np.int8)
+    pinned = [batch.structure(m).refix(known[batch.coordinates(m)]) for m in range(len(batch))]
+    return Batch.of(pinned, weight=batch.weight, bias=batch.bias)
 
 
 def clamp(batch: Batch[Any], observed: Sequence[Any]) -> Batch[Any]:

@@ -121,3 +121,36 @@ def test_misuse_is_named(rng):
         clamp(batch, [[5, 0, 0], *observed[1:]])
     with pytest.raises(ValueError, match="ssvm is no likelihood"):
         Missing(ms.ssvm()).fit(batch, observed, features)
+
+
+def test_none_labels_at_the_front_door_are_the_rounds_below_it(rng):
+    """SequenceModel with None labels: the interval of `Missing` on the same chains, no optimum."""
+    X = [rng.standard_normal((4, 3)) for _ in range(8)]
+    y = [rng.choice(["a", "b"], 4).tolist() for _ in X]
+    holes = [[None if rng.random() < 0.4 else label for label in labels] for labels in y]
+    model = ms.SequenceModel(alpha=LAM, tol=1e-6).fit(X, holes)
+    graph = ms.chain(4, 2)
+    batch = ms.Batch.of(graph, count=8)
+    observed = [[-1 if label is None else "ab".index(label) for label in row] for row in holes]
+    learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-6))
+    found = Missing(learner, tol=1e-6).fit(batch, observed, ms.Tied.of(batch, X))
+    np.testing.assert_allclose(model.coef_, found.theta, atol=1e-8)
+    assert "no optimum is claimed" in str(model.certificate_)
+    assert model.predict(X)[0].shape == (4,)
+    whole = ms.SequenceModel(alpha=LAM, tol=1e-6).fit(X, y)
+    assert whole.certificate_.withheld is None
+
+
+def test_partial_outcomes_of_any_structure(rng):
+    """Some matchings whole, some in part: what was seen is kept, paths of alphas work."""
+    structure = ms.BipartiteMatching(3)
+    X = rng.standard_normal((4, 9, 2))
+    y = [[0, 1, 2], ms.Partial([2, -1, -1]), [1, 0, 2], ms.Partial([-1, -1, -1])]
+    model = ms.StructuredModel(structure, alpha=[10.0, 1.0], tol=1e-4)
+    model.fit(X, y, validation=(X[:1], y[:1]))
+    assert len(model.alpha_scores_) == 2
+    assert model.certificate_.withheld
+    with pytest.raises(ValueError, match="ssvm is no likelihood"):
+        ms.StructuredModel(structure, learner="ssvm").fit(X, y)
+    with pytest.raises(ValueError, match="weights='seen' needs every label"):
+        ms.SequenceModel(weights="seen").fit([np.ones((2, 1))] * 2, [["a", None], ["a", "b"]])
