@@ -33,7 +33,8 @@ def partly_observed(
 ) -> Batch[FactorGraph]:
     """A batch whose outcomes have −1 where a label is missing; those tables are 0 in its target.
 
-    For pseudo-likelihood only: it omits every term that holds an unobserved variable.
+    Pseudo-likelihood omits every term that holds an unobserved variable; contrastive free
+    energies relax it given what was seen.
     """
     states = [np.asarray(outcome) for outcome in outcomes]
     batch = Batch.of(graphs, [np.maximum(one, 0) for one in states])
