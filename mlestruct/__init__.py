@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mlestruct.estimators import MatchingModel as MatchingModel
     from mlestruct.estimators import RoommateModel as RoommateModel
     from mlestruct.estimators import SequenceModel as SequenceModel
+    from mlestruct.estimators import SkipChainModel as SkipChainModel
     from mlestruct.estimators import StructuredModel as StructuredModel
     from mlestruct.features import Dense as Dense
     from mlestruct.features import Functions as Functions
@@ -85,6 +86,7 @@ _HOME = {
     "Regulariser": "regulariser",
     "RoommateModel": "estimators",
     "SequenceModel": "estimators",
+    "SkipChainModel": "estimators",
     "Sparse": "features",
     "StructuredModel": "estimators",
     "Tied": "features",
