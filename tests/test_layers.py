@@ -29,7 +29,7 @@ LAYERS = [
     ["engine"],
     ["files", "graphs", "tables"],
     ["learners"],
-    ["testing", "data", "metrics", "plot", "progress", "readers"],
+    ["testing", "data", "metrics", "plot", "progress", "images", "readers"],
     ["estimators", "scorers"],
     ["verify", "report"],
     ["cli"],

@@ -1,0 +1,101 @@
+"""Features of pixels (windows, gradients, colour, clusters) and noise, for models of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import Array
+
+
+def windows(image: ArrayLike, radius: int, outside: float = 0.0) -> Array:
+    """(rows, columns, (2r+1)² · channels): what every pixel sees around it, row by row."""
+    pixels = _channels(image)
+    if radius < 0:
+        raise ValueError(f"a window's radius is at least 0, not {radius}")
+    padded = np.pad(pixels, ((radius, radius), (radius, radius), (0, 0)), constant_values=outside)
+    seen = np.lib.stride_tricks.sliding_window_view(
+        padded, (2 * radius + 1, 2 * radius + 1), axis=(0, 1)
+    )
+    return np.moveaxis(seen, 2, 4).reshape(*pixels.shape[:2], -1).copy()
+
+
+def gradient_histograms(
+    image: ArrayLike, scales: Sequence[float] = (1, 2, 4), bins: int = 8
+) -> Array:
+    """(rows, columns, scales · bins): how much gradient points where, around every pixel.
+
+    Gradients of the image smoothed by half of a scale, shared between the two nearest of ``bins``
+    directions, and summed under a Gaussian of that scale; channels are added up.
+    """
+    from scipy.ndimage import gaussian_filter
+
+    pixels, out = _channels(image), []
+    for scale in scales:
+        smooth = gaussian_filter(pixels, (scale / 2, scale / 2, 0), mode="nearest")
+        down, right = np.gradient(smooth, axis=(0, 1))
+        strength, turn = np.hypot(down, right), np.arctan2(down, right) / (2 * np.pi) * bins % bins
+        for k in range(bins):
+            near = np.abs((turn - k + bins / 2) % bins - bins / 2)
+            share = (strength * np.maximum(1.0 - near, 0.0)).sum(axis=2)
+            out.append(gaussian_filter(share, scale, mode="nearest"))
+    return np.stack(out, axis=2)
+
+
+def blurs(image: ArrayLike, scales: Sequence[float] = (0, 1, 2, 4)) -> Array:
+    """(rows, columns, scales · channels): every channel, or colour, smoothed at several scales."""
+    from scipy.ndimage import gaussian_filter
+
+    pixels = _channels(image)
+    each = [gaussian_filter(pixels, (scale, scale, 0), mode="nearest") for scale in scales]
+    return np.concatenate(each, axis=2)
+
+
+def centres(rows: ArrayLike, count: int, seed: int = 0) -> Array:
+    """(count, p): k-means of feature rows, after its ++ start."""
+    from scipy.cluster.vq import kmeans2
+
+    points = np.asarray(rows, dtype=float)
+    if not 1 <= count <= len(points):
+        raise ValueError(f"{count} centres of {len(points)} rows")
+    found: Array = kmeans2(points, count, minit="++", rng=np.random.default_rng(seed))[0]
+    return found
+
+
+def indicators(rows: ArrayLike, centres: ArrayLike) -> sp.csr_array:
+    """(rows × centres) with a 1 at the nearest centre of each row."""
+    from scipy.cluster.vq import vq
+
+    nearest = vq(np.asarray(rows, dtype=float), np.asarray(centres, dtype=float))[0]
+    shape = (len(nearest), len(np.asarray(centres)))
+    return sp.csr_array((np.ones(len(nearest)), nearest, np.arange(len(nearest) + 1)), shape=shape)
+
+
+def coin_noise(image: ArrayLike, share: float, seed: Any) -> Array:
+    """Every pixel of a 0/1 image replaced by a fair coin with chance ``share``."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"a share is in 0..1, not {share}")
+    rng, pixels = np.random.default_rng(seed), np.asarray(image, dtype=float)
+    hit = rng.random(pixels.shape) < share
+    return np.where(hit, rng.integers(0, 2, pixels.shape), pixels)
+
+
+def gaussian_noise(image: ArrayLike, deviation: float, seed: Any) -> Array:
+    """A normal number of this standard deviation added to every pixel."""
+    pixels = np.asarray(image, dtype=float)
+    return pixels + deviation * np.random.default_rng(seed).standard_normal(pixels.shape)
+
+
+def _channels(image: ArrayLike) -> Array:
+    pixels = np.asarray(image, dtype=float)
+    if pixels.ndim == 2:
+        return pixels[:, :, None]
+    if pixels.ndim != 3 or not np.isfinite(pixels).all():
+        raise ValueError(
+            f"an image is (rows, columns) or (rows, columns, channels), not {pixels.shape}"
+        )
+    return pixels

@@ -1,0 +1,66 @@
+"""Image features: each is what it says on images small enough to check by hand."""
+
+import numpy as np
+import pytest
+
+from mlestruct import images
+
+
+def test_windows_list_what_lies_around(rng):
+    """Entry (dr, dc, channel) of pixel (r, c) is pixel (r + dr, c + dc), 0 outside."""
+    image = rng.standard_normal((4, 5, 2))
+    seen = images.windows(image, 1).reshape(4, 5, 3, 3, 2)
+    for r, c, dr, dc in np.ndindex(4, 5, 3, 3):
+        row, column = r + dr - 1, c + dc - 1
+        inside = 0 <= row < 4 and 0 <= column < 5
+        expected = image[row, column] if inside else np.zeros(2)
+        np.testing.assert_array_equal(seen[r, c, dr, dc], expected)
+    assert images.windows(image[:, :, 0], 0).shape == (4, 5, 1)
+
+
+def test_gradients_fall_in_the_bin_of_their_direction():
+    """A ramp to the right has all its gradient in bin 0, one downwards in bin 2 of 8."""
+    ramp = np.tile(np.arange(20.0), (20, 1))
+    for image, bin_ in ((ramp, 0), (ramp.T, 2), (-ramp, 4), (-ramp.T, 6)):
+        found = images.gradient_histograms(image, scales=(1,))[10, 10]
+        assert found[bin_] == pytest.approx(1.0)
+        assert found.sum() == pytest.approx(1.0)
+    both = images.gradient_histograms(ramp + ramp.T, scales=(1, 2))[10, 10]
+    np.testing.assert_allclose(both[[1, 9]], np.sqrt(2), rtol=1e-3)
+
+
+def test_blurs_keep_the_mean_and_the_channels(rng):
+    image = rng.standard_normal((6, 7, 3))
+    found = images.blurs(image, scales=(0, 3))
+    np.testing.assert_array_equal(found[:, :, :3], image)
+    assert found[:, :, 3:].std() < 0.5 * image.std()
+    np.testing.assert_allclose(images.blurs(np.full((5, 5), 2.0)), 2.0)
+
+
+def test_clusters_are_found_and_indicated(rng):
+    points = np.concatenate([rng.normal(k, 0.1, (20, 2)) for k in (0, 5, 9)])
+    middles = images.centres(points, 3)
+    np.testing.assert_allclose(np.sort(middles[:, 0]), [0, 5, 9], atol=0.2)
+    ones = images.indicators(points, middles).toarray()
+    assert (ones.sum(axis=1) == 1).all()
+    assert ones.sum(axis=0).tolist() == [20, 20, 20]
+
+
+def test_noise_has_its_rate_and_its_seed(rng):
+    image = np.zeros((200, 200))
+    noisy = images.coin_noise(image, 0.5, 3)
+    assert noisy.mean() == pytest.approx(0.25, abs=0.02)
+    np.testing.assert_array_equal(noisy, images.coin_noise(image, 0.5, 3))
+    np.testing.assert_array_equal(images.coin_noise(image, 0.0, 1), image)
+    assert images.gaussian_noise(image, 2.0, 1).std() == pytest.approx(2.0, rel=0.05)
+
+
+def test_misuse_is_named():
+    with pytest.raises(ValueError, match="not 2"):
+        images.coin_noise(np.zeros((2, 2)), 2, 0)
+    with pytest.raises(ValueError, match="at least 0, not -1"):
+        images.windows(np.zeros((2, 2)), -1)
+    with pytest.raises(ValueError, match=r"not \(3,\)"):
+        images.blurs(np.zeros(3))
+    with pytest.raises(ValueError, match="5 centres of 2 rows"):
+        images.centres(np.zeros((2, 2)), 5)
