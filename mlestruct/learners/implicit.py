@@ -13,7 +13,7 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.messages import routine
+from mlestruct.inference.condensed import Newton
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.learners.pseudo_likelihood import pseudo_likelihood
 from mlestruct.objectives import Head, Surrogate
@@ -102,11 +102,23 @@ def _convex(batch: Batch[Any], rho: Rho) -> Callable[..., Primal]:
     kinds = (structure for structure, _ in batch.groups())
     if not all(kind.contains(rows).all() for kind, rows in zip(kinds, seen, strict=True)):
         return pseudo_likelihood
-    messages = routine(Entropy.of(batch, rho))
-    if messages is None:
-        raise ValueError(f"no messages for rho={rho!r} to start from; pass surrogate=False")
-    words = ("local polytope", "none (a start)")
-    return partial(Primal, "surrogate", lambda batch: Surrogate(messages), *words)
+    return partial(convex_likelihood, rho)
+
+
+def convex_likelihood(rho: Rho = None, **settings: Any) -> Primal:
+    """Σ_m [⟨θ, φ_m⟩ − log Z_ρ(θ, x_m)] − R(θ) by Newton's method inside: no oracle, no proof."""
+
+    def objective(batch: Batch[Any]) -> Surrogate:
+        messages = Newton.serve(Entropy.of(batch, rho))
+        if messages is None:
+            raise ValueError(
+                f"rho={rho!r} leaves no convex likelihood of a free labelled graph to start from; "
+                "pass surrogate=False"
+            )
+        return Surrogate(messages)
+
+    words = ("local polytope", "the entropy's")
+    return Primal("convex_likelihood", objective, *words, **settings)
 
 
 def _first(regulariser: Regulariser, d: int) -> Regulariser:

@@ -1,5 +1,5 @@
 """Convex inference and its derivatives by linear systems in which tables are eliminated."""
 
-from mlestruct.inference.condensed.optima import Condensed, Optima
+from mlestruct.inference.condensed.optima import Condensed, Newton, Optima
 
-__all__ = ["Condensed", "Optima"]
+__all__ = ["Condensed", "Newton", "Optima"]
