@@ -131,7 +131,7 @@ def test_clamped_variables_and_refusals(rng):
 
 
 def test_plain_steps_in_logits_would_not_move(rng):
-    """Near the data slopes by logits carry a factor ε: ten steps of length 1 against one of ours."""
+    """Near the data slopes by logits carry a factor ε: ten steps of length 1 against our first."""
     y = rng.integers(0, 2, 5)
     batch = ms.Batch.of(loopy(), [y])
     scores, a = rng.standard_normal(batch.size), logits(np.abs(y - 1e-4))
