@@ -1,0 +1,11 @@
+"""python -m papers.mle_struct EXPERIMENT: the 2016 paper's experiments, run again."""
+
+import sys
+
+from papers._run import main
+from papers.mle_struct.house import house
+from papers.mle_struct.permanents import permanents
+
+EXPERIMENTS = {"house": house, "permanents": permanents}
+
+sys.exit(main("mle_struct", EXPERIMENTS))
