@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mlestruct.tables import Table
-
-MODEL, OUT = "roommates.npz", "roommates-out"
+from typing import Any
 
 
 def names(text: str) -> list[str]:
@@ -50,22 +45,6 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The option that names the model file."""
-    parser.add_argument("--model", default=MODEL, metavar="FILE", help=f"default: {MODEL}")
-
-
-def add_out(parser: argparse.ArgumentParser) -> None:
-    """The option that says where results go."""
-    parser.add_argument("--out", default=OUT, metavar="FOLDER", help=f"default: {OUT}")
-
-
-def add_names(parser: argparse.ArgumentParser) -> None:
-    """Options that show more of people than ids; reports do not unless asked."""
-    parser.add_argument("--names", metavar="COLUMN", help="show this column beside ids")
-    parser.add_argument("--show-protected", action="store_true", help="itemise protected columns")
-
-
 def own_ids(ids: Iterable[Any]) -> dict[str, Any]:
     """Ids by what a shell can say of them."""
     return {str(person): person for person in ids}
@@ -87,25 +66,6 @@ def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, list[tuple
             raise ValueError(f"{given.rules}: a rule is forbid or require, not {rule!r}")
         made[rule].append((own.get(str(a), a), own.get(str(b), b)))
     return made
-
-
-def add_only(parser: argparse.ArgumentParser) -> None:
-    """The option that takes part of a table of people."""
-    parser.add_argument("--only", nargs="+", metavar="COHORT", help="only people of these cohorts")
-
-
-def chosen(people: Table, cohort: str | None, only: Sequence[str] | None) -> Table:
-    """The people of some cohorts, or all."""
-    if only is None:
-        return people
-    if cohort is None:
-        raise ValueError("--only needs a cohort, and the model has none: fit it with --cohort")
-    values = [str(value) for value in people[cohort].tolist()]
-    unknown = [value for value in only if value not in values]
-    if unknown:
-        known = ", ".join(sorted(set(values)))
-        raise ValueError(f"nobody has {cohort} {unknown[0]}; there are {known}")
-    return people.rows([value in only for value in values])
 
 
 def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

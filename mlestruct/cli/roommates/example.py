@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mlestruct.cli.options import add_out
+from mlestruct.cli.roommates.common import add_out, finish
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,4 @@ def run(given: argparse.Namespace) -> int:
     print(model.fit(before, pairs).summary())
     print("\nyear 3, predicted and compared with the pairs that came about:")
     report = Report.of(model, after, pairs)
-    print(report.evaluation)
-    print("\nwrote " + ", ".join(map(str, report.write(given.out))))
-    return 0
+    return finish(report.evaluation, report, given)

@@ -5,34 +5,27 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mlestruct.cli.options import add_model, add_only, add_rules, aligned, chosen, own_ids, rules
+from mlestruct.cli.options import add_rules, aligned, own_ids, rules
+from mlestruct.cli.roommates.common import add_people, add_protected, load
 
 
 def add(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("explain", help="why two people are a pair, and who else was near")
-    parser.add_argument("people", metavar="PEOPLE.csv")
-    parser.add_argument("person", metavar="ID")
+    add_people(parser, "person")
     parser.add_argument("--partner", metavar="ID", help="default: the plan's")
-    parser.add_argument("--show-protected", action="store_true", help="itemise protected columns")
-    add_model(parser)
-    add_only(parser)
     add_rules(parser)
+    add_protected(parser)
     parser.set_defaults(run=run)
 
 
 def run(given: argparse.Namespace) -> int:
     """Print the contributions of all answers, then the alternatives."""
-    from mlestruct.estimators import RoommateModel
-    from mlestruct.tables import table
-
-    model = RoommateModel.load(given.model)
-    people = chosen(table(given.people), model.cohort, given.only)
-    ids = people[model.id].tolist()
-    own = own_ids(ids)
-    asked = rules(given, ids)
+    model, people = load(given)
+    own = own_ids(people[model.id].tolist())
+    asked = rules(given, own.values())
     plan = model.assign(people, forbid=asked["forbid"], require=asked["require"])
-    person, partner = own.get(given.person, given.person), own.get(given.partner, given.partner)
+    person, partner = (own.get(who, who) for who in (given.person, given.partner))
     print(model.explain(plan, person, partner, protected=given.show_protected))
     print(f"\nother partners of {person}:")
     near = plan.alternatives(person)

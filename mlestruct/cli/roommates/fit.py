@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mlestruct.cli.options import add_columns, add_model, add_only, chosen, names
+from mlestruct.cli.options import add_columns, names
+from mlestruct.cli.roommates.common import add_people, chosen
 
 ROLES = {
     "ordinal": "answers that are numbers, compared by difference",
@@ -19,9 +20,7 @@ ROLES = {
 def add(parts: Any) -> None:
     """The command's options; COLUMNS are names or patterns like 'q*', separated by commas."""
     parser = parts.add_parser("fit", help="learn from people and the pairs observed")
-    parser.add_argument("people", metavar="PEOPLE.csv")
-    parser.add_argument("pairs", metavar="PAIRS.csv")
-    add_model(parser)
+    add_people(parser, "pairs")
     add_columns(parser)
     for role, words in ROLES.items():
         parser.add_argument(f"--{role}", type=names, default=[], metavar="COLUMNS", help=words)
@@ -45,7 +44,6 @@ def add(parts: Any) -> None:
         help="ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose",
     )
     parser.add_argument("--rho", type=float, default=0.5, help="½ (default) or 1, Bethe")
-    add_only(parser)
     parser.set_defaults(run=run)
 
 
