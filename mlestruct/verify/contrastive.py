@@ -12,10 +12,10 @@ from mlestruct.batch import Batch
 from mlestruct.inference.belief_optimisation import (
     belief_optimisation,
     bethe,
-    cells,
     couplings,
     logits,
 )
+from mlestruct.inference.bethe_pairs import cells
 from mlestruct.inference.exact import exact, joint_scores
 from mlestruct.inference.mean_field import mean_field
 from mlestruct.inference.sampling.gibbs import law_after_sweep
