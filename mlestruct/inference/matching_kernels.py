@@ -120,6 +120,40 @@ def product(ptr, head, kernel, s, y):
 
 
 @nb.njit(cache=True, nogil=True)
+def conjugate(ptr, head, weight, diagonal, moving, r, p, d, q, share):
+    """p solves (diag + weight) p = r over the ``moving`` nodes, up to a ``share`` of r.
+
+    Conjugate gradients, preconditioned by the diagonal. r is zero at nodes that do not move, and
+    used up. A share that falls with the error keeps Newton's quadratic convergence.
+    """
+    n = len(r)
+    p[:] = 0.0
+    rr = 0.0
+    for v in range(n):
+        d[v] = r[v] / max(diagonal[v], 1e-300)
+        rr += r[v] * d[v]
+    goal = max(share * share, 1e-26) * rr
+    for _ in range(2 * n + 10):
+        if not rr > goal or rr <= 1e-40:
+            return
+        product(ptr, head, weight, d, q)
+        curve = 0.0
+        for v in range(n):
+            q[v] = q[v] + diagonal[v] * d[v] if moving[v] else 0.0
+            curve += d[v] * q[v]
+        if not curve > 1e-15 * rr:
+            return
+        step, new = rr / curve, 0.0
+        for v in range(n):
+            p[v] += step * d[v]
+            r[v] -= step * q[v]
+            new += r[v] * r[v] / max(diagonal[v], 1e-300)
+        for v in range(n):
+            d[v] = r[v] / max(diagonal[v], 1e-300) + new / rr * d[v]
+        rr = new
+
+
+@nb.njit(cache=True, nogil=True)
 def absorb(score, ptr, head, x, s, kernel):
     """Move the factors into the duals; kernel = exp(score − x_u − x_v)."""
     for v in range(len(x)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from mlestruct.inference.matching_kernels import entry, product
+from mlestruct.inference.matching_kernels import conjugate, entry
 from mlestruct.inference.matching_values import dual_value
 
 
@@ -18,13 +18,14 @@ def polish(score, ptr, head, strict, c, rho, x, tau, residual, rounds):
     n = len(strict)
     bend, gap, slope = np.empty(len(score)), np.empty(n), np.empty(n)
     p, d, q, old = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    everyone = np.ones(n, dtype=np.bool_)
     worst = _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope)
     value = dual_value(score, ptr, head, strict, c, rho, x, tau)
     for _ in range(rounds):
         if worst <= residual:
             break
         old[:] = x
-        conjugate(ptr, head, bend, slope, gap, p, d, q, min(0.1, worst))
+        conjugate(ptr, head, bend, slope, everyone, gap, p, d, q, min(0.1, worst))
         far = np.abs(p).max()
         step, found = min(1.0, 20.0 / max(far, 1e-300)), False
         for _ in range(30):
@@ -69,36 +70,3 @@ def _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope):
             slope[v] += slack / rho
         worst = max(worst, abs(gap[v]))
     return worst
-
-
-@nb.njit(cache=True, nogil=True)
-def conjugate(ptr, head, weight, diagonal, r, p, d, q, share):
-    """p solves (diag + weight) p = r up to a ``share`` of r, preconditioned by the diagonal.
-
-    r is used up. A share that falls with the error keeps Newton's quadratic convergence.
-    """
-    n = len(r)
-    p[:] = 0.0
-    rr = 0.0
-    for v in range(n):
-        d[v] = r[v] / max(diagonal[v], 1e-300)
-        rr += r[v] * d[v]
-    goal = max(share * share, 1e-26) * rr
-    for _ in range(2 * n + 10):
-        if not rr > goal or rr <= 1e-40:
-            return
-        product(ptr, head, weight, d, q)
-        curve = 0.0
-        for v in range(n):
-            q[v] += diagonal[v] * d[v]
-            curve += d[v] * q[v]
-        if not curve > 1e-15 * rr:
-            return
-        step, new = rr / curve, 0.0
-        for v in range(n):
-            p[v] += step * d[v]
-            r[v] -= step * q[v]
-            new += r[v] * r[v] / max(diagonal[v], 1e-300)
-        for v in range(n):
-            d[v] = r[v] / max(diagonal[v], 1e-300) + new / rr * d[v]
-        rr = new

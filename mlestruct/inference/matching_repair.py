@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from mlestruct.inference.matching_kernels import product
+from mlestruct.inference.matching_kernels import conjugate, product
 
 
 @nb.njit(cache=True, nogil=True)
@@ -51,49 +51,21 @@ def balance(ptr, head, strict, tau, centre):
     """
     n, one = len(strict), np.ones(len(strict))
     s, p, r, d, q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    bound = np.empty(n, dtype=np.bool_)
     for _ in range(4):
         product(ptr, head, tau, one, s)
         worst = 0.0
         for v in range(n):
-            r[v] = 1.0 - s[v] if strict[v] or s[v] > 1.0 else 0.0
+            bound[v] = strict[v] or s[v] > 1.0
+            r[v] = 1.0 - s[v] if bound[v] else 0.0
             worst = max(worst, abs(r[v]))
         if worst <= 1e-14:
             break
-        _solve(ptr, head, tau, s, strict, p, r, d, q)
+        conjugate(ptr, head, tau, s, bound, r, p, d, q, 3e-7)
         for u in range(n):
             for e in range(ptr[u], ptr[u + 1]):
                 tau[e] *= 1.0 + p[u] + p[head[e]]
     _mix(ptr, head, strict, tau, centre, one, s)
-
-
-@nb.njit(cache=True, nogil=True)
-def _solve(ptr, head, tau, s, strict, p, r, d, q):
-    """(diag(s) + τ) p = r over the nodes that must fit, started at zero."""
-    n = len(s)
-    p[:] = 0.0
-    rr = 0.0
-    for v in range(n):
-        d[v] = r[v] / max(s[v], 1e-300)
-        rr += r[v] * d[v]
-    goal = 1e-13 * rr
-    for _ in range(2 * n + 10):
-        if not rr > goal or rr <= 1e-34:
-            return
-        product(ptr, head, tau, d, q)
-        curve = 0.0
-        for v in range(n):
-            q[v] = q[v] + s[v] * d[v] if strict[v] or s[v] > 1.0 else 0.0
-            curve += d[v] * q[v]
-        if not curve > 1e-14 * rr:
-            return
-        step, new = rr / curve, 0.0
-        for v in range(n):
-            p[v] += step * d[v]
-            r[v] -= step * q[v]
-            new += r[v] * r[v] / max(s[v], 1e-300)
-        for v in range(n):
-            d[v] = r[v] / max(s[v], 1e-300) + new / rr * d[v]
-        rr = new
 
 
 @nb.njit(cache=True, nogil=True)
