@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
 
-from mlestruct.batch import Batch
-from mlestruct.features import Features
-from mlestruct.frank_wolfe import State
 from mlestruct.learners.camel import camel, camel0
 from mlestruct.learners.contrastive import contrastive
 from mlestruct.learners.convex import Learner, Model
@@ -19,25 +15,10 @@ from mlestruct.learners.mle_struct import mle_struct
 from mlestruct.learners.perceptron import perceptron
 from mlestruct.learners.piecewise import piecewise
 from mlestruct.learners.procedural import procedural
+from mlestruct.learners.protocol import Learns
 from mlestruct.learners.pseudo_likelihood import pseudo_likelihood
 from mlestruct.learners.ssvm import ssvm
 from mlestruct.learners.trw import trw, trw_tightest
-
-
-class Learns(Protocol):
-    """What the front door asks of a learner: its name, and a model per regulariser."""
-
-    @property
-    def name(self) -> str: ...
-
-    def path(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        regularisers: Sequence[Any],
-        through: Callable[[Iterator[State]], Iterator[State]] = iter,
-    ) -> Iterator[Model]: ...
-
 
 LEARNERS: dict[str, Callable[..., Learns]] = {
     "camel": camel,

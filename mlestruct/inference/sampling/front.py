@@ -27,10 +27,10 @@ def sampler(
 ) -> Samples:
     """Exact draws where the structure has them, else a Markov chain, else perturbations.
 
-    With an oracle of your own it is perturbations of its problem: other samplers know only the
-    structure, not what the oracle adds to it.
+    With an oracle of your own (not the library's, by name) it is perturbations of its problem:
+    other samplers know only the structure, not what the oracle adds to it.
     """
-    if oracle is not None:
+    if oracle is not None and not isinstance(oracle, str):
         return perturb_and_map(structure, score, count, rng, oracle=oracle)
     return own(structure, score, count, rng)
 
