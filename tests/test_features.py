@@ -207,6 +207,13 @@ def test_the_pairs_gram_takes_out_each_persons_sum(slack):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+def test_one_pair_alone_tells_nothing():
+    """Two people have one perfect matching: no combination of weights changes anything."""
+    asked = [Question.categorical("diet", ["any", "none"])]
+    features = Pairs.of(Batch.of(Matching(2)), [[[0], [1]]], asked)
+    assert features.gram(np.ones(1), np.zeros(1)) == pytest.approx(0)
+
+
 def test_memory_mapped_features_are_read_in_pieces(tmp_path, monkeypatch):
     """The map itself is kept, and no call copies it whole."""
     monkeypatch.setattr("mlestruct.features.dense.CHUNK", 7)

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
+from mlestruct.features import pair_grams
 from mlestruct.features.base import Columns, restart
 from mlestruct.features.questions import Question
 from mlestruct.structures.base import Array, Ints, as_integers
-from mlestruct.structures.complete_kernel import fold, meetings, row_sums, unfold
+from mlestruct.structures.complete_kernel import fold, unfold
 from mlestruct.structures.matching import Matching
 
 ROWS = 64  # people whose pairs are scored in one matrix product
-TABLES = 3000  # entries of all questions' tables, above which pairs of tables are not listed
 
 
 @dataclass(frozen=True)
@@ -94,26 +93,26 @@ class Pairs:
         return Columns.all(self.d, len(self.codes))
 
     @cached_property
-    def _starts(self) -> tuple[Ints, Ints]:
+    def starts(self) -> tuple[Ints, Ints]:
         """Where each question's levels start among all, and its weights in θ."""
         levels = np.cumsum([0, *(len(q.levels) for q in self.questions)])
         return levels, np.cumsum([0, *(len(q.weights) for q in self.questions)])
 
     @cached_property
-    def _one_hot(self) -> tuple[Array, ...]:
+    def one_hot(self) -> tuple[Array, ...]:
         """U of every example, (people × all levels)."""
         eyes = [np.eye(len(q.levels) + 1, len(q.levels)) for q in self.questions]
-        return tuple(self._looked_up(eyes, codes) for codes in self.codes)
+        return tuple(self.looked_up(eyes, codes) for codes in self.codes)
 
     @staticmethod
-    def _looked_up(tables: Sequence[Array], codes: Ints) -> Array:
+    def looked_up(tables: Sequence[Array], codes: Ints) -> Array:
         """Each question's row for each person; the last row, of zeros, is that of code −1."""
         rows = [table[codes[:, q]] for q, table in enumerate(tables)]
         return np.concatenate([np.empty((len(codes), 0)), *rows], axis=1)
 
     def tables(self, theta: Array) -> list[Array]:
         """S(θ): each question's table of what two answers are worth together."""
-        _, start = self._starts
+        _, start = self.starts
         return [
             np.tensordot(theta[start[q] : start[q + 1]], question.tables, 1)
             for q, question in enumerate(self.questions)
@@ -125,7 +124,7 @@ class Pairs:
         out = np.empty(int(self.offsets[-1]))
         for m, codes in enumerate(self.codes):
             part = out[self.offsets[m] : self.offsets[m + 1]]
-            worth, people = self._looked_up(padded, codes), self._one_hot[m].T
+            worth, people = self.looked_up(padded, codes), self.one_hot[m].T
             for first in range(0, len(codes), ROWS):
                 fold(worth[first : first + ROWS] @ people[:, first:], first, len(codes), part)
             for plane, weight in zip(self.planes[m], own, strict=True):
@@ -140,12 +139,12 @@ class Pairs:
         for m in range(len(self.codes)):
             part = tau[self.offsets[m] : self.offsets[m + 1]]
             out[m, self.d - len(self.extra) :] = self.planes[m] @ part
-            out[m, : self.d - len(self.extra)] = self._met(self._together(m, part))
+            out[m, : self.d - len(self.extra)] = self.met(self.together(m, part))
         return out.ravel()
 
-    def _together(self, m: int, tau: Array) -> Array:
+    def together(self, m: int, tau: Array) -> Array:
         """Σ_{u<v} τ_uv U_u U_vᵀ: how much each two answers meet, (levels × levels)."""
-        people = self._one_hot[m]
+        people = self.one_hot[m]
         n, out = len(people), np.zeros((people.shape[1],) * 2)
         for first in range(0, n, ROWS):
             block = np.empty((min(ROWS, n - first), n - first))
@@ -153,9 +152,9 @@ class Pairs:
             out += people[first : first + ROWS].T @ (block @ people[first:])
         return out
 
-    def _met(self, together: Array) -> Array:
+    def met(self, together: Array) -> Array:
         """⟨table, diagonal block⟩ for every table."""
-        at, _ = self._starts
+        at, _ = self.starts
         met = [
             np.tensordot(q.tables, together[at[k] : at[k + 1], at[k] : at[k + 1]])
             for k, q in enumerate(self.questions)
@@ -179,115 +178,13 @@ class Pairs:
         own = self.planes[0][:, low * (2 * n - low - 1) // 2 + high - low - 1]
         return np.hstack([*parts, own.T])
 
-    def weighted(self, v: Array) -> tuple[Array, Array]:
-        """ΦᵀVΦ and BVΦ of the one example there is, for a weight v per pair.
-
-        A pass over people's pairs for each pair of questions: .4 s for 2,400 people, 14 questions.
-        """
-        if sum(len(q.levels) ** 2 for q in self.questions) > TABLES:
-            columns = (v * self.potentials(unit) for unit in np.eye(self.d))
-            n = len(self.codes[0])
-            both = [(self.moments(column), row_sums(column, n)) for column in columns]
-            return np.array([a for a, _ in both]), np.array([b for _, b in both]).T
-        own, (at, _) = self.d - len(self.extra), self._starts
-        second, sums = np.zeros((self.d, self.d)), np.zeros((len(self.codes[0]), self.d))
-        second[:own, :own] = self._met_twice(v)
-        reached = self._reached(v)
-        parts = [reached[:, a:b] for a, b in pairwise(at)]
-        sums[:, :own] = np.hstack([
-            np.einsum("wuk,uk->uw", np.pad(q.tables, ((0, 0), (0, 1), (0, 0)))[:, codes], part)
-            for q, codes, part in zip(self.questions, self.codes[0].T, parts, strict=True)
-        ] or [np.empty((len(sums), 0))])  # fmt: skip
-        for e, plane in enumerate(self.planes[0], start=own):
-            second[e, :own] = second[:own, e] = self._met(self._together(0, v * plane))
-            second[e, own:] = self.planes[0] @ (v * plane)
-            sums[:, e] = row_sums(v * plane, len(sums))
-        return second, sums
-
-    def _met_twice(self, v: Array) -> Array:
-        """Σ_pairs v T_w T_w' for all tables, through how often four answers meet."""
-        first, start = self._starts
-        size = np.diff(first)
-        at = np.where(self.codes[0] < 0, first[-1], self.codes[0] + first[:-1])
-        squares = np.concatenate([[0], np.cumsum(size**2)])
-        met = np.zeros((squares[-1],) * 2)
-        meetings(v, at, first, size, squares, met)
-        flat = [q.tables.reshape(len(q.tables), -1) for q in self.questions]
-        out = np.zeros((start[-1],) * 2)
-        for q, one in enumerate(flat):
-            for r, other in enumerate(flat[q:], start=q):
-                block = met[squares[q] : squares[q + 1], squares[r] : squares[r + 1]]
-                out[start[q] : start[q + 1], start[r] : start[r + 1]] = one @ block @ other.T
-        upper = np.triu(out)
-        return upper + np.triu(out, 1).T
-
-    def _reached(self, v: Array) -> Array:
-        """Σ_v v_uv U_v: how much each person meets each answer, (people × levels)."""
-        people = self._one_hot[0]
-        n, out = len(people), np.zeros(people.shape)
-        for first in range(0, n, ROWS):
-            block = np.empty((min(ROWS, n - first), n - first))
-            unfold(v, first, n, block)
-            out[first : first + ROWS] += block @ people[first:]
-            out[first:] += block.T @ people[first : first + ROWS]
-        return out
-
     def gram(self, weight: Array, slack: Array) -> Array:
-        """Σ_m weight_m Φ_mᵀ [I − Bᵀ(slack_m I + B Bᵀ)⁻¹ B] Φ_m, B the people's pairs.
+        """Σ_m weight_m Φ_mᵀ [I − Bᵀ(slack_m I + B Bᵀ)⁻¹ B] Φ_m, see :mod:`.pair_grams`."""
+        return pair_grams.gram(self, weight, slack)
 
-        What is left of ΦᵀΦ once each person's sum is taken out: zero for combinations that are
-        constant on perfect matchings (slack 0), and the Hessian of log Z at θ = 0 for the right
-        weights. O(people · d²), no pair is visited but for the user's own planes.
-        """
-        out = np.zeros((self.d, self.d))
-        for m, scale in enumerate(weight):
-            n, rows = len(self.codes[m]), self._row_sums(m)
-            free = n - 2 + float(slack[m])  # (free·I + 11ᵀ)⁻¹ = (I − 11ᵀ/(free + n)) / free
-            sums = rows.sum(axis=0)
-            centred = rows.T @ rows - np.outer(sums, sums) / (free + n)
-            out += scale * (self._second(m) - (centred / free if free > 0 else centred / n))
-        return out
-
-    def _alone(self, m: int) -> Array:
-        """T_w[a_u, a_u]: what each person would be worth with a double, (people × d')."""
-        diagonals = [np.pad(np.einsum("wkk->kw", q.tables), ((0, 1), (0, 0)))
-                     for q in self.questions]  # fmt: skip
-        return self._looked_up(diagonals, self.codes[m])
-
-    def _row_sums(self, m: int) -> Array:
-        """BΦ: every person's sum over all partners, (people × d)."""
-        at, _ = self._starts
-        counts = self._one_hot[m].sum(axis=0)
-        reached = [
-            np.pad((q.tables @ counts[at[k] : at[k + 1]]).T, ((0, 1), (0, 0)))
-            for k, q in enumerate(self.questions)
-        ]
-        n = len(self.codes[m])
-        own = np.zeros((len(self.extra), n, n))
-        for plane, folded in zip(own, self.planes[m], strict=True):
-            plane[np.triu_indices(n, 1)] = folded
-        sums = own.sum(axis=1) + own.sum(axis=2)
-        return np.hstack([self._looked_up(reached, self.codes[m]) - self._alone(m), sums.T])
-
-    def _second(self, m: int) -> Array:
-        """ΦᵀΦ, of tables through the counts N = UᵀU alone."""
-        at, start = self._starts
-        count, alone = self._one_hot[m].T @ self._one_hot[m], self._alone(m)
-        out = np.zeros((self.d, self.d))
-        for k, q in enumerate(self.questions):
-            across = count[:, at[k] : at[k + 1]]
-            for j, other in enumerate(self.questions):
-                part = across[at[j] : at[j + 1]]
-                met = part @ q.tables @ part.T
-                out[start[j] : start[j + 1], start[k] : start[k + 1]] = np.tensordot(
-                    other.tables, met, ((1, 2), (1, 2))
-                )
-        own = self.d - len(self.extra)
-        out[:own, :own] = 0.5 * (out[:own, :own] - alone.T @ alone)
-        for e, plane in enumerate(self.planes[m], start=own):
-            out[e, :own] = out[:own, e] = self._met(self._together(m, plane))
-            out[e, own:] = self.planes[m] @ plane
-        return out
+    def weighted(self, v: Array) -> tuple[Array, Array]:
+        """ΦᵀVΦ and BVΦ of the one example there is, for a weight v per pair."""
+        return pair_grams.weighted(self, v)
 
 
 def _people(structure: Matching, m: int) -> int:
