@@ -1,8 +1,9 @@
 """Do the intervals hold? Debiased contrasts over generated years, beside the generator's weights.
 
-``YEARS`` years of ``PEOPLE`` students each, new people every year, by :func:`mlestruct.data.roommates`;
-from each year alone, the weights of |difference| for 14 questions and their 95 % intervals. The
-surrogate's limit is a fit of ``LIMIT`` other years together, which is far more certain than one.
+``YEARS`` years of ``PEOPLE`` students each, new people every year, by
+:func:`mlestruct.data.roommates`; from each year alone, the weights of |difference| for 14 questions
+and their 95 % intervals. The surrogate's limit is a fit of ``LIMIT`` other years together, which is
+far more certain than one.
 
 The generator adds effects of single answers to four questions (``mlestruct.data.students.ANSWERS``)
 that |difference| cannot express, so the limit is not its weights there; coverage of its own
@@ -47,7 +48,7 @@ def _coverage(people: Any, pairs: Any, years: int, rho: float, quick: bool) -> I
     low, high = (np.array([one[:, k] for one in found]) for k in (1, 2))
     expressed = [q not in {name for name, _, _ in ANSWERS} for q in QUESTIONS]
     held = (low <= limit) & (limit <= high)
-    own = ((low <= DIFFERENCE) & (DIFFERENCE <= high))[:, expressed]
+    own = ((low <= DIFFERENCE) & (high >= DIFFERENCE))[:, expressed]
     workload = f"{years} years of {PEOPLE} people, rho={rho:g}"
     share = float(held.mean())
     yield {
