@@ -55,7 +55,8 @@ def load(
     path: str | os.PathLike[str], kind: str, *, largest: int = LARGEST
 ) -> tuple[Arrays, dict[str, Any]]:
     """The arrays and the header of a file of this kind; any other file is refused by reason."""
-    raw = Path(path).read_bytes() if _refuse_large(os.stat(path).st_size, path, largest) else b""
+    _refuse_large(os.stat(path).st_size, path, largest)
+    raw = Path(path).read_bytes()
     if not raw.startswith(b"PK"):
         raise ValueError(f"{path} is not a model file: it is no npz archive")
     if hashlib.sha256(raw[:-DIGEST]).hexdigest().encode() != raw[-DIGEST:]:
@@ -77,10 +78,9 @@ def load(
     return arrays, header
 
 
-def _refuse_large(size: int, path: Any, largest: int = LARGEST) -> bool:
+def _refuse_large(size: int, path: Any, largest: int = LARGEST) -> None:
     if size > largest:
         raise ValueError(f"{path} has {size} bytes; model files have at most {largest}")
-    return True
 
 
 def _json(whole: Mapping[str, Any]) -> bytes:

@@ -151,16 +151,15 @@ def _read(path: Path) -> dict[str, list[Any]]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8; save it as such ({error})") from error
     reader = csv.reader(io.StringIO(text, newline=""))
-    names = next(reader, None)
+    try:
+        names, *rows = list(reader) or [[]]
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
     if not names:
         raise ValueError(f"{path} is empty; expected a line of column names")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{path} has two columns {twice!r}")
-    try:
-        rows = list(reader)
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
     for number, row in enumerate(rows):
         if len(row) != len(names):
             raise ValueError(f"{path}, row {number}: {len(row)} cells for {len(names)} columns")

@@ -129,10 +129,11 @@ def test_misuse_names_the_column_or_row(given, message):
         ("", "is empty; expected a line of column names"),
         ("a,a\n1,2\n", "has two columns 'a'"),
         ("a,b\n1,2\n3\n", "row 1: 1 cells for 2 columns"),
+        ("a" * 200_000 + "\n1\n", "line 1: field larger than field limit"),
     ],
 )
 def test_broken_csv_is_refused_with_the_row(tmp_path, text, message):
-    """Empty files, repeated names and ragged rows."""
+    """Empty files, repeated names, ragged rows and cells without an end."""
     path = tmp_path / "broken.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
