@@ -32,7 +32,12 @@ class Messages(Protocol):
     def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs: ...
 
 
-ROUTINES = ("forward_backward:ForwardBackward", "scaling:Scaling", "sum_product:SumProduct")
+ROUTINES = (
+    "forward_backward:ForwardBackward",
+    "path_sums:PathSums",
+    "scaling:Scaling",
+    "sum_product:SumProduct",
+)
 """Tried in this order: exact ones first, then the fastest."""
 
 

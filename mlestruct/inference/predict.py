@@ -16,6 +16,7 @@ from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.hull import hull_gaps, into_hull, relaxed
 from mlestruct.inference.messages import Messages, routine
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
@@ -121,7 +122,12 @@ def _direct(dual: Dual, oracle: Oracle[Any], inner: Interior, messages: Messages
     known, none = replace(dual, entropy=inner.entropy), np.zeros(0)
     if not relaxed(dual.batch, oracle):
         point = inner.pull(tau)
-        return _Found(point, *block_gaps(known, oracle, none, point), oracle.polytope)
+        gaps, slack = block_gaps(known, oracle, none, point)
+        if isinstance(messages, SumProduct):  # any messages prove a bound, sometimes the better one
+            above = messages.above(dual.batch, dual.batch.bias, warm)
+            own = above - known.entropy.each(point) - dual.batch.totals(dual.batch.bias * point)
+            gaps, slack = np.minimum(gaps, own), np.where(own < gaps, 0.0, slack)
+        return _Found(point, gaps, slack, oracle.polytope)
     point = inner.pull(into_hull(dual.batch, tau, inner.tau))
     enough = TOL * max(1.0, abs(dual.value(point)))
     gaps, slack, polytope = hull_gaps(known, oracle, none, point, warm, 1e-3 * enough)

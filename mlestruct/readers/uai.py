@@ -127,11 +127,13 @@ def _marginals(problem: Problem, method: Method) -> tuple[float, Array, str]:
             return found.log_z, found.tau, "exact"
     batch = Batch.of(graph, count=1)
     entropy = Entropy.of(batch, 1.0 if method == "bp" else None, allow_nonconvex=method == "bp")
-    log_z, tau, state = SumProduct.of(entropy).many(batch, score)
+    messages = SumProduct.of(entropy)
+    log_z, tau, state = messages.many(batch, score)
     if method == "bp":
         left = state[graph].residual[0]
         return float(log_z[0]), tau, f"belief propagation, last change {left:.1e}: no bound"
-    return float(log_z[0]), tau, f"reweighted sum-product: {entropy.bound}"
+    above = float(messages.above(batch, score, state)[0])
+    return above, tau, f"reweighted sum-product: {entropy.bound}"
 
 
 def _multiply(tokens: _Tokens) -> tuple[list[int], dict[tuple[int, ...], Array], float]:

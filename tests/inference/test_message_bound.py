@@ -74,3 +74,14 @@ def test_what_is_not_concave_has_no_bound(rng):
     scores = rng.standard_normal(batch.size)
     with pytest.raises(ValueError, match="not provably concave"):
         routine.above(batch, scores, routine.many(batch, scores).warm)
+
+
+def test_marginals_take_the_better_bound(rng):
+    """Where the oracle only bounds its answers (TRW-S) the messages prove what it cannot."""
+    graph = ms.grid(20, 20, 4)
+    batch, scores = ms.Batch.of(graph, count=1), rng.standard_normal(graph.size)
+    assert graph.default_oracle == "trw_s"
+    found = ms.marginals(batch, scores)
+    assert found.certificate.relative < 1e-7
+    stopped = SumProduct.of(Entropy.of(batch), sweeps=2, takeover=False).many(batch, scores)
+    assert stopped.log_z[0] < found.upper[0]

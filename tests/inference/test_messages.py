@@ -90,3 +90,20 @@ def test_routine_serves_only_what_it_is_exact_for():
     assert routine(Entropy.of(ms.Batch.of(ms.Custom(3)))) is None
     mixed = ms.Batch.of([ms.chain(2, 2), ms.BipartiteMatching(2)])
     assert routine(Entropy.of(mixed)) is None
+
+
+def test_paths_have_marginals(rng):
+    """Every path of a small DAG listed: the same log Z and arc probabilities; ρ = 1 only."""
+    paths = ms.Paths([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (3, 4)], 0, 4)
+    batch = ms.Batch.of(paths, count=2)
+    scores = 3.0 * rng.standard_normal(batch.size)
+    found = routine(Entropy.of(batch)).many(batch, scores)
+    listed = np.array([v for v in np.ndindex(*[2] * paths.size) if paths.contains(np.array(v))])
+    for m in range(2):
+        here = batch.coordinates(m)
+        weights = listed @ scores[here]
+        log_z = np.logaddexp.reduce(weights)
+        assert found.log_z[m] == pytest.approx(log_z, abs=1e-12)
+        np.testing.assert_allclose(found.tau[here], np.exp(weights - log_z) @ listed, atol=1e-12)
+    assert ms.marginals(batch, scores).certificate.gap <= 1e-8
+    assert routine(Entropy.of(batch, 0.5)) is None
