@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from mlestruct.tables import write_csv
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.tables import Column, write_csv
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def export_csv(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any]]) -> None:
+def export_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
     """Text that a spreadsheet would read as a formula gets an apostrophe in front.
 
     That is text that begins with one of = + - @, a tab or a carriage return; numbers stay numbers.
     """
-    write_csv(path, {guarded(name): [guarded(v) for v in c] for name, c in columns.items()})
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    write_csv(path, {guarded(name): _guarded(array) for name, array in arrays.items()})
 
 
 def guarded(value: Any) -> Any:
     """The value, or its text behind an apostrophe."""
     risky = isinstance(value, str) and value.startswith(FORMULA)
     return f"'{value}" if risky else value
+
+
+def _guarded(column: Column) -> Column:
+    if column.dtype.kind not in "OU":
+        return column
+    return np.array([guarded(value) for value in column.tolist()], dtype=object)

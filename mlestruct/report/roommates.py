@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from mlestruct.estimators import RoommateModel
 from mlestruct.estimators.roommates import Evaluation, Pair, Plan
+from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.pairing import Decision
 from mlestruct.estimators.roommates.rules import Rule
 from mlestruct.report import sections
@@ -18,7 +21,7 @@ from mlestruct.report.export import export_csv
 from mlestruct.report.page import page
 from mlestruct.report.reliability import Reliability, reliability
 from mlestruct.report.survey import survey
-from mlestruct.tables import Table, table
+from mlestruct.tables import Table
 
 TITLE = "Room-mates: a plan and its reasons"
 LEAD = "Made by mlestruct. Everything here is about people: keep it where their answers are kept."
@@ -34,7 +37,6 @@ class Report:
     model: RoommateModel
     people: Table
     plan: Plan
-    probabilities: Table
     evaluation: Evaluation | None = None
     calibration: Reliability | None = None
     names: str | None = None
@@ -56,14 +58,12 @@ class Report:
     ) -> Self:
         """Pair people up by these rules; judge the model by ``pairs`` where they are known."""
         plan = model.assign(people, forbid=forbid, require=require, rooms=rooms, decision=decision)
-        every = table(model.probabilities(people))
         evaluation = calibration = None
         if pairs is not None:
             evaluation = model.evaluate(people, pairs)
-            true = {frozenset(p) for p in zip(*(pairs[n] for n in model.partners), strict=True)}
-            hits = [frozenset(p) in true for p in zip(every["a"], every["b"], strict=True)]
-            calibration = reliability(every["probability"], hits)
-        return cls(model, people, plan, every, evaluation, calibration, names, protected)
+            true = zip(*(pairs[name].tolist() for name in model.partners), strict=True)
+            calibration = _calibration(plan, true)
+        return cls(model, people, plan, evaluation, calibration, names, protected)
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """pairs.csv (with those who stay single), probabilities.csv and report.html."""
@@ -73,7 +73,7 @@ class Report:
         alone = [(s.person, None, s.probability, None, s.group, s.room) for s in self.plan.singles]
         columns = zip(*self.plan.pairs, *alone, strict=True)
         export_csv(paths[0], dict(zip(Pair._fields, columns, strict=True)))
-        export_csv(paths[1], {name: c.tolist() for name, c in self.probabilities.columns.items()})
+        export_csv(paths[1], likely(self.people[self.model.id], self.plan.pairings))
         paths[2].write_text(self.html(), encoding="utf-8")
         return paths
 
@@ -104,3 +104,19 @@ class Report:
         beside = self.people[self.names].tolist()
         known = dict(zip(self.people[self.model.id].tolist(), beside, strict=True))
         return lambda person: f"{person} ({known[person]})"
+
+
+def _calibration(plan: Plan, true: Iterable[tuple[Any, Any]]) -> Reliability:
+    """Every possible pair's probability against whether it came about."""
+    row, group = plan.people.row, plan.people.group_of
+    known = [(row[a], row[b]) for a, b in true if a in row and b in row]
+    probability, came_true = [], []
+    for number, pairing in enumerate(plan.pairings):
+        place = pairing.place
+        mine = [(place[a], place[b]) for a, b in known if group[a] == number]
+        hit = np.zeros(pairing.structure.size)
+        hit[pairing.structure.graph.index(mine)] = 1.0
+        people_only = (pairing.structure.ends < len(pairing.ids)).all(axis=1)
+        probability.append(pairing.tau[people_only])
+        came_true.append(hit[people_only])
+    return reliability(np.concatenate(probability), np.concatenate(came_true))

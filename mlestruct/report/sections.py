@@ -165,12 +165,13 @@ def _pairs(found: Plan, pairs: Sequence[Pair], name: Name) -> dict[str, list[Any
 
 
 def _near(found: Plan, person: Any, name: Name) -> str:
-    """The most probable partners but for the plan's; O(n)."""
+    """The most probable partners but for the plan's."""
     pairing, me = found.find(person)
     tau = pairing.at(me, np.arange(len(pairing.ids)))[1]
     partner = pairing.solution.partner[me]
-    order = [k for k in np.argsort(-tau, kind="stable") if tau[k] > 0 and k != partner]
-    return ", ".join(f"{name(pairing.ids[k])} ({percent(tau[k])})" for k in order[:NEAR])
+    order = np.argsort(-tau, kind="stable")[: NEAR + 1]
+    near = [k for k in order if tau[k] > 0 and k != partner]
+    return ", ".join(f"{name(pairing.ids[k])} ({percent(tau[k])})" for k in near[:NEAR])
 
 
 def explanations(found: Sequence[Explanation], name: Name, protected: Sequence[str]) -> list[Html]:
