@@ -115,27 +115,32 @@ class Estimator(Predictor):
         learnt.prepare(X, y)
         weight = weights_of(sample_weight, len(X))
         scores: list[tuple[float, float]] = []
+        if len(alphas) == 0:
+            raise ValueError("alpha is empty: give one number or several to choose from")
         if len(alphas) > 1 and validation is None:
-            kept, held = self._split(len(X))
-            part = None if weight is None else weight[kept]
-            chooser = copy.copy(learnt)
-            chooser._learn(*part_of(X, y, kept), part, part_of(X, y, held), alphas)
-            alphas, scores = np.array([chooser.alpha_]), chooser.alpha_scores_
+            alphas, scores = copy.copy(learnt)._choose(X, y, weight, alphas)
         learnt._learn(X, y, weight, validation, alphas)
         learnt.alpha_scores_ = scores or learnt.alpha_scores_
         self.__dict__ = learnt.__dict__
         return self
 
-    def _split(self, count: int) -> tuple[Any, Any]:
-        """Example numbers to learn from, and those held out to choose alpha."""
-        held = round(self.held_out * count)
-        if not 0 < held < count:
+    def _choose(
+        self, X: Sequence[Any], y: Sequence[Any], weight: Array | None, alphas: Array
+    ) -> tuple[Array, list[tuple[float, float]]]:
+        """The alpha that scores best on held-out examples, those with all their labels; scores."""
+        encoded = self.encode(X, y)
+        whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
+        held = round(self.held_out * len(X))
+        if not 0 < held < len(X) or held > len(whole):
             raise ValueError(
-                f"several alphas need validation=(X, y), or examples to hold out: "
-                f"held_out={self.held_out} of {count} is {held}"
+                f"several alphas need validation=(X, y), or examples to hold out: held_out="
+                f"{self.held_out} of {len(X)} is {held}, and {len(whole)} have all their labels"
             )
-        order = np.random.default_rng(self.random_state).permutation(count)
-        return np.sort(order[held:]), np.sort(order[:held])
+        chosen = np.sort(np.random.default_rng(self.random_state).permutation(whole)[:held])
+        kept = np.setdiff1d(np.arange(len(X)), chosen)
+        part = None if weight is None else weight[kept]
+        self._learn(*part_of(X, y, kept), part, part_of(X, y, chosen), alphas)
+        return np.array([self.alpha_]), self.alpha_scores_
 
     def _learn(
         self,

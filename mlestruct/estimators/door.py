@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,8 @@ def width_of(X: Sequence[Any], axes: int, expected: str, width: int | None = Non
 
 
 def part_of(
-    X: Sequence[Any], y: Sequence[Any], members: Sequence[int]
+    X: Sequence[Any], y: Sequence[Any], members: Iterable[int]
 ) -> tuple[list[Any], list[Any]]:
     """Some of the examples."""
-    return [X[m] for m in members], [y[m] for m in members]
+    chosen = list(members)
+    return [X[m] for m in chosen], [y[m] for m in chosen]

@@ -98,6 +98,7 @@ def test_a_repeated_example_weighs_as_two():
     [
         ({"alpha": 0.0}, r"lam\[0\] is 0.0; it must be positive"),
         ({"alpha": -1.0}, "must be positive"),
+        ({"alpha": ()}, "alpha is empty"),
         ({"alpha": np.nan}, "lam holds NaN"),
         ({"bounds": (1.0, 0.0)}, r"lower\[0\] is 1.0; it must be at most upper"),
         ({"oracle": "magic"}, "no oracle named 'magic'; there are assignment"),

@@ -122,6 +122,21 @@ def test_alpha_is_chosen_on_held_out_examples(matched):
         ms.MatchingModel(alpha=(0.1, 1.0), held_out=0.01).fit(train.X, train.y)
 
 
+def test_only_examples_with_all_their_labels_are_held_out():
+    """What is missing cannot be judged; where too few are whole, the message counts them."""
+    train = data.sequences(sizes=(8, 0, 0), states=2, d=3)[0]
+    y = [list(labels) if m in (2, 5) else [None, *labels[1:]] for m, labels in enumerate(train.y)]
+    model = ms.SequenceModel(alpha=(0.1, 1.0), tol=0.1).fit(train.X, y)
+    rest = [m for m in range(8) if m not in (2, 5)]
+    held = ([train.X[m] for m in (2, 5)], [y[m] for m in (2, 5)])
+    by_hand = ms.SequenceModel(alpha=(0.1, 1.0), tol=0.1).fit(
+        [train.X[m] for m in rest], [y[m] for m in rest], validation=held
+    )
+    assert model.alpha_scores_ == by_hand.alpha_scores_
+    with pytest.raises(ValueError, match="of 8 is 4, and 2 have all their labels"):
+        ms.SequenceModel(alpha=(0.1, 1.0), held_out=0.5).fit(train.X, y)
+
+
 @pytest.mark.parametrize("learner", ["mle_struct", "ssvm"])
 @pytest.mark.parametrize("kind", ["one_sided", "partial"])
 def test_other_kinds_and_learners(learner, kind, rng):
