@@ -75,6 +75,6 @@ class Summary:
                 *([f"these pairs do not tell: {lost}"] if lost else []),
                 *self.notes,
                 f"alpha {self.alpha:g}; {self.certificate}",
-                f"log Z: {self.bound}; {self.evaluations} evaluations, {self.seconds:.2g} s",
+                f"{self.evaluations} evaluations, {self.seconds:.2g} s",
             ]
         )

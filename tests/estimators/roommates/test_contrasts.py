@@ -1,0 +1,65 @@
+"""Contrasts: what no change of a matching's constants can move, and what the data cannot say."""
+
+import numpy as np
+import pytest
+
+from mlestruct import RoommateModel
+from mlestruct.estimators.roommates.worth import centred
+
+
+@pytest.fixture
+def rich(year):
+    people, pairs = year(30, seed=1)
+    settings = {"ordinal": "tidy", "categorical": "diet", "answers": True, "alpha": 0.1}
+    return RoommateModel(**settings).fit(people, pairs)
+
+
+def test_adding_a_number_to_one_answers_pairs_changes_no_contrast(rich, rng) -> None:
+    asked = rich._known.asked
+    at = 0
+    for question in asked.questions:
+        own = asked.contrasts.matrix[:, at : at + len(question.weights)]
+        levels = len(question.levels)
+        shift = rng.standard_normal(levels)
+        pairs = [(a, b) for a in range(levels) for b in range(a, levels)]
+        moved = np.array([0.0, *(shift[a] + shift[b] for a, b in pairs)])
+        np.testing.assert_allclose(own @ moved, 0.0, atol=1e-12)
+        at += len(question.weights)
+
+
+def test_a_contrast_is_the_worth_of_its_answers_among_many_people(rich) -> None:
+    """Centring over a group of a million copies of the people comes to the same."""
+    asked, theta = rich._known.asked, rich.coef_
+    values = asked.contrasts.matrix @ theta
+    question, answers = asked.questions[0], asked.answers[0]
+    table = np.tensordot(theta[: len(question.weights)], question.tables, 1)
+    worth = centred(table, 1e6 * np.array(answers.counts))
+    levels = len(answers.levels)
+    listed = [worth[a, b] for a in range(levels) for b in range(a, levels)]
+    mine = [v for v, c in zip(values, asked.contrasts.columns, strict=True) if c == "tidy"]
+    np.testing.assert_allclose(mine, listed, atol=1e-6)
+
+
+def test_what_pairs_do_not_tell_is_named(year) -> None:
+    """Two questions that everybody answers alike are known in sum only; a third by itself."""
+    people, pairs = year(20, seed=2)
+    double = [person | {"again": person["tidy"]} for person in people]
+    model = RoommateModel(ordinal=["tidy", "again"], categorical="diet").fit(double, pairs)
+    found = model.summary()
+    assert found.unidentified == ["tidy |difference|", "again |difference|"]
+    assert [c.name for c in found.contrasts] == ["diet same"]
+    assert "these pairs do not tell: tidy |difference|, again" in str(found)
+
+
+def test_an_interval_is_centred_and_debiased(year) -> None:
+    """A strong ridge shrinks the weight, and hardly moves the debiased estimate."""
+    people, pairs = year(60, seed=3)
+    loose, tight = (
+        RoommateModel(ordinal="tidy", alpha=alpha).fit(people, pairs) for alpha in (1e-6, 30.0)
+    )
+    (free,), (held,) = loose.summary().contrasts, tight.summary().contrasts
+    assert abs(tight.coef_[0]) < 0.8 * abs(loose.coef_[0])
+    assert free.estimate == pytest.approx(loose.coef_[0], abs=1e-4)
+    assert abs(held.estimate - free.estimate) < 0.3 * free.error
+    assert held.high - held.estimate == pytest.approx(held.estimate - held.low)
+    assert (held.high - held.estimate) / held.error == pytest.approx(1.959964)
