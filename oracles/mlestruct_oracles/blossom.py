@@ -267,8 +267,8 @@ def stranded(forest: Any) -> Infeasible:
     return Infeasible(
         f"{apart} odd groups {named}{more} have no allowed edges to other nodes: {len(groups)} "
         f"group(s) need a partner outside and {len(separators)} node(s) can give one",
-        separators,
-        groups,
+        separators.tolist(),
+        [group.tolist() for group in groups],
     )
 
 
