@@ -25,6 +25,7 @@ from mlestruct.structures.base import Array, Ints, payments
 from mlestruct.structures.graph import FactorGraph
 
 SCHEDULES = ("sequential", "flooding", "residual")
+STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
 LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
 
 
@@ -130,7 +131,7 @@ class SumProduct:
             kept[structure] = state
             log_z[members] = part
             if self.takeover:
-                for m in members[state.residual > self.tol]:
+                for m in members[state.residual > max(self.tol, STALLED)]:
                     here = batch.coordinates(m)
                     tau[here], log_z[m] = convergent.ascend(
                         structure, ready.plan, ready.coefficient, scores[here], tau[here]
