@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.estimators.roommates.people import Group, People
+from mlestruct.estimators.roommates.people import Group, People, are_ids
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Table, missing, table
 
@@ -107,7 +107,7 @@ def _as_table(given: Any, partners: tuple[str, str]) -> Table:
     if not listed or (len(given) and isinstance(given[0], Mapping)):
         return table(given)
     for row, pair in enumerate(given):
-        if len(pair) != 2:
+        if not are_ids(pair, 2):
             raise ValueError(f"pairs, row {row} is {pair!r}; expected two ids")
     return table({name: [pair[k] for pair in given] for k, name in enumerate(partners)})
 

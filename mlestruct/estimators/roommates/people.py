@@ -75,6 +75,11 @@ class People:
         raise ValueError(f"{where}: nobody has id {person!r}{hint}")
 
 
+def are_ids(given: Any, count: int | None = None) -> bool:
+    """Whether this is a list of ids, of so many, and no id by itself."""
+    return isinstance(given, (tuple, list, np.ndarray)) and count in (None, len(given))
+
+
 def ids_of(table: Table, column: str) -> list[Any]:
     """Everybody's id; none missing, none twice."""
     if len(table) == 0:

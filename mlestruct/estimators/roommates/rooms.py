@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.errors import Infeasible
-from mlestruct.estimators.roommates.people import Group, People
+from mlestruct.estimators.roommates.people import Group, People, are_ids
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Table
 
@@ -33,17 +33,19 @@ def rooms_of(
     names = table["room"].tolist()
     if len(set(names)) < len(names):
         raise ValueError(f"room {next(n for n in names if names.count(n) > 1)!r} is listed twice")
-    for name in fixed:
+    for name, who in fixed.items():
         if name not in names:
             raise ValueError(f"fixed: there is no room {name!r} in the table of rooms")
+        if not are_ids(who):
+            raise ValueError(f"fixed: room {name!r} has {who!r}; expected a list of ids")
     sizes = table["size"].tolist() if "size" in table.names else [2] * len(names)
     given: list[list[Room]] = [[] for _ in people.groups]
     for name, size, owner in zip(names, sizes, _owners(table, people, columns), strict=True):
-        who = tuple(people.find(person, f"fixed room {name!r}") for person in fixed.get(name, ()))
-        _refuse(name, size, who)
+        rows = tuple(people.find(person, f"fixed room {name!r}") for person in fixed.get(name, ()))
+        _refuse(name, size, rows)
         if owner is not None:
-            given[owner].append(Room(name, int(size), who))
-        elif who:
+            given[owner].append(Room(name, int(size), rows))
+        elif rows:
             raise ValueError(f"fixed: room {name!r} belongs to no group of these people")
     for group, rooms in zip(people.groups, given, strict=True):
         _refuse_strangers(people, group, rooms)

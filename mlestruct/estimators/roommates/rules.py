@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.errors import Infeasible
-from mlestruct.estimators.roommates.people import Group, People
+from mlestruct.estimators.roommates.people import Group, People, are_ids
 from mlestruct.structures.base import Ints
 
 Rule = tuple[Hashable, Hashable]
@@ -62,7 +62,7 @@ class Rules:
 def _rows(people: People, rules: Sequence[Rule], name: str) -> Ints:
     rows = []
     for number, rule in enumerate(rules):
-        if isinstance(rule, str) or len(tuple(rule)) != 2:
+        if not are_ids(rule, 2):
             raise ValueError(f"{name}[{number}] is {rule!r}; expected two ids")
         a, b = (people.find(person, f"{name}[{number}]") for person in rule)
         if a == b:

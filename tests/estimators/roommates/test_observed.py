@@ -28,6 +28,7 @@ def test_faults(learn) -> None:
     refused("pairs, row 2: 1 is in another pair too, in pairs, row 0", [(1, 2), (3, 4), (5, 1)])
     refused(r"row 0: 1 \(gender F\) and 8 \(gender M\) are of different groups", [(1, 8), (2, 3)])
     refused(r"pairs, row 0 is \(1, 2, 3\); expected two ids", [(1, 2, 3)])
+    refused("pairs, row 0 is 1; expected two ids", [1, 2])
     refused("nothing to learn from", [])
     refused("nothing to learn from; .*1 pairs are alone", [(1, 2)])
     refused("7 and 1 more are in no pair", [(1, 2), (3, 4), (5, 6)], unpaired="refuse")

@@ -86,6 +86,7 @@ def test_faults(model, fitted, year) -> None:
     refused("room 'R2' for 4 would hold 3; list a room for 1 or 2", rooms(4, 1, 4))
     refused("room 'R0' fits year 3, gender F and year 3, gender M", rooms(4, 4), by=fitted)
     refused("fixed: there is no room 'X'", rooms(4, 4), fixed={"X": [201]})
+    refused("room 'R0' has 201; expected a list of ids", rooms(4, 4), fixed={"R0": 201})
     refused("room 'R0' for 4 cannot be fixed to 1 people", rooms(4, 4), fixed={"R0": [201]})
     refused("fixed room 'R0': nobody has id 1", rooms(2, 2, 2, 2), fixed={"R0": [1]})
     both = {"fixed": {"R0": [201]}, "require": [(201, 202)]}

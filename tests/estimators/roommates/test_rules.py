@@ -19,6 +19,7 @@ def test_faults(fitted, people) -> None:
     refused(fitted, people, r"forbid\[0\]: nobody has id 1", forbid=[(1, 202)])
     refused(fitted, people, r"require\[1\] is \(201,\); expected", require=[(202, 203), (201,)])
     refused(fitted, people, r"forbid\[0\] is '12'; expected two ids", forbid=["12"])
+    refused(fitted, people, r"forbid\[0\] is 201; expected two ids", forbid=[201, 202])
     refused(fitted, people, r"forbid\[0\] names 201 twice", forbid=[(201, 201)])
 
 
