@@ -15,7 +15,9 @@ from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, certificate
 from mlestruct.frank_wolfe import Cost, State
 from mlestruct.inference.hull import hull_certificate, relaxed
+from mlestruct.inference.message_proof import message_certificate
 from mlestruct.inference.messages import Messages
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.lbfgs import Function, Kinks, minimise
 from mlestruct.objectives import Head, Objective, Sum, Surrogate
 from mlestruct.objectives.base import Part, chosen, parts
@@ -153,13 +155,21 @@ class Direct:
     def _proven(
         self, dual: Dual, oracle: Oracle[Any], messages: Messages, total: Sum, theta: Array
     ) -> tuple[Array, Certificate, bool]:
-        """τ at θ: the last evaluation's if it was there, with inference in earnest, else afresh."""
+        """τ at θ, the last evaluation's if inference was in earnest there, and its certificate.
+
+        Prices or messages prove it where they can; an oracle is asked for the rest.
+        """
         tau, warm, more = total.tau, total.warm, relaxed(dual.batch, oracle)
-        here = total.at is theta and total.tol == 0 and (warm is not None or not more)
+        needed = more or isinstance(messages, SumProduct)
+        here = total.at is theta and total.tol == 0 and (warm is not None or not needed)
         if tau is None or len(tau) != dual.batch.size or not here:
             _, tau, warm = messages.many(dual.batch, dual.scores(theta))
         if more:
             return hull_certificate(dual, oracle, theta, tau, warm, self.tol)
+        if isinstance(messages, SumProduct):
+            proof = message_certificate(dual, messages, theta, tau, warm)
+            if proof.relative <= self.tol:
+                return tau, proof, False
         return tau, certificate(dual, oracle, theta, tau), False
 
 

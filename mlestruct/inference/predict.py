@@ -15,6 +15,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.hull import hull_gaps, into_hull, relaxed
+from mlestruct.inference.message_proof import LOCAL, message_gaps
 from mlestruct.inference.messages import Messages, routine
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.oracle import Oracle, Validated, resolve
@@ -24,6 +25,7 @@ from mlestruct.structures.base import Array, Bound
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 TOL = 1e-4  # relative; Frank-Wolfe stops there
+TIGHT = 1e-8  # relative; messages whose own bound is this tight need no oracle
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,13 @@ def _direct(dual: Dual, oracle: Oracle[Any], inner: Interior, messages: Messages
     known, none = replace(dual, entropy=inner.entropy), np.zeros(0)
     if not relaxed(dual.batch, oracle):
         point = inner.pull(tau)
+        if not isinstance(messages, SumProduct):
+            return _Found(point, *block_gaps(known, oracle, none, point), oracle.polytope)
+        own = message_gaps(known, messages, none, point, warm)
+        if float(dual.batch.weight @ own) <= TIGHT * max(1.0, abs(dual.value(point))):
+            return _Found(point, own, np.zeros_like(own), LOCAL)
         gaps, slack = block_gaps(known, oracle, none, point)
-        if isinstance(messages, SumProduct):  # any messages prove a bound, sometimes the better one
-            above = messages.above(dual.batch, dual.batch.bias, warm)
-            own = above - known.entropy.each(point) - dual.batch.totals(dual.batch.bias * point)
-            gaps, slack = np.minimum(gaps, own), np.where(own < gaps, 0.0, slack)
+        gaps, slack = np.minimum(gaps, own), np.where(own < gaps, 0.0, slack)
         return _Found(point, gaps, slack, oracle.polytope)
     point = inner.pull(into_hull(dual.batch, tau, inner.tau))
     enough = TOL * max(1.0, abs(dual.value(point)))
