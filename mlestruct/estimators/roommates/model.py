@@ -36,6 +36,7 @@ from mlestruct.structures.base import Array
 from mlestruct.tables import table
 
 ROLES = ("ordinal", "binary", "categorical", "ignore")
+MISSING_RULES, UNPAIRED_RULES = ("refuse", "neutral"), ("leave_out", "refuse")
 
 
 class RoommateModel(Parameters):
@@ -122,6 +123,7 @@ class RoommateModel(Parameters):
         cohort's column. The likelihood is that of each group's pairs given who was paired, and
         given whose pairs have which weight.
         """
+        self._check_settings()
         given = table(people)
         roles = {role: getattr(self, role) for role in ROLES}
         known, notes = survey(given, [self.id, *self._groups], roles, ids_of(given, self.id))
@@ -131,14 +133,21 @@ class RoommateModel(Parameters):
         if self.unpaired == "refuse":
             refuse_unpaired(everybody, observed)
         blocks, left_out = blocks_of(observed, everybody)
-        neutral = self.missing == "neutral"
-        asked = Asked(known, self.answers, neutral, self.extra or {})
+        asked = Asked(known, self.answers, self.missing == "neutral", self.extra or {})
+        if not asked.names:
+            raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
         sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
         fitted, sandwich = learn(sample, self.alpha, self.rho, self.tol, self._watched)
         estimates = [sandwich.contrast(row)[:2] for row in asked.contrasts.matrix]
         notes += left_out
         self._keep(Knowledge(asked, self.rho, fitted, np.array(estimates), notes))
         return self
+
+    def _check_settings(self) -> None:
+        for name, allowed in (("missing", MISSING_RULES), ("unpaired", UNPAIRED_RULES)):
+            if getattr(self, name) not in allowed:
+                words = " or ".join(map(repr, allowed))
+                raise ValueError(f"{name} is {words}, not {getattr(self, name)!r}")
 
     def _watched(self, states: Iterator[State]) -> Iterator[State]:
         return track(states, "roommates", self.progress)
@@ -183,8 +192,9 @@ class RoommateModel(Parameters):
         return Columns(self.partners, self.cohort, self.weight, self.outcomes)
 
     def _read(self, people: Any) -> People:
-        asked = self._known.asked.answers
-        return People.read(table(people), self.id, self._groups, asked, self.missing)
+        asked = self._known.asked
+        rule: Missing = "neutral" if asked.neutral else "refuse"
+        return People.read(table(people), self.id, self._groups, asked.answers, rule)
 
     def assign(
         self,

@@ -42,6 +42,12 @@ def test_roles() -> None:
     refused("protected: no column is named or fits 'faith'", four(), protected="faith")
 
 
+def test_settings() -> None:
+    refused("no answers to compare: name columns in ordinal", four(), ordinal=())
+    refused("missing is 'refuse' or 'neutral', not 'drop'", four(), missing="drop")
+    refused("unpaired is 'leave_out' or 'refuse', not 'keep'", four(), unpaired="keep")
+
+
 def test_a_name_beats_a_pattern_and_the_rest_is_ignored_in_words() -> None:
     people = four(q1=[1, 1, 2, 3], q2=[0, 1, 1, 0], q3=[5, 5, 5, 5], essay=list("abcd"))
     model = RoommateModel(ordinal="q*", binary="q2", ignore="essay").fit(people, [(1, 2), (3, 4)])
