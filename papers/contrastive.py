@@ -68,27 +68,15 @@ PAPER = {  # F1 of its 2-clique and 4-clique models on speakers in seminar annou
 }
 
 
-@dataclass
-class Clocked:
-    """A learner that adds up the CPU seconds of its fits."""
+@dataclass(frozen=True)
+class Fold:
+    """Sentences to learn from and sentences to label, as batches with features."""
 
-    make: Make
-    seconds: float = 0.0
-
-    def __call__(self, **settings: Any) -> Clocked:
-        self.learner = self.make(**settings)
-        return self
-
-    @property
-    def name(self) -> str:
-        return str(self.learner.name)
-
-    def path(self, *arguments: Any) -> Iterator[Any]:
-        began = time.process_time()
-        for model in self.learner.path(*arguments):
-            self.seconds += time.process_time() - began
-            yield model
-            began = time.process_time()
+    batch: Any
+    features: Any
+    unseen: Any
+    unseen_features: Any
+    truth: Any
 
 
 @dataclass(frozen=True)
@@ -103,21 +91,16 @@ class Fitted:
 
 def f1(setting: Setting) -> Iterator[Row]:
     """F1 by method and clique size; how much longer ML-BP takes; McNemar's test against it."""
-    X, y = sentences(setting)
     for cliques in (2, 4):
-        yield from table(X, y, cliques, METHODS)
+        yield from table(prepared(setting, cliques), cliques, METHODS)
 
 
-def table(
-    X: Sequence[Any], y: Sequence[Any], cliques: int, methods: Mapping[str, Make]
-) -> Iterator[Row]:
+def table(folds: Sequence[Fold], cliques: int, methods: Mapping[str, Make]) -> Iterator[Row]:
     """Every method's row as it is found, the baseline's first."""
-    edges, folds = (words_of if cliques == 4 else None), split(len(X))
-    truth = np.concatenate([y[m] for fold in folds for m in fold])
+    truth = np.concatenate([fold.truth for fold in folds])
     base = None
     for name in sorted(methods, key=lambda name: name != BASELINE):
-        warm_up(methods[name], X, y, edges)
-        found = crossed(methods[name], X, y, folds, edges)
+        found = crossed(methods[name], folds)
         base = found if base is None else base
         test = mcnemar(truth, found.labels, base.labels)
         yield {
@@ -135,20 +118,18 @@ def table(
 
 
 def curve(setting: Setting) -> Iterator[Row]:
-    """F1, time and distance from ML-BP's weights over k, for 2-cliques."""
-    X, y = sentences(setting)
-    folds = split(len(X))
-    warm_up(bethe(1), X, y, None)
-    rows = []
+    """F1 and time over k, for 2-cliques."""
+    folds, rows = prepared(setting, 2), []
     for k in CURVE:
-        found = crossed(bethe(k), X, y, folds, None)
-        rows.append((k, 100 * np.mean(found.f1), found.seconds))
-        yield {"k": k, "F1 mean": rows[-1][1], "training CPU s": found.seconds}
+        found = crossed(bethe(k), folds)
+        mean, sd = 100 * float(np.mean(found.f1)), 100 * float(np.std(found.f1, ddof=1))
+        rows.append((k, mean))
+        yield {"k": k, "F1 mean": mean, "F1 sd": sd, "training CPU s": found.seconds}
     if setting.plot is not None:
         import matplotlib.pyplot as plt
 
         figure, axis = plt.subplots(figsize=(5, 3))
-        axis.semilogx([row[0] for row in rows], [row[1] for row in rows], "o-")
+        axis.semilogx(*zip(*rows, strict=True), "o-")
         axis.set(xlabel="k (steps of belief optimisation)", ylabel="F1 (mean of 5 folds)")
         setting.save(figure, "contrastive_curve")
 
@@ -240,45 +221,42 @@ def words_of(x: Sequence[dict[str, Any]], i: int, j: int) -> dict[str, Any]:
     }
 
 
-def split(count: int) -> list[Any]:
-    return np.array_split(np.random.default_rng(SEED).permutation(count), FOLDS)
+def prepared(setting: Setting, cliques: int) -> list[Fold]:
+    """Each fold held out once; attributes are those of the sentences learned from."""
+    X, y = sentences(setting)
+    parts = np.array_split(np.random.default_rng(SEED).permutation(len(X)), FOLDS)
+    folds = []
+    for part in parts:
+        kept = np.setdiff1d(np.arange(len(X)), part)
+        train, test = ([X[m] for m in kept], [y[m] for m in kept]), [X[m] for m in part]
+        model = SkipChainModel(skips, words_of if cliques == 4 else None)
+        model.prepare(*train)
+        batch = ms.Batch.of(model.structures(train[0]), train[1])
+        unseen = ms.Batch.of(model.structures(test))
+        features = model.features(batch, train[0]), model.features(unseen, test)
+        truth = np.concatenate([y[m] for m in part])
+        folds.append(Fold(batch, features[0], unseen, features[1], truth))
+    return folds
 
 
-def crossed(
-    make: Make, X: Sequence[Any], y: Sequence[Any], folds: Sequence[Any], edges: Any
-) -> Fitted:
-    """Learn without each fold, and label it."""
-    scores, labels, clock, rounds = [], [], Clocked(make), 0
+def crossed(make: Make, folds: Sequence[Fold]) -> Fitted:
+    """Learn without each fold, and label it; the first sentences alone once before, to compile."""
+    learner, few = make(regulariser=LAM, solver=solver()), np.arange(5)
+    learner.fit(folds[0].batch.select(few), folds[0].features.select(few))
+    scores, labels, seconds, rounds = [], [], 0.0, 0
     for fold in folds:
-        kept = np.setdiff1d(np.arange(len(X)), fold)
-        model = learn(clock, [X[m] for m in kept], [y[m] for m in kept], edges)
-        rounds += len(model.history_)
-        found = decide(model, [X[m] for m in fold])
-        scores.append(f1_score(np.concatenate([y[m] for m in fold]), found).f1)
+        began = time.process_time()
+        model = learner.fit(fold.batch, fold.features)
+        seconds += time.process_time() - began
+        rounds += len(model.history)
+        found = marginals(fold.unseen, fold.unseen_features.potentials(model.theta)) > 0.5
+        scores.append(f1_score(fold.truth, found).f1)
         labels.append(found)
-    return Fitted(scores, np.concatenate(labels), clock.seconds, rounds)
-
-
-def learn(make: Make, X: Sequence[Any], y: Sequence[Any], edges: Any) -> SkipChainModel:
-    model = SkipChainModel(
-        skips, edges, learner=make, alpha=LAM, tol=TOL, max_rounds=ROUNDS, progress=False
-    )
-    return model.fit(X, y)
+    return Fitted(scores, np.concatenate(labels), seconds, rounds)
 
 
 def solver() -> Any:
     return ms.FrankWolfe(tol=TOL, rounds=ROUNDS)
-
-
-def warm_up(make: Make, X: Sequence[Any], y: Sequence[Any], edges: Any) -> None:
-    """Compile on a few sentences that know both labels."""
-    few = sorted(range(len(X)), key=lambda m: -int(y[m].sum()))[:5]
-    learn(make, [X[m] for m in few], [y[m] for m in few], edges)
-
-
-def decide(model: SkipChainModel, X: Sequence[Any]) -> Any:
-    batch = ms.Batch.of(model.structures(X))
-    return marginals(batch, np.concatenate(model.potentials(X))) > 0.5
 
 
 def marginals(batch: Any, scores: Any) -> Any:

@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-from collections import deque
+from typing import NamedTuple
+
+import numpy as np
 
 from mlestruct.objectives.base import Sum
 from mlestruct.structures.base import Array
 
-KEPT = 128  # more points than a search tries before it gives up
+SLACK = 0.1  # share by which the objective itself may be larger after a step
+
+
+class Point(NamedTuple):
+    """Weights, the integral there, the objective's own value, and the gradient."""
+
+    theta: Array
+    integral: float
+    own: float
+    gradient: Array
 
 
 class Slopes:
-    """θ → (∫ gradient along the points asked for, gradient): a minimiser then seeks gradient 0.
+    """θ → (∫ gradient from where the search began, gradient): a minimiser then seeks gradient 0.
 
-    Trapezoids from one point to the next, from the objective's own value at the first. A step is
-    so judged by slopes alone, and a truncated relaxation's value, which follows another gradient,
-    cannot stop the search.
+    The trapezoid on each step judges it by slopes, so a truncated relaxation's value, which
+    follows another gradient, cannot stop the search. It only fences it: a point is infinite where
+    the objective itself is a tenth larger, for slopes also vanish far out.
     """
 
     def __init__(self, total: Sum) -> None:
         self.total = total
-        self.last: tuple[Array, float, Array] | None = None
-        self.tried: deque[tuple[Array, float]] = deque(maxlen=KEPT)
+        self.base: Point | None = None
+        self.tried: list[Point] = []
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        value, gradient = self.total(theta)
-        self.tried.append((theta, value))
-        if self.last is not None:
-            at, before, slope = self.last
-            value = before + 0.5 * float((slope + gradient) @ (theta - at))
-        self.last = theta, value, gradient
-        return value, gradient
+        own, gradient = self.total(theta)
+        base = Point(theta, own, own, gradient) if self.base is None else self.base
+        change = 0.5 * float((base.gradient + gradient) @ (theta - base.theta))
+        far = own > base.own + SLACK * max(1.0, abs(base.own))
+        point = Point(theta, np.inf if far else base.integral + change, own, gradient)
+        self.tried.append(point)
+        self.base = base
+        return point.integral, gradient
 
     def settle(self, theta: Array) -> float:
-        """The objective's value at the point a search ended at; forgets the others it tried."""
-        kept = next(pair for pair in reversed(self.tried) if pair[0] is theta)
-        self.tried.clear()
-        self.tried.append(kept)
-        return kept[1]
+        """The objective's own value at the point a search ended at, where the next begins."""
+        self.base = next(point for point in reversed(self.tried) if point.theta is theta)
+        self.tried = [self.base]
+        return self.base.own
