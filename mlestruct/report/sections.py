@@ -9,7 +9,7 @@ import numpy as np
 
 from mlestruct.estimators.roommates import Contrast, Evaluation, Explanation, Pair, Plan, Summary
 from mlestruct.report.charts import bars, calibration_plot, intervals
-from mlestruct.report.page import Html, by_field, element, folded, paragraphs, table
+from mlestruct.report.page import Html, by_field, element, folded, paragraphs, shown, table
 from mlestruct.report.reliability import Reliability
 from mlestruct.report.survey import Surveyed
 
@@ -54,15 +54,13 @@ def weights(summary: Summary) -> list[Html]:
         "Of such intervals 95 in 100 hold what this method would learn from unlimited data, "
         "which need not be the truth."
     )
-    return [
+    parts = [
         element("figure", picture, element("figcaption", words)),
         folded("All contrasts", by_field(Contrast._fields, found, "Debiased estimates")),
-        *(
-            folded("What these pairs do not tell", lost)
-            for lost in [", ".join(summary.unidentified)]
-            if lost
-        ),
     ]
+    if summary.unidentified:
+        parts.append(folded("What these pairs do not tell", ", ".join(summary.unidentified)))
+    return parts
 
 
 def certificate(summary: Summary, plan: Plan) -> list[Html]:
@@ -76,8 +74,8 @@ def certificate(summary: Summary, plan: Plan) -> list[Html]:
         else f"The weights are not proven to be the best: {proof.withheld}."
     )
     best = (
-        f"The plan keeps every rule and reaches the largest total there is, {plan.objective:.4g}, "
-        f"up to {plan.gap:.1g}."
+        f"The plan keeps every rule. Its total is {plan.objective:.4g}; no other plan's is larger "
+        f"by more than {plan.gap:.1g}."
     )
     scope = (
         "Both are proven by bounds computed with the answer, up to rounding; they say nothing "
@@ -102,9 +100,9 @@ def evaluation(found: Evaluation | None) -> list[Html]:
     low, high = found.log_likelihood
     likely = (
         f"The log-likelihood of all {found.pairs} pairs together is about "
-        f"{found.log_likelihood_estimate:.1f}, and proven to be between {low:.1f} and {high:.1f}; "
-        f"pairing at random within the groups has {found.log_likelihood_random:.1f}. Higher is "
-        "better."
+        f"{shown(found.log_likelihood_estimate)}, and proven to be between {shown(low)} and "
+        f"{shown(high)}; pairing at random within the groups has "
+        f"{shown(found.log_likelihood_random)}. Higher is better."
     )
     words = (
         "The chance that a true pair ranks above one that did not come about (AUC). Equal weights "
@@ -113,7 +111,7 @@ def evaluation(found: Evaluation | None) -> list[Html]:
     return [
         element("figure", bars(areas, 0.4, 1.0), element("figcaption", words)),
         table(top, "Share of people whose partner is among their most probable ones"),
-        *paragraphs(likely.replace("-", "−"), *found.notes),
+        *paragraphs(likely, *found.notes),
     ]
 
 
@@ -140,9 +138,9 @@ def calibration(found: Reliability | None) -> list[Html]:
 def plan(found: Plan, name: Name) -> list[Html]:
     """Every pair, its probability, and who else was near for each of the two, group by group."""
     words = (
-        "A pair's probability is its share among all possible pairings, a pseudo-probability of "
-        "the model. One in ten is much: everybody has many possible partners, and the plan must "
-        "suit all."
+        "A pair's probability says how often it would come about if these people paired up many "
+        "times, as far as the model knows: a pseudo-probability. One in ten is much, since "
+        "everybody has many possible partners; and the plan must suit all."
     )
     alone = ", ".join(name(person) for person in found.left_over) or "nobody"
     groups: dict[str, list[Pair]] = {}

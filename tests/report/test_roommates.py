@@ -115,3 +115,4 @@ def test_rules_hold_in_the_report(model, cohorts, words_of):
     assert after.plan.partner(first.a) != first.b
     words = words_of(after)
     assert "keeps every rule" in words
+    assert "log-likelihood" not in words
