@@ -65,7 +65,7 @@ def implicit(
         return {**scored(batch, features), "weight": Head(entropy(batch), np.log(base), True)}
 
     def doubt(pieces: Sequence[Any]) -> str:
-        stalled = sum(piece.warm.optima.stalled for piece in pieces)
+        stalled = sum(int(piece.warm.optima.stalled.sum()) for piece in pieces)
         why = f"; inference stalled on {stalled} examples" if stalled else ""
         return f"the loss is not convex in θ: a stationary point at best{why}"
 

@@ -45,6 +45,7 @@ class Implicit:
         weight = heads["weight"] if "weight" in heads else self.inference.weights(batch, self.rho)
         optima = self.inference.minimise(batch, heads["score"], weight, warm.optima)
         value, slope = self.loss(optima.tau, warm.units)
+        value = np.inf if optima.stalled.any() else value  # no line search is to go there
         m = self.inference.respond(batch, weight, optima.tau, slope)
         gradient = {"score": -m}
         if "weight" in heads:

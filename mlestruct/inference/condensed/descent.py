@@ -35,6 +35,7 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
     count, size = b.shape
     values, right, squares, lift, room, back = rooms(frame, count)
     index, lower, pivot, row = back
+    likely = np.empty((count, len(frame.free) - 1), np.int64)
     inverse, g, delta = np.empty((count, size)), np.empty((count, size)), np.empty(size)
     curve, known = np.empty(frame.table_start[0]), np.empty((count, size))
     best, since = np.full(count, np.inf), np.zeros(count, np.int64)
@@ -53,7 +54,7 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
                 )
                 condense(
                     lane, b[lane], inverse[lane], curve, g[lane], frame, values, right,
-                    squares[lane], lift[lane], room,
+                    squares[lane], lift[lane], likely[lane], room,
                 )  # fmt: skip
         least = answer(values, frame.pattern, index, lower, pivot, row, right)
         for lane in range(count):
@@ -61,7 +62,7 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
                 continue
             expand(
                 lane, right, b[lane], inverse[lane], g[lane], frame, squares[lane], lift[lane],
-                delta, room,
+                likely[lane], delta, room,
             )  # fmt: skip
             since[lane] += 1
             if phase[lane] == MAJORISE:
@@ -112,6 +113,7 @@ def respond(weight, b, slope, frame, out):
     count, size = b.shape
     values, right, squares, lift, room, back = rooms(frame, count)
     index, lower, pivot, row = back
+    likely = np.empty((count, len(frame.free) - 1), np.int64)
     inverse, g = np.empty((count, size)), np.empty((count, size))
     curve = np.empty(frame.table_start[0])
     for lane in range(count):
@@ -122,13 +124,13 @@ def respond(weight, b, slope, frame, out):
             curve[k] = weight[lane, k] / b[lane, k]
         condense(
             lane, b[lane], inverse[lane], curve, g[lane], frame, values, right, squares[lane],
-            lift[lane], room,
+            lift[lane], likely[lane], room,
         )  # fmt: skip
     least = answer(values, frame.pattern, index, lower, pivot, row, right)
     for lane in range(count):
         expand(
             lane, right, b[lane], inverse[lane], g[lane], frame, squares[lane], lift[lane],
-            out[lane], room,
+            likely[lane], out[lane], room,
         )  # fmt: skip
     return least[:count].min() > 0.0
 

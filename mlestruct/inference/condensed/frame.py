@@ -1,6 +1,6 @@
 """A factor graph compiled for condensed systems: tables eliminated, variables left.
 
-Unknowns are the changes of every variable's marginals but its last state's. A factor's table
+Unknowns are the changes of every variable's marginals but one state's. A factor's table
 follows from those of its variables by a small system of its own, so what couples the graph is
 one sparse matrix over variables: 784 unknowns for a binary image of 28 × 28, not 7,616.
 """
@@ -20,8 +20,8 @@ from mlestruct.structures.graph import FactorGraph
 class Frame(NamedTuple):
     """Where everything lies.
 
-    A factor has a row per state of its first variable, and per state but the last of each other
-    one: what its table must add up to.
+    A factor has a row per state of its first variable, and per state but one of each other
+    one: what its table must add up to. Which state is left out is chosen by :func:`condense`.
     """
 
     node_start: Ints
@@ -31,7 +31,8 @@ class Frame(NamedTuple):
     free: Ints  # a variable's unknowns are free[i]:free[i + 1]
     row_start: Ints  # a factor's rows
     square: Ints  # where its rows × rows inverse is kept
-    entry_row: Ints  # the rows each table entry counts in, one per slot, −1 for none
+    before: Ints  # a slot's first row
+    entry_state: Ints  # the state of every slot in each table entry
     entry_at: Ints  # where a factor's begin
     node_at: Ints  # values that a variable's unknowns × unknowns add to
     node_map: Ints
@@ -57,7 +58,8 @@ def frame(graph: FactorGraph, nodes: Ints | None = None) -> Frame:
     joined = np.concatenate(pairs)
     found, number = pattern(int(free[-1]), joined)
     maps = np.asarray(number[joined[:, 0], joined[:, 1]]).ravel().astype(np.int64) - 1
-    row, counts = _rows(graph)
+    before, counts = _rows(graph)
+    _, node, slot = graph.below
     return Frame(
         graph.node_start,
         graph.table_start,
@@ -66,7 +68,8 @@ def frame(graph: FactorGraph, nodes: Ints | None = None) -> Frame:
         free,
         np.concatenate([[0], np.cumsum(counts)]),
         np.concatenate([[0], np.cumsum(counts**2)]),
-        row,
+        before,
+        node - graph.node_start[scope[slot]],
         np.concatenate([[0], np.cumsum(order * np.diff(graph.table_start))]),
         at[: n + 1],
         maps[: at[n]],
@@ -82,14 +85,10 @@ def _square(block: Ints) -> Ints:
 
 
 def _rows(graph: FactorGraph) -> tuple[Ints, Ints]:
-    """The row of every (entry, slot), and how many rows each factor has."""
-    _, node, slot = graph.below
-    cards, first = graph.cards[graph.scope], graph.scope_start[:-1]
-    rows = cards - 1
+    """Where every slot's rows start in its factor, and how many rows each factor has."""
+    first, order = graph.scope_start[:-1], np.diff(graph.scope_start)
+    rows = graph.cards[graph.scope] - 1
     rows[first] += 1
     before = np.cumsum(rows) - rows
-    order = np.diff(graph.scope_start)
-    before -= np.repeat(before[first], order)
-    state = node - graph.node_start[graph.scope[slot]]
     counts = np.add.reduceat(rows, first) if len(first) else order
-    return np.where(state < rows[slot], before[slot] + state, -1), counts
+    return before - np.repeat(before[first], order), counts

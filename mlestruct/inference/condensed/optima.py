@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
@@ -18,7 +19,7 @@ from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
-STEPS = 300
+STEPS = 150
 STALLED = 1e-4  # a last step above this is no optimum
 
 
@@ -29,9 +30,9 @@ class Optima(NamedTuple):
     moved: Array
 
     @property
-    def stalled(self) -> int:
-        """Examples whose beliefs are no optimum."""
-        return int((~(self.moved <= STALLED)).sum())
+    def stalled(self) -> NDArray[np.bool_]:
+        """Examples whose beliefs are no optimum: nothing that is computed from them holds."""
+        return np.asarray(~(self.moved <= STALLED))
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,14 @@ class Condensed:
         for graph, members in _together(batch):
             where = batch.index(members)
             w = batch.rows(weight, members)
+            compiled = self.frame(graph)
             _refuse(graph, w)
-            good = start is not None and bool((start.moved[members] <= STALLED).all())
+            good = start is not None and not start.stalled[members].any()
             b = batch.rows(start.tau, members).copy() if good and start else _uniform(graph, w)
             last = np.full(len(members), np.inf)
             phase = np.full(len(members), NEWTON if good else MAJORISE)
             eta = batch.rows(score, members)
-            descend(eta, w, b, self.frame(graph), self.steps, self.tol, phase, last)
+            descend(eta, w, b, compiled, self.steps, self.tol, phase, last)
             tau[where], moved[members] = b.reshape(-1), last
         return Optima(tau, moved)
 
@@ -96,7 +98,8 @@ class Condensed:
 class Newton:
     """The surrogate log Z of ρ's entropy and its maximiser, in the place of messages.
 
-    A few linear systems per example, fewer from warm: where messages need a hundred sweeps, less.
+    A few linear systems per example where messages take many sweeps. log Z is +∞ where beliefs
+    are no optimum, so that no line search goes there.
     """
 
     rho: Rho = None
@@ -117,7 +120,8 @@ class Newton:
         weight = self.inference.weights(batch, self.rho)
         found = self.inference.minimise(batch, scores, weight, warm)
         inside = scores * found.tau - weight * found.tau * np.log(found.tau)
-        return Beliefs(batch.totals(inside), found.tau, found)
+        log_z = np.where(found.stalled, np.inf, batch.totals(inside))
+        return Beliefs(log_z, found.tau, found)
 
 
 def _together(batch: Batch[Any]) -> Iterator[tuple[Any, Ints]]:

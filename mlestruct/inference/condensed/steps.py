@@ -2,7 +2,9 @@
 
 P = b/w is the inverse curvature of Σ w b log b. With g the gradient of the free energy δ is
 Newton's step; with g = ∂L/∂b at an optimum it is ∂L/∂v. Variables may have P < 0 (counting numbers
-of the tree-reweighted kind) as long as the whole is convex on A δ = 0: the system tells.
+of the tree-reweighted kind) as long as the whole is convex on A δ = 0: the system tells. Each
+variable's most likely state is the one that follows from the others: with a rare one in its place
+small differences of large numbers would decide.
 """
 
 from __future__ import annotations
@@ -11,64 +13,78 @@ import numba as nb
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, room):
-    """One example's system into a lane; ``squares`` and ``lift`` keep what :func:`expand` needs.
+def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, likely, room):
+    """One example's system into a lane; ``squares``, ``lift``, ``likely`` serve :func:`expand`.
 
     ``curve`` is 1/P of the variables' states, ``inverse`` P of the tables' entries.
     """
     values[:, lane] = 0.0
-    place = frame.pattern.position
     for i in range(len(frame.free) - 1):
-        first, last = frame.node_start[i], frame.node_start[i + 1] - 1
-        start, count = frame.free[i], frame.free[i + 1] - frame.free[i]
-        lack = 1.0 - b[first : last + 1].sum()
+        first, last = frame.node_start[i], frame.node_start[i + 1]
+        likely[i] = b[first:last].argmax()
+        own, count = first + likely[i], frame.free[i + 1] - frame.free[i]
+        lack = 1.0 - b[first:last].sum()
         for p in range(count):
-            pull = g[first + p] - g[last] - curve[last] * lack
-            right[place[start + p], lane] = -pull
+            k = first + p + (1 if p >= likely[i] else 0)
+            pull = g[k] - g[own] - curve[own] * lack
+            right[frame.pattern.position[frame.free[i] + p], lane] = -pull
             for q in range(p, count):
                 at = frame.node_map[frame.node_at[i] + p * count + q]
-                values[at, lane] += curve[last] + (curve[first + p] if p == q else 0.0)
+                values[at, lane] += curve[own] + (curve[k] if p == q else 0.0)
     for f in range(len(frame.square) - 1):
         rows = frame.row_start[f + 1] - frame.row_start[f]
         C = squares[frame.square[f] : frame.square[f + 1]]
         h = lift[frame.row_start[f] : frame.row_start[f + 1]]
-        _local(f, b, inverse, g, frame, C, h, rows)
-        _invert(C, rows, room)
-        _spread(f, lane, frame, C, h, rows, values, right, room)
+        _local(f, b, inverse, g, frame, C, h, rows, likely)
+        _invert(C, rows)
+        _spread(f, lane, frame, C, h, rows, values, right, likely, room)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _local(f, b, inverse, g, frame, C, h, rows):
+def _row(leading, before, state, likely):
+    """The row of a slot's state; −1 for the one that follows from the others."""
+    if leading:
+        return state
+    if state == likely:
+        return -1
+    return before + state - (1 if state > likely else 0)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _local(f, b, inverse, g, frame, C, h, rows, likely):
     """C = M P Mᵀ, h = what the table's sums lack + M P g."""
     C[:] = 0.0
     h[:] = 0.0
-    slots = frame.scope_start[f + 1] - frame.scope_start[f]
+    start, slots = frame.scope_start[f], frame.scope_start[f + 1] - frame.scope_start[f]
     at = frame.entry_at[f]
     for e in range(frame.table_start[f], frame.table_start[f + 1]):
         weight = inverse[e]
         pull = weight * g[e] - b[e]
         for s in range(slots):
-            row = frame.entry_row[at + s]
-            if row >= 0:
-                h[row] += pull
-                for r in range(slots):
-                    other = frame.entry_row[at + r]
-                    if other >= 0:
-                        C[row * rows + other] += weight
+            state, i = frame.entry_state[at + s], frame.scope[start + s]
+            row = _row(s == 0, frame.before[start + s], state, likely[i])
+            if row < 0:
+                continue
+            h[row] += pull
+            for r in range(slots):
+                state, i = frame.entry_state[at + r], frame.scope[start + r]
+                other = _row(r == 0, frame.before[start + r], state, likely[i])
+                if other >= 0:
+                    C[row * rows + other] += weight
         at += slots
-    row = 0
     for s in range(slots):
-        i = frame.scope[frame.scope_start[f] + s]
+        i = frame.scope[start + s]
         first, last = frame.node_start[i], frame.node_start[i + 1]
-        for k in range(first, last if s == 0 else last - 1):
-            h[row] += b[k]
-            row += 1
+        for k in range(last - first):
+            row = _row(s == 0, frame.before[start + s], k, likely[i])
+            if row >= 0:
+                h[row] += b[first + k]
         if s == 0 and frame.free[i + 1] > frame.free[i]:
-            h[row - 1] += 1.0 - b[first:last].sum()
+            h[likely[i]] += 1.0 - b[first:last].sum()
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _invert(C, n, room):
+def _invert(C, n):
     """A small positive matrix by its inverse in place (Gauss-Jordan without pivots)."""
     for k in range(n):
         pivot = 1.0 / C[k * n + k]
@@ -84,89 +100,82 @@ def _invert(C, n, room):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _spread(f, lane, frame, C, h, rows, values, right, room):
+def _spread(f, lane, frame, C, h, rows, values, right, likely, room):
     """The table's energy as one of its variables' unknowns: z = E x + h, ½ zᵀ C⁻¹ z."""
-    first = frame.scope[frame.scope_start[f]]
-    last = frame.node_start[first + 1] - frame.node_start[first] - 1  # the row that is −Σ x
+    start, end = frame.scope_start[f], frame.scope_start[f + 1]
+    held = likely[frame.scope[start]]  # the row that is −Σ x
     pull = room[:rows]
     for i in range(rows):
         pull[i] = 0.0
         for j in range(rows):
             pull[i] += C[i * rows + j] * h[j]
-    at, row, count = frame.factor_at[f], 0, 0
-    for s in range(frame.scope_start[f], frame.scope_start[f + 1]):
+    count = 0
+    for s in range(start, end):
         count += frame.free[frame.scope[s] + 1] - frame.free[frame.scope[s]]
-    p = 0
-    for s in range(frame.scope_start[f], frame.scope_start[f + 1]):
+    at, p = frame.factor_at[f], 0
+    for s in range(start, end):
         i = frame.scope[s]
-        leading = s == frame.scope_start[f]
-        states = frame.node_start[i + 1] - frame.node_start[i] - 1
-        free = frame.free[i + 1] - frame.free[i]
-        for k in range(free):
-            own = row + k
-            less = pull[last] if leading else 0.0
+        for k in range(frame.free[i + 1] - frame.free[i]):
+            own = frame.before[s] + k + (1 if s == start and k >= held else 0)
+            less = pull[held] if s == start else 0.0
             right[frame.pattern.position[frame.free[i] + k], lane] -= pull[own] - less
-            q, other = 0, 0
-            for t in range(frame.scope_start[f], frame.scope_start[f + 1]):
+            q = 0
+            for t in range(start, end):
                 j = frame.scope[t]
-                there = t == frame.scope_start[f]
                 for m in range(frame.free[j + 1] - frame.free[j]):
                     if q >= p:
-                        bend = C[own * rows + other + m]
-                        if leading:
-                            bend -= C[last * rows + other + m]
-                        if there:
-                            bend -= C[own * rows + last]
-                        if leading and there:
-                            bend += C[last * rows + last]
+                        other = frame.before[t] + m + (1 if t == start and m >= held else 0)
+                        bend = C[own * rows + other]
+                        if s == start:
+                            bend -= C[held * rows + other]
+                        if t == start:
+                            bend -= C[own * rows + held]
+                            if s == start:
+                                bend += C[held * rows + held]
                         values[frame.factor_map[at + p * count + q], lane] += bend
                     q += 1
-                other += frame.node_start[j + 1] - frame.node_start[j] - (0 if there else 1)
             p += 1
-        row += states + (1 if leading else 0)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def expand(lane, x, b, inverse, g, frame, squares, lift, delta, room):
+def expand(lane, x, b, inverse, g, frame, squares, lift, likely, delta, room):
     """δ of every coordinate from the unknowns."""
-    place = frame.pattern.position
     for i in range(len(frame.free) - 1):
-        first, last = frame.node_start[i], frame.node_start[i + 1] - 1
+        first, last = frame.node_start[i], frame.node_start[i + 1]
         count = frame.free[i + 1] - frame.free[i]
-        rest = 1.0 - b[first : last + 1].sum() if count > 0 else 0.0
-        for k in range(last - first + 1):
-            delta[first + k] = 0.0
-        for k in range(count):
-            delta[first + k] = x[place[frame.free[i] + k], lane]
-            rest -= delta[first + k]
-        delta[last] = rest
+        rest = 1.0 - b[first:last].sum() if count > 0 else 0.0
+        for k in range(first, last):
+            delta[k] = 0.0
+        for p in range(count):
+            step = x[frame.pattern.position[frame.free[i] + p], lane]
+            delta[first + p + (1 if p >= likely[i] else 0)] = step
+            rest -= step
+        delta[first + likely[i]] = rest
     for f in range(len(frame.square) - 1):
         rows = frame.row_start[f + 1] - frame.row_start[f]
         C = squares[frame.square[f] : frame.square[f + 1]]
         z, price = room[:rows], room[rows : 2 * rows]
-        for r in range(rows):
-            z[r] = lift[frame.row_start[f] + r]
-        row = 0
-        for s in range(frame.scope_start[f], frame.scope_start[f + 1]):
-            i, leading = frame.scope[s], s == frame.scope_start[f]
-            states = frame.node_start[i + 1] - frame.node_start[i]
-            lack = 0.0
-            if leading and frame.free[i + 1] > frame.free[i]:  # already in ``lift``
-                lack = 1.0 - b[frame.node_start[i] : frame.node_start[i + 1]].sum()
-            for k in range(states if leading else states - 1):
-                z[row] += delta[frame.node_start[i] + k]
-                row += 1
-            if leading:
-                z[row - 1] -= lack
+        z[:] = lift[frame.row_start[f] : frame.row_start[f + 1]]
+        start, slots = frame.scope_start[f], frame.scope_start[f + 1] - frame.scope_start[f]
+        for s in range(slots):
+            i = frame.scope[start + s]
+            first, last = frame.node_start[i], frame.node_start[i + 1]
+            for k in range(last - first):
+                row = _row(s == 0, frame.before[start + s], k, likely[i])
+                if row >= 0:
+                    z[row] += delta[first + k]
+            if s == 0 and frame.free[i + 1] > frame.free[i]:  # already in ``lift``
+                z[likely[i]] -= 1.0 - b[first:last].sum()
         for r in range(rows):
             price[r] = 0.0
             for q in range(rows):
                 price[r] += C[r * rows + q] * z[q]
-        at, slots = frame.entry_at[f], frame.scope_start[f + 1] - frame.scope_start[f]
+        at = frame.entry_at[f]
         for e in range(frame.table_start[f], frame.table_start[f + 1]):
             total = -g[e]
             for s in range(slots):
-                row = frame.entry_row[at + s]
+                state, i = frame.entry_state[at + s], frame.scope[start + s]
+                row = _row(s == 0, frame.before[start + s], state, likely[i])
                 if row >= 0:
                     total += price[row]
             delta[e] = inverse[e] * total
