@@ -69,6 +69,36 @@ def test_slopes_find_the_minimum_of_what_they_integrate(rng):
     assert settled + ridge.value(theta) == pytest.approx(-want.certificate.objective, abs=1e-4)
 
 
+def test_slopes_are_fenced_by_the_objective():
+    """Trapezoids from where the search began; infinite where the value is a tenth larger."""
+    slopes = Slopes(lambda theta: (10.0 + float(theta @ theta), -np.exp(-theta)))  # type: ignore
+    at = np.zeros(1)
+    assert slopes(at)[0] == 10.0
+    assert slopes.settle(at) == 10.0
+    near, next_, out = np.array([0.5]), np.array([0.9]), np.array([2.0])
+    assert slopes(near)[0] == pytest.approx(10.0 - 0.25 * (1 + np.exp(-0.5)))
+    assert slopes(out)[0] == np.inf
+    assert slopes(next_)[0] == pytest.approx(10.0 - 0.45 * (1 + np.exp(-0.9)))
+    assert slopes.settle(near) == 10.25
+    want = 10.0 - 0.25 * (1 + np.exp(-0.5)) - 0.2 * (np.exp(-0.5) + np.exp(-0.9))
+    assert slopes(next_)[0] == pytest.approx(want)
+
+
+@pytest.mark.parametrize("free_energy", ["bethe", "mean_field", "trees"])
+def test_learning_does_not_run_away(free_energy):
+    """Strong couplings make all data optima of inference: no step may lead there."""
+    train, _, _ = ms.data.grids((30, 0, 0), side=6)
+    batch = ms.Batch.of(ms.grid(6, 6), train.y)
+    X = [np.stack([np.ones(36), x.ravel()], axis=1) for x in train.X]
+    solver = ms.FrankWolfe(tol=1e-3, rounds=60)
+    learner = contrastive(regulariser=0.1, k=20, free_energy=free_energy, solver=solver)
+    states = list(learner.states(batch, ms.Tied.of(batch, X)))
+    values = -np.array([state.certificate.objective for state in states])
+    assert (values[1:] <= 1.1 * values[:-1] + 1).all()
+    assert values[-1] < 0.5 * values[0]
+    assert np.abs(states[-1].theta).max() < 10
+
+
 @pytest.mark.parametrize("free_energy", ["bethe", "trees"])
 def test_hidden_labels_end_at_a_stationary_likelihood(free_energy, rng):
     """On chains many steps are exact: Φᵀ(E[v] − E[v | seen]) + λθ = 0 by enumeration."""
@@ -77,7 +107,8 @@ def test_hidden_labels_end_at_a_stationary_likelihood(free_energy, rng):
     batch = partly_observed(graph, y)
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 3)))
     settings = {"epsilon": 1e-9} if free_energy == "bethe" else {}
-    learner = contrastive(solver=SOLVER, k=300, free_energy=free_energy, **settings)
+    sharp = ms.FrankWolfe(tol=1e-9, rounds=300)
+    learner = contrastive(solver=sharp, k=300, free_energy=free_energy, **settings)
     model = learner.fit(batch, features)
     scores = features.potentials(model.theta)
     moments = np.zeros(batch.size)
