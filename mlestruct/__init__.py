@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mlestruct.entropy import Entropy as Entropy
     from mlestruct.errors import Infeasible as Infeasible
     from mlestruct.estimators import GridModel as GridModel
+    from mlestruct.estimators import JointModel as JointModel
     from mlestruct.estimators import MatchingModel as MatchingModel
     from mlestruct.estimators import RoommateModel as RoommateModel
     from mlestruct.estimators import SequenceModel as SequenceModel
@@ -75,6 +76,7 @@ _HOME = {
     "Functions": "features",
     "GridModel": "estimators",
     "Infeasible": "errors",
+    "JointModel": "estimators",
     "Matching": "structures",
     "MatchingModel": "estimators",
     "Ising": "structures",

@@ -3,6 +3,7 @@
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.calibration import Calibration
 from mlestruct.estimators.grid import GridModel
+from mlestruct.estimators.joint import JointModel
 from mlestruct.estimators.matching import MatchingModel
 from mlestruct.estimators.predictor import Draws
 from mlestruct.estimators.roommates import RoommateModel
@@ -16,6 +17,7 @@ __all__ = [
     "Draws",
     "Estimator",
     "GridModel",
+    "JointModel",
     "MatchingModel",
     "RoommateModel",
     "SequenceModel",
