@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from mlestruct.report.page import Html, element, shown
 
-WIDTH, ROW, LABELS = 360, 20, 130  # user units; on a telephone one is about a pixel
+LONGEST = 17  # letters of a label: capitals of about 8 units fit as well
+WIDTH, ROW, LABELS = 360, 20, 150  # user units; on a telephone one is about a pixel
 PERCENTS = (0, 0.1, 0.5, 1, 2, 5, 10, 20, 40, 70, 100)
 INK, PALE, BLUE, RED = "#1a1a1a", "#d0d0d0", "#0072b2", "#d55e00"
 
@@ -29,7 +30,7 @@ def intervals(
     for k, (name, m, a, b) in enumerate(zip(names, middle, low, high, strict=True)):
         y, colour = ROW * k + 14, BLUE if a > 0 else RED if b < 0 else INK
         marks += [
-            text(LABELS - 8, y + 4, name, "end"),
+            text(LABELS - 8, y + 4, brief(name), "end"),
             line(x(a), y, x(b), y, colour, 2),
             circle(x(m), y, colour, hollow=a <= 0 <= b),
         ]
@@ -45,7 +46,7 @@ def bars(values: Mapping[str, float], low: float, high: float) -> Html:
         y, end = ROW * k + 7, x(float(np.clip(value, low, high)))
         box = element("rect", x=x(low), y=y, width=round(end - x(low), 1), height=14, fill=BLUE)
         marks += [
-            text(LABELS - 8, y + 11, name, "end"),
+            text(LABELS - 8, y + 11, brief(name), "end"),
             box,
             text(end + 4, y + 11, f"{value:.3f}"),
         ]
@@ -109,6 +110,11 @@ def svg(height: float, label: str, marks: Sequence[Html]) -> Html:
     return element(
         "svg", marks, viewBox=f"0 0 {WIDTH} {height}", role="img", aria_label=label, font_size=12
     )
+
+
+def brief(name: str) -> str:
+    """As much of a name as fits beside a chart."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def text(x: float, y: float, words: object, anchor: str = "start") -> Html:

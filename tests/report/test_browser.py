@@ -13,6 +13,7 @@ from mlestruct.report import Report
 from mlestruct.tables import table
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
+LONG = "GETS UP EARLY, AND SINGS"
 PROBE = """<!DOCTYPE html><body><iframe id="f" src="report.html" style="width:360px;height:640px">
 </iframe><script>
 document.getElementById("f").onload = event => {
@@ -40,11 +41,12 @@ def browser():
 
 def test_report_in_a_browser(browser, tmp_path, sections):
     people, pairs, _ = data.roommates(n=40, years=2, seed=2)
+    people[LONG] = people.pop("q1")
     before, after = (
         table({name: column[people["year"] == year] for name, column in people.items()})
         for year in (1, 2)
     )
-    model = RoommateModel(cohort="year", same="gender", ordinal="q*", alpha=10.0)
+    model = RoommateModel(cohort="year", same="gender", ordinal=["q*", LONG], alpha=10.0)
     Report.of(model.fit(before, pairs), after, table(pairs)).write(tmp_path)
     (tmp_path / "probe.html").write_text(PROBE)
     ran = subprocess.run(
