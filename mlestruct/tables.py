@@ -157,6 +157,8 @@ def _read(path: Path) -> dict[str, list[Any]]:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
     if not names:
         raise ValueError(f"{path} is empty; expected a line of column names")
+    if len(names) == 1 and set(names[0]) & set(";\t"):
+        raise ValueError(f"{path}: columns are separated by commas; its first line is {names[0]!r}")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{path} has two columns {twice!r}")

@@ -54,3 +54,7 @@ def test_what_is_no_table_is_named(here, capsys):
     (here / "bytes.csv").write_bytes(b"id\n\xff\xfe\n")
     assert main(["check", "bytes.csv"]) == 2
     assert capsys.readouterr().err.startswith("mlestruct: bytes.csv is not UTF-8; save it as such")
+    (here / "excel.csv").write_text("id;q1\n1;2\n")
+    assert main(["check", "excel.csv"]) == 2
+    told = "mlestruct: excel.csv: columns are separated by commas; its first line is 'id;q1'\n"
+    assert capsys.readouterr().err == told
