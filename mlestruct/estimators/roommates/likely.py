@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlestruct.estimators.roommates.pairing import Pairing
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array
 from mlestruct.tables import Column, Columns
 
 
 def likely(ids: Column, pairings: Sequence[Pairing], count: int | None = None) -> Columns:
     """The ``count`` most probable pairs of all groups, or all pairs; empty beds are left out."""
     parts = [_pairs(pairing, count) for pairing in pairings]
-    ends, tau, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
-    group = np.repeat(np.arange(len(parts)), [len(part[1]) for part in parts])
+    ends, tau, scores = (
+        part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*parts, strict=True)
+    )
+    group = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
     order = np.argsort(-tau, kind="stable")[:count]
     labels = np.array([pairing.group.label for pairing in pairings], dtype=object)
     return {
@@ -27,7 +30,7 @@ def likely(ids: Column, pairings: Sequence[Pairing], count: int | None = None) -
     }
 
 
-def _pairs(pairing: Pairing, count: int | None) -> tuple[Ints, Array, Array]:
+def _pairs(pairing: Pairing, count: int | None) -> tuple[NDArray[np.int32], Array, Array]:
     """(rows of people, probability, score) of one group's most probable pairs."""
     ends, tau, scores = pairing.structure.ends, pairing.tau, pairing.scores
     if pairing.singles:
@@ -36,4 +39,4 @@ def _pairs(pairing: Pairing, count: int | None) -> tuple[Ints, Array, Array]:
     if count is not None and count < len(tau):
         best = np.argpartition(-tau, count - 1)[:count]
         ends, tau, scores = ends[best], tau[best], scores[best]
-    return pairing.group.members[ends], tau, scores
+    return pairing.group.members.astype(np.int32)[ends], tau, scores
