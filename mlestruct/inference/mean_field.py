@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numba as nb
@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.inference.message_plan import plan
+from mlestruct.inference.message_plan import Plan, plan
 from mlestruct.inference.messages import Beliefs
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
@@ -18,18 +18,44 @@ from mlestruct.structures.graph import FactorGraph
 
 @dataclass(frozen=True)
 class MeanField:
-    """The same as a routine for a batch; always from uniform marginals."""
+    """The settings of :func:`mean_field`, and what every graph is compiled to, kept."""
 
     damping: float = 0.0
-    tol: float = 1e-8
+    tol: float = 1e-10
     sweeps: int = 1000
+    _plans: dict[FactorGraph, Plan] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.damping < 1:
+            raise ValueError(f"damping is {self.damping}; it must be at least 0 and below 1")
 
     @classmethod
     def serve(cls, entropy: Entropy) -> None:
-        """None: it is asked for by name, as it minimises no entropy of a reweighted Bethe form."""
+        """None: it is asked for by name, as its entropy is no reweighted Bethe entropy."""
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
-        return mean_field(batch, scores, damping=self.damping, tol=self.tol, sweeps=self.sweeps)
+        """Always from uniform marginals."""
+        return self.ascend(batch, scores, None)
+
+    def ascend(self, batch: Batch[FactorGraph], scores: Array, start: Array | None) -> Beliefs:
+        tau = np.zeros(batch.size) if start is None else start.copy()
+        log_z = np.empty(len(batch))
+        for structure, members in batch.groups():
+            full = self.plan(structure)
+            if start is None:
+                tau[batch.index(members)] = np.tile(uniform(structure), len(members))
+            part = np.empty(len(members))
+            offsets = batch.offsets[members]
+            _ascend(offsets, scores, self.damping, self.tol, self.sweeps, tau, part, full)
+            log_z[members] = part
+        return Beliefs(log_z, tau)
+
+    def plan(self, structure: FactorGraph) -> Plan:
+        """Compiled once per structure; refuses forbidden entries."""
+        if structure not in self._plans:
+            _refuse_hard(structure)
+            self._plans[structure] = plan(structure, structure.counting(1.0))
+        return self._plans[structure]
 
 
 def mean_field(
@@ -48,23 +74,10 @@ def mean_field(
     distributions respects. ``damping`` is the share of the old marginal that is kept.
     O(Σ table sizes · order) per sweep.
     """
-    if not 0 <= damping < 1:
-        raise ValueError(f"damping is {damping}; it must be at least 0 and below 1")
-    tau = np.zeros(batch.size) if start is None else start.copy()
-    log_z = np.empty(len(batch))
-    for structure, members in batch.groups():
-        refuse_hard(structure)
-        full = plan(structure, structure.counting(1.0))
-        if start is None:
-            for m in members:
-                tau[batch.coordinates(m)] = uniform(structure)
-        part = np.empty(len(members))
-        _ascend(batch.offsets[members], scores, damping, tol, sweeps, tau, part, full)
-        log_z[members] = part
-    return Beliefs(log_z, tau)
+    return MeanField(damping, tol, sweeps).ascend(batch, scores, start)
 
 
-def refuse_hard(structure: FactorGraph) -> None:
+def _refuse_hard(structure: FactorGraph) -> None:
     first = int(structure.node_start[-1])
     entry, node, _ = structure.below
     shut = structure.closed()
@@ -77,10 +90,11 @@ def refuse_hard(structure: FactorGraph) -> None:
 
 
 def uniform(structure: FactorGraph) -> Array:
+    """Uniform over every node's open states; tables are left as they come."""
     out = np.where(structure.closed(), 0.0, 1.0)
-    for i in range(structure.n_nodes):
-        here = slice(int(structure.node_start[i]), int(structure.node_start[i + 1]))
-        out[here] /= out[here].sum()
+    first = int(structure.node_start[-1])
+    count = np.add.reduceat(out[:first], structure.node_start[:-1])
+    out[:first] /= np.repeat(count, structure.cards)
     return out
 
 

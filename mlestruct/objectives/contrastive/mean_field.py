@@ -9,8 +9,8 @@ import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.inference.mean_field import finish, refuse_hard, respond, uniform, update
-from mlestruct.inference.message_plan import Plan, plan
+from mlestruct.inference.mean_field import MeanField, finish, respond, uniform, update
+from mlestruct.inference.message_plan import Plan
 from mlestruct.objectives.contrastive.base import Relaxed, seen
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
@@ -32,20 +32,22 @@ class MeanFieldSteps:
     steps: int = 10
     parallel: bool = True
     exact: bool = False
-    _plans: dict[FactorGraph, Plan] = field(default_factory=dict, repr=False, compare=False)
+    _ready: dict[FactorGraph, tuple[Plan, Array]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Relaxed:
         assert batch.target is not None
         data, tau = batch.target.copy(), np.empty(batch.size)
         start, end = np.empty(len(batch)), np.empty(len(batch))
         for graph, members in batch.groups():
-            if graph not in self._plans:
-                refuse_hard(graph)
-                self._plans[graph] = plan(graph, graph.counting(1.0))
+            if graph not in self._ready:
+                self._ready[graph] = MeanField().plan(graph), uniform(graph)
+            full, even = self._ready[graph]
             known = seen(graph, batch.rows(batch.target, members))
-            how = (batch.offsets[members], scores, known, uniform(graph))
+            how = (batch.offsets[members], scores, known, even)
             part = np.empty((2, len(members)))
-            _relax(*how, self.steps, self.parallel, data, tau, part, self._plans[graph])
+            _relax(*how, self.steps, self.parallel, data, tau, part, full)
             start[members], end[members] = part
         return Relaxed(start, end, data, tau)
 
