@@ -7,7 +7,7 @@ import pytest
 
 from mlestruct import data
 from mlestruct.cli import main
-from mlestruct.cli.roommates.fit import outcome
+from mlestruct.cli.roommates.fit import outcomes
 from mlestruct.estimators import RoommateModel
 from mlestruct.tables import table, write_csv
 
@@ -225,7 +225,7 @@ def test_outcomes_weigh_pairs(folder, capsys):
     moved = np.arange(len(pairs)) % 3 == 0
     ended = np.where(moved, "moved", "stayed").astype(object)
     write_csv("pairs.csv", {**pairs.columns, "ended": ended})
-    weighed = ["--weight", "ended", "--outcomes", "moved=0", "stayed=1", "--model", "a.npz"]
+    weighed = ["--weight", "ended", "--outcomes", "moved=0,stayed=1", "--model", "a.npz"]
     assert main(["roommates", *FIT, *weighed]) == 0
     write_csv("pairs.csv", pairs.rows(~moved).columns)
     assert main(["roommates", *FIT, "--model", "b.npz"]) == 0
@@ -234,13 +234,17 @@ def test_outcomes_weigh_pairs(folder, capsys):
     assert np.abs(a).max() > 0.1
 
 
-@pytest.mark.parametrize(("text", "pair"), [("1=2", (1, 2.0)), ("a=b=.5", ("a=b", 0.5))])
-def test_outcomes_are_read_like_cells(text, pair):
-    assert outcome(text) == pair
+def test_outcomes_are_read_like_cells():
+    assert outcomes("1=2, a=b=.5,007=3") == {1: 2.0, "a=b": 0.5, "007": 3.0}
 
 
-def test_an_outcome_without_a_weight_is_refused(folder, capsys):
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [("--outcomes", "moved"), ("--alpha", "1,much"), ("--partners", "id_a"), ("--rho", "half")],
+)
+def test_an_option_that_cannot_be_read_is_named(folder, capsys, option, text):
     with pytest.raises(SystemExit) as ended:
-        main(["roommates", *FIT, "--outcomes", "moved"])
+        main(["roommates", *FIT, option, text])
     assert ended.value.code == 2
-    assert "needs VALUE=WEIGHT, not 'moved'" in capsys.readouterr().err
+    assert f"argument {option}" in (told := capsys.readouterr().err)
+    assert repr(text) in told

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mlestruct.cli.options import names
+
 if TYPE_CHECKING:
     from mlestruct.estimators import RoommateModel
     from mlestruct.report import Report
@@ -19,7 +21,7 @@ def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
     for name in ("people", *more):
         word = "ID" if name == "person" else f"{name.upper()}.csv"
         parser.add_argument(name, metavar=word)
-    parser.add_argument("--only", nargs="+", metavar="COHORT", help="only people of these cohorts")
+    parser.add_argument("--only", type=names, metavar="COHORTS", help="people of these cohorts")
     parser.add_argument("--model", default=MODEL, metavar="FILE", help=f"default: {MODEL}")
 
 

@@ -8,6 +8,18 @@ from typing import Any
 from mlestruct.cli.options import add_columns, names
 from mlestruct.cli.roommates.common import add_people, chosen
 
+SETTINGS = [
+    "id",
+    "cohort",
+    "same",
+    "partners",
+    "answers",
+    "weight",
+    "outcomes",
+    "missing",
+    "alpha",
+    "rho",
+]
 ROLES = {
     "ordinal": "answers that are numbers, compared by difference",
     "binary": "answers that agree or differ",
@@ -30,32 +42,35 @@ def add(parts: Any) -> None:
     parser.add_argument("--weight", metavar="COLUMN", help="of pairs: weights, or outcomes")
     parser.add_argument(
         "--outcomes",
-        type=outcome,
-        nargs="+",
+        type=outcomes,
         metavar="VALUE=WEIGHT",
-        help="what outcomes in the column of --weight weigh, such as moved=0.3 stayed=1",
+        help="what outcomes in the column of --weight weigh, such as moved=0.3,stayed=1",
     )
     parser.add_argument("--missing", choices=("refuse", "neutral"), default="refuse")
     parser.add_argument(
         "--alpha",
-        type=float,
-        nargs="+",
+        type=numbers,
         default=[1.0],
+        metavar="NUMBERS",
         help="ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose",
     )
     parser.add_argument("--rho", type=float, default=0.5, help="½ (default) or 1, Bethe")
     parser.set_defaults(run=run)
 
 
-def outcome(text: str) -> tuple[Any, float]:
-    """``value=weight``; a value that reads as a whole number is one, as in a table."""
-    value, _, weight = text.rpartition("=")
-    try:
-        number = float(weight)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"needs VALUE=WEIGHT, not {text!r}") from None
-    whole = value.isdecimal() and str(int(value)) == value
-    return int(value) if whole else value, number
+def numbers(text: str) -> list[float]:
+    """``1,10`` as numbers."""
+    return [float(number) for number in names(text)]
+
+
+def outcomes(text: str) -> dict[Any, float]:
+    """``moved=0.3,stayed=1``; a value that reads as a whole number is one, as in a table."""
+    weights: dict[Any, float] = {}
+    for part in names(text):
+        value, _, weight = part.rpartition("=")
+        whole = value.isdecimal() and str(int(value)) == value
+        weights[int(value) if whole else value] = float(weight)
+    return weights
 
 
 def run(given: argparse.Namespace) -> int:
@@ -63,11 +78,7 @@ def run(given: argparse.Namespace) -> int:
     from mlestruct.estimators import RoommateModel
     from mlestruct.tables import table
 
-    taken = ("id", "cohort", "same", "partners", "answers", "weight", "missing", "rho", *ROLES)
-    settings = {name: getattr(given, name) for name in taken}
-    outcomes = None if given.outcomes is None else dict(given.outcomes)
-    alpha = given.alpha[0] if len(given.alpha) == 1 else given.alpha
-    model = RoommateModel(alpha=alpha, outcomes=outcomes, **settings)
+    model = RoommateModel(**{name: getattr(given, name) for name in (*SETTINGS, *ROLES)})
     people = chosen(table(given.people), given.cohort, given.only)
     print(model.fit(people, table(given.pairs)).summary())
     model.save(given.model)
