@@ -8,18 +8,6 @@ from typing import Any
 from mlestruct.cli.options import add_columns, names
 from mlestruct.cli.roommates.common import add_people, chosen
 
-SETTINGS = [
-    "id",
-    "cohort",
-    "same",
-    "partners",
-    "answers",
-    "weight",
-    "outcomes",
-    "missing",
-    "alpha",
-    "rho",
-]
 ROLES = {
     "ordinal": "answers that are numbers, compared by difference",
     "binary": "answers that agree or differ",
@@ -78,7 +66,8 @@ def run(given: argparse.Namespace) -> int:
     from mlestruct.estimators import RoommateModel
     from mlestruct.tables import table
 
-    model = RoommateModel(**{name: getattr(given, name) for name in (*SETTINGS, *ROLES)})
+    settings = RoommateModel().get_params()
+    model = RoommateModel(**{k: v for k, v in vars(given).items() if k in settings})
     people = chosen(table(given.people), given.cohort, given.only)
     print(model.fit(people, table(given.pairs)).summary())
     model.save(given.model)
