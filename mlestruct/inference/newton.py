@@ -68,12 +68,16 @@ def response(dual: Dual, tau: Array, directions: Array) -> Array:
     basis = _basis(dual)
     if basis is None:
         raise ValueError("the structure states no constraints")
+    inner = directions @ basis
+    return np.asarray(inner @ np.linalg.solve(basis.T @ curvature(dual, tau) @ basis, inner.T))
+
+
+def curvature(dual: Dual, tau: Array) -> Array:
+    """∇²f at a point where every view with an entropy is positive, dense."""
     views, offset, coefficient = _views(dual)
     features = _matrix(dual)
-    curvature = (views.T * (coefficient / (views @ tau + offset))) @ views
-    curvature += (features / dual.regulariser.lam) @ features.T
-    inner = directions @ basis
-    return np.asarray(inner @ np.linalg.solve(basis.T @ curvature @ basis, inner.T))
+    bend = (views.T * (coefficient / (views @ tau + offset))) @ views
+    return np.asarray(bend + (features / dual.regulariser.lam) @ features.T)
 
 
 def _newton_step(basis: Array, slope: Array, curvature: Array) -> Array | None:

@@ -5,7 +5,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.features.per_table import PerTable
-from mlestruct.inference.condensed import Condensed, Newton, sparse
+from mlestruct.inference.condensed import Blockwise, Condensed, Newton, grid_blocks, sparse
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners.implicit import coefficients, implicit
 from mlestruct.learners.procedural import procedural
@@ -100,6 +100,28 @@ def test_conjugate_gradients_agree_with_factors(rng, monkeypatch):
     iterated = Implicit(LOSSES["ucl"])(batch, heads, None, 0.0)
     np.testing.assert_allclose(iterated.tau, direct.tau, atol=1e-9)
     np.testing.assert_allclose(iterated.gradient["score"], direct.gradient["score"], atol=1e-8)
+
+
+@pytest.mark.parametrize("side", [1, 3])
+def test_blocks_end_at_the_whole_graphs_optimum(rng, side):
+    """Overlapping blocks, disjoint ones, even single variables: every touching factor is free."""
+    batch = batch_of(rng, ms.grid(5, 4, 3), 2)
+    score = 2 * rng.standard_normal(batch.size)
+    weight = Condensed().weights(batch, coefficients(0.1))
+    blockwise = Blockwise(lambda graph: grid_blocks(5, 4, side, min(1, side - 1)))
+    found = blockwise.minimise(batch, score, weight)
+    expected = Condensed().minimise(batch, score, weight)
+    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-7)
+
+
+def test_blocks_cover_the_grid():
+    covered = np.unique(np.concatenate(grid_blocks(120, 60)))
+    assert len(covered) == 120 * 60
+    assert [len(b) for b in grid_blocks(60, 55)] == [55 * 55, 10 * 55]
+    with pytest.raises(ValueError, match="variable 3 is in no block"):
+        Blockwise(lambda graph: [np.arange(3)]).ready(ms.grid(2, 2))
+    with pytest.raises(ValueError, match="overlap of 3"):
+        grid_blocks(9, 9, 3, 3)
 
 
 def test_a_warm_start_changes_the_work_not_the_answer(rng):

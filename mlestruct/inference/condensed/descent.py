@@ -82,7 +82,7 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
                 best[lane], since[lane] = moved[lane], 0
             elif since[lane] >= PATIENCE or not least[lane] > 0.0 or not moved[lane] < 1e6:
                 if at[lane] == 0.0 and stage[lane] == 1.0:
-                    known[lane] = _uniform(frame)
+                    _uniform(frame, b[lane], known[lane])
                 b[lane] = known[lane]
                 stage[lane] = min(stage[lane], 1.0 - at[lane]) / 4.0
                 best[lane], since[lane] = np.inf, 0
@@ -93,15 +93,16 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
 
 
 @nb.njit(cache=True, nogil=True)
-def _uniform(frame):
-    out = np.empty(frame.table_start[-1])
+def _uniform(frame, b, out):
+    """Where no scores lead, but for variables that stay as they are."""
     for i in range(len(frame.node_start) - 1):
         first, last = frame.node_start[i], frame.node_start[i + 1]
-        out[first:last] = 1.0 / (last - first)
+        stays = frame.free[i + 1] == frame.free[i]
+        for k in range(first, last):
+            out[k] = b[k] if stays else 1.0 / (last - first)
     for f in range(len(frame.table_start) - 1):
         first, last = frame.table_start[f], frame.table_start[f + 1]
         out[first:last] = 1.0 / (last - first)
-    return out
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
