@@ -23,7 +23,8 @@ def add(commands: Any) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """A survey and the faults of every table; 1 if there are faults."""
-    from mlestruct.report.survey import Surveyed, group_labels, survey
+    from mlestruct.report.faults import group_labels
+    from mlestruct.report.survey import Surveyed, survey
     from mlestruct.tables import table
 
     tables = [table(path) for path in given.tables]
@@ -44,16 +45,16 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _faults(read: Table, given: argparse.Namespace, group: dict[Any, str]) -> Iterator[str]:
-    from mlestruct.report import survey
+    from mlestruct.report import faults
 
-    yield from survey.faults(read)
+    yield from faults.faults(read)
     if given.id in read.names:
         asked = rules(given, read[given.id].tolist())
-        yield from survey.faults_of_people(read, given.id, _groups(given))
+        yield from faults.faults_of_people(read, given.id, _groups(given))
         if asked["forbid"] or asked["require"]:
-            yield from survey.faults_of_rules(read, given.id, _groups(given), **asked)
+            yield from faults.faults_of_rules(read, given.id, _groups(given), **asked)
     if set(given.partners) <= set(read.names):
-        yield from survey.faults_of_pairs(read, given.partners, group, given.cohort)
+        yield from faults.faults_of_pairs(read, given.partners, group, given.cohort)
 
 
 def _groups(given: argparse.Namespace) -> list[str]:
