@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.estimators.roommates import Plan
-from mlestruct.estimators.roommates.people import People
+from mlestruct.estimators.roommates.people import People, label
 from mlestruct.estimators.roommates.rules import Rule
 from mlestruct.estimators.roommates.worth import Worth
 from mlestruct.report.survey import infinite
@@ -36,17 +36,15 @@ def faults_of_people(table: Table, id_column: str, groups: Sequence[str]) -> Ite
         yield from _some(f"row {row} has no {name!r}" for row in gone)
     ids = _listed(table[id_column])
     yield from _some(f"id {ids[k]!r} is in more than one row" for k in _repeats(ids))
-    for label, count in Counter(group_labels(table, groups)).items():
+    for group, count in Counter(group_labels(table, groups)).items():
         if count % 2:
-            yield f"{label}: an odd number of people, {count}"
+            yield f"{group}: an odd number of people, {count}"
 
 
 def group_labels(table: Table, groups: Sequence[str]) -> list[str]:
     """Each row's group in words."""
-    values = zip(*(_listed(table[name]) for name in groups), strict=True)
-    if not groups:
-        return ["everyone"] * len(table)
-    return [", ".join(f"{n} {v}" for n, v in zip(groups, row, strict=True)) for row in values]
+    keys = zip(*(_listed(table[name]) for name in groups), strict=True)
+    return [label(groups, key) for key in (keys if groups else [()] * len(table))]
 
 
 def faults_of_pairs(
