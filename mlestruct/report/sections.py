@@ -51,8 +51,8 @@ def weights(summary: Summary) -> list[Html]:
     words = (
         f"The {len(top)} surest of {len(found)}. Above 0: pairs with more of it come about more "
         "often; below 0: less often. Where the line crosses 0 (hollow dot) the direction is open. "
-        "Of such intervals 95 in 100 hold what this method would learn from unlimited data, "
-        "which need not be the truth."
+        "Of all such intervals, not only these, 95 in 100 hold what this method would learn from "
+        "unlimited data, which need not be the truth."
     )
     parts = [
         element("figure", picture, element("figcaption", words)),
