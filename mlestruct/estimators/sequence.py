@@ -88,7 +88,9 @@ class SequenceModel(Estimator):
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied | Masked:
         if _named(X) != (self.attributes_ is not None):
-            raise ValueError("X holds feature dicts in training or here, and arrays in the other")
+            kinds = ("arrays", "feature dicts")
+            here, then = kinds if self.attributes_ is not None else kinds[::-1]
+            raise ValueError(f"X holds {here}, but the model was fitted to {then}")
         if self.attributes_ is None:
             width_of(X, 2, "(length, features)", self.n_features_in_)
         nodes = self.attributes_.stack(X) if self.attributes_ else list(X)

@@ -117,7 +117,9 @@ def test_predictions_ask_for_what_was_learned():
     model = ms.SequenceModel(tol=0.1).fit(CHAINS, LABELS)
     with pytest.raises(ValueError, match="example 0 has 5 features; expected 2"):
         model.predict([np.ones((3, 5))])
-    with pytest.raises(ValueError, match="feature dicts"):
+    with pytest.raises(
+        ValueError, match="X holds feature dicts, but the model was fitted to arrays"
+    ):
         model.predict([[{"word": "x"}]])
     with pytest.raises(ValueError, match="example 0: label 'c' was not seen in training"):
         model.score([np.ones((1, 2))], [["c"]])

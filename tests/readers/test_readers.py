@@ -101,7 +101,7 @@ def test_seen_weights_are_those_that_outcomes_use():
     # word pairs a-O, b-Bper, c-Iper, b-Bloc, d-O, c-O; n is 0 at the first positions
     # and seen with B-per, I-per, O; transitions O>Bper, Bper>Iper, Bloc>O
     assert len(model.coef_) == 6 + 3 + 3
-    batch = ms.Batch.of(model.structures(X), model.encode(y))
+    batch = ms.Batch.of(model.structures(X), model.encode(X, y))
     features = model.features(batch, X)
     assert isinstance(features, Masked)
     tied = features.inner
