@@ -137,7 +137,7 @@ def compare(
 def fit(make: Callable[..., Any], name: str, data: Images, lam: float) -> tuple[Any, float]:
     """(θ, CPU seconds)."""
     clock = time.process_time()
-    solver = ms.FrankWolfe(tol=1e-4, rounds=ROUNDS[name])
+    solver = ms.FrankWolfe(tol=1e-4, rounds=ROUNDS[name], seconds=300.0)
     model = make(regulariser=lam, solver=solver).fit(data.batch, data.features)
     return model.theta, time.process_time() - clock
 
