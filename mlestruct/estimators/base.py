@@ -197,6 +197,10 @@ class Estimator(Predictor):
             solver=self._solver(self.tol),
         )
 
+    def _own_beliefs(self, batch: Batch[Any], scores: Array) -> Array | None:
+        believe = getattr(self._learner(Regulariser.of(0)), "believe", None)
+        return None if believe is None else np.asarray(believe(batch, scores))
+
     def _keep(self, model: Model, alpha: float) -> None:
         self.coef_, self.certificate_, self.route_ = model.theta, model.certificate, model.route
         self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha

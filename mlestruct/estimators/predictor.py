@@ -18,6 +18,7 @@ from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import Marginals, best, marginals
 from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
+from mlestruct.inference.predict import unproven
 from mlestruct.inference.sampling import sampler
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.reweighting import Rho
@@ -195,7 +196,14 @@ class Predictor(Parameters):
             tol=tol, rounds=self.max_rounds, seconds=self.max_seconds, workers=self.workers
         )
 
+    def _own_beliefs(self, batch: Batch[Any], scores: Array) -> Array | None:
+        """Beliefs by the learner's own inference, where it has one that proves nothing."""
+        return None
+
     def _marginals(self, batch: Batch[Any], scores: Array) -> Marginals:
+        own = self._own_beliefs(batch, scores)
+        if own is not None:
+            return unproven(own, len(batch), "the learner's own inference")
         direct = self.oracle is None
         solver = None if direct else self._solver(min(self.tol, PRECISION))
         return marginals(batch, scores, self.oracle, rho=self.rho, solver=solver)

@@ -140,6 +140,13 @@ def _direct(dual: Dual, oracle: Oracle[Any], inner: Interior, messages: Messages
     return _Found(point, gaps, slack, polytope)
 
 
+def unproven(tau: Array, examples: int, why: str) -> Marginals:
+    """Beliefs that no theorem bounds anything with."""
+    proof = Certificate(np.inf, 0.0, np.nan, "none", "none", why)
+    open_ = np.full(examples, np.inf)
+    return Marginals(tau, -open_, open_, Bound("none", why), proof)
+
+
 def _flat(batch: Batch[Any], scores: ArrayLike) -> Array:
     flat = np.asarray(scores, dtype=float).reshape(-1)
     if flat.shape != (batch.size,):

@@ -56,6 +56,8 @@ class Primal:
     small: SmallBatches | None = None
     heads: Heads = scored
     begin: Callable[[Batch[Any], Features], Array] | None = None
+    believe: Callable[[Batch[Any], Array], Array] | None = None
+    """Beliefs of flat scores, where predictions need the learner's own inference."""
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlestruct.inference.truncated import Messages, Method
+from mlestruct.inference.truncated import Messages, Method, beliefs
 from mlestruct.learners.implicit import surrogate_start
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.objectives.losses import Loss, named
@@ -41,5 +41,6 @@ def procedural(
         doubt=lambda pieces: "the loss is not convex in θ: a stationary point at best",
         heads=heads,
         begin=surrogate_start(None, settings, heads) if surrogate else None,
+        believe=lambda batch, scores: beliefs(batch, [scores], chosen, iterations),
         **settings,
     )

@@ -169,6 +169,20 @@ def test_lanes_and_logarithms_agree(rng, monkeypatch):
         np.testing.assert_allclose(fast.gradient[name], slow.gradient[name], atol=1e-11)
 
 
+def test_rounding_does_not_grow_around_loops(rng, monkeypatch):
+    """Gradients of a large grid and many iterations: both routines, and no constant to the end."""
+    graph = ms.grid(40, 40)
+    batch = ms.Batch.of(graph, [rng.integers(2, size=1600)])
+    heads = {"score": rng.standard_normal(batch.size)}
+    objective = Procedural(LOSSES["ucl"], Messages(), 8)
+    fast = objective(batch, heads, None, 0.0).gradient["score"]
+    monkeypatch.setattr(methods, "OddsRun", methods.MessageRun)
+    slow = objective(batch, heads, None, 0.0).gradient["score"]
+    np.testing.assert_allclose(fast, slow, atol=1e-10)
+    sums = np.bincount(graph.table_of, weights=slow)  # a constant in a table changes nothing
+    np.testing.assert_allclose(sums, 0.0, atol=1e-10)
+
+
 def test_strong_scores_leave_the_odds(rng):
     """Where odds could overflow the general routine answers: finite, and certain."""
     batch = ms.Batch.of(ms.grid(3, 3), [np.zeros(9, dtype=int)])

@@ -94,6 +94,8 @@ def _block(graph: FactorGraph, nodes: Ints) -> Block:
     touched = np.unique(factor[np.isin(graph.scope, nodes)])
     scopes = [graph.scope[graph.scope_start[f] : graph.scope_start[f + 1]] for f in touched]
     seen = np.unique(np.concatenate([nodes, *scopes]))
-    small = FactorGraph(graph.cards[seen], [np.searchsorted(seen, scope) for scope in scopes])
+    small = FactorGraph(
+        graph.cards[seen], [np.searchsorted(seen, scope).tolist() for scope in scopes]
+    )
     tables = np.isin(graph.table_of, np.concatenate([seen, graph.n_nodes + touched]))
     return Block(np.flatnonzero(tables), frame(small, np.searchsorted(seen, nodes)))

@@ -178,9 +178,13 @@ def _unsend(f, at, table, held, slope, ahead, plan):
     for s in range(first, last):
         node, place = plan.node_start[plan.scope[s]], plan.place[s]
         share = plan.counts[f] / plan.whole[plan.scope[s]]
-        for k in range(plan.place[s + 1] - place):
+        cards, common = plan.place[s + 1] - place, 0.0
+        for k in range(cards):
+            common += message[place + k] + share * belief[node + k]
+        common /= cards  # 0 but for rounding, which would grow around every loop
+        for k in range(cards):
             moved = share * belief[node + k]
-            sums[j] = (message[place + k] + moved) / sums[j]
+            sums[j] = (message[place + k] + moved - common) / sums[j]
             message[place + k] = -moved
             j += 1
     entries = table[plan.table_start[f] - skip : plan.table_start[f + 1] - skip]
@@ -188,31 +192,26 @@ def _unsend(f, at, table, held, slope, ahead, plan):
     u, back = near[at:j], sums[at:j]
     if last - first == 2:
         n = plan.place[first + 1] - plan.place[first]
-        _pair_slopes(entries, u, back, out, n, 1.0 / plan.counts[f])
+        _pair_slopes(entries, u, back, out, ahead[: j - at], n, 1.0 / plan.counts[f])
     else:
         _slopes(f, entries, u, back, out, ahead[: j - at], plan)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _pair_slopes(entries, u, back, slope, n, scale):
-    """One pass for the table; ``back`` ends as the adjoint of n, and so does u."""
+def _pair_slopes(entries, u, back, slope, ahead, n, scale):
+    """One pass over the table; u ends as the adjoint of n."""
     m = len(u) - n
+    ahead[:] = 0.0
     for a in range(n):
+        own, pull, mass = u[a], back[a], 0.0
         for b in range(m):
-            cross = u[n + b] * back[a] + u[a] * back[n + b]
-            slope[a * m + b] += scale * entries[a * m + b] * cross
-    for a in range(n):
-        mass, own, ahead = 0.0, u[a], back[a]
-        for b in range(m):
-            mass += entries[a * m + b] * back[n + b]
-        back[a] = own * mass
-        u[a] = ahead
-    for b in range(m):
-        mass = 0.0
-        for a in range(n):
-            mass += entries[a * m + b] * u[a]
-        back[n + b] = u[n + b] * mass
-    u[:] = back
+            entry, from_b = entries[a * m + b], back[n + b]
+            slope[a * m + b] += scale * entry * (u[n + b] * pull + own * from_b)
+            mass += entry * from_b
+            ahead[n + b] += entry * pull
+        ahead[a] = mass
+    for k in range(len(u)):
+        u[k] *= ahead[k]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
