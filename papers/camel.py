@@ -4,7 +4,9 @@
 every side of their Delaunay triangulation and a tenth as many chords, 7 classes, weak features on
 the nodes (8: one hint a class, and 1), one weight per pair of different classes on the edges:
 56 + 21 weights, as in the paper. Labels are a Gibbs sample of the model itself, 500 sweeps long.
-All of this was fixed before the first run. ``coupling`` scales the edge weights.
+All of this was fixed before the first run. ``coupling`` scales the edge weights. For want of
+machine time there are 18 images (the paper: 80), every convex problem is solved to a relative gap
+of 1e-3, and CAMEL stops after 10 rounds; this too was decided before the first full run.
 
 ``ner`` finds names in tweets (``wnut17``) with skip-chains: equal capitalised words are linked.
 """
@@ -25,6 +27,8 @@ from scipy.spatial import Delaunay
 
 from mlestruct import Batch, Sparse
 from mlestruct.entropy import Entropy
+from mlestruct.features import Features
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.sampling import gibbs
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import LEARNERS
@@ -36,19 +40,32 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CLASSES, SIGNAL, CHORDS, SWEEPS = 7, 0.7, 0.1, 500
-IMAGES, SMALLEST, LARGEST, FOLDS = 80, 30, 50, 3
+IMAGES, SMALLEST, LARGEST, FOLDS = 18, 30, 50, 3
 COUPLINGS, SEEDS = (0.25, 0.5, 1.0), 5
 LAM = 0.01  # the paper has none; this much keeps every optimum finite
 PAIRS = list(combinations(range(CLASSES), 2))
 
+SOLVER = FrankWolfe(tol=1e-3)
+CCCP: dict[str, Any] = {"rounds": 10, "tol": 1e-2}
+
 LEARN: dict[str, tuple[str, dict[str, Any]]] = {
     "piecewise": ("piecewise", {}),
     "CAMEL(0)": ("camel0", {}),
-    "CAMEL": ("camel", {"rounds": 20, "tol": 1e-3}),
-    "CAMEL, empirical start": ("camel", {"rounds": 20, "tol": 1e-3, "start": "empirical"}),
-    "CCCP without consistency": ("camel", {"rounds": 20, "tol": 1e-3, "consistent": False}),
+    "CAMEL": ("camel", CCCP),
+    "CAMEL, empirical start": ("camel", CCCP | {"start": "empirical"}),
+    "CCCP without consistency": ("camel", CCCP | {"consistent": False}),
     "LBP": ("lbp", {}),
 }
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Weights and their cost; ``settled`` is the first round within 1 % of CCCP's whole gain."""
+
+    theta: Array
+    rounds: int
+    settled: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -124,44 +141,53 @@ def accuracy(theta: Array, images: Images) -> float:
     return 100 * right / total
 
 
-def learn(name: str, images: Images) -> tuple[Array, int, float]:
-    """(weights, rounds, CPU seconds)."""
+def learn(name: str, batch: Batch[Any], features: Features, lam: float) -> Learnt:
+    """By name; CPU seconds are those of all threads."""
     kind, options = LEARN[name]
-    batch, features = images.problem()
     clock = time.process_time()
-    learner: Any = LEARNERS[kind](regulariser=LAM, **options)
-    if isinstance(learner, Camel):
-        rounds = list(learner.each(batch, features))
-        return rounds[-1].theta, len(rounds), time.process_time() - clock
-    theta = learner.fit(batch, features).theta
-    return theta, 1, time.process_time() - clock
+    learner: Any = LEARNERS[kind](regulariser=lam, solver=SOLVER, **options)
+    if not isinstance(learner, Camel):
+        theta = learner.fit(batch, features).theta
+        return Learnt(theta, 1, 1, time.process_time() - clock)
+    rounds = list(learner.each(batch, features))
+    reached = np.array([one.objective for one in rounds])
+    near = reached >= reached[-1] - 0.01 * (reached[-1] - reached[0])
+    settled = int(near.argmax()) + 1
+    return Learnt(rounds[-1].theta, len(rounds), settled, time.process_time() - clock)
 
 
 def vision(setting: Setting) -> Iterator[Row]:
-    """Accuracy on held-out images, mean and standard error over seeds × folds."""
-    count, seeds = (6, 1) if setting.quick else (IMAGES, SEEDS)
+    """Accuracy on held-out images: mean and standard error over seeds × folds, and paired."""
+    count, seeds = (3, 1) if setting.quick else (IMAGES, SEEDS)
     for coupling in COUPLINGS[-1:] if setting.quick else COUPLINGS:
-        found: dict[str, list[tuple[float, int, float]]] = {name: [] for name in LEARN}
+        right: dict[str, list[float]] = {name: [] for name in LEARN}
+        found: dict[str, list[Learnt]] = {name: [] for name in LEARN}
         for seed in range(seeds):
             images = generate(coupling, seed, count)
             fold = np.arange(count) % FOLDS
-            for f in range(1 if setting.quick else FOLDS):
+            for f in range(FOLDS):
                 train, test = (images.some(np.flatnonzero(part)) for part in (fold != f, fold == f))
                 for name in LEARN:
-                    theta, rounds, seconds = learn(name, train)
-                    found[name].append((accuracy(theta, test), rounds, seconds))
+                    learnt = learn(name, *train.problem(), LAM)
+                    found[name].append(learnt)
+                    right[name].append(accuracy(learnt.theta, test))
         for name, runs in found.items():
-            right, rounds, seconds = np.array(runs).T
+            percent, gain = np.array(right[name]), np.subtract(right[name], right["piecewise"])
             yield {
                 "coupling": coupling,
                 "learner": name,
-                "accuracy": float(right.mean()),
-                "standard error": float(right.std(ddof=1) / np.sqrt(len(right)))
-                if len(right) > 1
-                else None,
-                "rounds": float(np.median(rounds)),
-                "CPU seconds": float(seconds.mean()),
+                "accuracy": float(percent.mean()),
+                "se": _error(percent),
+                "above piecewise": float(gain.mean()),
+                "its se": _error(gain),
+                "rounds": float(np.median([run.rounds for run in runs])),
+                "to 99 % of the gain": float(np.median([run.settled for run in runs])),
+                "CPU s": float(np.mean([run.seconds for run in runs])),
             }
+
+
+def _error(sample: Array) -> float:
+    return float(sample.std(ddof=1) / np.sqrt(len(sample)))
 
 
 EXPERIMENTS = {"vision": vision}

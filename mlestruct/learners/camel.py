@@ -144,7 +144,8 @@ class Camel:
             found = self.solver.solve(dual, oracle, None if last is None else last.tau)
             return _Solution(found.theta, none, found.tau.copy(), found.certificate, none)
         coupled = Coupled(dual, self.consistent, self.split, ridge=not hard)
-        x = coupled.solve(self._from_pieces(coupled) if last is None else last.x)
+        start = self._from_pieces(coupled) if last is None else last.x
+        x = coupled.solve(start, tol=self.solver.tol)
         theta, delta, tau = x[: coupled.d], x[coupled.d :], coupled.tau(x)
         if hard or not self.consistent or coupled.violation(x) > CONSISTENT:
             proof = _by_duality(coupled, x, tau)
@@ -221,7 +222,7 @@ def _by_duality(coupled: Coupled, x: Array, tau: Array) -> Certificate:
     value, slope = coupled(x)
     short = slope[: coupled.d]
     if coupled.ridge:
-        gap = float((short**2 / (2 * dual.regulariser.lam)).sum())
+        gap = coupled.gap(slope)
         polytope = "product of simplices"
     else:
         gap = abs(value - dual.energy(tau))

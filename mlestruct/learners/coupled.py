@@ -136,13 +136,23 @@ class Coupled:
             slope += dual.regulariser.grad(theta)
         return value, np.concatenate([slope, self.rows * (self.B @ p)])
 
-    def solve(self, start: Array | None = None, rounds: int = 2000) -> Array:
-        """(θ, δ) by L-BFGS from a start, the last digits by Newton where that is affordable."""
+    def gap(self, slope: Array) -> float:
+        """How far a value with this slope is from the least, where the slope in δ is none."""
+        return float((slope[: self.d] ** 2 / (2 * self.dual.regulariser.lam)).sum())
+
+    def solve(self, start: Array | None = None, rounds: int = 2000, tol: float = 0.0) -> Array:
+        """(θ, δ) by L-BFGS from a start, the last digits by Newton where that is affordable.
+
+        Without multipliers, a gap below ``tol`` relative is enough.
+        """
+        provable = self.ridge and self.B.shape[0] == 0
         x = np.zeros(self.d + self.B.shape[0]) if start is None else start
         if not self.dual.regulariser.plain:
             raise ValueError("this dual takes a ridge alone; use route='frank_wolfe'")
-        for number, (at, _, slope, moved) in enumerate(self._descend(x)):
+        for number, (at, value, slope, moved) in enumerate(self._descend(x)):
             x = at
+            if provable and self.gap(slope) <= tol * max(1.0, abs(value)):
+                return x
             if not moved or number >= rounds or np.abs(slope).max(initial=0.0) < 1e-12:
                 break
         return self._newton(x) if len(x) <= NEWTON else x
