@@ -19,7 +19,7 @@ def likely(ids: Column, pairings: Sequence[Pairing], count: int | None = None) -
         part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*parts, strict=True)
     )
     group = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
-    order = np.argsort(-tau, kind="stable")[:count]
+    order = np.argsort(-tau)[:count]  # stable sorting takes three times as long
     labels = np.array([pairing.group.label for pairing in pairings], dtype=object)
     return {
         "a": ids[ends[order, 0]],
