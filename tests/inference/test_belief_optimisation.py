@@ -73,7 +73,7 @@ def test_the_fixed_point_of_belief_propagation(strength, rng):
     batch = ms.Batch.of([loopy(), ms.grid(3, 3), ms.chain(4, 2)] * 2)
     scores = strength * rng.standard_normal(batch.size)
     entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)
-    messages = SumProduct.of(entropy, takeover=False, tol=1e-12).many(batch, scores)
+    messages = SumProduct.of(entropy, takeover=False, residual=1e-12).many(batch, scores)
     found = belief_optimisation(batch, scores)
     assert (found.residual <= 1e-9).all()
     np.testing.assert_allclose(found.log_z, messages.log_z, atol=1e-9)
