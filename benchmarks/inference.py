@@ -80,7 +80,7 @@ def speed(side: int, states: int, rho: float | None) -> Row:
     batch = ms.Batch.of(graph, count=1)
     scores = 0.3 * np.random.default_rng(0).standard_normal(batch.size)
     entropy = Entropy.of(batch, rho, allow_nonconvex=True)
-    routine = SumProduct.of(entropy, tol=-1.0, sweeps=SWEEPS, takeover=False)
+    routine = SumProduct.of(entropy, residual=-1.0, sweeps=SWEEPS, takeover=False)
     taken = seconds(lambda: routine.many(batch, scores))
     ours = 2 * graph.n_factors * SWEEPS / taken / 1e6
     least, peer = (30.0, LIBDAI[rho]) if states == 2 else (5.0, None)

@@ -145,7 +145,7 @@ def fit(make: Callable[..., Any], name: str, data: Images, lam: float) -> tuple[
 def by_marginals(theta: Any, data: Images) -> float:
     """Every cell's most probable label under tree-reweighted messages."""
     entropy = ms.Entropy.of(data.batch, "trees")
-    messages = SumProduct.of(entropy, tol=1e-3, sweeps=1000, takeover=False)
+    messages = SumProduct.of(entropy, residual=1e-3, sweeps=1000, takeover=False)
     tau = messages.many(data.batch, data.features.potentials(theta)).tau
     batch = data.batch
     found = [batch.structure(m).decode(tau[batch.coordinates(m)]) for m in range(len(batch))]

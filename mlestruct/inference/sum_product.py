@@ -60,7 +60,7 @@ class SumProduct:
 
     ``schedule``: ``sequential`` (node after node, forwards and backwards), ``flooding`` (all at
     once) or ``residual`` (nodes whose neighbours hardly moved wait). Sweeps stop when no
-    log-belief moves by more than ``tol``; damping starts at ``damping`` and grows where the
+    log-belief moves by more than ``residual``; damping starts at ``damping`` and grows where the
     residual stalls. Each τ is feasible, and ``log_z`` the surrogate's value there: never above
     its maximum, and short of it by the square of the residual. Where messages do not converge,
     and ``takeover`` allows it, :func:`mlestruct.inference.convergent.ascend` goes on from their
@@ -70,7 +70,7 @@ class SumProduct:
     counting: dict[FactorGraph, Array] = field(repr=False)
     schedule: Literal["sequential", "flooding", "residual"] = "sequential"
     damping: float = 0.0
-    tol: float = 1e-10
+    residual: float = 1e-10
     sweeps: int = 1000
     takeover: bool = True
     _ready: dict[FactorGraph, Ready] = field(default_factory=dict, repr=False)
@@ -124,14 +124,14 @@ class SumProduct:
             state = _start(ready.plan, len(members), None if warm is None else warm.get(structure))
             part = np.empty(len(members))
             schedule = SCHEDULES.index(self.schedule)
-            how = (schedule, self.damping, self.tol, self.sweeps)
+            how = (schedule, self.damping, self.residual, self.sweeps)
             offsets = batch.offsets[members]
             fixed = (ready.coefficient, ready.plan, ready.special)
             _solve(offsets, scores, how, tau, part, *state, *fixed)
             kept[structure] = state
             log_z[members] = part
             if self.takeover:
-                for m in members[state.residual > max(self.tol, STALLED)]:
+                for m in members[state.residual > max(self.residual, STALLED)]:
                     here = batch.coordinates(m)
                     tau[here], log_z[m] = convergent.ascend(
                         structure, ready.plan, ready.coefficient, scores[here], tau[here]

@@ -102,7 +102,7 @@ def beliefs(graph: FactorGraph, score: Array, rho: Rho) -> Array:
     if isinstance(rho, float | int) and rho == 0:
         return independent(graph, score)
     dual = _inference(graph, score, rho)
-    messages = SumProduct.of(dual.entropy, takeover=False, tol=1e-12)
+    messages = SumProduct.of(dual.entropy, takeover=False, residual=1e-12)
     found = messages.many(dual.batch, score)
     if found.warm[graph].residual[0] <= 1e-10:
         return found.tau

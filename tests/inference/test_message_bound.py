@@ -21,7 +21,7 @@ GRAPHS = {
 
 
 def maximum(batch, entropy, scores):
-    return SumProduct.of(entropy, tol=1e-12, sweeps=20_000).many(batch, scores).log_z[0]
+    return SumProduct.of(entropy, residual=1e-12, sweeps=20_000).many(batch, scores).log_z[0]
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -47,7 +47,7 @@ def test_the_bound_is_tight_at_the_end(name, rng):
     graph, rho = GRAPHS[name]
     batch = ms.Batch.of(graph, count=1)
     entropy, scores = Entropy.of(batch, rho), rng.standard_normal(batch.size)
-    routine = SumProduct.of(entropy, tol=1e-12, sweeps=20_000)
+    routine = SumProduct.of(entropy, residual=1e-12, sweeps=20_000)
     found = routine.many(batch, scores)
     assert routine.above(batch, scores, found.warm)[0] == pytest.approx(found.log_z[0], abs=1e-8)
 

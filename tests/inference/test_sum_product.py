@@ -74,7 +74,7 @@ def test_messages_agree_with_their_plain_twin(name, schedule, rng):
     batch = ms.Batch.of(graph, count=2)
     entropy = Entropy.of(batch, rho)
     scores = rng.standard_normal(batch.size)
-    routine = SumProduct.of(entropy, schedule=schedule, takeover=False, tol=1e-12, sweeps=5000)
+    routine = SumProduct.of(entropy, schedule=schedule, takeover=False, residual=1e-12, sweeps=5000)
     log_z, tau, _ = routine.many(batch, scores)
     for m in range(2):
         here = batch.coordinates(m)
