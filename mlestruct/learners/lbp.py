@@ -34,7 +34,7 @@ def lbp(
     :class:`Primal`.
     """
     refuse("lbp", route, oracle=oracle)
-    how = {"schedule": schedule, "damping": damping, "tol": residual, "sweeps": sweeps}
+    how = {"schedule": schedule, "damping": damping, "residual": residual, "sweeps": sweeps}
 
     def objective(batch: Batch[Any]) -> Surrogate:
         entropy = Entropy.of(batch, 1.0 if rho is None else rho, allow_nonconvex=True)
