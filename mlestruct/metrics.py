@@ -1,7 +1,8 @@
-"""How good predictions are: F1 of one label, and whether two models differ beyond chance."""
+"""How good predictions are: F1 of labels or entities, and whether models differ beyond chance."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,9 +35,48 @@ def f1(truth: ArrayLike, predicted: ArrayLike, label: Any = 1) -> Score:
     """
     true, found = _alike(truth, predicted)
     true, found = true == label, found == label
-    right = int((true & found).sum())
-    precision, recall = right / max(int(found.sum()), 1), right / max(int(true.sum()), 1)
-    return Score(precision, recall, 2 * right / max(int(found.sum() + true.sum()), 1))
+    return _score(int((true & found).sum()), int(found.sum()), int(true.sum()))
+
+
+def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
+    """(first, one after the last, kind) of every entity in BIO tags.
+
+    An I that continues nothing of its kind begins an entity, as in CoNLL's evaluation.
+
+    >>> sorted(entities(["B-person", "I-person", "O", "I-place", "B-place"]))
+    [(0, 2, 'person'), (3, 4, 'place'), (4, 5, 'place')]
+    """
+    found, first, inside = set(), 0, ""
+    for i, tag in enumerate([*tags, "O"]):
+        mark, _, kind = str(tag).partition("-")
+        if mark == "I" and kind == inside:
+            continue
+        if inside:
+            found.add((first, i, inside))
+        first, inside = i, kind
+    return found
+
+
+def entity_f1(
+    truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], kind: str | None = None
+) -> Score:
+    """F1 of exact spans and kinds over sentences of BIO tags, of all kinds (micro) or of one.
+
+    >>> entity_f1([["B-a", "I-a", "B-b"]], [["B-a", "O", "B-b"]])
+    Score(precision=0.5, recall=0.5, f1=0.5)
+    """
+    if [len(tags) for tags in truth] != [len(tags) for tags in predicted]:
+        raise ValueError("true and predicted sentences differ in number or length")
+    true, found = (
+        {
+            (m, *one)
+            for m, tags in enumerate(sentences)
+            for one in entities(tags)
+            if kind in (None, one[-1])
+        }
+        for sentences in (truth, predicted)
+    )
+    return _score(len(true & found), len(found), len(true))
 
 
 def wilson(share: ArrayLike, count: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -65,6 +105,11 @@ def mcnemar(truth: ArrayLike, first: ArrayLike, second: ArrayLike) -> Comparison
     two = np.equal(*_alike(truth, second))
     a, b = int((one & ~two).sum()), int((two & ~one).sum())
     return Comparison(a, b, float(binomtest(a, a + b).pvalue) if a + b else 1.0)
+
+
+def _score(right: int, found: int, true: int) -> Score:
+    precision, recall = right / max(found, 1), right / max(true, 1)
+    return Score(precision, recall, 2 * right / max(found + true, 1))
 
 
 def _alike(truth: ArrayLike, predicted: ArrayLike) -> tuple[Any, Any]:
