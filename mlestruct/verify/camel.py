@@ -10,6 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.features import Dense
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners.camel import Camel, Round
 from mlestruct.structures import ClusterGraph
 from mlestruct.structures.base import Array
@@ -44,6 +45,7 @@ def learner(name: str, sigma2: float | None) -> Camel:
         tol=1e-10,
         consistent=name != "piecewise",
         route="coupled",
+        solver=FrankWolfe(tol=1e-14),
     )
 
 
