@@ -29,7 +29,7 @@ class SequenceModel(Estimator):
     (feature, label), then one per (label, next label); on chains the likelihood is exact.
     ``constraints="bio"`` forbids what is no BIO sequence. ``weights="seen"`` keeps only weights
     that training outcomes use, as CRFsuite does; an unseen transition then weighs 0.
-    A label may be None in training: it was not seen (see :class:`mlestruct.learners.Partial`).
+    A label may be None in training: it was not seen (see ``ms.Partial``).
     Other settings and fitted attributes as :class:`Estimator`.
 
     >>> X = [[{"word": w} for w in s.split()] for s in ("in Rome", "Rome is old")]

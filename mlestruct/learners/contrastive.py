@@ -74,7 +74,7 @@ def contrastive(
     region graphs), ``samples`` (contrastive divergence), or a relaxation of your own. ``epsilon``
     smooths the data where a free energy has infinite slopes there. ``small`` takes stochastic
     steps, as samples need. Hidden variables have no vertex in the batch's target
-    (:func:`mlestruct.learners.pseudo_likelihood.partly_observed`).
+    (``partly_observed`` beside it).
     """
     if k is not None and k < 1:
         raise ValueError(f"k is {k}; a contrastive free energy needs at least one step")

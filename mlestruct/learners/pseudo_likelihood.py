@@ -21,7 +21,7 @@ def pseudo_likelihood(
     """Σ_m Σ_i log p(y_i | the rest; θ) − R(θ): consistent where the model is true, and fast.
 
     It asks no oracle and has no entropy, so it refuses both; ``settings`` are those of
-    :class:`Primal`. Labels may be missing: see :func:`partly_observed`.
+    :class:`Primal`. Labels may be missing: see ``partly_observed``.
     """
     refuse("pseudo_likelihood", route, rho=rho, oracle=oracle)
     words = ("pseudo-likelihood", "not used")
