@@ -3,7 +3,8 @@
 The state is (log-belief lb of every variable, message m of every slot); a visit does
 n_s = lb − m_s, m_s' = log Σ exp(η_α/c_α + Σ_{r≠s} n_r), lb' = lb + (c_α/whole)(m_s' − m_s).
 Beliefs do not see a constant added to a message, so none is subtracted in the adjoint. The tape
-keeps u = exp n and the sums before the logarithm: the way back needs neither exp nor log.
+keeps u = exp n and the sums before the logarithm: the way back needs neither exp nor log. Where all
+numbers count 1 and scores fit, the state is kept exponentiated, and the way there needs none too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,33 @@ import numba as nb
 import numpy as np
 
 LEAST = 1e-300  # sums are raised to this: their logarithm stays finite
+RANGE = 600.0  # of log-beliefs that are safe as plain numbers
+
+
+@nb.njit(cache=True, nogil=True)
+def fits(score, plan):
+    """Whether a variable's scores and the tables around it together range over at most RANGE."""
+    reach = np.empty(len(plan.node_start) - 1)
+    for k in range(score.shape[0]):
+        for m in range(score.shape[1]):
+            for i in range(len(reach)):
+                reach[i] = _spread(score[k, m], plan.node_start[i], plan.node_start[i + 1])
+            for f in range(len(plan.counts)):
+                wide = _spread(score[k, m], plan.table_start[f], plan.table_start[f + 1])
+                for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
+                    reach[plan.scope[s]] += wide
+            for i in range(len(reach)):
+                if not reach[i] <= RANGE:
+                    return False
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def _spread(score, first, last):
+    low = top = score[first]
+    for k in range(first + 1, last):
+        low, top = min(low, score[k]), max(top, score[k])
+    return top - low
 
 
 @nb.njit(cache=True, nogil=True)
@@ -28,21 +56,25 @@ def exponentials(score, plan, table):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def forward(score, table, begin, end, belief, message, near, sums, plan, visits):
-    """Iterations begin..end of every example, kept on the tape (near, sums)."""
+def forward(score, table, begin, end, belief, message, near, sums, linear, plan, visits):
+    """Iterations begin..end of every example, kept on the tape (near, sums).
+
+    ``linear``: belief and message are exponentials, not logarithms.
+    """
     last = score.shape[0] - 1
     for m in range(score.shape[1]):
         for t in range(begin, end):
             k = min(t, last)
             if t > 0 and t <= last:
-                _exchange(score[k, m], score[k - 1, m], belief[m], plan)
+                _exchange(score[k, m], score[k - 1, m], belief[m], linear, plan)
             some, total = near[m, t - begin], sums[m, t - begin]
             for g in range(len(visits.group) - 1):
                 for v in range(visits.group[g], visits.group[g + 1]):
-                    read(visits.factor[v], visits.place[v], belief[m], message[m], some, plan)
+                    f, at = visits.factor[v], visits.place[v]
+                    read(f, at, belief[m], message[m], some, linear, plan)
                 for v in range(visits.group[g], visits.group[g + 1]):
                     f, at = visits.factor[v], visits.place[v]
-                    _send(f, at, table[k, m], belief[m], message[m], some, total, plan)
+                    _send(f, at, table[k, m], belief[m], message[m], some, total, linear, plan)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -67,11 +99,14 @@ def backward(score, table, begin, end, belief, message, near, sums, slope, plan,
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _exchange(new, old, belief, plan):
+def _exchange(new, old, belief, linear, plan):
     """Another iteration's node scores take the place of the last one's."""
     for i in range(len(plan.whole)):
-        for e in range(plan.node_start[i], plan.node_start[i + 1]):
-            belief[e] += (new[e] - old[e]) / plan.whole[i]
+        first, last = plan.node_start[i], plan.node_start[i + 1]
+        top = (new[first:last] - old[first:last]).max()  # a constant that beliefs do not see
+        for e in range(first, last):
+            change = (new[e] - old[e] - top) / plan.whole[i]
+            belief[e] = belief[e] * np.exp(change) if linear else belief[e] + change
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -83,11 +118,16 @@ def _unexchange(new, old, belief, plan):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def read(f, at, belief, message, near, plan):
-    """u_s = exp(lb − m_s), the largest 1, for every slot of a factor."""
+def read(f, at, belief, message, near, linear, plan):
+    """u_s = exp(lb − m_s) for every slot of a factor, the largest 1 where logarithms are kept."""
     for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
         node, place = plan.node_start[plan.scope[s]], plan.place[s]
         cards, top = plan.place[s + 1] - place, -np.inf
+        if linear:
+            for k in range(cards):
+                near[at + k] = belief[node + k] / message[place + k]
+            at += cards
+            continue
         for k in range(cards):
             near[at + k] = belief[node + k] - message[place + k]
             top = max(top, near[at + k])
@@ -109,7 +149,7 @@ def unread(f, at, belief, message, near, plan):
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _send(f, at, table, belief, message, near, sums, plan):
+def _send(f, at, table, belief, message, near, sums, linear, plan):
     first, last = plan.scope_start[f], plan.scope_start[f + 1]
     skip = plan.table_start[0]
     entries = table[plan.table_start[f] - skip : plan.table_start[f + 1] - skip]
@@ -126,6 +166,13 @@ def _send(f, at, table, belief, message, near, sums, plan):
         cards, top = plan.place[s + 1] - place, LEAST
         for k in range(cards):
             top = max(top, out[j + k])
+        if linear:
+            for k in range(cards):
+                once = out[j + k] / (top * message[place + k])
+                belief[node + k] *= once
+                message[place + k] *= once
+            j += cards
+            continue
         for k in range(cards):
             out[j + k] = max(out[j + k] / top, LEAST)
             fresh = np.log(out[j + k])
@@ -246,7 +293,7 @@ def beliefs(score, table, belief, message, near, tau, whole, plan):
         for f in range(len(plan.counts) if whole else 0):
             slots = plan.scope_start[f], plan.scope_start[f + 1]
             origin = plan.place[slots[0]]
-            read(f, origin, belief[m], message[m], near[m], plan)
+            read(f, origin, belief[m], message[m], near[m], False, plan)
             for k in range(plan.table_start[f], plan.table_start[f + 1]):
                 chance = table[m, k - skip]
                 for s in range(slots[0], slots[1]):

@@ -52,8 +52,10 @@ class Ready(NamedTuple):
 
     plan: Plan
     visits: Visits
-    plain: bool
-    """Belief propagation on a binary pairwise graph."""
+    bethe: bool
+    """All numbers count 1: belief propagation."""
+    binary: bool
+    """Two states each, and pairs."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,10 @@ class Messages:
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
         ready = self.ready(graph)
-        narrow = ready.plain and odds_steps.fits(scores, ready.plan)
-        kind = OddsRun if narrow else MessageRun
-        return kind(ready, scores, iterations, whole)
+        linear = ready.bethe and bool(message_steps.fits(scores, ready.plan))
+        if linear and ready.binary:
+            return OddsRun(ready, scores, iterations, whole)
+        return MessageRun(ready, scores, iterations, whole, linear)
 
     def ready(self, graph: FactorGraph) -> Ready:
         """Compiled once per structure."""
@@ -87,8 +90,8 @@ class Messages:
             place = np.concatenate([[0], np.cumsum(width[sweep.factor])])
             visits = Visits(sweep.group, sweep.factor, place)
             binary = graph.is_pairwise and bool((graph.cards == 2).all())
-            plain = binary and bool((full.counts == 1).all() and (full.whole == 1).all())
-            self._ready[graph] = Ready(full, visits, plain)
+            bethe = bool((full.counts == 1).all() and (full.whole == 1).all())
+            self._ready[graph] = Ready(full, visits, bethe, binary)
         return self._ready[graph]
 
 
@@ -114,17 +117,23 @@ def _refuse(graph: Any) -> None:
 
 
 class MessageRun:
-    """Any order, cards and counting numbers, in the log domain."""
+    """Any order, cards and counting numbers; ``linear`` where the state may be exponentiated."""
 
-    def __init__(self, ready: Ready, scores: Array, iterations: int, whole: bool) -> None:
+    def __init__(
+        self, ready: Ready, scores: Array, iterations: int, whole: bool, linear: bool = False
+    ) -> None:
+        self.linear = linear
         self.plan, self.visits, self.scores, self.whole = ready.plan, ready.visits, scores, whole
         sets, count, size = scores.shape
         nodes, slots = int(self.plan.table_start[0]), int(self.plan.place[-1])
         self.last = min(max(iterations, 1), sets) - 1
         self.table = np.empty((sets, count, size - nodes))
         message_steps.exponentials(scores, self.plan, self.table)
-        belief = scores[0, :, :nodes] / np.repeat(self.plan.whole, np.diff(self.plan.node_start))
-        state = belief, np.zeros((count, slots))
+        cards = np.diff(self.plan.node_start)
+        top = np.maximum.reduceat(scores[0, :, :nodes], self.plan.node_start[:-1], axis=1)
+        belief = scores[0, :, :nodes] - np.repeat(top, cards, axis=1)
+        state: State = belief / np.repeat(self.plan.whole, cards), np.zeros((count, slots))
+        state = tuple(np.exp(part) for part in state) if linear else state
         width = int(self.visits.place[-1])
         self.tape = Tape(
             iterations, 2 * count * width, lambda length: np.empty((2, count, length, width))
@@ -132,12 +141,13 @@ class MessageRun:
         self.tape.run(self._forward, state)
         self.tau, near = np.zeros((count, size)), np.empty((count, slots))
         table = self.table[self.last]
-        message_steps.beliefs(scores, table, *state, near, self.tau, whole, self.plan)
+        belief, message = (np.log(part) for part in state) if linear else state
+        message_steps.beliefs(scores, table, belief, message, near, self.tau, whole, self.plan)
 
     def _forward(self, begin: int, end: int, state: State, tape: Any) -> None:
-        (belief, message), (near, sums), fixed = state, tape, (self.plan, self.visits)
+        (belief, message), (near, sums), how = state, tape, (self.linear, self.plan, self.visits)
         message_steps.forward(
-            self.scores, self.table, begin, end, belief, message, near, sums, *fixed
+            self.scores, self.table, begin, end, belief, message, near, sums, *how
         )
 
     def pull(self, slope: Array) -> Array:

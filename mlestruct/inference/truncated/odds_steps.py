@@ -1,8 +1,8 @@
 """Truncated belief propagation on binary pairwise graphs: odds, in lanes of several examples.
 
 Belief odds o and message odds r take a visit with four divisions and no logarithm; examples lie
-side by side in memory, so that one instruction serves several. Serves only scores whose odds
-cannot leave exp(±RANGE) (see :func:`fits`); the general steps take the rest.
+side by side in memory, so that one instruction serves several. Serves only scores that
+:func:`mlestruct.inference.truncated.message_steps.fits`; the general steps take the rest.
 """
 
 from __future__ import annotations
@@ -11,27 +11,6 @@ import numba as nb
 import numpy as np
 
 LANES = 8
-RANGE = 600.0
-
-
-@nb.njit(cache=True, nogil=True)
-def fits(score, plan):
-    """Whether |η_i| plus the ranges of the tables around i stay within RANGE everywhere."""
-    reach = np.empty(len(plan.node_start) - 1)
-    for k in range(score.shape[0]):
-        for m in range(score.shape[1]):
-            some = score[k, m]
-            for i in range(len(reach)):
-                reach[i] = abs(some[2 * i + 1] - some[2 * i])
-            for f in range(len(plan.counts)):
-                at = plan.table_start[f]
-                a, b, c, d = some[at], some[at + 1], some[at + 2], some[at + 3]
-                wide = max(max(a, b), max(c, d)) - min(min(a, b), min(c, d))
-                reach[plan.scope[2 * f]] += wide
-                reach[plan.scope[2 * f + 1]] += wide
-            if not reach.max() <= RANGE:
-                return False
-    return True
 
 
 @nb.njit(cache=True, nogil=True)
