@@ -8,14 +8,20 @@ import numpy as np
 from mlestruct.inference.matching_kernels import conjugate, entry
 from mlestruct.inference.matching_values import dual_value
 
+DENSE = 300  # nodes of a two-sided graph up to which Newton's systems are solved by elimination
+
 
 @nb.njit(cache=True, nogil=True)
-def polish(score, ptr, head, strict, c, rho, x, tau, residual, rounds):
-    """Damped Newton on the convex dual (c ≥ 0), each step by conjugate gradients; the last error.
+def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds):
+    """Damped Newton on the convex dual (c ≥ 0); the last error.
 
-    The Hessian is the signless Laplacian of dτ/dlog z plus the slacks': a sweep costs O(edges).
+    The Hessian is the signless Laplacian of dτ/dlog z plus the slacks': conjugate gradients cost
+    O(edges) a turn. Small two-sided graphs are eliminated, which their nearly free directions
+    (rows that hardly share a column, eigenvalues of 1e-10 and less) do not harm.
     """
     n = len(strict)
+    direct = two_sided and n <= DENSE
+    table = np.empty((n, n) if direct else (0, 0))
     bend, gap, slope = np.empty(len(score)), np.empty(n), np.empty(n)
     p, d, q, old = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     everyone = np.ones(n, dtype=np.bool_)
@@ -25,7 +31,12 @@ def polish(score, ptr, head, strict, c, rho, x, tau, residual, rounds):
         if worst <= residual:
             break
         old[:] = x
-        conjugate(ptr, head, bend, slope, everyone, gap, p, d, q, min(0.1, worst))
+        if direct:
+            for v in range(n):
+                q[v] = 0.0 if strict[v] else np.exp(-x[v] / rho) / rho
+            eliminate(ptr, head, bend, q, gap, table, d, p)
+        else:
+            conjugate(ptr, head, bend, slope, everyone, gap, p, d, q, min(0.1, worst))
         far = np.abs(p).max()
         step, found = min(1.0, 20.0 / max(far, 1e-300)), False
         for _ in range(30):
@@ -42,6 +53,37 @@ def polish(score, ptr, head, strict, c, rho, x, tau, residual, rounds):
             return _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope)
         value = new
     return worst
+
+
+@nb.njit(cache=True, nogil=True)
+def eliminate(ptr, head, weight, ground, r, table, pivot, p):
+    """p solves (signless Laplacian of ``weight`` + ground) p = r on a two-sided graph. O(n³).
+
+    With one side's signs turned it is a Laplacian, whose elimination only adds what is positive
+    (Grassmann, Taksar and Heyman): pivots keep all their digits however small they are. ``r`` and
+    ``ground`` are used up; a direction that is free in its component stays where it is.
+    """
+    n = len(r)
+    table[:] = 0.0
+    for u in range(n):
+        for e in range(ptr[u], ptr[u + 1]):
+            table[u, head[e]] = table[head[e], u] = weight[e]
+        if ptr[u + 1] == ptr[u]:
+            r[u] = -r[u]
+    for k in range(n - 1, -1, -1):
+        pivot[k] = ground[k] + table[k, :k].sum()
+        for i in range(k):
+            if table[i, k] > 0.0:
+                share = table[i, k] / pivot[k]
+                ground[i] += share * ground[k]
+                r[i] += share * r[k]
+                table[i, :k] += share * table[k, :k]
+    for k in range(n):
+        known = r[k] + table[k, :k] @ p[:k]
+        p[k] = known / pivot[k] if pivot[k] > 0.0 else 0.0
+    for u in range(n):
+        if ptr[u + 1] == ptr[u]:
+            p[u] = -p[u]
 
 
 @nb.njit(cache=True, nogil=True)

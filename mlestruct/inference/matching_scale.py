@@ -50,7 +50,8 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
         if sweep % PATIENCE == 0 and c >= 0.0:
             if worst > 1e-4 * earlier and (rho > 0.0 or strict.all()):
                 absorb(score, ptr, head, x, s, tau)
-                worst = polish(score, ptr, head, strict, c, rho, x, tau, residual, 50)
+                worst = polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual,
+                               50)  # fmt: skip
                 absorb(score, ptr, head, x, s, tau)
                 if worst <= residual:
                     break
