@@ -172,7 +172,8 @@ def bound(setting: Setting) -> Iterator[Row]:
     L is the largest ‖∇²A − ∇²B‖ on the segment from no observations to those of the trial, which
     is all the proof needs; it is taken over nine points of the segment.
     """
-    graph, count = grid(4, 4, 2), 2 if setting.quick else 20
+    side, count = (3, 2) if setting.quick else (4, 20)
+    graph = grid(side, side, 2)
     for beta in (0.5,) if setting.quick else (0.25, 0.5, 1.0):
         cell = trials(graph, beta, {"trw": 0.5}, count)
         for ensemble, parameters in ENSEMBLES.items():

@@ -14,6 +14,7 @@ import mlestruct as ms
 from mlestruct.batch import Batch
 from mlestruct.features import Dense
 from mlestruct.learners.camel import Camel, binding
+from mlestruct.learners.coupled import Coupled
 from mlestruct.testing import vertices
 
 SOLVER = ms.FrankWolfe(tol=1e-5, rounds=1500)
@@ -191,3 +192,13 @@ def test_with_all_marginals_given_every_edge_is_scaled_alone(rng):
         part = slice(8 + 4 * f, 12 + 4 * f)
         joint = scaled(batch.bias[part].reshape(2, 2), {0: mean[i], 1: mean[j]}, [])
         np.testing.assert_allclose(last.tau[part].reshape(2, 2), joint, atol=1e-6)
+
+
+def test_tables_without_multipliers_stop_at_a_gap_that_holds():
+    """The slope in θ bounds what is left: the value there exceeds the least by no more."""
+    dual = Camel(regulariser=0.1).dual(*problem(ms.grid(3, 3), count=5))
+    apart = Coupled(dual, consistent=False)
+    least, _ = apart(apart.solve())
+    for tol in (1e-2, 1e-4):
+        value, slope = apart(apart.solve(tol=tol))
+        assert 0 < value - least <= apart.gap(slope) <= tol * abs(value)

@@ -1,0 +1,65 @@
+"""CAMEL's experiments, briefly, and what their generator promises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from papers._run import main
+from papers.camel import (
+    CCCP,
+    CLASSES,
+    EXPERIMENTS,
+    LEARN,
+    PAIRS,
+    SIGNAL,
+    accuracy,
+    coarse,
+    generate,
+)
+
+
+def test_vision_quickly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("camel", EXPERIMENTS, ["vision", "--quick", "--json"]) == 0
+    rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+    assert [row["learner"] for row in rows] == list(LEARN)
+    for row in rows:
+        assert 0 < row["accuracy"] <= 100
+        assert row["accuracy"] - row["above piecewise"] == pytest.approx(rows[0]["accuracy"])
+        assert 1 <= row["to 99 % of the gain"] <= row["rounds"] <= CCCP["rounds"]
+        assert row["CPU s"] > 0
+
+
+def test_edges_tell_something_that_hints_do_not() -> None:
+    """The weights that drew labels and hints are better than those of the hints alone."""
+    for seed in range(2):
+        images = generate(1.0, seed, 4)
+        drawn = np.random.default_rng([2008, seed]).normal(-1.0, 1.0, len(PAIRS))
+        hints = np.vstack([SIGNAL * np.eye(CLASSES), np.zeros(CLASSES)]).ravel()
+        alone = accuracy(np.concatenate([hints, 0 * drawn]), images)
+        assert 100 / CLASSES < alone < accuracy(np.concatenate([hints, drawn]), images)
+
+
+def test_graphs_are_triangulations_and_a_tenth_as_many_chords() -> None:
+    for graph in generate(0.25, 0, 5).graphs:
+        assert 30 <= graph.n_nodes <= 50
+        least, most = 2 * graph.n_nodes - 3, 3 * graph.n_nodes - 6  # edges of a triangulation
+        assert int(1.1 * least) <= graph.n_factors <= int(1.1 * most)
+
+
+def test_seven_tags() -> None:
+    tags = ["O", "B-person", "I-location", "B-product", "I-creative-work"]
+    assert [coarse(tag) for tag in tags] == ["O", "B-person", "I-location", "B-other", "I-other"]
+
+
+def test_ner_quickly(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["ner", "--quick", "--json", "--data", str(shared_data)]
+    assert main("camel", EXPERIMENTS, given) == 0
+    rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+    assert [row["learner"] for row in rows] == list(LEARN)
+    for row in rows:
+        assert all(0 <= row[name] <= 100 for name in row if "F1" in name)
+        assert 1 <= row["to 99 % of the gain"] <= row["rounds"] <= CCCP["rounds"]
