@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.metrics import wilson
 from mlestruct.structures.base import Array
 
+TINY = 1e-300  # what no sum of probabilities falls below
+
 
 @dataclass(frozen=True)
 class Calibration:
-    """Parts by predicted probability, in equal-width bins: means, shares that came true, counts.
+    """Parts by predicted probability, in bins: means, shares that came true, counts.
 
     ``brier`` is the mean of (probability − outcome)². Empty bins are left out.
 
@@ -27,18 +29,28 @@ class Calibration:
     brier: float
 
     @classmethod
-    def of(cls, probability: object, truth: object, bins: int = 10) -> Calibration:
-        """Compare probabilities with what came true (0 or 1)."""
-        if bins < 1:
-            raise ValueError(f"bins={bins}: there must be at least one")
-        p, t = np.asarray(probability, dtype=float).ravel(), np.asarray(truth, dtype=float).ravel()
-        place = np.clip((p * bins).astype(np.int64), 0, bins - 1)
-        count = np.bincount(place, minlength=bins)
+    def of(cls, probability: ArrayLike, truth: ArrayLike, bins: int = 10) -> Calibration:
+        """Probabilities against what came true (0 or 1), in bins of equal width."""
+        p, t = _flat(probability, truth, bins)
+        return cls._binned(p, t, np.clip((p * bins).astype(np.int64), 0, bins - 1))
+
+    @classmethod
+    def of_rare(cls, probability: ArrayLike, truth: ArrayLike, bins: int = 8) -> Calibration:
+        """The same in bins that each expect as many hits, improbable parts first.
+
+        Where nearly all parts are improbable, equal width would put them into one bin.
+        """
+        p, t = _flat(probability, truth, bins)
+        order = np.argsort(p, kind="stable")
+        p, t = p[order], t[order]
+        share = np.cumsum(p) / max(float(p.sum()), TINY)
+        return cls._binned(p, t, np.minimum((bins * (share - 1e-12)).astype(np.int64), bins - 1))
+
+    @classmethod
+    def _binned(cls, p: Array, t: Array, place: NDArray[np.int64]) -> Calibration:
+        count = np.bincount(place)
         used = count > 0
-        predicted, observed = (
-            np.bincount(place, weights=values, minlength=bins)[used] / count[used]
-            for values in (p, t)
-        )
+        predicted, observed = (np.bincount(place, weights=v)[used] / count[used] for v in (p, t))
         return cls(predicted, observed, count[used], float(np.mean((p - t) ** 2)))
 
     @property
@@ -59,3 +71,9 @@ class Calibration:
         ]
         rows.append(f"calibration error {self.error:.4f}, Brier score {self.brier:.4f}")
         return "\n".join(rows)
+
+
+def _flat(probability: ArrayLike, truth: ArrayLike, bins: int) -> tuple[Array, Array]:
+    if bins < 1:
+        raise ValueError(f"bins={bins}: there must be at least one")
+    return np.asarray(probability, dtype=float).ravel(), np.asarray(truth, dtype=float).ravel()

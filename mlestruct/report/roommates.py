@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlestruct.estimators import RoommateModel
+from mlestruct.estimators import Calibration, RoommateModel
 from mlestruct.estimators.roommates import Evaluation, Pair, Plan
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.pairing import Decision
@@ -19,7 +19,6 @@ from mlestruct.estimators.roommates.rules import Rule
 from mlestruct.report import sections
 from mlestruct.report.export import export_csv
 from mlestruct.report.page import page
-from mlestruct.report.reliability import Reliability, reliability
 from mlestruct.report.survey import survey
 from mlestruct.tables import Table
 
@@ -38,7 +37,7 @@ class Report:
     people: Table
     plan: Plan
     evaluation: Evaluation | None = None
-    calibration: Reliability | None = None
+    calibration: Calibration | None = None
     names: str | None = None
     protected: bool = False
 
@@ -106,7 +105,7 @@ class Report:
         return lambda person: f"{person} ({known[person]})"
 
 
-def _calibration(plan: Plan, true: Iterable[tuple[Any, Any]]) -> Reliability:
+def _calibration(plan: Plan, true: Iterable[tuple[Any, Any]]) -> Calibration:
     """Every possible pair's probability against whether it came about."""
     row, group = plan.people.row, plan.people.group_of
     known = [(row[a], row[b]) for a, b in true if a in row and b in row]
@@ -119,4 +118,4 @@ def _calibration(plan: Plan, true: Iterable[tuple[Any, Any]]) -> Reliability:
         people_only = (pairing.structure.ends < len(pairing.ids)).all(axis=1)
         probability.append(pairing.tau[people_only])
         came_true.append(hit[people_only])
-    return reliability(np.concatenate(probability), np.concatenate(came_true))
+    return Calibration.of_rare(np.concatenate(probability), np.concatenate(came_true))

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct.estimators import Calibration
 from mlestruct.estimators.roommates import Contrast, Evaluation, Explanation, Pair, Plan, Summary
 from mlestruct.report.charts import bars, calibration_plot, intervals
 from mlestruct.report.page import Html, by_field, element, folded, paragraphs, shown, table
-from mlestruct.report.reliability import Reliability
 from mlestruct.report.survey import Surveyed
 
 CHARTED = 30  # contrasts in the picture; all are in the table
@@ -115,7 +115,7 @@ def evaluation(found: Evaluation | None) -> list[Html]:
     ]
 
 
-def calibration(found: Reliability | None) -> list[Html]:
+def calibration(found: Calibration | None) -> list[Html]:
     """Whether probabilities came true as often as they say."""
     if found is None:
         return paragraphs("Calibration needs pairs that came about; none are known here.")
@@ -124,14 +124,15 @@ def calibration(found: Reliability | None) -> list[Html]:
         "line: probabilities mean what they say. Bars are 95 % intervals; both axes are square "
         "roots, to spread out small probabilities."
     )
+    low, high = found.interval
     columns = {
         "pairs": found.count.tolist(),
         "predicted": [percent(p) for p in found.predicted],
         "came true": [percent(p) for p in found.observed],
-        "from": [percent(p) for p in found.low],
-        "to": [percent(p) for p in found.high],
+        "from": [percent(p) for p in low],
+        "to": [percent(p) for p in high],
     }
-    picture = calibration_plot(found.predicted, found.observed, found.low, found.high)
+    picture = calibration_plot(found.predicted, found.observed, low, high)
     return [element("figure", picture, element("figcaption", words)), table(columns)]
 
 

@@ -1,7 +1,8 @@
-"""Calibration: bins by hand, and what a calibrated forecaster scores."""
+"""Calibration: bins by hand, what a calibrated forecaster scores, bins for rare parts."""
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from mlestruct.estimators import Calibration
 
@@ -25,3 +26,34 @@ def test_true_probabilities_are_calibrated(rng):
     assert report.brier == pytest.approx(1 / 6, abs=0.01)
     with pytest.raises(ValueError, match="bins=0"):
         Calibration.of(p, p, bins=0)
+
+
+def test_every_bin_expects_as_many_hits(rng):
+    p = rng.beta(0.5, 30, size=20_000)
+    found = Calibration.of_rare(p, rng.random(20_000) < p)
+    expected = found.predicted * found.count
+    assert found.count.sum() == 20_000
+    assert expected == pytest.approx(np.full(8, p.sum() / 8), rel=0.02)
+    assert (np.diff(found.predicted) > 0).all()
+
+
+def test_intervals_are_wilsons_and_cover(rng):
+    p = rng.beta(0.5, 30, size=4000)
+    inside = []
+    for _ in range(200):
+        found = Calibration.of_rare(p, rng.random(4000) < p)
+        low, high = found.interval
+        inside.append((low <= found.predicted) & (found.predicted <= high))
+    assert 0.92 < np.mean(inside) < 0.985
+    hits = round(found.observed[3] * found.count[3])
+    known = binomtest(hits, int(found.count[3])).proportion_ci(method="wilson")
+    assert (low[3], high[3]) == pytest.approx((known.low, known.high), abs=1e-12)
+
+
+def test_few_pairs_leave_few_bins():
+    found = Calibration.of_rare([0.5, 0.5], [1, 0])
+    assert found.count.sum() == 2
+    assert (found.count > 0).all()
+    low, high = found.interval
+    assert (low <= found.observed).all()
+    assert (found.observed <= high).all()
