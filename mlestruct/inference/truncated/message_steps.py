@@ -117,7 +117,7 @@ def _unexchange(new, old, belief, plan):
             old[e] -= belief[e] / plan.whole[i]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def read(f, at, belief, message, near, linear, plan):
     """u_s = exp(lb − m_s) for every slot of a factor, the largest 1 where logarithms are kept."""
     for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
@@ -136,7 +136,7 @@ def read(f, at, belief, message, near, linear, plan):
         at += cards
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def unread(f, at, belief, message, near, plan):
     """``near`` holds adjoints of n: lb takes them, messages their negative."""
     for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
@@ -148,7 +148,7 @@ def unread(f, at, belief, message, near, plan):
         at += cards
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _send(f, at, table, belief, message, near, sums, linear, plan):
     first, last = plan.scope_start[f], plan.scope_start[f + 1]
     skip = plan.table_start[0]
@@ -216,7 +216,7 @@ def _state(entry, slot, origin, plan):
     return first - origin + (entry // plan.stride[slot]) % (plan.place[slot + 1] - first)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _unsend(f, at, table, held, slope, ahead, plan):
     """Adjoints of messages and lb become those of n (left in ``near``) and of the scores."""
     belief, message, near, sums = held
