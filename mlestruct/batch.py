@@ -15,9 +15,9 @@ from mlestruct.structures.base import Array, Ints, Structure
 S = TypeVar("S", bound=Structure, covariant=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch(Generic[S]):
-    """Examples with their structures; equal structures are stored once.
+    """Examples with their structures; equal structures are stored once. Equal only to itself.
 
     Coordinates of example m are ``offsets[m]:offsets[m+1]`` of every flat array. ``target`` is
     the observed vertex (a mean vertex where labels are missing), None when only predicting.

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -190,7 +190,8 @@ class _Shards:
     ) -> None:
         self.oracle, self.pool = oracle, pool
         members = batch.shards(count)
-        self.parts = [batch.select(part) for part in members] if len(members) > 1 else [batch]
+        own = replace(batch)  # oracles may remember a batch, and runs are not to know each other
+        self.parts = [batch.select(part) for part in members] if len(members) > 1 else [own]
         edges = np.cumsum([0, *(part.size for part in self.parts)])
         self.slices = [slice(*edges[i : i + 2]) for i in range(len(self.parts))]
 

@@ -1,52 +1,96 @@
-"""Bipartite matchings by scipy's linear_sum_assignment."""
+"""Bipartite matchings by our own shortest augmenting paths, from where the last call ended."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.matching import BipartiteMatching
+from mlestruct_oracles.assignment_kernel import NONE, solve_all
+
+Start = tuple[Array, Ints]  # prices of columns, and every row's column
+
+
+class Remembered:
+    """Where the last call of every batch ended, while that batch lives; copies start empty."""
+
+    def __init__(self) -> None:
+        self.starts: WeakKeyDictionary[Batch[BipartiteMatching], list[Start]] = WeakKeyDictionary()
+
+    def __reduce__(self) -> tuple[type[Remembered], tuple[()]]:
+        return Remembered, ()
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """The heaviest bipartite matching of the structure's kind. O(n³) per example, GIL released."""
+    """The heaviest bipartite matching of the structure's kind; ``upper`` is the value of its duals.
+
+    O(n³) per example, GIL released. The same batch asked again starts from its last duals: O(n²)
+    and a search for every row that loses its column. Among equally good matchings the answer
+    depends on what that batch object was asked before, and on nothing else.
+    """
 
     polytope: str = HULL
+    _last: Remembered = field(default_factory=Remembered, repr=False, compare=False)
 
     def many(self, batch: Batch[BipartiteMatching], scores: Array) -> Answers:
-        from scipy.optimize import linear_sum_assignment
-
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
-        for m in range(len(batch)):
-            structure, part = batch.structure(m), batch.coordinates(m)
-            table = scores[part].reshape(structure.shape)
-            answer = vertices[part].reshape(structure.shape)
-            try:
-                rows, columns = linear_sum_assignment(_prepared(structure, table), maximize=True)
-            except ValueError as error:
-                raise Infeasible(f"example {m}: {structure.impossible() or error}") from error
+        groups = list(batch.groups())
+        starts = self._last.starts.pop(batch, None)  # a thread beside this one starts afresh
+        if starts is None:
+            starts = [_cold(structure, len(members)) for structure, members in groups]
+        for (structure, members), start in zip(groups, starts, strict=True):
+            table, first = batch.rows(scores, members), batch.offsets[members][:, None]
+            asked = _prepared(structure, table)
+            pairs, bound = _solve(structure, asked, members, start)
+            gained = np.take_along_axis(asked, pairs, axis=1)
+            upper[members] = np.maximum(bound, gained.sum(axis=1))
             if structure.kind == "partial":
-                open_ = structure.fixed.reshape(structure.shape)[rows, columns] != 0
-                wanted = open_ & (table[rows, columns] > 0)
-                rows, columns = rows[wanted], columns[wanted]
-            answer[rows, columns] = 1.0
-            answer[structure.fixed.reshape(structure.shape) == 1] = 1.0
-            upper[m] = table[answer != 0].sum()
+                required = np.flatnonzero(structure.fixed == 1)
+                vertices[(first + pairs)[gained > 0]] = vertices[first + required] = 1.0
+                upper[members] += table[:, required].sum(axis=1)
+            else:
+                vertices[first + pairs] = 1.0
+        self._last.starts[batch] = starts
         return vertices, upper
 
     def perturbable(self, batch: Batch[BipartiteMatching]) -> None:
         return None
 
 
+def _cold(structure: BipartiteMatching, count: int) -> Start:
+    few, many = sorted(structure.shape)
+    return np.zeros((count, many)), np.full((count, few), NONE)
+
+
+def _solve(
+    structure: BipartiteMatching, asked: Array, members: Ints, start: Start
+) -> tuple[Ints, Array]:
+    """The pairs of every example (of its columns, where they are fewer than rows), and bounds."""
+    tables = asked.reshape(-1, *structure.shape)
+    row, column = structure.columns, 1
+    if structure.rows > structure.columns:
+        tables, row, column = np.ascontiguousarray(tables.transpose(0, 2, 1)), column, row
+    (prices, found), upper = start, np.empty(len(members))
+    failed = solve_all(tables, prices, found, upper)
+    if failed != NONE:
+        why = structure.impossible() or "no matching has a finite score"
+        raise Infeasible(f"example {members[failed]}: {why}")
+    return row * np.arange(found.shape[1]) + column * found, upper
+
+
 def _prepared(structure: BipartiteMatching, table: Array) -> Array:
-    """Forbidden pairs at −inf; where staying single is free, no pair is worth less than nothing."""
-    shut = structure.fixed.reshape(structure.shape) == 0
+    """Forbidden pairs at −inf; where staying single is free, no pair is worth less than nothing.
+
+    Required pairs of partial matchings are worth nothing here: they are added afterwards.
+    """
+    fixed = structure.fixed
     if structure.kind == "partial":
-        return np.where(shut, 0.0, np.maximum(table, 0.0))
-    return np.where(shut, -np.inf, table) if shut.any() else table
+        return np.where(fixed >= 0, 0.0, np.maximum(table, 0.0))
+    return np.where(fixed == 0, -np.inf, table) if (fixed == 0).any() else table

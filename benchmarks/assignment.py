@@ -1,0 +1,110 @@
+"""The assignment oracle on the questions of real Frank-Wolfe runs, against scipy.
+
+A run is recorded; then both answer its questions in the order they were asked, taking turns every
+round, in processor time. Ours is the whole oracle (flat answers and proven bounds), scipy's the
+bare call per table. *asked again* starts from the last round's duals, *cold* from nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from benchmarks.frank_wolfe import bipartite
+from mlestruct.batch import Batch
+from mlestruct.dual import Dual
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.oracle import Answers, load
+from mlestruct.structures.base import Array
+
+REPEATS = 3
+Row = dict[str, Any]
+
+
+@dataclass
+class Recorded:
+    """Keeps every question on its way to an oracle."""
+
+    oracle: Any
+    asked: list[Array] = field(default_factory=list)
+
+    @property
+    def polytope(self) -> str:
+        return str(self.oracle.polytope)
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        self.asked.append(scores.copy())
+        answers: Answers = self.oracle.many(batch, scores)
+        return answers
+
+    def perturbable(self, batch: Batch[Any]) -> None:
+        return None
+
+
+def questions(dual: Dual, rounds: int) -> list[Array]:
+    """What a run to gap 1e-3, or of so many rounds, asks; the kernel is compiled then."""
+    recorder = Recorded(load("assignment"))
+    FrankWolfe(tol=1e-3, rounds=rounds, shards=1).solve(dual, recorder)
+    return recorder.asked
+
+
+def scipys(tables: Array) -> Array:
+    """The best score of every table."""
+    rows = np.arange(tables.shape[1])
+    columns = [linear_sum_assignment(table, maximize=True)[1] for table in tables]
+    return np.array([table[rows, c].sum() for table, c in zip(tables, columns, strict=True)])
+
+
+def seconds(batch: Batch[Any], asked: list[Array]) -> Array:
+    """Processor time of the oracle asked again, of cold ones, and of scipy's calls alone."""
+    shape = (len(batch), *batch.structures[0].shape)
+    again, same, spent = load("assignment"), replace(batch), np.zeros(3)
+    for scores in asked:
+        tables, clock = scores.reshape(shape), [time.thread_time()]
+        warm = again.many(same, scores)[1]
+        clock.append(time.thread_time())
+        cold = load("assignment").many(batch, scores)[1]
+        clock.append(time.thread_time())
+        for table in tables:
+            linear_sum_assignment(table, maximize=True)
+        clock.append(time.thread_time())
+        spent += np.diff(clock)
+        best = scipys(tables)
+        np.testing.assert_allclose([warm, cold], [best, best], rtol=1e-9)
+    return spent
+
+
+def compared(n: int, count: int, rounds: int, most: float | None) -> Iterator[Row]:
+    """Median ratios of a workload; ``most``: the largest allowed ours / scipy, asked again."""
+    dual = bipartite(0, 1.0, n, count)
+    asked = questions(dual, rounds)
+    runs = np.array([seconds(dual.batch, asked) for _ in range(REPEATS)])
+    runs *= 1e6 / (len(asked) * count)
+    for number, name in enumerate(("asked again", "cold")):
+        ratio = float(np.median(runs[:, number] / runs[:, 2]))
+        wanted = most if number == 0 else None
+        yield {
+            "benchmark": "assignment",
+            "workload": f"Frank-Wolfe, n={n}, M={count}, {len(asked)} rounds",
+            "quantity": f"µs per table, {name}",
+            "ours": float(np.median(runs[:, number])),
+            "peer": float(np.median(runs[:, 2])),
+            "peer_name": "scipy linear_sum_assignment",
+            "ratio": ratio,
+            "target": None if wanted is None else f"ratio ≤ {wanted:.2g}",
+            "met": None if wanted is None else ratio <= wanted,
+        }
+
+
+def run(quick: bool) -> Iterator[Row]:
+    """Quick: the first rounds only, in which scores change most."""
+    yield from compared(30, 50, 60 if quick else 1000, 1 / 2)
+    yield from compared(100, 10, 60 if quick else 400, 1 / 3)
+    if not quick:
+        yield from compared(10, 50, 1000, None)
+        yield from compared(300, 2, 100, None)
