@@ -4,8 +4,9 @@ import sys
 
 from papers._run import main
 from papers.mle_struct.house import house
+from papers.mle_struct.markets import markets
 from papers.mle_struct.permanents import permanents
 
-EXPERIMENTS = {"house": house, "permanents": permanents}
+EXPERIMENTS = {"house": house, "permanents": permanents, "markets": markets}
 
 sys.exit(main("mle_struct", EXPERIMENTS))

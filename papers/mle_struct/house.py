@@ -32,6 +32,8 @@ PUBLISHED = [0, 0.0040, 0.0022, 0.0049, 0, 0.017, 0.041, 0.051, 0.080, 0.12]
 PUBLISHED_SSVM = [0, 0, 0.0022, 0, 0, 0.022, 0.051, 0.067, 0.14, 0.11]
 SHARES = 10.0 ** np.arange(-1, -5.5, -0.5)  # λ per training pair, strongest first
 BETHE_SHARES = SHARES[SHARES > 3e-3]  # weaker optima for ρ > ½ sit on vertices: slow, uncertified
+KINDS: list[tuple[str, float | None]] = [("mle_struct", 0.5), ("ssvm", None), ("none", None)]
+KINDS += [("sinkhorn", None), ("mle_struct", 1.0)]
 CLIP, CERTIFIED, SWEEPS = 1e-6, 1e-3, 200
 
 
@@ -123,16 +125,15 @@ def sinkhorn(train: Pairs, lam: float, start: Array) -> Array:
 
 
 def house(setting: Setting) -> Iterator[Row]:
-    """All gaps; at gap 50 a scan of ρ too."""
+    """Every learner at all gaps; at gap 50 a scan of ρ too."""
     folder = setting.data("cmu_house")
-    for gap in (50,) if setting.quick else GAPS:
-        train, valid, test = (load(folder, gap, s) for s in ("train", "validate", "test"))
-        kinds = [("mle_struct", 0.5), ("mle_struct", 1.0), ("ssvm", None), ("none", None)]
-        kinds.append(("sinkhorn", None))
-        if gap == 50 and not setting.quick:
-            kinds += [("mle_struct", rho) for rho in (0.6, 0.7, 0.8, 0.9)]
-        for learner, rho in kinds:
-            yield one(gap, learner, rho, train, valid, test)
+    gaps = (50,) if setting.quick else GAPS
+    plan = [(gap, *kind) for kind in KINDS for gap in gaps]
+    if not setting.quick:
+        plan += [(50, "mle_struct", rho) for rho in (0.6, 0.7, 0.8, 0.9)]
+    for gap, learner, rho in plan:
+        parts = (load(folder, gap, split) for split in ("train", "validate", "test"))
+        yield one(gap, learner, rho, *parts)
 
 
 def one(gap: int, learner: str, rho: float | None, train: Pairs, valid: Pairs, test: Pairs) -> Row:
