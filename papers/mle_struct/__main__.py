@@ -3,10 +3,18 @@
 import sys
 
 from papers._run import main
+from papers.mle_struct.density import density
 from papers.mle_struct.house import house
 from papers.mle_struct.markets import markets
 from papers.mle_struct.permanents import permanents
+from papers.mle_struct.planar import planar
 
-EXPERIMENTS = {"house": house, "permanents": permanents, "markets": markets}
+EXPERIMENTS = {
+    "house": house,
+    "permanents": permanents,
+    "markets": markets,
+    "planar": planar,
+    "density": density,
+}
 
 sys.exit(main("mle_struct", EXPERIMENTS))
