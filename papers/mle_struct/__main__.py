@@ -5,6 +5,7 @@ import sys
 from papers._run import main
 from papers.mle_struct.density import density
 from papers.mle_struct.house import house
+from papers.mle_struct.inference import inference
 from papers.mle_struct.markets import markets
 from papers.mle_struct.permanents import permanents
 from papers.mle_struct.planar import planar
@@ -15,6 +16,7 @@ EXPERIMENTS = {
     "markets": markets,
     "planar": planar,
     "density": density,
+    "inference": inference,
 }
 
 sys.exit(main("mle_struct", EXPERIMENTS))
