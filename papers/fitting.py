@@ -81,7 +81,9 @@ def convex_beliefs(batch: ms.Batch[Any], sets: list[Array], rho: Any = A) -> Arr
 def loopy_beliefs(batch: ms.Batch[Any], sets: list[Array]) -> Array:
     """Belief propagation, a hundred sweeps at most."""
     entropy = ms.Entropy.of(batch, 1.0, allow_nonconvex=True)
-    return SumProduct.of(entropy, sweeps=100, residual=1e-6, takeover=False).many(batch, sets[0]).tau
+    return (
+        SumProduct.of(entropy, sweeps=100, residual=1e-6, takeover=False).many(batch, sets[0]).tau
+    )
 
 
 def truncated_beliefs(k: int) -> Believe:
