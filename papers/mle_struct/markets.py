@@ -97,9 +97,9 @@ def swiss(setting: Setting) -> Iterator[Row]:
 
 
 def markets(setting: Setting) -> Iterator[Row]:
-    """Rounds of chess, then dates."""
-    yield from swiss(setting)
+    """Dates, then rounds of chess, which take longer."""
     yield from dates(setting)
+    yield from swiss(setting)
 
 
 def _early(game: list[Round]) -> list[Round]:
