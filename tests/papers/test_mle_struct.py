@@ -83,7 +83,6 @@ def test_density_gains_from_couplings(quick: Setting) -> None:
         assert row["certificate"] < 1e-3
 
 
-@pytest.mark.nightly
 def test_markets_beat_the_obvious_feature(quick: Setting) -> None:
     rows: list[dict[str, Any]] = list(markets(quick))
     chess = [row for row in rows if row["market"] == "swiss"]
