@@ -7,13 +7,13 @@ all images of a batch together, on one thread. Times are CPU seconds, the least 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import mlestruct as ms
+from benchmarks._clock import least
 from mlestruct.inference.truncated import Messages, beliefs
 from mlestruct.objectives.losses import LOSSES
 from mlestruct.objectives.procedural import Procedural
@@ -72,17 +72,6 @@ def row(workload: str, quantity: str, ours: float, target: str, met: bool, **res
     """One line of the table."""
     common = {"benchmark": "fitting", "workload": workload, "quantity": quantity}
     return {**common, "ours": ours, "target": target, "met": bool(met), **rest}
-
-
-def least(call: Callable[[], Any], repeats: int = 5) -> float:
-    """The least CPU time of a few calls, after one to compile."""
-    call()
-    taken = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        taken.append(time.process_time() - start)
-    return min(taken)
 
 
 def autograd(

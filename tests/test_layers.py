@@ -41,7 +41,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ORACLES_MAY_IMPORT = {"errors", "structures", "batch", "oracle"}
 
 # The one module that names the solvers, as text for importlib, when one is asked for.
-REGISTRY = "mlestruct/oracle.py"
+REGISTRY = "mlestruct/oracle/registry.py"
 
 # (file, imported module): why it may point upwards. An entry nothing needs fails.
 EXCEPTIONS: dict[tuple[str, str], str] = {}

@@ -20,6 +20,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mlestruct_oracles.blossom_rows import least
+
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -148,15 +150,6 @@ def claim(table: Array, price: Array, column: Ints, row: Ints, waiting: Ints, co
         second = gain(table[i], price)
         price[j] = before + (best - second if second > -np.inf else 0.0)
     return kept
-
-
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
-def least(values: Array) -> float:
-    best = np.inf
-    for value in values:
-        if value < best:
-            best = value
-    return best
 
 
 @njit(cache=True, nogil=True, fastmath=NO_NAN)

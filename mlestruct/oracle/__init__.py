@@ -1,0 +1,26 @@
+"""The seam to every solver, what stands in for one, and what goes around one."""
+
+from mlestruct.oracle.plain import BruteForce, Simplices
+from mlestruct.oracle.protocol import HULL, Answer, Answers, Oracle, attained
+from mlestruct.oracle.registry import REGISTRY, PerStructure, load, resolve
+from mlestruct.oracle.solver import Solver, pin
+from mlestruct.oracle.wrappers import Cached, Counted, Validated
+
+__all__ = [
+    "HULL",
+    "REGISTRY",
+    "Answer",
+    "Answers",
+    "BruteForce",
+    "Cached",
+    "Counted",
+    "Oracle",
+    "PerStructure",
+    "Simplices",
+    "Solver",
+    "Validated",
+    "attained",
+    "load",
+    "pin",
+    "resolve",
+]

@@ -1,0 +1,76 @@
+"""Oracles without a solver: products of simplices, and lists of all outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.errors import Infeasible
+from mlestruct.oracle.protocol import HULL, Answers
+from mlestruct.structures.base import Array, Structure
+
+
+@dataclass(frozen=True)
+class Simplices:
+    """Product of simplices: every exactly-one group picks its best coordinate. O(size)."""
+
+    polytope: str = HULL
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        vertices, upper = np.zeros(batch.size), np.zeros(len(batch))
+        for structure, members in batch.groups():
+            table = batch.rows(scores, members)
+            answer = np.zeros_like(table)
+            grouped = np.zeros(structure.size, dtype=bool)
+            for group in structure.groups:
+                if grouped[group].any():
+                    raise ValueError("a product of simplices needs groups that do not overlap")
+                grouped[group] = True
+                allowed = np.where(structure.fixed[group] == 0, -np.inf, table[:, group])
+                allowed[:, structure.fixed[group] == 1] = np.inf
+                answer[np.arange(len(members)), group[allowed.argmax(axis=1)]] = 1.0
+            alone = ~grouped
+            answer[:, alone] = np.where(
+                structure.fixed[alone] >= 0, structure.fixed[alone], table[:, alone] > 0
+            )
+            vertices[batch.index(members)] = answer.ravel()
+            upper[members] = np.where(answer > 0, table, 0.0).sum(axis=1)
+        return vertices, upper
+
+    def perturbable(self, batch: Batch[Any]) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class BruteForce:
+    """Scores every listed outcome; exact, for structures small enough. O(outcomes·size)."""
+
+    outcomes: Callable[[Structure], Array]
+    polytope: str = HULL
+    _lists: dict[Structure, Array] = field(default_factory=dict, repr=False)
+
+    def vertices(self, structure: Structure) -> Array:
+        """All vertices that respect the structure's fixed coordinates, one per row."""
+        if structure not in self._lists:
+            listed = np.asarray(self.outcomes(structure), dtype=float)
+            self._lists[structure] = listed[structure.contains(listed)]
+        return self._lists[structure]
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        vertices, upper = np.empty(batch.size), np.empty(len(batch))
+        for structure, members in batch.groups():
+            listed = self.vertices(structure)
+            if len(listed) == 0:
+                raise Infeasible("no outcome respects the fixed coordinates")
+            table = batch.rows(np.where(np.isneginf(scores), -1e300, scores), members) @ listed.T
+            best = table.argmax(axis=1)
+            vertices[batch.index(members)] = listed[best].ravel()
+            upper[members] = table[np.arange(len(members)), best]
+        return vertices, upper
+
+    def perturbable(self, batch: Batch[Any]) -> None:
+        return None

@@ -1,0 +1,50 @@
+"""The seam to every solver: an oracle maximises a linear score over a structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlestruct.batch import Batch
+from mlestruct.structures.base import Array, Structure
+
+S_contra = TypeVar("S_contra", bound=Structure, contravariant=True)
+Answers = tuple[Array, Array]
+HULL = "convex hull"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver may return instead of a vertex: its best one and a bound on the best score."""
+
+    vertex: Any
+    upper: float
+
+
+class Oracle(Protocol[S_contra]):
+    """Maximises ANY real score over one fixed polytope per structure: the oracle is the polytope.
+
+    Interface:
+
+    - ``polytope``: its name, for certificates (``"convex hull"`` when answers are exact);
+    - ``many(batch, scores)`` → (vertices, upper): flat vertices, and for every example a bound
+      on the best score (equal to the score reached when the answer is exact);
+    - ``perturbable(batch)`` → mask of the coordinates whose score may be anything, or None: all.
+
+    Scores may be −inf on coordinates the structure fixes at 0, and only there.
+    """
+
+    @property
+    def polytope(self) -> str: ...
+
+    def many(self, batch: Batch[S_contra], scores: Array) -> Answers: ...
+
+    def perturbable(self, batch: Batch[S_contra]) -> NDArray[np.bool_] | None: ...
+
+
+def attained(score: Array, vertex: Array) -> float:
+    """⟨score, vertex⟩ with −inf · 0 = 0."""
+    return float(np.where(vertex != 0, score, 0.0) @ vertex)

@@ -1,0 +1,131 @@
+"""Oracles around oracles: checked, counted, remembered."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlestruct.batch import Batch
+from mlestruct.errors import Infeasible
+from mlestruct.oracle.protocol import Answers, Oracle
+from mlestruct.structures.base import Array
+
+
+class Validated:
+    """Checks every call: finite scores in; feasible vertices and honest bounds out. O(size)."""
+
+    def __init__(self, oracle: Oracle[Any], tol: float = 1e-7) -> None:
+        self.oracle, self.tol = oracle, tol
+
+    @property
+    def polytope(self) -> str:
+        return self.oracle.polytope
+
+    def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
+        return self.oracle.perturbable(batch)
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        self._gate(batch, scores)
+        vertices, upper = self.oracle.many(batch, scores.copy())
+        vertices, upper = np.asarray(vertices, dtype=float), np.asarray(upper, dtype=float)
+        if vertices.shape != (batch.size,) or upper.shape != (len(batch),):
+            raise ValueError(
+                f"{self._name} returned shapes {vertices.shape}, {upper.shape}; "
+                f"expected ({batch.size},), ({len(batch)},)"
+            )
+        for structure, members in batch.groups():
+            inside = structure.contains(batch.rows(vertices, members), self.tol)
+            if not inside.all():
+                m = int(members[np.flatnonzero(~inside)[0]])
+                why = structure.impossible()
+                if why is not None:
+                    raise Infeasible(f"example {m}: {why}")
+                raise ValueError(f"example {m}: {self._name} returned an infeasible answer")
+        reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
+        scale = 1.0 + np.abs(reached)
+        low = np.flatnonzero(~(upper >= reached - self.tol * scale))
+        if len(low):
+            m = int(low[0])
+            raise ValueError(
+                f"example {m}: {self._name} bounds the best score by {upper[m]:g}, "
+                f"its own answer reaches {reached[m]:g}"
+            )
+        return vertices, np.maximum(upper, reached)
+
+    @property
+    def _name(self) -> str:
+        return f"oracle {type(self.oracle).__name__}"
+
+    def _gate(self, batch: Batch[Any], scores: Array) -> None:
+        if np.isfinite(scores).all():
+            return
+        fixed = np.concatenate([s.fixed for s in batch.structures])
+        start = np.concatenate([[0], np.cumsum([s.size for s in batch.structures])])
+        place = np.arange(batch.size) - batch.offsets[batch.owner] + start[batch.which[batch.owner]]
+        bad = np.flatnonzero(~np.isfinite(scores) & ~(np.isneginf(scores) & (fixed[place] == 0)))
+        if len(bad):
+            k = int(bad[0])
+            m = int(batch.owner[k])
+            raise ValueError(
+                f"example {m}: score of coordinate {k - batch.offsets[m]} is {scores[k]}"
+            )
+
+
+class Counted:
+    """Counts calls (one per example) and the seconds spent in them."""
+
+    def __init__(self, oracle: Oracle[Any]) -> None:
+        self.oracle = oracle
+        self.calls, self.seconds = 0, 0.0
+
+    @property
+    def polytope(self) -> str:
+        return self.oracle.polytope
+
+    def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
+        return self.oracle.perturbable(batch)
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        start = time.perf_counter()
+        answers = self.oracle.many(batch, scores)
+        self.seconds += time.perf_counter() - start
+        self.calls += len(batch)
+        return answers
+
+
+class Cached:
+    """Remembers the last ``capacity`` answers by (structure, score): asking twice costs nothing."""
+
+    def __init__(self, oracle: Oracle[Any], capacity: int = 1024) -> None:
+        self.oracle, self.capacity = oracle, capacity
+        self._answers: OrderedDict[tuple[Any, bytes], tuple[Array, float]] = OrderedDict()
+
+    @property
+    def polytope(self) -> str:
+        return self.oracle.polytope
+
+    def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
+        return self.oracle.perturbable(batch)
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        keys = [
+            (batch.structure(m).key, scores[batch.coordinates(m)].tobytes())
+            for m in range(len(batch))
+        ]
+        unknown = [m for m, key in enumerate(keys) if key not in self._answers]
+        if unknown:
+            part = batch.select(unknown)
+            asked = np.concatenate([scores[batch.coordinates(m)] for m in unknown])
+            vertices, upper = self.oracle.many(part, asked)
+            for i, m in enumerate(unknown):
+                self._answers[keys[m]] = (vertices[part.coordinates(i)], float(upper[i]))
+        found = [self._answers[key] for key in keys]
+        for key in keys:
+            self._answers.move_to_end(key)
+        while len(self._answers) > self.capacity:
+            self._answers.popitem(last=False)
+        return np.concatenate([v for v, _ in found]), np.array([u for _, u in found])
