@@ -1,19 +1,25 @@
-"""python -m benchmarks NAME|all [--quick] [--json]: run benchmarks and print a table."""
+"""python -m benchmarks NAME|all [--quick] [--json | --markdown] [--profile]: run benchmarks."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import json
+import os
 import pkgutil
+import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import date
+from importlib.metadata import version
 from typing import Any
 
 import benchmarks
 
+Row = dict[str, Any]
 KEYS = ("benchmark", "workload", "quantity", "ours", "peer", "peer_name", "ratio", "target", "met")
 WIDTHS = (11, 44, 34, 10, 10, 26, 8, 18, 4)
+LIBRARIES = ("numpy", "scipy", "numba")
 
 
 def names() -> list[str]:
@@ -22,20 +28,41 @@ def names() -> list[str]:
     return sorted(name for name in found if not name.startswith("_"))
 
 
-def results(name: str, quick: bool) -> Iterator[dict[str, Any]]:
+def results(name: str, quick: bool, profile: bool = False) -> Iterator[Row]:
     """The rows of one benchmark; one row that says so where a peer is not installed."""
     try:
-        yield from importlib.import_module(f"benchmarks.{name}").run(quick)
+        rows = importlib.import_module(f"benchmarks.{name}").run(quick)
+        yield from _profiled(rows) if profile else rows
     except ModuleNotFoundError as absent:
         if (absent.name or "").split(".")[0] in ("mlestruct", "mlestruct_oracles", "benchmarks"):
             raise
         yield {"benchmark": name, "workload": f"skipped: {absent.name} is not installed"}
 
 
-def line(row: dict[str, Any]) -> str:
+def _profiled(rows: Iterable[Row]) -> Iterator[Row]:
+    from benchmarks._profile import profiled
+
+    return profiled(rows)
+
+
+def line(row: Row) -> str:
     """One row of the table, numbers to four digits."""
     cells = (_short(row.get(key)).ljust(width) for key, width in zip(KEYS, WIDTHS, strict=True))
     return " ".join(cells).rstrip()
+
+
+def cells(row: Row) -> str:
+    """One row of a Markdown table, without the benchmark's name."""
+    return "| " + " | ".join(_short(row.get(key)) for key in KEYS[1:]) + " |"
+
+
+def section(name: str, command: str) -> str:
+    """Heading, what is measured, when and with what, and the table's head, in Markdown."""
+    about = (importlib.import_module(f"benchmarks.{name}").__doc__ or "").split("\n\n")[0]
+    installed = ", ".join(f"{package} {version(package)}" for package in LIBRARIES)
+    place = f"Python {platform.python_version()}, {installed}, {os.cpu_count()} cores"
+    head = "| " + " | ".join(KEYS[1:]) + " |\n" + "|---" * len(KEYS[1:]) + "|"
+    return f"\n## {name}\n\n{about}\n\n`{command}`, {date.today()}, {place}.\n\n{head}"
 
 
 def _short(value: Any) -> str:
@@ -51,16 +78,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("name", choices=[*names(), "all"])
     parser.add_argument("--quick", action="store_true", help="fewer seeds and smaller budgets")
-    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("--profile", action="store_true", help="where our time goes, instead")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object per line")
+    form.add_argument("--markdown", action="store_true", help="sections for docs/benchmarks.md")
     options = parser.parse_args(arguments)
-    missed = 0
-    if not options.json:
+    show = cells if options.markdown else line
+    if options.json:
+        show = _json
+    elif not options.markdown:
         print(line({key: key for key in KEYS}))
+    missed = 0
     for name in names() if options.name == "all" else [options.name]:
-        for row in results(name, options.quick):
+        if options.markdown:
+            flags = " --quick" * options.quick + " --profile" * options.profile
+            print(section(name, f"python -m benchmarks {name}{flags}"))
+        for row in results(name, options.quick, options.profile):
             missed += row.get("met") is False
-            print(json.dumps(row) if options.json else line(row), flush=True)
+            print(show(row), flush=True)
     return 1 if missed else 0
+
+
+def _json(row: Row) -> str:
+    return json.dumps({key: row.get(key) for key in KEYS})
 
 
 if __name__ == "__main__":
