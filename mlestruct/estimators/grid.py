@@ -15,7 +15,8 @@ from mlestruct.estimators.door import width_of
 from mlestruct.estimators.labels import classes_of, numbered, states_of, tied_names
 from mlestruct.features import Tied
 from mlestruct.structures.base import Array
-from mlestruct.structures.graph import FactorGraph, grid
+from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.shapes import grid
 
 
 class GridModel(Estimator):

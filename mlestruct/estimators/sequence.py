@@ -18,7 +18,8 @@ from mlestruct.features import Masked, Tied
 from mlestruct.learners.missing import Partial
 from mlestruct.readers import Attributes, bio_chain
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.graph import FactorGraph, chain
+from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.shapes import chain
 
 
 class SequenceModel(Estimator):

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from mlestruct.estimators.base import Settings
 from mlestruct.estimators.sequence import SequenceModel
 from mlestruct.readers import Attributes
-from mlestruct.structures.graph import FactorGraph, skip_chain
+from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.shapes import skip_chain
 
 Pairs = Iterable[tuple[int, int]]
 

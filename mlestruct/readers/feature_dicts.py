@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.structures.graph import FactorGraph, chain
+from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.shapes import chain
 
 Position = Mapping[str, Any] | Iterable[str]
 

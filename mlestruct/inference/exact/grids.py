@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.common import MEMORY, Exact, refuse_memory
 from mlestruct.structures.base import Array
-from mlestruct.structures.graph import FactorGraph, grid
+from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.shapes import grid
 
 RANGE = 300.0  # spread of logarithms within one table that linear numbers are trusted with
 
