@@ -1,7 +1,7 @@
 """The seam to every solver, what stands in for one, and what goes around one."""
 
 from mlestruct.oracle.plain import BruteForce, Simplices
-from mlestruct.oracle.protocol import HULL, Answer, Answers, Oracle, attained
+from mlestruct.oracle.protocol import HULL, Answer, Answers, Oracle, attained, memory, remember
 from mlestruct.oracle.registry import REGISTRY, PerStructure, load, resolve
 from mlestruct.oracle.solver import Solver, pin
 from mlestruct.oracle.wrappers import Cached, Counted, Validated
@@ -21,6 +21,8 @@ __all__ = [
     "Validated",
     "attained",
     "load",
+    "memory",
     "pin",
+    "remember",
     "resolve",
 ]

@@ -35,6 +35,11 @@ class Oracle(Protocol[S_contra]):
     - ``perturbable(batch)`` → mask of the coordinates whose score may be anything, or None: all.
 
     Scores may be −inf on coordinates the structure fixes at 0, and only there.
+
+    An oracle whose answers depend on what a batch was asked before (warm starts that choose among
+    equally good answers) has two more methods, which checkpoints and lost workers need:
+    ``memory(batch)`` → arrays, numbers and text in tuples, lists and dicts, or None; and
+    ``remember(batch, kept)``, after which it answers like the one whose memory that was.
     """
 
     @property
@@ -48,3 +53,15 @@ class Oracle(Protocol[S_contra]):
 def attained(score: Array, vertex: Array) -> float:
     """⟨score, vertex⟩ with −inf · 0 = 0."""
     return float(np.where(vertex != 0, score, 0.0) @ vertex)
+
+
+def memory(oracle: Oracle[Any], batch: Batch[Any]) -> Any:
+    """What the oracle's next answers to this batch depend on besides the question."""
+    own = getattr(oracle, "memory", None)
+    return None if own is None else own(batch)
+
+
+def remember(oracle: Oracle[Any], batch: Batch[Any], kept: Any) -> None:
+    """Give an oracle the memory that one of its kind had of an equal batch."""
+    if kept is not None:
+        getattr(oracle, "remember")(batch, kept)  # noqa: B009

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle.protocol import Answers, Oracle
+from mlestruct.oracle.protocol import Answers, Oracle, memory, remember
 from mlestruct.structures.base import Array
 
 
-class Validated:
-    """Checks every call: finite scores in; feasible vertices and honest bounds out. O(size)."""
+class Around:
+    """What every wrapper leaves to the oracle inside."""
 
-    def __init__(self, oracle: Oracle[Any], tol: float = 1e-7) -> None:
-        self.oracle, self.tol = oracle, tol
+    oracle: Oracle[Any]
 
     @property
     def polytope(self) -> str:
@@ -27,6 +26,19 @@ class Validated:
 
     def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
         return self.oracle.perturbable(batch)
+
+    def memory(self, batch: Batch[Any]) -> Any:
+        return memory(self.oracle, batch)
+
+    def remember(self, batch: Batch[Any], kept: Any) -> None:
+        remember(self.oracle, batch, kept)
+
+
+class Validated(Around):
+    """Checks every call: finite scores in; feasible vertices and honest bounds out. O(size)."""
+
+    def __init__(self, oracle: Oracle[Any], tol: float = 1e-7) -> None:
+        self.oracle, self.tol = oracle, tol
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         self._gate(batch, scores)
@@ -75,19 +87,12 @@ class Validated:
             )
 
 
-class Counted:
+class Counted(Around):
     """Counts calls (one per example) and the seconds spent in them."""
 
     def __init__(self, oracle: Oracle[Any]) -> None:
         self.oracle = oracle
         self.calls, self.seconds = 0, 0.0
-
-    @property
-    def polytope(self) -> str:
-        return self.oracle.polytope
-
-    def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
-        return self.oracle.perturbable(batch)
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         start = time.perf_counter()
@@ -97,19 +102,12 @@ class Counted:
         return answers
 
 
-class Cached:
+class Cached(Around):
     """Remembers the last ``capacity`` answers by (structure, score): asking twice costs nothing."""
 
     def __init__(self, oracle: Oracle[Any], capacity: int = 1024) -> None:
         self.oracle, self.capacity = oracle, capacity
         self._answers: OrderedDict[tuple[Any, bytes], tuple[Array, float]] = OrderedDict()
-
-    @property
-    def polytope(self) -> str:
-        return self.oracle.polytope
-
-    def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
-        return self.oracle.perturbable(batch)
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         keys = [

@@ -63,6 +63,13 @@ class Assignment:
     def perturbable(self, batch: Batch[BipartiteMatching]) -> None:
         return None
 
+    def memory(self, batch: Batch[BipartiteMatching]) -> list[Start] | None:
+        starts = self._last.starts.get(batch)
+        return None if starts is None else [(prices.copy(), own.copy()) for prices, own in starts]
+
+    def remember(self, batch: Batch[BipartiteMatching], kept: list[Start]) -> None:
+        self._last.starts[batch] = [(prices.copy(), own.copy()) for prices, own in kept]
+
 
 def _cold(structure: BipartiteMatching, count: int) -> Start:
     few, many = sorted(structure.shape)

@@ -13,9 +13,9 @@ from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.oracle import resolve
+from mlestruct.oracle import Cached, Counted, Solver, Validated, memory, remember, resolve
 from mlestruct.regulariser import Regulariser
-from mlestruct.structures import BipartiteMatching
+from mlestruct.structures import BipartiteMatching, Custom
 
 SHAPES = [(1, 1), (1, 4), (2, 2), (3, 5), (7, 7), (6, 13), (20, 20), (12, 40)]
 COUNT = 3
@@ -165,6 +165,33 @@ def test_the_oracle_remembers_the_batch_and_no_other(structure, scale, rng):
     assert list(oracle._last.starts) == [batch]
     del batch
     assert not oracle._last.starts
+
+
+@pytest.mark.parametrize("wrap", [lambda oracle: oracle, lambda o: Validated(Counted(Cached(o)))])
+def test_memory_given_to_another_oracle_continues_its_answers(wrap, rng):
+    """Among equally good matchings too; without it some answers differ, so the scores do tie."""
+    structure = BipartiteMatching(6)
+    questions = rng.integers(0, 2, (40, 8 * structure.size)).astype(float)
+    batch, equal, cold = (Batch.of(structure, count=8) for _ in range(3))
+    first, second, fresh = Assignment(), Assignment(), Assignment()
+    assert memory(wrap(first), batch) is None
+    for scores in questions[:20]:
+        first.many(batch, scores)
+    remember(wrap(second), equal, memory(wrap(first), batch))
+    different = 0
+    for scores in questions[20:]:
+        vertices, upper = first.many(batch, scores)
+        same, bound = second.many(equal, scores)
+        assert vertices.tobytes() == same.tobytes()
+        assert upper.tobytes() == bound.tobytes()
+        different += (vertices != fresh.many(cold, scores)[0]).any()
+    assert different > 0
+
+
+def test_an_oracle_without_memory_has_none():
+    oracle = Solver(lambda score: (score > 0).astype(float))
+    assert memory(Validated(oracle), Batch.of(Custom(2))) is None
+    remember(oracle, Batch.of(Custom(2)), None)
 
 
 def tied(count=12, n=5):
