@@ -34,21 +34,31 @@ def save(
     kind: str,
     arrays: Mapping[str, NDArray[Any]],
     header: Mapping[str, Any],
+    *,
+    largest: int = LARGEST,
 ) -> None:
-    """Write arrays and a JSON header; a crash on the way leaves the old file as it was."""
-    whole = {"format": FORMAT, "version": VERSION, "kind": kind, "header": dict(header)}
-    entries = {HEADER: _json(whole)}
-    entries.update({f"{name}.npy": _npy(name, array) for name, array in arrays.items()})
-    body = io.BytesIO()
-    with zipfile.ZipFile(body, "w", zipfile.ZIP_STORED) as archive:
-        archive.comment = b"0" * DIGEST  # its length is part of what is hashed
-        for name, content in entries.items():
-            archive.writestr(zipfile.ZipInfo(name), content)
-    raw = body.getvalue()[:-DIGEST]
-    _refuse_large(len(raw), path)
+    """Write arrays and a JSON header; whatever ends the process leaves the old file or the new."""
+    text = _json({"format": FORMAT, "version": VERSION, "kind": kind, "header": dict(header)})
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise ValueError(f"array {name!r} holds Python objects; files hold numbers")
+    _refuse_large(len(text) + sum(array.nbytes for array in arrays.values()), path, largest)
     written = Path(f"{os.fspath(path)}.part")
-    written.write_bytes(raw + hashlib.sha256(raw).hexdigest().encode())
+    with written.open("w+b") as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            archive.comment = b"0" * DIGEST  # its length is part of what is hashed
+            archive.writestr(zipfile.ZipInfo(HEADER), text)
+            for name, array in arrays.items():
+                entry = zipfile.ZipInfo(f"{name}.npy")
+                with archive.open(entry, "w", force_zip64=True) as stream:
+                    npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+        file.truncate(file.seek(-DIGEST, os.SEEK_END))
+        file.seek(0)
+        file.write(hashlib.file_digest(file, "sha256").hexdigest().encode())
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(written, path)
+    _sync_directory(written.parent)
 
 
 def load(
@@ -93,13 +103,15 @@ def _json(whole: Mapping[str, Any]) -> bytes:
     return text.encode()
 
 
-def _npy(name: str, array: NDArray[Any]) -> bytes:
-    stream = io.BytesIO()
+def _sync_directory(folder: Path) -> None:
+    """A rename lasts once its directory is on the disk, where systems can be asked for that."""
+    if os.name != "posix":
+        return
+    opened = os.open(folder, os.O_RDONLY)
     try:
-        npy.write_array(stream, np.asarray(array), version=(1, 0), allow_pickle=False)
-    except ValueError as error:
-        raise ValueError(f"array {name!r} holds Python objects; files hold numbers") from error
-    return stream.getvalue()
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _entries(raw: bytes) -> dict[str, bytes]:

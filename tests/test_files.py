@@ -1,9 +1,12 @@
 """Model files: bit-for-bit round trips; damaged, oversized and foreign files are refused."""
 
+import errno
 import hashlib
 import io
 import json
+import os
 import pickle
+import stat
 import zipfile
 
 import numpy as np
@@ -143,4 +146,33 @@ def test_what_cannot_be_stored_leaves_the_old_file(path, arrays, header, message
     with pytest.raises(ValueError, match=message):
         files.save(path, "Model", arrays, header)
     assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_contents_are_on_the_disk_before_the_name_is(path, monkeypatch):
+    """Written, synchronised, renamed, and the rename synchronised: a power cut at any point."""
+    calls, replace, fsync = [], os.replace, os.fsync
+    monkeypatch.setattr(os, "replace", lambda *ends: calls.append("rename") or replace(*ends))
+    monkeypatch.setattr(os, "fsync", lambda what: calls.append(_kind(what)) or fsync(what))
+    files.save(path, "Model", ARRAYS, HEADER)
+    assert calls == ["file", "rename", "directory"]
+
+
+def _kind(descriptor):
+    return "directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
+
+
+def test_a_failure_on_the_way_leaves_the_old_file(path, monkeypatch):
+    """And what it left behind is in nobody's way."""
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            files.save(path, "Model", {"coef": np.ones(2)}, {})
+    assert files.load(path, "Model")[1] == HEADER
+    files.save(path, "Model", {"coef": np.ones(2)}, {})
+    assert files.load(path, "Model")[0]["coef"].tolist() == [1.0, 1.0]
     assert [p.name for p in path.parent.iterdir()] == [path.name]

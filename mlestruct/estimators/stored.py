@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mlestruct import files
 from mlestruct.dual import Certificate
 from mlestruct.structures.base import Array
+from mlestruct.trees import pack, unpack
 
 Path = str | os.PathLike[str]
 
@@ -37,10 +38,11 @@ def write(
     learned: Mapping[str, NDArray[Any]],
 ) -> None:
     """Settings that are values go into the header, arrays beside the weights, code nowhere."""
-    plain, again = {}, []
+    plain, again, beside = {}, [], {}
     for name, value in settings.items():
         try:
-            plain[name] = _pack(value)
+            plain[name], more = pack(value, f"settings.{name}")
+            beside.update(more)
         except TypeError:
             again.append(name)
     header = {
@@ -55,6 +57,7 @@ def write(
         "history": np.array(fitted.history, dtype=float).reshape(-1, 4),
         "alpha_scores": np.array(fitted.alpha_scores, dtype=float).reshape(-1, 2),
         **{f"learned.{name}": array for name, array in learned.items()},
+        **beside,
     }
     files.save(path, kind, arrays, header)
 
@@ -71,7 +74,7 @@ def read(
                 f"it was saved without its {', '.join(missing)}, which is code: "
                 f"load(path, {', '.join(f'{name}=…' for name in missing)})"
             )
-        settings = {name: _unpack(value) for name, value in header["settings"].items()}
+        settings = {name: unpack(value, arrays) for name, value in header["settings"].items()}
         fitted = Fitted(
             arrays["coef"],
             Certificate(**header["certificate"]),
@@ -85,32 +88,3 @@ def read(
     prefix = "learned."
     learned = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
     return {**settings, **again}, fitted, learned
-
-
-def _pack(value: Any) -> Any:
-    """JSON for a value, tuples and arrays kept apart from lists; TypeError for anything else."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return _pack(value.item())
-    if isinstance(value, np.ndarray):
-        return {"array": _pack(value.tolist()), "dtype": value.dtype.str}
-    if isinstance(value, tuple):
-        return {"tuple": [_pack(v) for v in value]}
-    if isinstance(value, list):
-        return [_pack(v) for v in value]
-    if isinstance(value, Mapping):
-        return {"mapping": [[_pack(key), _pack(v)] for key, v in value.items()]}
-    raise TypeError(f"{type(value).__name__} is no value")
-
-
-def _unpack(packed: Any) -> Any:
-    if isinstance(packed, list):
-        return [_unpack(v) for v in packed]
-    if not isinstance(packed, dict):
-        return packed
-    if "tuple" in packed:
-        return tuple(_unpack(packed["tuple"]))
-    if "mapping" in packed:
-        return {_unpack(key): _unpack(value) for key, value in packed["mapping"]}
-    return np.array(packed["array"], dtype=packed["dtype"])
