@@ -1,0 +1,1 @@
+"""Implicit and procedural fitting (2009): learning for the beliefs that inference will produce."""

@@ -1,0 +1,22 @@
+"""python -m papers.fitting EXPERIMENT: the 2009 thesis's experiments, run again."""
+
+import sys
+
+from papers._run import main
+from papers.fitting.chains import chains, curves
+from papers.fitting.digits import digits, iterations
+from papers.fitting.entropies import entropies
+from papers.fitting.scenes import scenes
+from papers.fitting.window import window
+
+EXPERIMENTS = {
+    "digits": digits,
+    "iterations": iterations,
+    "entropies": entropies,
+    "window": window,
+    "chains": chains,
+    "curves": curves,
+    "scenes": scenes,
+}
+
+sys.exit(main("fitting", EXPERIMENTS))
