@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,15 @@ from scipy.linalg import cholesky, solve_triangular
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, certificate
-from mlestruct.frank_wolfe import Cost, State
+from mlestruct.engine import Engine, Serial, engine_of
+from mlestruct.frank_wolfe import Cost, FrankWolfe, State
 from mlestruct.inference.hull import hull_certificate, relaxed
 from mlestruct.inference.message_proof import message_certificate
 from mlestruct.inference.messages import Messages
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.lbfgs import Function, Kinks, minimise
 from mlestruct.objectives import Head, Objective, Sum, Surrogate
-from mlestruct.objectives.base import Part, chosen, parts
+from mlestruct.objectives.base import Part, Question, chosen, parts
 from mlestruct.objectives.surrogate import loosened
 from mlestruct.objectives.tied_chains import special
 from mlestruct.oracle import Oracle
@@ -61,7 +61,7 @@ class SmallBatches:
             for first in range(0, count, self.size):
                 members = np.sort(order[first : first + self.size])
                 part = Part(objective, batch.select(members), chosen(heads, batch, members))
-                _, gradient, _ = part(theta, 0.0)
+                gradient = part(Question(theta)).gradient
                 eta = self.step / (1.0 + self.step * time_ * float(lam.min()))
                 theta = theta - eta * (gradient / len(members))
                 theta = _prox(regulariser, theta, eta, lam, count)
@@ -75,7 +75,7 @@ class Direct:
 
     Stops when the Fenchel gap of R, which bounds the error once inference has converged, is below
     ``tol`` relative; the last state carries the proof by one oracle call per example. Examples
-    are evaluated in ``workers`` threads over fixed shards: any number gives the same bits.
+    are evaluated in fixed shards on an engine: any gives the same bits.
     ``small`` takes stochastic steps instead; a round is then an epoch.
     """
 
@@ -83,18 +83,24 @@ class Direct:
     rounds: int = 1000
     seconds: float | None = None
     memory: int = 10
-    workers: int = 1
+    engine: Engine = field(default_factory=Serial)
     small: SmallBatches | None = None
+
+    @classmethod
+    def of(cls, solver: FrankWolfe, small: SmallBatches | None = None) -> Direct:
+        """With a solver's tolerance, limits and engine."""
+        engine = engine_of(solver.engine, solver.workers)
+        return cls(solver.tol, solver.rounds, solver.seconds, engine=engine, small=small)
 
     def run(
         self, dual: Dual, oracle: Oracle[Any], messages: Messages, start: Array | None = None
     ) -> Iterator[State]:
         """One state per iteration; estimates (with no τ) until the last, which is certified."""
-        with ThreadPoolExecutor(max(self.workers, 1)) as pool:
-            objective = Surrogate(messages)
-            heads = {"score": Head(dual.features, dual.batch.bias)}
-            pieces = parts(objective, dual.batch, heads, special(messages))
-            total = Sum(pieces, pool if self.workers > 1 else None)
+        objective = Surrogate(messages)
+        heads = {"score": Head(dual.features, dual.batch.bias)}
+        makers = parts(objective, dual.batch, heads, special(messages))
+        with self.engine.start(makers) as running:
+            total = Sum(running)
             theta = dual.regulariser.weights(np.zeros(dual.features.d)) if start is None else start
             if self.small is None:
                 factor = natural(dual, messages)
@@ -159,11 +165,8 @@ class Direct:
 
         Prices or messages prove it where they can; an oracle is asked for the rest.
         """
-        tau, warm, more = total.tau, total.warm, relaxed(dual.batch, oracle)
-        needed = more or isinstance(messages, SumProduct)
-        here = total.at is theta and total.tol == 0 and (warm is not None or not needed)
-        if tau is None or len(tau) != dual.batch.size or not here:
-            _, tau, warm = messages.many(dual.batch, dual.scores(theta))
+        more = relaxed(dual.batch, oracle)
+        _, tau, warm = messages.many(dual.batch, dual.scores(theta))
         if more:
             return hull_certificate(dual, oracle, theta, tau, warm, self.tol)
         if isinstance(messages, SumProduct):
@@ -198,7 +201,7 @@ def descend(
     kinks = None
     if not regulariser.plain:
         kinks = Kinks(regulariser.l1, regulariser.lower, regulariser.upper)
-    for at, value, gradient, moved in minimise(smooth, theta, memory, kinks):
+    for at, value, gradient, moved, _ in minimise(smooth, theta, memory, kinks):
         yield at, value, gradient - lam * (at - prior), moved
 
 
@@ -214,7 +217,7 @@ def _preconditioned(
         value, gradient = smooth(at)
         return value, solve_triangular(factor, gradient, lower=True)
 
-    for z, value, gradient, moved in minimise(scaled, factor.T @ theta, memory, first=1.0):
+    for z, value, gradient, moved, _ in minimise(scaled, factor.T @ theta, memory, first=1.0):
         here = at if z is asked else solve_triangular(factor, z, trans="T", lower=True)
         yield here, value, factor @ gradient - lam * (here - prior), moved
 

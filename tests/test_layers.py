@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Modules on one line do not know each other.
 LAYERS = [
     ["errors"],
-    ["structures"],
+    ["engine", "structures"],
     ["batch"],
     ["features"],
     ["reweighting"],
@@ -26,7 +26,6 @@ LAYERS = [
     ["inference"],
     ["objectives"],
     ["train"],
-    ["engine"],
     ["files", "graphs", "tables"],
     ["learners"],
     ["testing", "data", "metrics", "plot", "progress", "images", "readers"],

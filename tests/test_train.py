@@ -12,6 +12,7 @@ from scipy.optimize import rosen, rosen_der
 
 import mlestruct as ms
 from mlestruct.dual import Dual
+from mlestruct.engine import Serial
 from mlestruct.features import Masked, Tied
 from mlestruct.inference import best
 from mlestruct.inference.messages import routine
@@ -33,7 +34,7 @@ def last(objective, theta, tol=1e-8):
 
 def test_minimise_reaches_the_minimum_of_a_curved_valley():
     """L-BFGS ends where the gradient vanishes."""
-    theta, _, gradient, _ = last(lambda t: (rosen(t), rosen_der(t)), np.zeros(10))
+    theta, _, gradient, *_ = last(lambda t: (rosen(t), rosen_der(t)), np.zeros(10))
     assert np.linalg.norm(gradient) < 1e-7
     np.testing.assert_allclose(theta, 1.0, atol=1e-6)
 
@@ -41,9 +42,9 @@ def test_minimise_reaches_the_minimum_of_a_curved_valley():
 def test_minimise_never_rises():
     """Every step of the line search decreases the objective."""
     values = []
-    for _, value, gradient, moved in minimise(lambda t: (rosen(t), rosen_der(t)), np.full(6, -1.0)):
-        values.append(value)
-        if np.linalg.norm(gradient) < 1e-8 or not moved:
+    for found in minimise(lambda t: (rosen(t), rosen_der(t)), np.full(6, -1.0)):
+        values.append(found.value)
+        if np.linalg.norm(found.gradient) < 1e-8 or not found.moved:
             break
     assert (np.diff(values) <= 1e-12).all()
 
@@ -191,10 +192,11 @@ def test_tied_chains_are_the_general_objective(rng, monkeypatch, seen):
     messages = routine(dual.entropy)
     heads = {"score": base.Head(features, dual.batch.bias)}
     objective = Surrogate(messages)
-    general = base.Sum(base.parts(objective, dual.batch, heads))
-    cheap = base.Sum(base.parts(objective, dual.batch, heads, special(messages)))
-    assert len(cheap.pieces) > 1
-    assert all(isinstance(piece, TiedChains) for piece in cheap.pieces)
+    general = base.Sum(Serial().start(base.parts(objective, dual.batch, heads)))
+    running = Serial().start(base.parts(objective, dual.batch, heads, special(messages)))
+    cheap = base.Sum(running)
+    assert len(running) > 1
+    assert all(isinstance(piece, TiedChains) for piece in running.shards)
     # The last weights are beyond what the linear domain holds: the general piece answers.
     for scale in (0.0, 1.0, 20.0, 2000.0):
         theta = scale * rng.standard_normal(features.d)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
+from mlestruct.engine import Engine
 from mlestruct.estimators.door import check_lengths, part_of, weights_of
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.stored import Fitted, read, write
@@ -42,6 +43,7 @@ class Settings(TypedDict, total=False):
     max_rounds: int
     max_seconds: float | None
     workers: int
+    engine: Engine | str | None
     held_out: float
     random_state: int | np.random.Generator | None
     progress: bool | None
@@ -60,7 +62,8 @@ class Estimator(Predictor):
     ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
     Outcomes may be :class:`Partial`, with labels missing: then rounds of inference, no optimum.
     ``tol`` is the relative gap to certify; ``max_rounds`` and ``max_seconds`` bound the work;
-    ``workers`` threads ask the oracle; ``progress`` shows a bar (default: on terminals).
+    ``workers`` ask the oracle: threads, or those of an ``engine`` (``processes``, ``dask``), with
+    the same bits. ``progress`` shows a bar (default: on terminals).
 
     After ``fit``: ``coef_``, ``certificate_``, ``history_`` (calls, seconds, objective, gap of
     every round), ``n_iter_``, ``alpha_``, ``alpha_scores_`` (of every alpha that was compared),
@@ -80,6 +83,7 @@ class Estimator(Predictor):
         max_rounds: int = 1000,
         max_seconds: float | None = None,
         workers: int = 1,
+        engine: Engine | str | None = None,
         held_out: float = 0.25,
         random_state: int | np.random.Generator | None = 0,
         progress: bool | None = None,
@@ -94,6 +98,7 @@ class Estimator(Predictor):
         self.max_rounds = max_rounds
         self.max_seconds = max_seconds
         self.workers = workers
+        self.engine = engine
         self.held_out = held_out
         self.random_state = random_state
         self.progress = progress

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate
+from mlestruct.engine import Engine
 from mlestruct.estimators.calibration import Calibration
 from mlestruct.estimators.door import check_lengths, weights_of
 from mlestruct.estimators.params import Parameters
@@ -54,6 +55,7 @@ class Predictor(Parameters):
     max_rounds: int
     max_seconds: float | None
     workers: int
+    engine: Engine | str | None
     random_state: int | np.random.Generator | None
     coef_: Array
     certificate_: Certificate
@@ -193,7 +195,11 @@ class Predictor(Parameters):
 
     def _solver(self, tol: float) -> FrankWolfe:
         return FrankWolfe(
-            tol=tol, rounds=self.max_rounds, seconds=self.max_seconds, workers=self.workers
+            tol=tol,
+            rounds=self.max_rounds,
+            seconds=self.max_seconds,
+            workers=self.workers,
+            engine=self.engine,
         )
 
     def _own_beliefs(self, batch: Batch[Any], scores: Array) -> Array | None:

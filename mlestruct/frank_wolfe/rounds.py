@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, Interior, interior
+from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import steps
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
+from mlestruct.frank_wolfe.asking import Asking
 from mlestruct.frank_wolfe.atoms import scaled_pass
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.slopes import reached
@@ -87,7 +87,8 @@ class FrankWolfe:
     ``batch`` steps with exact line search, or the papers' ``block_fixed`` 2M/(k+2M) and
     ``batch_fixed`` 2/(k+2);
     ``auto`` is pairwise unless vertices are very large. ``shards`` fixes what is asked together,
-    so any number of ``workers`` (threads) gives the same bits. Adapts by counts, never by clock.
+    so any ``engine`` with any number of ``workers`` gives the same bits: ``threads`` (the default
+    of several workers), or another of :mod:`mlestruct.engine`. Adapts by counts, never by clock.
     """
 
     tol: float = 1e-3
@@ -99,12 +100,13 @@ class FrankWolfe:
     warm: int = 10
     shards: int = 8
     workers: int = 1
+    engine: Engine | str | None = None
 
     def run(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Iterator[State]:
         """Yields every round's state; the last has ``done`` set. Stop iterating to stop early."""
         _refuse_masked(dual, oracle)
-        with ThreadPoolExecutor(max(self.workers, 1)) as pool:
-            asked = _Shards(dual.batch, oracle, self.shards, pool if self.workers > 1 else None)
+        engine = engine_of(self.engine, self.workers)
+        with Asking(engine, dual.batch, oracle, self.shards) as asked:
             yield from self._rounds(dual, oracle, asked, start)
 
     def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> State:
@@ -113,7 +115,7 @@ class FrankWolfe:
         return last
 
     def _rounds(
-        self, dual: Dual, oracle: Oracle[Any], asked: _Shards, start: Array | None
+        self, dual: Dual, oracle: Oracle[Any], asked: Asking, start: Array | None
     ) -> Iterator[State]:
         clock = time.perf_counter()
         margin = dual.entropy.flat and dual.batch.target is not None
@@ -180,26 +182,6 @@ class FrankWolfe:
         else:
             first = (number + 1) * len(order)
             steps.plain_pass(order, vertices, moments, step == "block_fixed", first, p, x, s)
-
-
-class _Shards:
-    """Asks the oracle for fixed shares of the examples, on threads where there are any."""
-
-    def __init__(
-        self, batch: Batch[Any], oracle: Oracle[Any], count: int, pool: ThreadPoolExecutor | None
-    ) -> None:
-        self.oracle, self.pool = oracle, pool
-        members = batch.shards(count)
-        own = replace(batch)  # oracles may remember a batch, and runs are not to know each other
-        self.parts = [batch.select(part) for part in members] if len(members) > 1 else [own]
-        edges = np.cumsum([0, *(part.size for part in self.parts)])
-        self.slices = [slice(*edges[i : i + 2]) for i in range(len(self.parts))]
-
-    def __call__(self, score: Array) -> tuple[Array, Array]:
-        over = map if self.pool is None else self.pool.map
-        jobs = [(part, score[place]) for part, place in zip(self.parts, self.slices, strict=True)]
-        answers = list(over(lambda job: self.oracle.many(*job), jobs))
-        return np.concatenate([a[0] for a in answers]), np.concatenate([a[1] for a in answers])
 
 
 def _joint_step(

@@ -10,6 +10,7 @@ import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.engine import Tree
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching_bethe import propagate_bethe
 from mlestruct.inference.matching_bp import propagate
@@ -112,6 +113,12 @@ class Scaling:
                 tau[place] = graph.spread(live).reshape(-1)
             kept.append(state)
         return Beliefs(log_z, tau, kept)
+
+    def pack(self, warm: list[State]) -> Tree:
+        return [(state.x, state.sent, state.mode) for state in warm]
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> list[State]:
+        return [State(*arrays) for arrays in tree]
 
     def _state(self, graph: Layout, count: int) -> State:
         sent = (count, 2, graph.live if self.rho > 0.5 else 0)

@@ -10,6 +10,7 @@ import numpy as np
 from numba.extending import overload
 
 from mlestruct.batch import Batch
+from mlestruct.engine import Tree
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference import convergent
@@ -140,6 +141,17 @@ class SumProduct:
             m = int(np.flatnonzero(~np.isfinite(log_z))[0])
             raise Infeasible(f"example {m}: no locally consistent point has a finite score")
         return Beliefs(log_z, tau, kept)
+
+    def stalled(self, warm: dict[FactorGraph, Messages]) -> int:
+        """Examples whose messages still moved when their sweeps were spent."""
+        return sum(int((state.residual > self.residual).sum()) for state in warm.values())
+
+    def pack(self, warm: dict[FactorGraph, Messages]) -> Tree:
+        return [tuple(state) for state in warm.values()]
+
+    def unpack(self, batch: Batch[FactorGraph], tree: Tree) -> dict[FactorGraph, Messages]:
+        known = zip(batch.groups(), tree, strict=True)
+        return {structure: Messages(*arrays) for (structure, _), arrays in known}
 
     def above(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Array:
         """Each surrogate log Z is at most this, at any messages: ``warm`` of a call at ``scores``.

@@ -133,9 +133,8 @@ class Camel:
         hard, none = self.regulariser is None, np.zeros(0)
         messages = self._messages(dual)
         if messages is not None:
-            solver, start = self.solver, None if last is None else last.theta
-            direct = Direct(solver.tol, solver.rounds, solver.seconds, workers=solver.workers)
-            *_, state = direct.run(dual, oracle, messages, start)
+            start = None if last is None else last.theta
+            *_, state = Direct.of(self.solver).run(dual, oracle, messages, start)
             return _Solution(state.theta, none, state.tau, state.certificate, none)
         if not self._direct:
             if hard or not self.consistent:

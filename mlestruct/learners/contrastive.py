@@ -90,7 +90,7 @@ def contrastive(
         "none (a free energy)",
         regulariser,
         FrankWolfe() if solver is None else solver,
-        doubt=lambda pieces: f"{type(relaxation).__name__}: {why}",
+        doubt=lambda stalled: f"{type(relaxation).__name__}: {why}",
         small=small,
     )
 

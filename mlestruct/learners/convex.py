@@ -89,9 +89,7 @@ class Learner:
         if messages is None:
             yield from solver.run(dual, oracle, start)
         else:
-            direct = Direct(
-                solver.tol, solver.rounds, solver.seconds, workers=solver.workers, small=self.small
-            )
+            direct = Direct.of(solver, self.small)
             yield from self._onward(dual, oracle, direct.run(dual, oracle, messages, start))
 
     def _onward(self, dual: Dual, oracle: Oracle[Any], states: Iterator[State]) -> Iterator[State]:

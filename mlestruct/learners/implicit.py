@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -64,8 +64,7 @@ def implicit(
             raise ValueError(f"rho={rho!r} has counts that are not positive: log w has no start")
         return {**scored(batch, features), "weight": Head(entropy(batch), np.log(base), True)}
 
-    def doubt(pieces: Sequence[Any]) -> str:
-        stalled = sum(int(piece.warm.optima.stalled.sum()) for piece in pieces)
+    def doubt(stalled: int) -> str:
         why = f"; inference stalled on {stalled} examples" if stalled else ""
         return f"the loss is not convex in θ: a stationary point at best{why}"
 

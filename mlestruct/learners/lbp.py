@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mlestruct.batch import Batch
@@ -40,14 +39,8 @@ def lbp(
         entropy = Entropy.of(batch, 1.0 if rho is None else rho, allow_nonconvex=True)
         return Surrogate(SumProduct.of(entropy, takeover=False, **how))
 
-    def doubt(pieces: Sequence[Any]) -> str:
-        stalled = sum(_stalled(piece.warm, residual) for piece in pieces)
+    def doubt(stalled: int) -> str:
         return f"fixed points of belief propagation bound nothing ({stalled} examples had none)"
 
     words = ("local polytope", "none (belief propagation)")
     return Primal("lbp", objective, *words, doubt=doubt, restarts=restarts, **settings)
-
-
-def _stalled(warm: Any, residual: float) -> int:
-    """Examples whose messages still moved when their sweeps were spent."""
-    return sum(int((state.residual > residual).sum()) for state in warm.values())

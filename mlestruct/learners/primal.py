@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,18 +11,19 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate
+from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State
 from mlestruct.learners.convex import Model, collect
 from mlestruct.objectives import Head, Objective, Sum
-from mlestruct.objectives.base import Piece, parts
+from mlestruct.objectives.base import parts
 from mlestruct.objectives.slopes import Slopes
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train import SmallBatches, Step, descend, evaluated
 
-Doubt = Callable[[Sequence[Any]], str]
-"""Why the objective's pieces, as last evaluated, prove nothing."""
+Doubt = Callable[[int], str]
+"""Why the objective proves nothing, with inference stalled on so many examples."""
 Heads = Callable[[Batch[Any], Features], Mapping[str, Head]]
 
 
@@ -42,7 +42,7 @@ class Primal:
     most. Where the gradient is not the value's own, steps are judged by slopes alone; ``small``
     takes stochastic ones instead, and a round is an epoch. θ holds the weights of all ``heads``,
     one after the other, and starts where ``begin`` says (default: the regulariser's optimum). Of
-    ``solver`` it takes ``tol``, ``rounds``, ``seconds`` and ``workers``.
+    ``solver`` it takes ``tol``, ``rounds``, ``seconds``, ``workers`` and ``engine``.
     """
 
     name: str
@@ -89,17 +89,18 @@ class Primal:
     def _run(
         self, batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser, theta: Array
     ) -> Iterator[tuple[Certificate, Array, bool]]:
-        objective, workers = self.objective(batch), self.solver.workers
-        with ThreadPoolExecutor(workers) as pool:
-            for attempt in range(self.restarts + 1):
-                pieces = parts(objective, batch, heads)
-                total = Sum(pieces, pool if workers > 1 else None)
+        objective = self.objective(batch)
+        engine = engine_of(self.solver.engine, self.solver.workers)
+        makers = parts(objective, batch, heads)
+        for attempt in range(self.restarts + 1):
+            with engine.start(makers) as running:
+                total = Sum(running)
                 steps = self._steps(objective, batch, heads, total, ridge, theta)
                 for number, step in enumerate(steps):
                     theta, moved = step[0], step[3]
                     if not moved and number > 1 and attempt < self.restarts:
                         break
-                    yield self._proof(step, ridge, pieces), theta, moved
+                    yield self._proof(step, ridge, total), theta, moved
                 else:
                     return
 
@@ -122,10 +123,10 @@ class Primal:
             for at, _, gradient, moved in descend(slopes, ridge, theta):
                 yield at, slopes.settle(at) + ridge.value(at), gradient, moved
 
-    def _proof(self, step: Step, ridge: Regulariser, pieces: list[Piece]) -> Certificate:
+    def _proof(self, step: Step, ridge: Regulariser, total: Sum) -> Certificate:
         theta, value, slope, _ = step
         gap = ridge.bracket(theta, -slope)
-        why = None if self.doubt is None else self.doubt(pieces)
+        why = None if self.doubt is None else self.doubt(total.stalled)
         return Certificate(gap, 0.0, -value, self.polytope, self.bound, why)
 
     def path(

@@ -38,7 +38,7 @@ def procedural(
         "procedural",
         lambda batch: objective,
         *words,
-        doubt=lambda pieces: "the loss is not convex in θ: a stationary point at best",
+        doubt=lambda stalled: "the loss is not convex in θ: a stationary point at best",
         heads=heads,
         begin=surrogate_start(None, settings, heads) if surrogate else None,
         believe=lambda batch, scores: beliefs(batch, [scores], chosen, iterations),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.engine import Running, Tree
 from mlestruct.features import Features
 from mlestruct.structures.base import Array, Ints
 
@@ -17,12 +17,16 @@ SHARD, MOST = 200_000, 8  # coordinates that are worth a shard of their own; nev
 
 
 class Values(NamedTuple):
-    """Σ w_m ℓ_m, its gradient by each head's scores, and what the next call may start from."""
+    """Σ w_m ℓ_m, its gradient by each head's scores, and what the next call may start from.
+
+    ``stalled`` counts the examples on which inference did not converge.
+    """
 
     value: float
     gradient: Mapping[str, Array]
     tau: Array | None = None
     warm: Any = None
+    stalled: int = 0
 
 
 class Objective(Protocol):
@@ -32,6 +36,8 @@ class Objective(Protocol):
     head's name to its scores (``score``: one per coordinate) and inference inside may stop at a
     relative error ``tol``. ``exact_gradient`` is False where the gradient is not the value's own
     (truncated inference); then line searches mean nothing and the trainer takes plain steps.
+    Where answers depend on ``warm``, two more: ``pack(warm)`` → it as a tree of arrays, and
+    ``unpack(batch, tree)`` → the warm start again.
     """
 
     @property
@@ -64,10 +70,27 @@ class Head:
         return Head(self.features.select(members), bias, self.exponential)
 
 
-class Piece(Protocol):
-    """A share of the objective as a function of θ: value, gradient, and τ where there is one."""
+class Question(NamedTuple):
+    """Where a piece is to be evaluated, and how exactly."""
 
-    def __call__(self, theta: Array, tol: float) -> tuple[float, Array, Array | None]: ...
+    theta: Array
+    tol: float = 0.0
+
+
+class Answer(NamedTuple):
+    """A piece's value and gradient there; examples on which inference had not converged."""
+
+    value: float
+    gradient: Array
+    stalled: int = 0
+
+
+class Piece(Protocol):
+    """A share of the objective as a function of θ: a :class:`mlestruct.engine.Shard`."""
+
+    def __call__(self, question: Question) -> Answer: ...
+    def memory(self) -> Tree: ...
+    def remember(self, tree: Tree) -> None: ...
 
 
 Cheaper = Callable[[Ints, Callable[[Ints], Piece]], Piece]
@@ -83,7 +106,8 @@ class Part:
         self.objective, self.batch, self.heads = objective, batch, heads
         self.warm: Any = None
 
-    def __call__(self, theta: Array, tol: float) -> tuple[float, Array, Array | None]:
+    def __call__(self, question: Question) -> Answer:
+        theta, tol = question
         slices = places(self.heads)
         scores = {name: head.scores(theta[slices[name]]) for name, head in self.heads.items()}
         found = self.objective(self.batch, scores, self.warm, tol)
@@ -91,7 +115,15 @@ class Part:
         gradient = np.zeros(len(theta))
         for name, head in self.heads.items():
             gradient[slices[name]] = head.pull(scores[name], found.gradient[name])
-        return found.value, gradient, found.tau
+        return Answer(found.value, gradient, found.stalled)
+
+    def memory(self) -> Tree:
+        pack: Any = getattr(self.objective, "pack", None)
+        return None if pack is None or self.warm is None else pack(self.warm)
+
+    def remember(self, tree: Tree) -> None:
+        if tree is not None:
+            self.warm = self.objective.unpack(self.batch, tree)  # type: ignore[attr-defined]
 
 
 def places(heads: Mapping[str, Head]) -> dict[str, slice]:
@@ -104,30 +136,20 @@ def places(heads: Mapping[str, Head]) -> dict[str, slice]:
 
 
 class Sum:
-    """Σ of the pieces, in their order: the same bits for any number of threads."""
+    """Σ of the pieces, in their order: the same bits on any engine."""
 
-    def __init__(self, pieces: list[Piece], pool: ThreadPoolExecutor | None = None) -> None:
-        self.pieces, self.pool = pieces, pool
+    def __init__(self, running: Running) -> None:
+        self.running = running
         self.tol = 0.0
-        self.tau: Array | None = None
-        self.at: Array | None = None
-        self.warm: Any = None
+        self.stalled = 0
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        def ask(piece: Piece) -> tuple[float, Array, Array | None]:
-            return piece(theta, self.tol)
-
-        map_ = map if self.pool is None else self.pool.map
-        (value, gradient, tau), *rest = map_(ask, self.pieces)
-        taus = [tau]
-        for more, slope, tau in rest:
+        first, *rest = self.running.round([Question(theta, self.tol)] * len(self.running))
+        value, gradient, self.stalled = first
+        for more, slope, stalled in rest:
             value += more
             gradient += slope
-            taus.append(tau)
-        self.at = theta
-        self.warm = getattr(self.pieces[0], "warm", None) if len(self.pieces) == 1 else None
-        known = [tau for tau in taus if tau is not None]
-        self.tau = None if len(known) < len(taus) else np.concatenate(known) if rest else known[0]
+            self.stalled += stalled
         return value, gradient
 
 
@@ -136,24 +158,51 @@ def shards(batch: Batch[Any]) -> list[Ints]:
     return batch.shards(int(np.clip(batch.size // SHARD, 1, MOST)))
 
 
+@dataclass(frozen=True)
+class Share:
+    """Makes one shard's piece; pickled, it takes along its own examples only."""
+
+    objective: Objective
+    batch: Batch[Any]
+    heads: Mapping[str, Head]
+    members: Ints
+    special: Special | None = None
+    cheaper: Cheaper | None = None
+
+    def __call__(self) -> Piece:
+        if self.cheaper is None:
+            return self._general(self.members)
+        return self.cheaper(self.members, self._general)
+
+    def _general(self, members: Ints) -> Part:
+        return Part(self.objective, *self._own(members))
+
+    def _own(self, members: Ints) -> tuple[Batch[Any], Mapping[str, Head]]:
+        if len(members) == len(self.batch):
+            return self.batch, self.heads
+        return self.batch.select(members), chosen(self.heads, self.batch, members)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        special = None if self.cheaper is None else self.special
+        return _share, (self.objective, *self._own(self.members), special)
+
+
+def _share(
+    objective: Objective, batch: Batch[Any], heads: Mapping[str, Head], special: Special | None
+) -> Share:
+    cheaper = None if special is None else special(batch, heads)
+    return Share(objective, batch, heads, np.arange(len(batch)), special, cheaper)
+
+
 def parts(
     objective: Objective,
     batch: Batch[Any],
     heads: Mapping[str, Head],
     special: Special | None = None,
-) -> list[Piece]:
-    """One piece per shard; ``special`` may offer a cheaper one for the same numbers."""
-    members_of = shards(batch)
-
-    def general(members: Ints) -> Part:
-        if len(members) == len(batch):
-            return Part(objective, batch, heads)
-        return Part(objective, batch.select(members), chosen(heads, batch, members))
-
-    cheaper = None if special is None else special(batch, heads)
-    if cheaper is None:
-        return [general(members) for members in members_of]
-    return [cheaper(members, general) for members in members_of]
+) -> list[Share]:
+    """What makes the pieces, one per shard; ``special`` may offer cheaper ones."""
+    whole = _share(objective, batch, heads, special)
+    return [replace(whole, members=members) for members in shards(batch)]
 
 
 def chosen(heads: Mapping[str, Head], batch: Batch[Any], members: Ints) -> dict[str, Head]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.engine import Tree
 from mlestruct.inference.condensed import Condensed, Optima
 from mlestruct.objectives.base import Values
 from mlestruct.objectives.losses import Loss, Units
@@ -50,4 +51,11 @@ class Implicit:
         gradient = {"score": -m}
         if "weight" in heads:
             gradient["weight"] = m * (np.log(optima.tau) + 1.0)
-        return Values(value, gradient, optima.tau, Warm(warm.units, optima))
+        stalled = int(optima.stalled.sum())
+        return Values(value, gradient, optima.tau, Warm(warm.units, optima), stalled)
+
+    def pack(self, warm: Warm) -> Tree:
+        return None if warm.optima is None else tuple(warm.optima)
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Warm:
+        return Warm(self.loss.units(batch), Optima(*tree))

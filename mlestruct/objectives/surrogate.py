@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mlestruct.batch import Batch
+from mlestruct.engine import Tree
 from mlestruct.inference.messages import Messages
 from mlestruct.objectives.base import Values
 from mlestruct.structures.base import Array
@@ -34,7 +35,14 @@ class Surrogate:
         gradient = tau - target
         if (batch.weight != 1).any():
             gradient *= batch.weight[batch.owner]
-        return Values(float(batch.weight @ each), {"score": gradient}, tau, warm)
+        stalled = self.messages.stalled(warm) if hasattr(self.messages, "stalled") else 0
+        return Values(float(batch.weight @ each), {"score": gradient}, tau, warm, stalled)
+
+    def pack(self, warm: Any) -> Tree:
+        return self.messages.pack(warm) if hasattr(self.messages, "pack") else None
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Any:
+        return self.messages.unpack(batch, tree)  # type: ignore[attr-defined]
 
 
 def loosened(messages: Messages, tol: float) -> Messages:

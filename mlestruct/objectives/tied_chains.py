@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.engine import Tree
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.forward_backward import ForwardBackward
 from mlestruct.inference.messages import Messages
-from mlestruct.objectives.base import Cheaper, Head, Piece, Special
+from mlestruct.objectives.base import Answer, Cheaper, Head, Piece, Question, Special
 from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -106,7 +107,8 @@ class TiedChains:
         _collect(offsets, self.start, batch.target, self.weight, nodes, pair)
         return self.weights.pull(self.nodes, nodes, pair)
 
-    def __call__(self, theta: Array, tol: float) -> tuple[float, Array, Array | None]:
+    def __call__(self, question: Question) -> Answer:
+        theta = question.theta
         table, scores = self.weights.table(theta), self.scores
         self.weights.scores(theta, self.nodes, scores)
         top = float(table[self.edge].max(initial=-np.inf)) if self.edge.any() else 0.0
@@ -118,12 +120,17 @@ class TiedChains:
         log_z, pair = np.empty(len(self.weight)), np.zeros_like(moves)
         if not _chains(self.start, scores, shift, moves, top, self.weight, log_z, pair):
             self.fallback = self.general(self.members) if self.fallback is None else self.fallback
-            value, gradient, _ = self.fallback(theta, tol)
-            return value, gradient, None
+            return self.fallback(question)
         gradient = self.weights.pull(self.nodes, scores, pair)
         gradient -= self.observed
         value = float(self.weight @ log_z) - float(theta @ self.observed) + self.constant
-        return value, gradient, None
+        return Answer(value, gradient)
+
+    def memory(self) -> None:
+        """Exact sums need no start."""
+
+    def remember(self, tree: Tree) -> None:
+        pass
 
 
 def _is_chain(structure: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
+from mlestruct.engine import Serial
 from mlestruct.inference.exact import exact
 from mlestruct.learners import LEARNERS, contrastive, lbp
 from mlestruct.learners.pseudo_likelihood import partly_observed, pseudo_likelihood
@@ -48,7 +49,7 @@ def test_the_k_step_gradient_vanishes_at_the_end(k, rng):
     """Φᵀ(τ_k − data) + λθ = 0: what truncated learning solves, though no objective has it."""
     batch, features = grids(rng)
     model = contrastive(solver=ms.FrankWolfe(tol=1e-9, rounds=300), k=k).fit(batch, features)
-    total = Sum(parts(Contrastive(BetheSteps(k)), batch, {"score": Head(features)}))
+    total = Sum(Serial().start(parts(Contrastive(BetheSteps(k)), batch, {"score": Head(features)})))
     value, slope = total(model.theta)
     assert np.abs(slope + model.theta).max() < 1e-3
     reached = value + 0.5 * model.theta @ model.theta
@@ -61,7 +62,8 @@ def test_slopes_find_the_minimum_of_what_they_integrate(rng):
     """With an exact gradient the integral is the value, up to trapezoids, and so is its minimum."""
     batch, features = grids(rng)
     ridge = ms.Regulariser.of(features.d, 0.5)
-    slopes = Slopes(Sum(parts(Contrastive(BlockSteps()), batch, {"score": Head(features)})))
+    makers = parts(Contrastive(BlockSteps()), batch, {"score": Head(features)})
+    slopes = Slopes(Sum(Serial().start(makers)))
     for step in islice(descend(slopes, ridge, np.zeros(features.d)), 60):
         theta, settled = step[0], slopes.settle(step[0])
     want = pseudo_likelihood(regulariser=0.5, solver=SOLVER).fit(batch, features)

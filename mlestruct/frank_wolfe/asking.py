@@ -1,0 +1,65 @@
+"""One round's questions: an oracle asked for fixed shares of the examples, wherever they live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.engine import Engine, Running, Tree
+from mlestruct.oracle import Answers, Oracle
+from mlestruct.structures.base import Array
+
+
+class Asked:
+    """A shard: some examples and their oracle. Asked with scores, it answers as oracles do."""
+
+    def __init__(self, batch: Batch[Any], oracle: Oracle[Any]) -> None:
+        self.batch, self.oracle = batch, oracle
+
+    def __call__(self, scores: Array) -> Answers:
+        return self.oracle.many(self.batch, scores)
+
+    def memory(self) -> Tree:
+        recall: Callable[..., Tree] | None = getattr(self.oracle, "memory", None)
+        return None if recall is None else recall(self.batch)
+
+    def remember(self, tree: Tree) -> None:
+        if tree is not None:
+            self.oracle.remember(self.batch, tree)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Makes the shard of these examples."""
+
+    batch: Batch[Any]
+    oracle: Oracle[Any]
+
+    def __call__(self) -> Asked:
+        return Asked(self.batch, self.oracle)
+
+
+class Asking:
+    """Asks the oracle for all examples, by fixed shards on an engine."""
+
+    def __init__(self, engine: Engine, batch: Batch[Any], oracle: Oracle[Any], count: int) -> None:
+        members = batch.shards(count)
+        own = replace(batch)  # oracles may remember a batch, and runs are not to know each other
+        parts = [batch.select(part) for part in members] if len(members) > 1 else [own]
+        edges = np.cumsum([0, *(part.size for part in parts)])
+        self.slices = [slice(*edges[i : i + 2]) for i in range(len(parts))]
+        self.running: Running = engine.start([Examples(part, oracle) for part in parts])
+
+    def __call__(self, score: Array) -> Answers:
+        answers = self.running.round([score[place] for place in self.slices])
+        return np.concatenate([a[0] for a in answers]), np.concatenate([a[1] for a in answers])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.running.close()
