@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 Function = Callable[[Array], tuple[float, Array]]
 Found = tuple[Array, float, Array]
+
+
+class Step(NamedTuple):
+    """A point of a descent, whether it moved there, and ``where`` another can go on from.
+
+    ``where()`` is a tree of live arrays: call it before the next step is asked for, and copy what
+    you keep.
+    """
+
+    theta: Array
+    value: float
+    gradient: Array
+    moved: bool
+    where: Callable[[], Tree]
 
 
 @dataclass(frozen=True)
@@ -49,17 +65,27 @@ def minimise(
     memory: int = 10,
     kinks: Kinks | None = None,
     first: float | None = None,
-) -> Iterator[tuple[Array, float, Array, bool]]:
-    """Yields (θ, value, gradient of the smooth part, whether it moved); the value never rises.
+    since: Tree = None,
+) -> Iterator[Step]:
+    """Yields every point with the gradient of the smooth part there; the value never rises.
 
     Two passes over 2·memory·d numbers per iteration besides the objective. Steps along −gradient
     start at length 1, or at ``first`` times the gradient where its units are known to be right.
+    ``since`` another descent's ``where()``, it yields what that one would have next.
     """
-    theta = theta.copy() if kinks is None else kinks.clip(theta)
     pairs, smooth = Pairs(len(theta), memory), kinks is None
-    value, gradient = objective(theta)
-    value += 0.0 if kinks is None else kinks.value(theta)
-    yield theta, value, gradient, True
+
+    def where() -> Tree:
+        return theta, value, gradient, pairs.tree()
+
+    if since is None:
+        theta = theta.copy() if kinks is None else kinks.clip(theta)
+        value, gradient = objective(theta)
+        value += 0.0 if kinks is None else kinks.value(theta)
+        yield Step(theta, value, gradient, True, where)
+    else:
+        theta, value, gradient, known = since
+        pairs.recall(known)
     while True:
         slope = gradient if kinks is None else kinks.slope(theta, gradient)
         free = None if smooth or (slope != 0).all() else slope != 0
@@ -76,12 +102,12 @@ def minimise(
             pairs.clear()  # stale curvature: once more, straight downhill
             continue
         if found is None:
-            yield theta, value, gradient, False
+            yield Step(theta, value, gradient, False, where)
             return
         new, value, fresh = found
         pairs.push(new, theta, fresh, gradient)
         theta, gradient = new, fresh
-        yield theta, value, gradient, True
+        yield Step(theta, value, gradient, True, where)
 
 
 class Pairs:
@@ -101,6 +127,12 @@ class Pairs:
 
     def clear(self) -> None:
         self.order = []
+
+    def tree(self) -> Tree:
+        return self.s, self.y, self.sy, self.yy, self.order
+
+    def recall(self, tree: Tree) -> None:
+        self.s, self.y, self.sy, self.yy, self.order = tree
 
     def push(self, new: Array, old: Array, fresh: Array, gradient: Array) -> None:
         """Remember a step, unless its curvature is lost in rounding."""

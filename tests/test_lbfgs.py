@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import islice
 
 import numpy as np
@@ -31,7 +32,7 @@ def test_kinks_agree_with_split_variables(rng, l1, lower, upper):
     """θ = θ⁺ − θ⁻ with both bounded, by an independent solver."""
     smooth, d = quadratic(rng), 30
     kinks = Kinks(*(np.full(d, value) for value in (l1, lower, upper)))
-    theta, value, _, _ = ended(smooth, np.zeros(d), kinks)
+    theta, value, *_ = ended(smooth, np.zeros(d), kinks)
 
     def split(z):
         inner, slope = smooth(z[:d] - z[d:])
@@ -74,3 +75,25 @@ def test_products_of_rows_are_the_two_loop_recursion(rng):
         for (s, y), alpha in zip(kept, reversed(alphas), strict=True):
             q += (alpha - y @ q / (s @ y)) * s
         np.testing.assert_allclose(pairs.descent(g), -q, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kinks", "first"),
+    [(None, None), (None, 1.0), ((0.0, -0.2, 0.1), None), ((8.0, -0.15, 0.3), None)],
+)
+def test_a_descent_goes_on_from_where_another_stands(rng, kinks, first):
+    """The same bits to the end, from every step, whatever became of the one that stood there."""
+    smooth, d = quadratic(rng), 30
+    kinks = None if kinks is None else Kinks(*(np.full(d, value) for value in kinks))
+    whole, stands = [], []
+    for step in islice(minimise(smooth, np.zeros(d), 4, kinks, first), 25):
+        whole.append(bits(step))
+        stands.append(copy.deepcopy(step.where()))
+    assert len(whole) > 8
+    for taken, stand in enumerate(stands[:-1], start=1):
+        rest = minimise(smooth, np.full(d, np.nan), 4, kinks, first, stand)
+        assert [bits(step) for step in islice(rest, 25 - taken)] == whole[taken:]
+
+
+def bits(step):
+    return step.theta.tobytes(), step.value, step.gradient.tobytes(), step.moved

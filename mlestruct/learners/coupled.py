@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -149,16 +148,13 @@ class Coupled:
         x = np.zeros(self.d + self.B.shape[0]) if start is None else start
         if not self.dual.regulariser.plain:
             raise ValueError("this dual takes a ridge alone; use route='frank_wolfe'")
-        for number, (at, value, slope, moved) in enumerate(self._descend(x)):
+        for number, (at, value, slope, moved, _) in enumerate(minimise(self, x)):
             x = at
             if provable and self.gap(slope) <= tol * max(1.0, abs(value)):
                 return x
             if not moved or number >= rounds or np.abs(slope).max(initial=0.0) < 1e-12:
                 break
         return self._newton(x) if len(x) <= NEWTON else x
-
-    def _descend(self, x: Array) -> Iterator[tuple[Array, float, Array, bool]]:
-        return minimise(self, x)
 
     def _newton(self, x: Array) -> Array:
         """Steps that shrink the slope; directions without curvature are left alone."""
