@@ -11,9 +11,11 @@ from mlestruct.dual import Dual
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.frank_wolfe import slopes, steps
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 CAP = 256  # atoms kept per example at most
 BUDGET = 512 * 2**20  # bytes for all atoms together
+PER_SLOT = ("length", "weight", "stiff", "used", "tag")
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,21 @@ class Iterate:
         slopes.tangent(share, self.u, self.p, self.x, at, slope, energy, spread)
         slope += self.dual.features.potentials(self.x.theta)
         return Tangent(at, slope, energy, spread)
+
+    def tree(self) -> Tree:
+        """What the next rounds depend on: live arrays. Slopes and weights follow from τ and r."""
+        if self.atoms is None:
+            return self.floor, self.x.tau, self.x.r, self.x.moment
+        return self.floor, self.x.tau, self.x.r, _occupied(self.dual, self.atoms)
+
+    def recall(self, tree: Tree) -> None:
+        """Stand where another iterate of the same problem stood."""
+        self.floor, self.x.tau[:], self.x.r[:], rest = tree
+        if isinstance(rest, tuple):
+            self.atoms = _recalled(self.dual, rest)
+        else:
+            self.x.moment[:] = rest
+        slopes.refresh(self.p, self.x)
 
     def make_room(self, vertices: Array) -> None:
         """Widen the atoms' slots when a vertex has a larger support than any before."""
@@ -162,3 +179,36 @@ def _widen(atoms: Any, width: Any) -> Any:
             rows = new[start[m] : start[m + 1]].reshape(atoms.cap, int(width[m]))
             rows[:, : shape[1]] = kept[old].reshape(shape)
     return atoms._replace(support_start=start, width=width, place=place, amount=amount)
+
+
+def _occupied(dual: Dual, atoms: Any) -> Tree:
+    """The slots in use; most are not."""
+    slots, entries, moments = _in_use(dual, atoms)
+    kept = atoms._replace(
+        support_start=None,
+        place=atoms.place[entries],
+        amount=atoms.amount[entries],
+        moment=atoms.moment[moments],
+        **{name: getattr(atoms, name)[slots] for name in PER_SLOT},
+    )
+    return tuple(kept)
+
+
+def _recalled(dual: Dual, tree: Tree) -> Any:
+    kept = sets.Atoms._make(tree)
+    atoms = _atoms(dual, kept.base, kept.base_moment, kept.width, kept.cap)
+    atoms.known[:], atoms.rest[:], atoms.interior[:] = kept.known, kept.rest, kept.interior
+    slots, entries, moments = _in_use(dual, atoms)
+    atoms.place[entries], atoms.amount[entries] = kept.place, kept.amount
+    atoms.moment[moments] = kept.moment
+    for name in PER_SLOT:
+        getattr(atoms, name)[slots] = getattr(kept, name)
+    return atoms
+
+
+def _in_use(dual: Dual, atoms: Any) -> tuple[Any, Any, Any]:
+    """Masks of the slots that hold a vertex, and of their entries and moments."""
+    slots = np.arange(atoms.cap) < atoms.known[:, None]
+    entries = np.repeat(slots, np.repeat(atoms.width, atoms.cap))
+    columns = np.diff(dual.features.columns.start)
+    return slots, entries, np.repeat(slots, np.repeat(columns, atoms.cap))

@@ -1,5 +1,6 @@
 """Laws of the Frank-Wolfe core, from finite differences, certificates and exact references."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from mlestruct.frank_wolfe.line_search import Line, derivative, search
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, chain
+from mlestruct.trees import pack, unpack
 
 N, M, D = 5, 6, 4
 
@@ -258,3 +260,31 @@ def test_a_pairwise_step_touches_only_what_differs():
         row[atoms.place[part]] = atoms.amount[part]
     assert (x.tau[dense[0] == dense[1]] == before[dense[0] == dense[1]]).all()
     assert not iterate.s.delta.any()
+
+
+@pytest.mark.parametrize("step", ["pairwise", "block", "batch"])
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+@pytest.mark.parametrize("number", [3, 31])
+def test_an_iterate_put_together_again_is_the_same(step, regulariser, number):
+    """Slopes and weights too, which are not in its tree; of the slots those in use are."""
+    dual = learning(kind="partial", **regulariser)
+    iterate = iterate_of(dual, number, step=step)
+    packed, arrays = pack(iterate.tree())
+    tree = unpack(packed, copy.deepcopy(arrays))
+    again = Iterate.start(iterate.dual, iterate.u, iterate.u, active=False)
+    again.recall(tree)
+    assert again.floor == iterate.floor
+    for name in iterate.x._fields:
+        if name != "moment" or step != "pairwise":
+            assert getattr(again.x, name).tobytes() == getattr(iterate.x, name).tobytes(), name
+    if step != "pairwise":
+        assert again.atoms is iterate.atoms is None
+        return
+    used = np.arange(iterate.atoms.cap) < iterate.atoms.known[:, None]
+    assert 0 < used.mean() < 0.5
+    for name, own in iterate.atoms._asdict().items():
+        same = getattr(again.atoms, name)
+        if np.shape(own) == used.shape:
+            own, same = own[used], same[used]
+        assert np.array_equal(own, same), name
+    assert sum(array.nbytes for array in arrays.values()) < iterate.atoms.place.nbytes
