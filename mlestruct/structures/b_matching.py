@@ -17,7 +17,9 @@ from mlestruct.structures.base import (
     Ints,
     Structure,
     Views,
+    as_count,
     as_fixed,
+    as_numbers,
 )
 from mlestruct.structures.binary import binary_bound, binary_counting, binary_views
 from mlestruct.structures.bipartite import Pairs
@@ -55,10 +57,10 @@ class BMatching(Structure):
         self.graph = Edges(n_nodes, edges)
         self.n_nodes, self.size = self.graph.n_nodes, self.graph.count
         self.capacity = _capacities(capacity, self.n_nodes)
+        if np.shape(exact) not in ((), (self.n_nodes,)):
+            raise ValueError(f"exact has shape {np.shape(exact)} for {self.n_nodes} nodes")
         self.exact = np.broadcast_to(np.asarray(exact, dtype=bool), (self.n_nodes,)).copy()
-        flags = as_fixed(self.size, fixed)
-        flags[self.graph.index(list(forbidden))] = 0
-        flags[self.graph.index(list(required))] = 1
+        flags = self.graph.fix(as_fixed(self.size, fixed), forbidden, required)
         self.fixed = self._spread(flags)
 
     @classmethod
@@ -71,9 +73,10 @@ class BMatching(Structure):
         **rest: Any,
     ) -> BMatching:
         """Every row with every column; rows are nodes 0..rows−1, columns the nodes after them."""
+        rows, columns = as_count(rows, "rows", least=1), as_count(columns, "columns", least=1)
         row, column = np.divmod(np.arange(rows * columns), columns)
         capacity = np.concatenate(
-            [np.broadcast_to(row_capacity, (rows,)), np.broadcast_to(column_capacity, (columns,))]
+            [_capacities(row_capacity, rows), _capacities(column_capacity, columns)]
         )
         return cls(rows + columns, np.stack([row, rows + column], axis=1), capacity, **rest)
 
@@ -175,7 +178,7 @@ class BMatching(Structure):
 
 
 def _capacities(capacity: ArrayLike, n_nodes: int) -> Ints:
-    given = np.asarray(capacity, dtype=float)
+    given = as_numbers(capacity, "capacities")
     if given.ndim and given.shape != (n_nodes,):
         raise ValueError(f"{given.size} capacities for {n_nodes} nodes")
     values = np.broadcast_to(given, (n_nodes,))

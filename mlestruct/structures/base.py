@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.int8]
+LARGEST_INTEGER = 2.0**53  # beyond it floats skip integers
+LARGEST = 1 << 31  # coordinates of one structure
 
 
 @dataclass(frozen=True)
@@ -265,13 +267,43 @@ def as_fixed(size: int, fixed: ArrayLike | None) -> Flags:
     return array.astype(np.int8)
 
 
-def as_integers(values: ArrayLike, what: str) -> Ints:
+def as_numbers(values: Any, what: str) -> Array:
+    """Real numbers as floats; text, complex numbers and rows of different lengths are refused."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "biuf":
+            return array.astype(float, copy=False)
+        if array.dtype.kind == "O" and not any(isinstance(v, str) for v in array.flat):
+            return array.astype(float)
+        why = f"dtype {array.dtype}"
+    except (TypeError, ValueError) as error:
+        why = str(error)
+    raise ValueError(f"{what} must be numbers: {why}")
+
+
+def as_integers(values: Any, what: str) -> Ints:
     """Integers, never rounded: 0.5 is an error, 1.0 is 1."""
-    array = np.asarray(values)
-    floats = array.dtype.kind == "f" and bool(np.equal(np.mod(array, 1), 0).all())
-    if array.size and array.dtype.kind not in "iub" and not floats:
-        raise ValueError(f"{what} are integers, got {array.tolist()}")
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
+        return values.astype(np.int64, copy=False)
+    array = as_numbers(values, what)
+    wrong = np.flatnonzero(~(np.abs(array) < LARGEST_INTEGER) | (array != np.rint(array)))
+    if len(wrong):
+        raise ValueError(f"{what} are integers, got {array.flat[wrong[0]]:g}")
     return array.astype(np.int64)
+
+
+def refuse_many(coordinates: float) -> None:
+    """A ValueError with the number, before anything of that size is made."""
+    if coordinates > LARGEST:
+        raise ValueError(f"{coordinates:.3g} coordinates; a structure has at most {LARGEST}")
+
+
+def as_count(value: Any, what: str, least: int = 0) -> int:
+    """One whole number of at least ``least``."""
+    count = as_integers(value, what)
+    if count.ndim or count < least:
+        raise ValueError(f"{what} is {value}; it must be a whole number ≥ {least}")
+    return int(count)
 
 
 def identity_views(size: int) -> tuple[sp.csr_array, Array]:

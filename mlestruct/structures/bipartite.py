@@ -18,9 +18,11 @@ from mlestruct.structures.base import (
     Ints,
     Structure,
     Views,
+    as_count,
     as_fixed,
     as_integers,
 )
+from mlestruct.structures.graph_edges import as_pairs
 from mlestruct.structures.matching_entropy import (
     is_matching_entropy,
     matching_concave,
@@ -56,11 +58,10 @@ class BipartiteMatching(Structure):
         required: Pairs = (),
         fixed: ArrayLike | None = None,
     ) -> None:
-        columns = rows if columns is None else columns
+        rows = as_count(rows, "rows", least=1)
+        columns = rows if columns is None else as_count(columns, "columns", least=1)
         if kind not in ("perfect", "one_sided", "partial"):
             raise ValueError(f"kind is perfect, one_sided or partial, not {kind!r}")
-        if rows < 1 or columns < 1:
-            raise ValueError(f"a matching needs rows and columns, got {rows} × {columns}")
         if kind == "perfect" and rows != columns:
             raise ValueError(f"a perfect matching is square, got {rows} × {columns}: use one_sided")
         if kind == "one_sided" and rows > columns:
@@ -69,10 +70,10 @@ class BipartiteMatching(Structure):
         self.size = rows * columns
         flags = as_fixed(self.size, fixed)
         for pairs, flag in ((forbidden, 0), (required, 1)):
-            for pair in pairs:
+            for pair in as_pairs(pairs).tolist():
                 place = self.index(*pair)
                 if flags[place] == 1 - flag:
-                    raise ValueError(f"pair {pair} is both required and forbidden")
+                    raise ValueError(f"pair {tuple(pair)} is both required and forbidden")
                 flags[place] = flag
         self.fixed = self._spread(flags)
 
@@ -122,14 +123,11 @@ class BipartiteMatching(Structure):
         return np.arange(start[self.kind], self.rows + self.columns)
 
     def encode(self, outcome: ArrayLike) -> Array:
-        partner = np.asarray(outcome)
+        partner = as_integers(outcome, "columns")
         if partner.shape != (self.rows,):
             raise ValueError(
                 f"an outcome names a column for each of {self.rows} rows, got shape {partner.shape}"
             )
-        if not np.equal(np.mod(partner, 1), 0).all():
-            raise ValueError("columns are integers (−1: none)")
-        partner = partner.astype(np.int64)
         matched = np.flatnonzero(partner >= 0)
         if (partner < -1).any() or (partner >= self.columns).any():
             row = int(np.flatnonzero((partner < -1) | (partner >= self.columns))[0])

@@ -15,7 +15,10 @@ from mlestruct.structures.base import (
     Constraints,
     Structure,
     Views,
+    as_count,
     as_fixed,
+    as_integers,
+    as_numbers,
 )
 
 
@@ -40,14 +43,15 @@ class Custom(Structure):
         shape: tuple[int, ...] | None = None,
         fixed: ArrayLike | None = None,
     ) -> None:
-        if size < 1:
-            raise ValueError(f"a structure needs coordinates, got {size}")
-        self.size = size
+        self.size = as_count(size, "the number of coordinates", least=1)
         self._shape = (size,) if shape is None else tuple(shape)
-        if int(np.prod(self._shape)) != size:
+        if min(self._shape, default=0) < 1 or int(np.prod(self._shape)) != size:
             raise ValueError(f"shape {self._shape} does not hold {size} coordinates")
         self.fixed = as_fixed(size, fixed)
-        self.groups = [np.asarray(group, dtype=np.int64) for group in exactly_one]
+        self.groups = [
+            as_integers(group, f"group {number}: coordinates")
+            for number, group in enumerate(exactly_one)
+        ]
         for number, group in enumerate(self.groups):
             if len(group) == 0 or group.min() < 0 or group.max() >= size:
                 raise ValueError(f"group {number} must name coordinates in 0..{size - 1}")
@@ -61,8 +65,9 @@ class Custom(Structure):
         n_rows = 0 if self.rows is None else self.rows.shape[0]
         self.lower = _side("lower", -np.inf if lower is None else lower, n_rows)
         self.upper = _side("upper", np.inf if upper is None else upper, n_rows)
-        if (self.lower > self.upper).any():
-            row = int(np.argmax(self.lower > self.upper))
+        empty = (self.lower > self.upper) | (self.lower == np.inf) | (self.upper == -np.inf)
+        if empty.any():
+            row = int(np.argmax(empty))
             raise ValueError(f"row {row} of A: {self.lower[row]:g} ≤ … ≤ {self.upper[row]:g}")
 
     @property
@@ -90,7 +95,7 @@ class Custom(Structure):
         )
 
     def encode(self, outcome: ArrayLike) -> Array:
-        vector = np.asarray(outcome, dtype=float).reshape(-1)
+        vector = as_numbers(outcome, "coordinates").reshape(-1)
         if vector.shape != (self.size,):
             raise ValueError(f"an outcome has {self.size} coordinates, got {vector.shape[0]}")
         wrong = np.flatnonzero((vector != 0) & (vector != 1))
@@ -167,7 +172,7 @@ class Custom(Structure):
 
 
 def _side(name: str, bound: ArrayLike, rows: int) -> Array:
-    values = np.asarray(bound, dtype=float)
+    values = as_numbers(bound, name)
     if values.ndim > 1 or (values.ndim == 1 and len(values) != rows):
         raise ValueError(f"{name} has shape {values.shape} for {rows} rows of A")
     if np.isnan(values).any():

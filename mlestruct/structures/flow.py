@@ -9,8 +9,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.structures.base import Array, Bound, Constraints, Ints, Structure, Views, as_fixed
+from mlestruct.structures.base import (
+    Array,
+    Bound,
+    Constraints,
+    Ints,
+    Structure,
+    Views,
+    as_count,
+    as_fixed,
+    as_integers,
+    as_numbers,
+    refuse_many,
+)
 from mlestruct.structures.binary import binary_bound, binary_counting, binary_views
+from mlestruct.structures.graph_edges import checked_arcs
 
 Supply = Mapping[int, int | tuple[int, int]]
 
@@ -43,15 +56,14 @@ class Flow(Structure):
         n_nodes: int | None = None,
         fixed: ArrayLike | None = None,
     ) -> None:
-        listed = arcs if isinstance(arcs, np.ndarray) else list(arcs)
-        self.arcs = np.asarray(listed, dtype=np.int64).reshape(-1, 2)
-        if len(self.arcs) == 0 or self.arcs.min() < 0:
-            raise ValueError("arcs are pairs of nodes numbered from 0")
+        self.arcs = checked_arcs(arcs)
         loops = np.flatnonzero(self.arcs[:, 0] == self.arcs[:, 1])
         if len(loops):
             raise ValueError(f"arc {loops[0]} joins node {self.arcs[loops[0], 0]} to itself")
-        most = max(int(self.arcs.max()), *supply, 0) + 1
-        self.n_nodes = most if n_nodes is None else n_nodes
+        nodes = as_integers(list(supply), "nodes with a supply")
+        most = max(int(self.arcs.max()), int(nodes.max(initial=0))) + 1
+        refuse_many(most)
+        self.n_nodes = most if n_nodes is None else as_count(n_nodes, "n_nodes")
         if self.n_nodes < most:
             raise ValueError(f"node {most - 1} is named, but there are {self.n_nodes} nodes")
         self.low, self.high = _net_outflow(supply, self.n_nodes)
@@ -68,12 +80,7 @@ class Flow(Structure):
         return sp.csr_array((sign, (self.arcs.ravel(), column)), shape=(self.n_nodes, self.size))
 
     def encode(self, outcome: ArrayLike) -> Array:
-        chosen = np.asarray(outcome).reshape(-1)
-        if not np.equal(np.mod(chosen, 1), 0).all():
-            raise ValueError("an outcome lists arcs by whole numbers")
-        used = chosen.astype(np.int64)
-        if len(used) and (used.min() < 0 or used.max() >= self.size):
-            raise ValueError(f"arc {used[(used < 0) | (used >= self.size)][0]} of {self.size}")
+        used = self._arcs(outcome)
         times = np.bincount(used, minlength=self.size)
         if (times > 1).any():
             raise ValueError(f"arc {times.argmax()} is used {times.max()} times")
@@ -83,6 +90,13 @@ class Flow(Structure):
             v = int(wrong[0])
             raise ValueError(f"node {v} sends {out[v]} units, not {self.low[v]}..{self.high[v]}")
         return times.astype(float)
+
+    def _arcs(self, listed: ArrayLike) -> Ints:
+        used = as_integers(listed, "arcs").reshape(-1)
+        wrong = used[(used < 0) | (used >= self.size)]
+        if len(wrong):
+            raise ValueError(f"there is no arc {wrong[0]} in 0..{self.size - 1}")
+        return used
 
     def decode(self, vector: ArrayLike) -> Ints:
         """The arcs above ½."""
@@ -121,9 +135,8 @@ class Flow(Structure):
 
     def clamp(self, observed: ArrayLike) -> Flow:
         """Flows that use all the observed arcs."""
-        chosen = np.asarray(observed, dtype=np.int64).reshape(-1)
         fixed = self.fixed.copy()
-        fixed[chosen] = 1
+        fixed[self._arcs(observed)] = 1
         return self.refix(fixed)  # type: ignore[return-value]
 
     def impossible(self) -> str | None:
@@ -151,7 +164,7 @@ def _net_outflow(supply: Supply, n_nodes: int) -> tuple[Ints, Ints]:
     for node, given in supply.items():
         if node < 0:
             raise ValueError(f"supply names node {node}; nodes are numbered from 0")
-        ends = np.array([given, given] if np.ndim(given) == 0 else given, dtype=float)
+        ends = as_numbers([given, given] if np.ndim(given) == 0 else given, "a supply")
         if ends.shape != (2,) or (ends != np.rint(ends)).any() or ends[0] > ends[1]:
             raise ValueError(
                 f"the supply of node {node} is {given}; it must be a whole number, or lowest and "

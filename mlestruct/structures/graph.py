@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
     identity_views,
+    refuse_many,
 )
 from mlestruct.structures.forests import in_forest_polytope
 
@@ -44,14 +46,15 @@ class FactorGraph(Structure):
         *,
         fixed: ArrayLike | None = None,
     ) -> None:
-        self.cards = np.asarray(cards, dtype=np.int64).reshape(-1)
-        listed = [np.asarray(scope, dtype=np.int64) for scope in scopes]
-        _check_scopes(self.cards, listed)
-        self.scope_start = np.concatenate([[0], np.cumsum([len(s) for s in listed], dtype=int)])
-        self.scope = np.concatenate([*listed, np.zeros(0, dtype=np.int64)])
+        self.cards = as_integers(cards, "numbers of states").reshape(-1)
+        self.scope, self.scope_start = _end_to_end(scopes)
+        _check_scopes(self.cards, [self.scope[a:b] for a, b in pairwise(self.scope_start)])
         self.node_start = np.concatenate([[0], np.cumsum(self.cards)])
-        tables = np.array([self.cards[s].prod() for s in listed], dtype=np.int64)
-        self.table_start = self.node_start[-1] + np.concatenate([[0], np.cumsum(tables)])
+        states = self.cards.astype(float)  # as integers products could pass 2⁶³ unseen
+        tables = np.multiply.reduceat(states[self.scope], self.scope_start[:-1])
+        refuse_many(states.sum() + tables.sum())
+        ends = np.cumsum(tables.astype(np.int64))
+        self.table_start = self.node_start[-1] + np.concatenate([[0], ends])
         self.size = int(self.table_start[-1])
         self.fixed = self._spread(as_fixed(self.size, fixed))
 
@@ -108,6 +111,9 @@ class FactorGraph(Structure):
             return fixed
         entry, node, _ = self.below
         fixed[node[fixed[entry] == 1]] = 1
+        required = np.bincount(self.table_of[fixed == 1], minlength=1)
+        if required.max() > 1:
+            raise ValueError(f"{self._table(int(required.argmax()))} has two required entries")
         forced = np.isin(self.table_of, self.table_of[fixed == 1])
         fixed[forced & (fixed != 1)] = 0
         fixed[entry[fixed[node] == 0]] = 0
@@ -154,12 +160,9 @@ class FactorGraph(Structure):
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     def encode(self, outcome: ArrayLike) -> Array:
-        states = np.asarray(outcome)
+        states = as_integers(outcome, "states")
         if states.shape != (self.n_nodes,):
             raise ValueError(f"an outcome has {self.n_nodes} states, got shape {states.shape}")
-        if not np.equal(np.mod(states, 1), 0).all():
-            raise ValueError("states are integers")
-        states = states.astype(np.int64)
         wrong = np.flatnonzero((states < 0) | (states >= self.cards))
         if len(wrong):
             i = int(wrong[0])
@@ -218,7 +221,7 @@ class FactorGraph(Structure):
             return np.asarray(1.0 / np.maximum.reduceat(degree[self.scope], self.scope_start[:-1]))
         from mlestruct.structures.spanning_trees import edge_appearance
 
-        return edge_appearance(self.n_nodes, self.scope)
+        return edge_appearance(self.n_nodes, self.scope.reshape(-1, 2))
 
     @property
     def is_pairwise(self) -> bool:
@@ -345,10 +348,24 @@ class FactorGraph(Structure):
             alive &= ~dying
 
     def _name_table(self, table: int) -> str:
+        part = "state" if table < self.n_nodes else "configuration"
+        return f"{self._table(table)} has no possible {part} left"
+
+    def _table(self, table: int) -> str:
         if table < self.n_nodes:
-            return f"variable {table} has no possible state left"
+            return f"variable {table}"
         scope = self.scope[slice(*self.scope_start[table - self.n_nodes :][:2])]
-        return f"the factor on variables {scope.tolist()} has no possible configuration left"
+        return f"the factor on variables {scope.tolist()}"
+
+
+def _end_to_end(scopes: Iterable[Sequence[int]] | Ints) -> tuple[Ints, Ints]:
+    """All factors' variables in one array, and where each factor's begin."""
+    try:
+        listed = [tuple(scope) for scope in scopes]
+    except TypeError as error:
+        raise ValueError(f"a factor is a list of variables: {error}") from error
+    flat = as_integers([v for scope in listed for v in scope], "variables of factors")
+    return flat, np.cumsum([0, *map(len, listed)], dtype=np.int64)
 
 
 def _check_scopes(cards: Ints, scopes: list[Any]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Flags, Ints, as_count, as_integers
 
 
 class Edges:
@@ -21,15 +21,15 @@ class Edges:
     """
 
     def __init__(self, n_nodes: int, edges: ArrayLike | None) -> None:
-        if n_nodes < 2 or int(n_nodes) != n_nodes:
-            raise ValueError(f"a graph with edges needs a number of nodes ≥ 2, got {n_nodes}")
-        self.n_nodes = int(n_nodes)
+        self.n_nodes = as_count(n_nodes, "the number of nodes", least=2)
         self.complete = edges is None
         if edges is None:
             self.count = self.n_nodes * (self.n_nodes - 1) // 2
         else:
-            self.ends = _checked(self.n_nodes, edges)
+            self.ends = checked_edges(self.n_nodes, edges).astype(np.int32)
             self.count = len(self.ends)
+            if self.count == 0:
+                raise ValueError("a graph needs at least one edge, got none")
 
     def identity(self) -> Hashable:
         return self.n_nodes, None if self.complete else self.ends.tobytes()
@@ -103,6 +103,17 @@ class Edges:
                 raise ValueError(f"{_named(ends[missing[0]])} is not an edge of the graph")
         return place
 
+    def fix(self, fixed: Flags, forbidden: Any, required: Any) -> Flags:
+        """``fixed`` with these pairs at 0 and at 1; refuses a pair that would be both."""
+        for pairs, flag in ((forbidden, 0), (required, 1)):
+            chosen = self.index(list(pairs))
+            both = chosen[fixed[chosen] == 1 - flag]
+            if len(both):
+                pair = tuple(self.ends[both[0]].tolist())
+                raise ValueError(f"pair {pair} is both required and forbidden")
+            fixed[chosen] = flag
+        return fixed
+
     def place(self, low: Ints, high: Ints) -> Ints:
         """The coordinates of edges (low, high), low < high, that the graph is known to have."""
         if self.complete:
@@ -131,18 +142,29 @@ class Edges:
 
 def as_pairs(pairs: Any) -> Ints:
     """A list of pairs of whole numbers as an (edges × 2) array."""
-    ends = np.asarray(list(pairs) if not isinstance(pairs, np.ndarray) else pairs)
+    ends = as_integers(pairs if isinstance(pairs, np.ndarray) else list(pairs), "node numbers")
     if ends.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
-    if ends.ndim != 2 or ends.shape[1] != 2 or not np.equal(np.mod(ends, 1), 0).all():
+    if ends.ndim != 2 or ends.shape[1] != 2:
         raise ValueError(f"expected pairs of node numbers, got an array of shape {ends.shape}")
-    return np.asarray(ends.astype(np.int64))
+    return ends
 
 
-def _checked(n_nodes: int, edges: Any) -> NDArray[np.int32]:
+def checked_arcs(arcs: Any) -> Ints:
+    """At least one pair of nodes, numbered from 0."""
+    pairs = as_pairs(arcs)
+    wrong = np.flatnonzero((pairs < 0).any(axis=1))
+    if len(pairs) == 0 or len(wrong):
+        raise ValueError(
+            "arcs are pairs of nodes numbered from 0"
+            + (f"; arc {wrong[0]} is {_named(pairs[wrong[0]])}" if len(wrong) else ", got none")
+        )
+    return pairs
+
+
+def checked_edges(n_nodes: int, edges: Any) -> Ints:
+    """Edges between two different nodes that there are, each once."""
     ends = as_pairs(edges)
-    if len(ends) == 0:
-        raise ValueError("a graph needs at least one edge, got none")
     wrong = np.flatnonzero((ends < 0).any(axis=1) | (ends >= n_nodes).any(axis=1))
     if len(wrong):
         raise ValueError(f"edge {wrong[0]} is {_named(ends[wrong[0]])}; there are {n_nodes} nodes")
@@ -152,7 +174,7 @@ def _checked(n_nodes: int, edges: Any) -> NDArray[np.int32]:
     codes, first, counts = np.unique(_code(n_nodes, ends), return_index=True, return_counts=True)
     if len(codes) < len(ends):
         raise ValueError(f"edge {_named(ends[first[counts.argmax()]])} is listed twice")
-    return ends.astype(np.int32)
+    return ends
 
 
 def _code(n_nodes: int, ends: Ints) -> Ints:

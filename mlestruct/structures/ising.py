@@ -9,7 +9,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.structures.base import Array, Bound, Ints, Structure, Views, as_fixed
+from mlestruct.structures.base import (
+    Array,
+    Bound,
+    Ints,
+    Structure,
+    Views,
+    as_count,
+    as_fixed,
+    as_integers,
+)
+from mlestruct.structures.graph_edges import checked_edges
 from mlestruct.structures.spanning_trees import components, edge_appearance
 
 
@@ -27,9 +37,9 @@ class Ising(Structure):
     def __init__(
         self, n: int, edges: Sequence[tuple[int, int]] | Ints, *, fixed: ArrayLike | None = None
     ) -> None:
-        self.n = n
-        self.edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-        self.component = components(n, self.edges)  # refuses loops, doubles and unknown nodes
+        self.n = as_count(n, "the number of nodes", least=1)
+        self.edges = checked_edges(n, edges)
+        self.component = components(n, self.edges)
         self.size = len(self.edges)
         self.fixed = as_fixed(self.size, fixed)
 
@@ -41,7 +51,7 @@ class Ising(Structure):
         return self.n, self.edges.tobytes()
 
     def encode(self, outcome: ArrayLike) -> Array:
-        states = np.asarray(outcome)
+        states = as_integers(outcome, "states")
         if states.shape != (self.n,) or not np.isin(states, (0, 1)).all():
             raise ValueError(f"an outcome is a state 0 or 1 for each of {self.n} nodes")
         return (states[self.edges[:, 0]] == states[self.edges[:, 1]]).astype(float)

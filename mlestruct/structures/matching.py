@@ -19,6 +19,7 @@ from mlestruct.structures.base import (
     Structure,
     Views,
     as_fixed,
+    as_integers,
 )
 from mlestruct.structures.bipartite import BipartiteMatching, Kind, Pairs, hall_violator
 from mlestruct.structures.graph_edges import Edges, as_pairs
@@ -74,14 +75,7 @@ class Matching(Structure):
         self.graph = Edges(n_nodes, edges)
         self.n_nodes, self.kind = self.graph.n_nodes, kind
         self.size = self.graph.count
-        flags = as_fixed(self.size, fixed)
-        for pairs, flag in ((forbidden, 0), (required, 1)):
-            chosen = self.graph.index(list(pairs))
-            if (flags[chosen] == 1 - flag).any():
-                pair = self.ends[chosen[(flags[chosen] == 1 - flag).argmax()]]
-                raise ValueError(f"pair {tuple(pair.tolist())} is both required and forbidden")
-            flags[chosen] = flag
-        self.fixed = self._spread(flags)
+        self.fixed = self._spread(self.graph.fix(as_fixed(self.size, fixed), forbidden, required))
 
     @property
     def ends(self) -> NDArray[np.int32]:
@@ -116,7 +110,7 @@ class Matching(Structure):
 
     def _pairs(self, outcome: Any) -> Ints:
         """Pairs as they are, or those of a list of partners."""
-        given = np.asarray(list(outcome) if not isinstance(outcome, np.ndarray) else outcome)
+        given = as_integers(outcome, "partners and pairs")
         return partners_to_pairs(given, self.n_nodes) if given.ndim == 1 else as_pairs(given)
 
     def decode(self, vector: ArrayLike) -> Ints:
@@ -220,9 +214,7 @@ def partners_to_pairs(partner: NDArray[Any], n_nodes: int) -> Ints:
         return np.zeros((0, 2), dtype=np.int64)
     if len(partner) != n_nodes:
         raise ValueError(f"an outcome is pairs, or a partner for each of {n_nodes} nodes")
-    if not np.equal(np.mod(partner, 1), 0).all():
-        raise ValueError("partners are node numbers (−1: none)")
-    mate, node = partner.astype(np.int64), np.arange(n_nodes)
+    mate, node = as_integers(partner, "partners"), np.arange(n_nodes)
     wrong = np.flatnonzero((mate < -1) | (mate >= n_nodes) | (mate == node))
     if len(wrong):
         raise ValueError(f"node {wrong[0]} has partner {mate[wrong[0]]} of {n_nodes} nodes")

@@ -16,9 +16,12 @@ from mlestruct.structures.base import (
     Ints,
     Structure,
     Views,
+    as_count,
     as_fixed,
     as_integers,
+    refuse_many,
 )
+from mlestruct.structures.graph_edges import checked_arcs
 
 
 class Paths(Structure):
@@ -42,13 +45,12 @@ class Paths(Structure):
         *,
         fixed: ArrayLike | None = None,
     ) -> None:
-        self.arcs = np.asarray(arcs, dtype=np.int64).reshape(-1, 2)
-        if len(self.arcs) == 0 or self.arcs.min() < 0:
-            raise ValueError("arcs are pairs of nodes numbered from 0")
-        self.n_nodes = int(max(self.arcs.max(), source, sink)) + 1
-        if source == sink or min(source, sink) < 0:
+        self.arcs = checked_arcs(arcs)
+        self.source, self.sink = as_count(source, "source"), as_count(sink, "sink")
+        if source == sink:
             raise ValueError(f"source {source} and sink {sink} must be two different nodes")
-        self.source, self.sink = source, sink
+        self.n_nodes = int(max(self.arcs.max(), source, sink)) + 1
+        refuse_many(self.n_nodes)
         self.size = len(self.arcs)
         self.fixed = as_fixed(self.size, fixed)
         self.order = _topological(self.arcs, self.n_nodes)

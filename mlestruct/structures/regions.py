@@ -18,8 +18,11 @@ from mlestruct.structures.base import (
     Ints,
     Structure,
     Views,
+    as_count,
     as_fixed,
+    as_integers,
     identity_views,
+    refuse_many,
 )
 
 Link = tuple[int, int]
@@ -44,10 +47,15 @@ class RegionGraph(Structure):
         *,
         fixed: ArrayLike | None = None,
     ) -> None:
-        self.cards = np.asarray(cards, dtype=np.int64).reshape(-1)
-        self.regions = [tuple(int(v) for v in region) for region in regions]
+        self.cards = as_integers(cards, "numbers of states").reshape(-1)
+        self.regions = [
+            tuple(as_integers(region, f"region {r}: variables").reshape(-1).tolist())
+            for r, region in enumerate(regions)
+        ]
         _check_regions(self.cards, self.regions)
         self.links = _covers(self.regions) if links is None else [(p, c) for p, c in links]
+        _check_links(self.links, len(self.regions))
+        refuse_many(sum(self.cards[list(region)].prod(dtype=float) for region in self.regions))
         sizes = [int(self.cards[list(region)].prod()) for region in self.regions]
         self.table_start = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.state_start = np.concatenate([[0], np.cumsum(self.cards)])
@@ -98,16 +106,16 @@ class RegionGraph(Structure):
         return np.flatnonzero(self.table_of[entry] == home[variable])
 
     def encode(self, outcome: ArrayLike) -> Array:
-        states = np.asarray(outcome)
+        states = as_integers(outcome, "states")
         if states.shape != (self.n_nodes,):
             raise ValueError(f"an outcome has {self.n_nodes} states, got shape {states.shape}")
-        wrong = np.flatnonzero((states != np.rint(states)) | (states < 0) | (states >= self.cards))
+        wrong = np.flatnonzero((states < 0) | (states >= self.cards))
         if len(wrong):
             i = int(wrong[0])
             raise ValueError(
                 f"variable {i} has state {states[i]}; it must be in 0..{self.cards[i] - 1}"
             )
-        return np.asarray(self._agreeing(np.asarray(states, dtype=np.int64)), dtype=float)
+        return np.asarray(self._agreeing(states), dtype=float)
 
     def _agreeing(self, states: Ints) -> Any:
         """Entries none of whose variables is in another state; −1 agrees with all."""
@@ -251,6 +259,7 @@ def plaquettes(rows: int, columns: int, states: int = 2) -> RegionGraph:
 
     Kikuchi's numbers (``rho=1``) are 1 on plaquettes, −1 on inner edges, 1 on inner nodes.
     """
+    rows, columns = as_count(rows, "rows"), as_count(columns, "columns")
     node = np.arange(rows * columns).reshape(rows, columns)
     across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
     down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
@@ -309,6 +318,12 @@ def _check_regions(cards: Ints, regions: list[tuple[int, ...]]) -> None:
     missing = set(range(len(cards))).difference(*regions)
     if missing:
         raise ValueError(f"variable {min(missing)} is in no region")
+
+
+def _check_links(links: list[Link], count: int) -> None:
+    for pair in links:
+        if not all(0 <= region < count for region in pair):
+            raise ValueError(f"link {pair} names a region that is not in 0..{count - 1}")
 
 
 def _root(root: list[int], i: int) -> int:

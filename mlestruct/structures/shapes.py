@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from mlestruct.structures.base import as_count
 from mlestruct.structures.graph import FactorGraph
 
 
 def chain(length: int, states: int) -> FactorGraph:
     """A sequence of ``length`` variables, each pair of neighbours a factor."""
+    length = as_count(length, "length")
     return tree([(i, i + 1) for i in range(length - 1)], [states] * length)
 
 
@@ -24,13 +26,15 @@ def tree(edges: Iterable[tuple[int, int]], cards: Sequence[int]) -> FactorGraph:
 
 def grid(rows: int, columns: int, states: int = 2) -> FactorGraph:
     """A rows × columns grid, node r·columns + c; horizontal edges row by row, then vertical."""
+    rows, columns = as_count(rows, "rows"), as_count(columns, "columns")
     node = np.arange(rows * columns).reshape(rows, columns)
     across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
     down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
-    return FactorGraph(np.full(rows * columns, states), np.concatenate([across, down]))
+    return FactorGraph([states] * len(node.ravel()), np.concatenate([across, down]))
 
 
 def skip_chain(length: int, states: int, skips: Iterable[tuple[int, int]]) -> FactorGraph:
     """A chain with extra edges between positions i and j, such as two mentions of one name."""
+    length = as_count(length, "length")
     steps = [(i, i + 1) for i in range(length - 1)]
     return FactorGraph([states] * length, [*steps, *skips])

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.graph_edges import checked_edges
 
 CHUNK = 8  # edges solved for at a time: wider blocks wake BLAS threads, up to 40 times slower
 MODEL_STEPS = 2000
@@ -20,7 +21,7 @@ def components(n: int, edges: ArrayLike) -> Ints:
     """The connected component of every node; isolated nodes are components of their own."""
     from scipy.sparse.csgraph import connected_components
 
-    pairs = _checked(n, edges)
+    pairs = checked_edges(n, edges)
     graph = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
@@ -36,7 +37,7 @@ def edge_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) 
     """
     from scipy.sparse.linalg import splu
 
-    pairs = _checked(n, edges)
+    pairs = checked_edges(n, edges)
     kappa = _weights(weights, len(pairs))
     if len(pairs) == 0:
         return np.zeros(0)
@@ -65,7 +66,7 @@ def edge_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) 
 
 def count_spanning_trees(n: int, edges: ArrayLike) -> int:
     """The exact number of spanning trees (Kirchhoff; whole-number elimination, O(n³))."""
-    pairs = _checked(n, edges)
+    pairs = checked_edges(n, edges)
     rows = [[0] * n for _ in range(n)]
     for i, j in pairs.tolist():
         rows[i][i] += 1
@@ -92,7 +93,7 @@ def heaviest_tree(n: int, edges: ArrayLike, weights: ArrayLike) -> Array:
     """0/1 indicator of a maximum-weight spanning forest."""
     from scipy.sparse.csgraph import minimum_spanning_tree
 
-    pairs, value = _checked(n, edges), np.asarray(weights, dtype=float)
+    pairs, value = checked_edges(n, edges), np.asarray(weights, dtype=float)
     # a spanning forest has a fixed number of edges, so any shift to positive costs is harmless
     cost = 1.0 + value.max(initial=0.0) - value
     low, high = pairs.min(axis=1), pairs.max(axis=1)
@@ -118,7 +119,7 @@ def tightest_appearance(
     Newton: each round's quadratic model is minimised by pairwise Frank-Wolfe over maximum spanning
     trees, then a step towards that minimum; about ten calls of ``solve`` in all.
     """
-    pairs = _checked(n, edges)
+    pairs = checked_edges(n, edges)
     trees, weight = _cover_by_trees(n, pairs)
     rho = weight @ trees
     value, information, curvature = solve(rho)
@@ -192,19 +193,6 @@ def _cover_by_trees(n: int, pairs: Ints) -> tuple[Array, Array]:
         trees.append(heaviest_tree(n, pairs, -used))
         used += trees[-1]
     return np.unique(trees, axis=0), np.full(len(np.unique(trees, axis=0)), 1 / len(trees))
-
-
-def _checked(n: int, edges: ArrayLike) -> Ints:
-    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
-        raise ValueError(f"an edge names node {pairs.max()} of {n}")
-    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
-    if len(loops):
-        raise ValueError(f"edge {loops[0]} joins node {pairs[loops[0], 0]} to itself")
-    key = pairs.min(axis=1) * n + pairs.max(axis=1)
-    if len(np.unique(key)) < len(key):
-        raise ValueError("an edge is listed twice")
-    return pairs
 
 
 def _weights(weights: ArrayLike | None, count: int) -> Array:

@@ -222,7 +222,7 @@ def test_default_weights_of_loopy_graphs_bound_above():
     """Spanning-tree weights by default, proved for themselves and anything in their polytope."""
     graph = grid(3, 4)
     default = graph.counting()
-    np.testing.assert_allclose(default[12:], edge_appearance(12, graph.scope))
+    np.testing.assert_allclose(default[12:], edge_appearance(12, graph.scope.reshape(-1, 2)))
     assert graph.bound(default).kind == "upper"
     for rho, kind in (
         (0.5, "upper"),

@@ -80,7 +80,7 @@ def test_pairs_partners_and_vertices_say_the_same(rng, kind):
         ([(0, 4)], r"\(0, 4\); there are 4 nodes"),
         ([], "at least one edge"),
         ([(0, 1, 2)], "expected pairs"),
-        ([(0, 0.5)], "expected pairs"),
+        ([(0, 0.5)], "node numbers are integers, got 0.5"),
     ],
 )
 def test_edges_that_are_none_are_named(edges, says):

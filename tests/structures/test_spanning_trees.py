@@ -87,7 +87,7 @@ def test_the_tightest_weights_minimise_over_all_trees(rng):
 @pytest.mark.parametrize(
     ("n", "edges", "weights", "message"),
     [
-        (2, [(0, 2)], None, "node 2 of 2"),
+        (2, [(0, 2)], None, "there are 2 nodes"),
         (2, [(1, 1)], None, "to itself"),
         (3, [(0, 1), (1, 0)], None, "twice"),
         (2, [(0, 1)], [0.0], "must be positive"),
