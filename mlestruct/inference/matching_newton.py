@@ -64,22 +64,27 @@ def eliminate(ptr, head, weight, ground, r, table, pivot, p):
     ``ground`` are used up; a direction that is free in its component stays where it is.
     """
     n = len(r)
-    table[:] = 0.0
+    table[:] = 0.0  # below the diagonal
     for u in range(n):
         for e in range(ptr[u], ptr[u + 1]):
-            table[u, head[e]] = table[head[e], u] = weight[e]
+            table[max(u, head[e]), min(u, head[e])] = weight[e]
         if ptr[u + 1] == ptr[u]:
             r[u] = -r[u]
     for k in range(n - 1, -1, -1):
-        pivot[k] = ground[k] + table[k, :k].sum()
+        pivot[k] = ground[k]
         for i in range(k):
-            if table[i, k] > 0.0:
-                share = table[i, k] / pivot[k]
+            pivot[k] += table[k, i]
+        for i in range(k):
+            if table[k, i] > 0.0:
+                share = table[k, i] / pivot[k]
                 ground[i] += share * ground[k]
                 r[i] += share * r[k]
-                table[i, :k] += share * table[k, :k]
+                for j in range(i):
+                    table[i, j] += share * table[k, j]
     for k in range(n):
-        known = r[k] + table[k, :k] @ p[:k]
+        known = r[k]
+        for i in range(k):
+            known += table[k, i] * p[i]
         p[k] = known / pivot[k] if pivot[k] > 0.0 else 0.0
     for u in range(n):
         if ptr[u + 1] == ptr[u]:
