@@ -154,7 +154,7 @@ def bethe_gain(problem: Problem) -> float | None:
     entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)
     routine = SumProduct.of(entropy, sweeps=5000)
     log_z, tau, state = routine.many(batch, problem.score)
-    if state[problem.graph].residual[0] > routine.tol:
+    if state[problem.graph].residual[0] > routine.residual:
         return None
     ready = routine.ready(problem.graph)
     _, value = convergent.ascend(problem.graph, ready.plan, ready.coefficient, problem.score, tau)
