@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.base import Array, Ints, Structure, as_count, as_numbers
 
 S = TypeVar("S", bound=Structure, covariant=True)
 
@@ -47,11 +47,12 @@ class Batch(Generic[S]):
         [1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0]
         """
         if isinstance(structures, Structure):
-            number = len(outcomes) if outcomes is not None else (1 if count is None else count)
+            given = 1 if outcomes is None else len(outcomes)
+            number = given if count is None else as_count(count, "count")
             distinct: tuple[S, ...] = (structures,)
             which = np.zeros(number, dtype=np.int64)
         else:
-            listed = list(structures)
+            listed = _structures(structures)
             number = len(listed)
             place: dict[S, int] = {}
             which = np.array([place.setdefault(s, len(place)) for s in listed], dtype=np.int64)
@@ -59,7 +60,7 @@ class Batch(Generic[S]):
         if number == 0:
             raise ValueError("a batch needs at least one example, got none")
         if outcomes is not None and len(outcomes) != number:
-            raise ValueError(f"{number} structures but {len(outcomes)} outcomes")
+            raise ValueError(f"{number} examples but {len(outcomes)} outcomes")
         sizes = np.array([s.size for s in distinct])[which]
         if (sizes == 0).any():
             raise ValueError(f"example {int(np.argmin(sizes))} has a structure without coordinates")
@@ -164,8 +165,18 @@ class Batch(Generic[S]):
         return np.array_split(np.arange(len(self)), min(count, len(self)))
 
 
+def _structures(given: Any) -> list[Any]:
+    if not isinstance(given, Iterable):
+        raise ValueError(f"a batch is of structures, not of {given!r}")
+    listed = list(given)
+    for m, structure in enumerate(listed):
+        if not isinstance(structure, Structure):
+            raise ValueError(f"example {m}: {structure!r} is no structure")
+    return listed
+
+
 def _positive(weight: ArrayLike | None, number: int) -> Array:
-    values = np.ones(number) if weight is None else np.array(weight, dtype=float).reshape(-1)
+    values = np.ones(number) if weight is None else _copy(weight, "example weights")
     if values.shape != (number,):
         raise ValueError(f"{len(values)} example weights for {number} examples")
     wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
@@ -174,13 +185,20 @@ def _positive(weight: ArrayLike | None, number: int) -> Array:
     return values
 
 
+def _copy(values: ArrayLike, what: str) -> Array:
+    return as_numbers(values, what).reshape(-1).copy()
+
+
 def _finite(bias: ArrayLike | None, size: int) -> Array:
-    values = np.zeros(size) if bias is None else np.array(bias, dtype=float).reshape(-1)
+    values = np.zeros(size) if bias is None else _copy(bias, "bias")
     if values.shape != (size,):
         raise ValueError(f"bias has {len(values)} entries for {size} coordinates")
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
-        raise ValueError(f"bias of coordinate {wrong[0]} is {values[wrong[0]]}")
+        raise ValueError(
+            f"bias of coordinate {wrong[0]} is {values[wrong[0]]}; to forbid a part, let the "
+            "structure fix it at 0"
+        )
     return values
 
 

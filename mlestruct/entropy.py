@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.reweighting import Rho, counting_numbers
-from mlestruct.structures.base import Array, Bound, Folded, Ints, Structure
+from mlestruct.structures.base import Array, Bound, Folded, Ints, Structure, as_numbers
 
 FLOOR = 1e-16  # logarithms of differences are clipped here, never probabilities
 TINY = 1e-300  # logarithms of coordinates, which have digits down to there
@@ -62,7 +62,7 @@ class Entropy:
         ``rho`` is a number, a list in the structure's own layout, a function of the structure, or
         one of the names in :mod:`mlestruct.reweighting`.
         """
-        if not (np.isfinite(temperature) and temperature >= 0):
+        if not (np.isfinite(as_numbers(temperature, "temperature")) and temperature >= 0):
             raise ValueError(f"temperature is {temperature}; it must be finite and not negative")
         parts = [_compile(s, rho, temperature, allow_nonconvex) for s in batch.structures]
         return cls(

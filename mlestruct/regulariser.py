@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_count, as_numbers
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,11 @@ class Regulariser:
         fixed: Mapping[int, float] | None = None,
     ) -> Regulariser:
         """Broadcast and check; ``fixed`` maps a weight's index to its value."""
+        d = as_count(d, "the number of weights")
         given = {"lam": lam, "prior": prior, "l1": l1, "lower": lower, "upper": upper}
         values = {name: _spread(name, value, d) for name, value in given.items()}
         for index, value in (fixed or {}).items():
-            if not 0 <= index < d:
+            if index not in range(d):
                 raise ValueError(f"cannot fix weight {index} of {d}")
             if not np.isfinite(value):
                 raise ValueError(f"cannot fix weight {index} at {value}")
@@ -118,7 +119,7 @@ def grouped(groups: Sequence[tuple[int, float]]) -> Array:
 
 
 def _spread(name: str, value: ArrayLike, d: int) -> Array:
-    array = np.asarray(value, dtype=float)
+    array = as_numbers(value, name)
     if array.ndim > 1 or (array.ndim == 1 and len(array) != d):
         raise ValueError(f"{name} has shape {array.shape}; it must be a number or have {d} entries")
     if np.isnan(array).any():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.base import Array, Structure, as_numbers
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.spanning_trees import edge_appearance
@@ -66,6 +66,12 @@ def counting_numbers(structure: Structure, rho: Rho) -> Array:
     try:
         if isinstance(rho, Counting):
             return rho.numbers(structure)
-        return structure.counting(rho(structure) if callable(rho) else rho)
+        value = rho(structure) if callable(rho) else rho
     except AttributeError as error:
         raise ValueError(f"this reweighting is not for a {type(structure).__name__}") from error
+    if value is not None and not np.isfinite(as_numbers(value, "rho")).all():
+        raise ValueError(f"rho={rho!r} is not finite")
+    try:
+        return structure.counting(value)
+    except ValueError as error:
+        raise ValueError(f"rho={rho!r} on a {type(structure).__name__}: {error}") from error

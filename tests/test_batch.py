@@ -74,7 +74,7 @@ def test_observed_is_the_product_with_the_target(rng):
 
 
 MISUSE = [
-    (lambda: Batch.of(MIXED, LABELS[:3]), "4 structures but 3 outcomes"),
+    (lambda: Batch.of(MIXED, LABELS[:3]), "4 examples but 3 outcomes"),
     (lambda: Batch.of([], []), "at least one example"),
     (lambda: Batch.of(chain(2, 2), [[0, 1], [0, 2]]), "example 1: variable 1 has state 2"),
     (lambda: Batch.of(chain(2, 2), [[0, 1], [0]]), r"example 1: an outcome has 2 states"),

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mlestruct.frank_wolfe.atoms import scaled_pass
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.oracle import Oracle
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_count, as_numbers
 
 Step = Literal["auto", "pairwise", "block", "batch", "block_fixed", "batch_fixed"]
 # The oracle is asked at (1−δ)τ + δu, whose slopes look past coordinates that no vertex has reached
@@ -101,6 +101,17 @@ class FrankWolfe:
     shards: int = 8
     workers: int = 1
     engine: Engine | str | None = None
+
+    def __post_init__(self) -> None:
+        least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}
+        for name, fewest in least.items():
+            as_count(getattr(self, name), name, fewest)
+        for name in ("tol", "calls", "seconds"):
+            limit = getattr(self, name)
+            if limit is not None and not as_numbers(limit, name) >= 0:
+                raise ValueError(f"{name} is {limit}; it must be 0 or more")
+        if self.step not in get_args(Step):
+            raise ValueError(f"step is one of {', '.join(get_args(Step))}, not {self.step!r}")
 
     def run(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Iterator[State]:
         """Yields every round's state; the last has ``done`` set. Stop iterating to stop early."""

@@ -17,12 +17,14 @@ from mlestruct.frank_wolfe import Cost, FrankWolfe, State
 from mlestruct.inference.messages import Messages, routine
 from mlestruct.learners.convex import AnyOracle, Model, Route, collect
 from mlestruct.learners.coupled import Coupled, Cover, mean_targets
+from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, counting_numbers
 from mlestruct.structures.base import Array, Structure
 from mlestruct.train import Direct
 
+ROUTES = ("auto", "direct", "frank_wolfe", "coupled")
 CONSISTENT = 1e-9  # a disagreement of tables that certificates still accept
 SMOOTHING = 1e-3  # share of uniform tables in the empirical start: log of unseen states is infinite
 
@@ -76,6 +78,10 @@ class Camel:
     route: Route | Literal["coupled"] = "auto"
     solver: FrankWolfe = field(default=FrankWolfe())
 
+    def __post_init__(self) -> None:
+        if self.route not in ROUTES:
+            raise ValueError(f"route is one of {', '.join(ROUTES)}, not {self.route!r}")
+
     def entropy(self, batch: Batch[Any]) -> tuple[Entropy, Entropy]:
         """(the part that is kept, the part that is linearised)."""
 
@@ -94,8 +100,8 @@ class Camel:
 
     def dual(self, batch: Batch[Any], features: Features, at: Array | None = None) -> Dual:
         """One round's convex problem: the tangent ``at`` a point, or no separators at all."""
-        if batch.target is None:
-            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
+        check_problem(self.name, batch, features)
+        assert batch.target is not None
         kept, linear = self.entropy(batch)
         bias, constant = batch.bias, -batch.totals(batch.bias * batch.target)
         if at is not None:
@@ -103,8 +109,7 @@ class Camel:
             bias = bias + slope
             constant = constant + linear.each(at) - batch.totals(slope * at)
         shaped = replace(batch, bias=bias, constant=constant)
-        given = 1.0 if self.regulariser is None else self.regulariser
-        ridge = given if isinstance(given, Regulariser) else Regulariser.of(features.d, given)
+        ridge = ridge_of(1.0 if self.regulariser is None else self.regulariser, features.d)
         return Dual(shaped, features, replace(kept, batch=shaped), ridge)
 
     def each(self, batch: Batch[Any], features: Features) -> Iterator[Round]:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe, State
 from mlestruct.inference.messages import Messages, routine
+from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
@@ -57,21 +56,9 @@ class Learner:
 
     def dual(self, batch: Batch[Any], features: Features) -> Dual:
         """The dual objective this learner minimises."""
-        if batch.target is None:
-            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
+        check_problem(self.name, batch, features)
         shaped, entropy = self.surrogate(batch)
-        regulariser = self._regulariser(self.regulariser, features.d)
-        rows = _rows(features)
-        if rows != batch.size:
-            raise ValueError(f"features have {rows} rows for {batch.size} coordinates")
-        return Dual(shaped, features, entropy, regulariser)
-
-    @staticmethod
-    def _regulariser(given: float | Regulariser, d: int) -> Regulariser:
-        regulariser = given if isinstance(given, Regulariser) else Regulariser.of(d, given)
-        if len(regulariser) != d:
-            raise ValueError(f"regulariser of {len(regulariser)} weights for {d} features")
-        return regulariser
+        return Dual(shaped, features, entropy, ridge_of(self.regulariser, features.d))
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None
@@ -142,7 +129,7 @@ class Learner:
         oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
         direct, start = self.messages(dual) is not None, None
         for given in regularisers:
-            dual = replace(dual, regulariser=self._regulariser(given, features.d))
+            dual = replace(dual, regulariser=ridge_of(given, features.d))
             kept: list[State] = []
             yield collect(_last(through(self._run(dual, oracle, start)), kept))
             start = kept[0].theta if direct else kept[0].tau.copy()
@@ -150,13 +137,6 @@ class Learner:
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the solver's tolerance or budget."""
         return next(self.path(batch, features, [self.regulariser]))
-
-
-def _rows(features: Features) -> int:
-    """Coordinates the features score; a user's own are asked with all weights 0."""
-    if hasattr(features, "offsets"):
-        return int(features.offsets[-1])
-    return len(features.potentials(np.zeros(features.d)))
 
 
 def _last(states: Iterator[State], kept: list[State]) -> Iterator[State]:

@@ -14,6 +14,7 @@ from mlestruct.dual import Certificate
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State
 from mlestruct.learners.convex import AnyOracle, Model, collect
+from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.structures.base import Array
 
@@ -36,8 +37,7 @@ class Perceptron:
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
         """A state per epoch: its objective is the share of examples it was wrong about."""
-        if batch.target is None:
-            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
+        check_problem(self.name, batch, features)
         clock, count = time.perf_counter(), len(batch)
         ones = [(batch.select([m]), features.select(np.array([m]))) for m in range(count)]
         oracle = Validated(resolve(self.oracle, batch))
@@ -67,7 +67,10 @@ class Perceptron:
         regularisers: Sequence[Any],
         through: Callable[[Iterator[State]], Iterator[State]] = iter,
     ) -> Iterator[Model]:
-        """The same model for every regulariser: it has none."""
+        """The same model for every regulariser: it has none, and minds none that is possible."""
+        for given in regularisers:
+            if given is not None and given != 0:
+                ridge_of(given, features.d)
         model = replace(collect(through(self.states(batch, features))), route="online")
         return iter([model] * len(regularisers))
 
@@ -101,6 +104,6 @@ def perceptron(
     """
     if rho is not None:
         raise ValueError(f"a perceptron has no entropy to reweight, got rho={rho!r}")
-    if route == "direct":
-        raise ValueError("a perceptron asks its oracle; there is no direct route")
+    if route not in ("auto", "frank_wolfe"):
+        raise ValueError(f"a perceptron asks its oracle; there is no {route} route")
     return Perceptron(oracle, epochs, seed, None if solver is None else solver.seconds)

@@ -17,6 +17,7 @@ from mlestruct.frank_wolfe import State
 from mlestruct.learners.convex import Learner, Model
 from mlestruct.learners.coupled import Cover
 from mlestruct.learners.mle_struct import mle_struct
+from mlestruct.learners.problem import check_problem
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph, RegionGraph
@@ -172,8 +173,8 @@ class Piecewise:
 
     def split(self, batch: Batch[Any], features: Features) -> tuple[Batch[FactorGraph], Features]:
         """Every piece as an example, with its share of the features."""
-        if batch.target is None:
-            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
+        check_problem(self.name, batch, features)
+        assert batch.target is not None
         known = {s: self.of(s) for s in batch.structures}
         listed = [known[batch.structure(m)] for m in range(len(batch))]
         count = np.array([len(pieces) for pieces in listed])

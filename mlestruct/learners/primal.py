@@ -15,6 +15,7 @@ from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State
 from mlestruct.learners.convex import Model, collect
+from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import parts
 from mlestruct.objectives.slopes import Slopes
@@ -63,12 +64,11 @@ class Primal:
         self, batch: Batch[Any], features: Features, start: Array | None = None
     ) -> Iterator[State]:
         """One state per iteration."""
-        if batch.target is None:
-            raise ValueError(f"{self.name} learns from outcomes, and this batch has none")
-        given, clock = self.regulariser, time.perf_counter()
+        check_problem(self.name, batch, features)
+        clock = time.perf_counter()
         heads = self.heads(batch, features)
         d = sum(head.features.d for head in heads.values())
-        ridge = given if isinstance(given, Regulariser) else Regulariser.of(d, given)
+        ridge = ridge_of(self.regulariser, d)
         if start is None and self.begin is not None:
             start = self.begin(batch, features)
         theta = ridge.weights(np.zeros(d)) if start is None else start
@@ -154,5 +154,5 @@ def refuse(name: str, route: str, **unused: Any) -> None:
     for setting, value in unused.items():
         if value is not None:
             raise ValueError(f"{name} has no use for {setting}={value!r}")
-    if route == "frank_wolfe":
-        raise ValueError(f"{name} has a direct route only, not route='frank_wolfe'")
+    if route not in ("auto", "direct"):
+        raise ValueError(f"{name} has a direct route only, not route={route!r}")

@@ -23,6 +23,8 @@ class Simplices:
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         vertices, upper = np.zeros(batch.size), np.zeros(len(batch))
         for structure, members in batch.groups():
+            if not hasattr(structure, "groups"):
+                raise ValueError(f"a {type(structure).__name__} states no exactly-one groups")
             table = batch.rows(scores, members)
             answer = np.zeros_like(table)
             grouped = np.zeros(structure.size, dtype=bool)

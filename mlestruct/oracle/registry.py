@@ -14,6 +14,15 @@ from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle.protocol import Answers, Oracle
 from mlestruct.oracle.solver import Solver
+from mlestruct.structures import (
+    BipartiteMatching,
+    BMatching,
+    FactorGraph,
+    Flow,
+    Ising,
+    Matching,
+    Paths,
+)
 from mlestruct.structures.base import Array, Structure
 
 
@@ -67,6 +76,21 @@ REGISTRY = {
     "viterbi": "mlestruct_oracles.viterbi:Viterbi",
 }
 
+# What each of them can be asked about; who is not listed takes whatever states constraints.
+SERVES: dict[str, tuple[type[Structure], ...]] = {
+    "assignment": (BipartiteMatching,),
+    "b_matching": (BMatching,),
+    "blossom": (Matching,),
+    "graph_cut": (FactorGraph,),
+    "min_cost_flow": (Flow,),
+    "networkx_matching": (Matching,),
+    "planar_ising": (Ising,),
+    "qpbo": (FactorGraph,),
+    "shortest_path": (Paths,),
+    "trw_s": (FactorGraph,),
+    "viterbi": (FactorGraph,),
+}
+
 
 def resolve(
     oracle: Oracle[Any] | Callable[..., Any] | str | None, batch: Batch[Any]
@@ -79,12 +103,21 @@ def resolve(
             raise ValueError(f"{' and '.join(kinds)} has no default oracle: pass oracle=")
         oracle = names.pop() if len(names) == 1 else PerStructure.default(batch)
     if isinstance(oracle, str):
+        _refuse_misfit(oracle, batch)
         return load(oracle)
     if hasattr(oracle, "many"):
         return oracle  # type: ignore[return-value]
     if callable(oracle):
         return Solver(oracle)
     raise ValueError(f"an oracle is a name, a callable or has a method many; got {oracle!r}")
+
+
+def _refuse_misfit(name: str, batch: Batch[Any]) -> None:
+    kinds = SERVES.get(name, (Structure,))
+    strange = next((s for s in batch.structures if not isinstance(s, kinds)), None)
+    if strange is not None:
+        served = " and ".join(kind.__name__ for kind in kinds)
+        raise ValueError(f"the oracle {name!r} is for {served}, not {type(strange).__name__}")
 
 
 def load(name: str | None) -> Oracle[Any]:
