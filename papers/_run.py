@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def main(
 
 
 def show(row: Row, header: list[str], as_json: bool) -> list[str]:
-    """Print a row; the header again whenever the columns change."""
+    """Print a row; the header again whenever the columns change. What is not finite is null."""
+    row = {name: value if _finite(value) else None for name, value in row.items()}
     if as_json:
         print(json.dumps(row), flush=True)
         return header
@@ -75,6 +77,10 @@ def show(row: Row, header: list[str], as_json: bool) -> list[str]:
         print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     print(f"| {' | '.join(_short(value) for value in row.values())} |", flush=True)
     return columns
+
+
+def _finite(value: Any) -> bool:
+    return not isinstance(value, float) or isfinite(value)
 
 
 def _short(value: Any) -> str:

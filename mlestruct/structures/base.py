@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -226,8 +226,17 @@ def payments(counting: Array, over: Ints, tol: float = 1e-12) -> Array | None:
     """What α pays for i, for each (α, i) in ``over``: x ≥ 0, up to ``tol``; None if impossible.
 
     Σ_α c_α H_α is concave if c_i + Σ_α x_αi ≥ 0 and c_α ≥ Σ_i x_αi: then it is a sum of entropies
-    H_i and conditional entropies H_α − H_i. A transport problem, solved as an LP.
+    H_i and conditional entropies H_α − H_i. A transport problem, solved as an LP; answers are
+    kept, since every fit and prediction on a graph asks again, a second each on a 64 × 64 grid.
     """
+    numbers, pairs = np.asarray(counting, dtype=float), np.asarray(over, dtype=np.int64)
+    found = _payments(numbers.tobytes(), pairs.tobytes(), tol)
+    return None if found is None else found.copy()
+
+
+@lru_cache(maxsize=64)
+def _payments(numbers: bytes, pairs: bytes, tol: float) -> Array | None:
+    counting, over = np.frombuffer(numbers), np.frombuffer(pairs, dtype=np.int64).reshape(-1, 2)
     paid = np.zeros(len(over))
     demand = np.maximum(-counting, 0.0)
     if not (demand > tol).any():
