@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from mlestruct.structures.base import Array, Ints
+
+CHUNK = 1 << 16  # rows of a float32 or memory-mapped matrix looked at a time
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,56 @@ class NoFeatures:
 
     def select(self, members: Ints) -> NoFeatures:
         raise NotImplementedError("features that are empty have no rows to select")
+
+
+def check_parts(parts: Sequence[Any], sizes: Sequence[int] | Ints, unit: str) -> None:
+    """One matrix for each example, a row for each ``unit``, equally many features in all."""
+    if len(parts) != len(sizes):
+        raise ValueError(f"features of {len(parts)} examples for {len(sizes)} examples")
+    width = None
+    for m, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+        if len(part.shape) != 2:
+            raise ValueError(f"example {m}: features have shape {part.shape}; expected (…, d)")
+        if part.shape[0] != size:
+            raise ValueError(f"example {m}: {part.shape[0]} feature rows for {size} {unit}s")
+        if width is not None and part.shape[1] != width:
+            raise ValueError(f"example {m} has {part.shape[1]} features, example 0 has {width}")
+        width = part.shape[1]
+
+
+def refuse_nonfinite(array: Any, start: Ints, unit: str) -> None:
+    """Names the example, the ``unit`` and the feature of a NaN or an infinity.
+
+    ``array`` is a matrix, dense or compressed by rows; rows of example m begin at ``start[m]``.
+    """
+    found = _nonfinite_entry(array) if sp.issparse(array) else _nonfinite_cell(array)
+    if found is not None:
+        row, column, value = found
+        m = int(np.searchsorted(start, row, side="right") - 1)
+        raise ValueError(f"example {m}: feature {column} of {unit} {row - start[m]} is {value}")
+
+
+def _nonfinite_cell(array: Any) -> tuple[int, int, float] | None:
+    for first in range(0, len(array), CHUNK):
+        wrong = np.argwhere(~np.isfinite(array[first : first + CHUNK]))
+        if len(wrong):
+            row, column = int(wrong[0, 0]) + first, int(wrong[0, 1])
+            return row, column, array[row, column]
+    return None
+
+
+def _nonfinite_entry(array: Any) -> tuple[int, int, float] | None:
+    wrong = np.flatnonzero(~np.isfinite(array.data))
+    if len(wrong) == 0:
+        return None
+    row = int(np.searchsorted(array.indptr, wrong[0], side="right") - 1)
+    return row, int(array.indices[wrong[0]]), array.data[wrong[0]]
+
+
+def refuse_none(features: Features) -> None:
+    """Something must be there to learn the weights of."""
+    if features.d == 0:
+        raise ValueError("there are no features: X has no columns")
 
 
 def restart(offsets: Ints, members: Ints) -> Ints:

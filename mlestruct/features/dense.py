@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.features.base import Columns, restart
+from mlestruct.features.base import (
+    CHUNK,
+    Columns,
+    check_parts,
+    refuse_none,
+    refuse_nonfinite,
+    restart,
+)
 from mlestruct.structures.base import Array, Ints
-
-CHUNK = 1 << 16  # rows of a float32 or memory-mapped matrix upcast at a time
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,11 @@ class Dense:
             )
         if array.dtype.kind not in "fiu":
             raise ValueError(f"features have dtype {array.dtype}; expected numbers")
-        _refuse_nonfinite(array, batch.offsets)
+        refuse_nonfinite(array, batch.offsets, "coordinate")
         kept = array.dtype in (np.dtype(np.float64), np.dtype(np.float32))
-        return cls(array if kept else array.astype(float), batch.offsets)
+        features = cls(array if kept else array.astype(float), batch.offsets)
+        refuse_none(features)
+        return features
 
     @property
     def d(self) -> int:
@@ -73,35 +80,19 @@ def _stack(batch: Batch[Any], matrix: Any) -> NDArray[Any]:
     if not isinstance(matrix, (list, tuple)):
         array = np.asanyarray(matrix)
         return array.reshape(-1, array.shape[-1]) if array.ndim > 2 else array
-    if len(matrix) != len(batch):
-        raise ValueError(f"features of {len(matrix)} examples for {len(batch)} examples")
-    parts: list[NDArray[Any]] = []
-    for m, one in enumerate(matrix):
-        array = np.asarray(one)
-        if array.ndim < 2:
-            raise ValueError(f"example {m}: features have shape {array.shape}; expected (…, d)")
-        flat = array.reshape(-1, array.shape[-1])
-        size = int(batch.offsets[m + 1] - batch.offsets[m])
-        if len(flat) != size:
-            raise ValueError(f"example {m}: {len(flat)} feature rows for {size} coordinates")
-        if parts and flat.shape[1] != parts[0].shape[1]:
-            raise ValueError(
-                f"example {m} has {flat.shape[1]} features, example 0 has {parts[0].shape[1]}"
-            )
-        parts.append(flat)
+    parts = [_flat(one, m) for m, one in enumerate(matrix)]
+    check_parts(parts, np.diff(batch.offsets), "coordinate")
     return np.concatenate(parts)
 
 
-def _refuse_nonfinite(array: NDArray[Any], offsets: Ints) -> None:
-    for first in range(0, len(array), CHUNK):
-        wrong = np.argwhere(~np.isfinite(array[first : first + CHUNK]))
-        if len(wrong):
-            row, column = int(wrong[0, 0]) + first, int(wrong[0, 1])
-            m = int(np.searchsorted(offsets, row, side="right") - 1)
-            raise ValueError(
-                f"example {m}: feature {column} of coordinate {row - offsets[m]} is "
-                f"{array[row, column]}"
-            )
+def _flat(given: Any, m: int) -> NDArray[Any]:
+    """(…, d) as (rows, d)."""
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"example {m}: {error}") from error
+    rows = int(np.prod(array.shape[:-1]))
+    return array.reshape(rows, -1) if array.ndim > 2 and array.size else array
 
 
 @nb.njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, restart
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_count
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,13 @@ class Functions:
         """Checked on the spot: shapes, and that the two are adjoint to each other."""
         if len(inputs) != len(batch):
             raise ValueError(f"{len(inputs)} inputs for {len(batch)} examples")
-        features = cls(list(inputs), d, potentials, moments, batch.offsets)
+        features = cls(
+            list(inputs),
+            as_count(d, "the number of features", least=1),
+            potentials,
+            moments,
+            batch.offsets,
+        )
         rng = np.random.default_rng(0)
         theta, tau = rng.standard_normal(d), rng.random(batch.size)
         scores = features.potentials(theta)
@@ -59,6 +65,10 @@ class Functions:
             scores = np.asarray(self.potentials_of(x, theta), dtype=float).reshape(-1)
             if len(scores) != self.offsets[m + 1] - self.offsets[m]:
                 raise ValueError(f"example {m}: potentials returned {len(scores)} scores")
+            if not np.isfinite(scores).all():
+                raise ValueError(
+                    f"example {m}: potentials returned {scores[~np.isfinite(scores)][0]}"
+                )
             out[self.offsets[m] : self.offsets[m + 1]] = scores
         return out
 

@@ -28,6 +28,13 @@ class Question:
     weights: tuple[str, ...]
     tables: Array = field(repr=False)
 
+    def __post_init__(self) -> None:
+        shape = (len(self.weights), len(self.levels), len(self.levels))
+        if self.tables.shape != shape or not np.isfinite(self.tables).all():
+            raise ValueError(f"question {self.name!r}: needs finite tables of shape {shape}")
+        if not np.array_equal(self.tables, self.tables.transpose(0, 2, 1)):
+            raise ValueError(f"question {self.name!r}: tables are not symmetric")
+
     @classmethod
     def ordinal(
         cls,

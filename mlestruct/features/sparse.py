@@ -9,7 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.batch import Batch
-from mlestruct.features.base import Columns, restart
+from mlestruct.features.base import (
+    Columns,
+    check_parts,
+    refuse_none,
+    refuse_nonfinite,
+    restart,
+)
 from mlestruct.structures.base import Array, Ints
 
 
@@ -26,18 +32,20 @@ class Sparse:
     def of(cls, batch: Batch[Any], matrix: Any) -> Sparse:
         """From one (coordinates × d) sparse matrix, or a list with one per example."""
         if isinstance(matrix, (list, tuple)):
+            check_parts(matrix, np.diff(batch.offsets), "coordinate")
             matrix = sp.vstack(matrix, format="csr")
+        if matrix.dtype.kind not in "biuf":
+            raise ValueError(f"features have dtype {matrix.dtype}; expected numbers")
         array = sp.csr_array(matrix, dtype=float)
         if array.shape[0] != batch.size:
             raise ValueError(f"features have {array.shape[0]} rows for {batch.size} coordinates")
         if not array.has_canonical_format:
             array = array.copy()  # the user's own arrays stay as they are
             array.sum_duplicates()
-        if not np.isfinite(array.data).all():
-            entry = int(np.flatnonzero(~np.isfinite(array.data))[0])
-            row = int(np.searchsorted(array.indptr, entry, side="right") - 1)
-            raise ValueError(f"feature {array.indices[entry]} of row {row} is {array.data[entry]}")
-        return cls._with(array, batch.offsets)
+        refuse_nonfinite(array, batch.offsets, "coordinate")
+        features = cls._with(array, batch.offsets)
+        refuse_none(features)
+        return features
 
     @classmethod
     def _with(cls, array: sp.csr_array, offsets: Ints) -> Sparse:

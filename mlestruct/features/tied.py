@@ -10,8 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.batch import Batch
-from mlestruct.features.base import Columns, restart
-from mlestruct.structures.base import Array, Ints
+from mlestruct.features.base import (
+    Columns,
+    check_parts,
+    refuse_none,
+    refuse_nonfinite,
+    restart,
+)
+from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -37,6 +43,9 @@ class Tied:
 
         Either may be dense or scipy.sparse, or a list with one matrix per example.
         """
+        for s in batch.structures:
+            if not isinstance(s, FactorGraph):
+                raise ValueError(f"tied weights are for labelled graphs, not a {type(s).__name__}")
         cards = {int(k) for s in batch.structures for k in s.cards}
         tables = {int(t) for s in batch.structures for t in np.diff(s.table_start)}
         if len(cards) > 1 or len(tables) > 1:
@@ -45,15 +54,19 @@ class Tied:
         n_factors = np.array([s.n_factors for s in batch.structures])[batch.which]
         if factors is None:
             factors = np.ones((n_factors.sum(), 1))
-        return cls(
-            _rows_of(nodes, int(n_nodes.sum()), "node"),
-            _rows_of(factors, int(n_factors.sum()), "factor"),
-            np.concatenate([[0], np.cumsum(n_nodes)]),
-            np.concatenate([[0], np.cumsum(n_factors)]),
+        node_start = np.concatenate([[0], np.cumsum(n_nodes)])
+        factor_start = np.concatenate([[0], np.cumsum(n_factors)])
+        features = cls(
+            _rows_of(nodes, node_start, "node"),
+            _rows_of(factors, factor_start, "factor"),
+            node_start,
+            factor_start,
             batch.offsets,
             cards.pop(),
             tables.pop() if tables else 0,
         )
+        refuse_none(features)
+        return features
 
     @property
     def split(self) -> int:
@@ -139,30 +152,24 @@ class Tied:
         )
 
 
-def _rows_of(matrix: Any, count: int, name: str) -> Any:
-    parts = list(matrix) if isinstance(matrix, (list, tuple)) else [matrix]
-    array: Any
-    if sp.issparse(parts[0]):
-        parts = [sp.coo_array(part) for part in parts]
-        array = sp.csr_array(sp.vstack(parts, format="csr")).astype(float)
-    else:
-        parts = [np.asarray(part, dtype=float) for part in parts]
-        array = np.concatenate(parts)
-    if array.ndim != 2 or array.shape[0] != count:
-        raise ValueError(f"{name} features have shape {array.shape}; expected {count} rows")
-    for m, part in enumerate(parts):
-        _refuse_nonfinite(part, name, f"example {m}: " if len(parts) > 1 else "")
+def _rows_of(given: Any, start: Ints, unit: str) -> Any:
+    """All rows in one matrix, from one matrix or one per example."""
+    listed = isinstance(given, (list, tuple))
+    parts = [_matrix(part, unit) for part in (given if listed else [given])]
+    if listed:
+        check_parts(parts, np.diff(start), unit)
+    sparse = sp.issparse(parts[0])
+    array = sp.csr_array(sp.vstack(parts, format="csr")) if sparse else np.concatenate(parts)
+    if array.ndim != 2 or array.shape[0] != start[-1]:
+        raise ValueError(f"{unit} features have shape {array.shape}; expected {start[-1]} rows")
+    refuse_nonfinite(array, start, unit)
     return array
 
 
-def _refuse_nonfinite(part: Any, name: str, where: str) -> None:
-    coordinates = getattr(part, "coords", None)  # of scipy.sparse
-    values = part if coordinates is None else part.data
-    if np.isfinite(values).all():
-        return
-    place = np.argwhere(~np.isfinite(values))[0]
-    row, j = place if coordinates is None else (axis[place[0]] for axis in coordinates)
-    raise ValueError(f"{where}feature {j} of {name} {row} is {values[tuple(place)]}")
+def _matrix(part: Any, unit: str) -> Any:
+    if sp.issparse(part) and part.dtype.kind in "biuf":
+        return part.astype(float)
+    return as_numbers(part, f"{unit} features")
 
 
 def _take(matrix: Any, start: Ints, members: Ints) -> Any:
