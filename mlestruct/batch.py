@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, Ints, Structure, as_count, as_numbers
+from mlestruct.structures.base import Array, Flags, Ints, Structure, as_count, as_numbers
 
 S = TypeVar("S", bound=Structure, covariant=True)
 
@@ -98,6 +98,11 @@ class Batch(Generic[S]):
     @property
     def size(self) -> int:
         return int(self.offsets[-1])
+
+    @cached_property
+    def fixed(self) -> Flags:
+        """Of every coordinate what its structure says: −1 free, 0 or 1 fixed."""
+        return np.concatenate([self.structures[k].fixed for k in self.which])
 
     @cached_property
     def owner(self) -> Ints:

@@ -13,6 +13,7 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.messages import routine
 from mlestruct.inference.predict import AnyOracle, Marginals, marginals
+from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Validated, attained, resolve
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
 from mlestruct.structures.base import Array, Ints
@@ -53,7 +54,7 @@ def outcome_interval(batch: Batch[Any], scores: ArrayLike, oracle: AnyOracle = N
 
     −inf where the decoded answer is no outcome that the structure allows. One oracle call each.
     """
-    values = np.asarray(scores, dtype=float)
+    values = as_finite_scores(batch, scores)
     vertices, _ = Validated(resolve(oracle, batch)).many(batch, values)
     lower = np.full(len(batch), -np.inf)
     for m in range(len(batch)):
@@ -144,7 +145,7 @@ def likelihood_sandwich(
     """
     if batch.target is None:
         raise ValueError("a likelihood needs the observed outcomes: Batch.of(structure, outcomes)")
-    values = np.asarray(scores, dtype=float)
+    values = as_finite_scores(batch, scores)
     ends = [_proved(batch, rho, kind) for rho, kind in ((0.5, "upper"), (1.0, "lower"))]
     above, below = (marginals(batch, values, rho=rho, solver=solver) for rho in ends)
     inside = log_z_interval(above) & log_z_interval(below)

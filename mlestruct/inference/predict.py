@@ -17,6 +17,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.hull import hull_gaps, into_hull, relaxed
 from mlestruct.inference.message_proof import LOCAL, message_gaps
 from mlestruct.inference.messages import Messages, routine
+from mlestruct.inference.scores import as_finite_scores
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
@@ -47,7 +48,7 @@ def best(
     batch: Batch[Any], scores: ArrayLike, oracle: AnyOracle = None
 ) -> tuple[list[Any], Array, Array]:
     """Most probable outcomes, their scores, and bounds on the best scores."""
-    scores = _flat(batch, scores)
+    scores = as_finite_scores(batch, scores)
     vertices, upper = Validated(resolve(oracle, batch)).many(batch, scores)
     outcomes = [
         batch.structure(m).decode(vertices[batch.coordinates(m)]) for m in range(len(batch))
@@ -71,10 +72,7 @@ def marginals(
     features and the score as bias, one oracle call per example and round. The proof is one more
     oracle call per example; on matchings of general graphs, node prices and odd sets.
     """
-    asked, scores = Validated(resolve(oracle, batch)), _flat(batch, scores)
-    if (~np.isfinite(scores)).any():
-        k = int(np.flatnonzero(~np.isfinite(scores))[0])
-        raise ValueError(f"example {batch.owner[k]}: score of a coordinate is {scores[k]}")
+    asked, scores = Validated(resolve(oracle, batch)), as_finite_scores(batch, scores)
     plain = replace(batch, bias=scores, target=None, constant=None)
     entropy = Entropy.of(plain, rho, temperature=temperature)
     dual = Dual(plain, NoFeatures(plain.size, len(plain)), entropy, Regulariser.of(0))
@@ -145,10 +143,3 @@ def unproven(tau: Array, examples: int, why: str) -> Marginals:
     proof = Certificate(np.inf, 0.0, np.nan, "none", "none", why)
     open_ = np.full(examples, np.inf)
     return Marginals(tau, -open_, open_, Bound("none", why), proof)
-
-
-def _flat(batch: Batch[Any], scores: ArrayLike) -> Array:
-    flat = np.asarray(scores, dtype=float).reshape(-1)
-    if flat.shape != (batch.size,):
-        raise ValueError(f"{len(flat)} scores for {batch.size} coordinates")
-    return flat

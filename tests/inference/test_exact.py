@@ -106,7 +106,7 @@ def test_what_is_too_large_is_refused_with_its_size():
 
 
 def test_the_score_has_to_fit():
-    with pytest.raises(ValueError, match="4 entries for 9"):
+    with pytest.raises(ValueError, match="4 scores for 9"):
         exact(BipartiteMatching(3), np.zeros(4))
 
 

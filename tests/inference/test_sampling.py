@@ -142,9 +142,9 @@ def test_perturb_and_map_is_exact_for_independent_variables_and_never_says_so(rn
 def test_misuse_is_named(rng):
     with pytest.raises(ValueError, match="has no exact sampler: use sample_matchings"):
         sample(Matching(4), np.zeros(6), 3, rng)
-    with pytest.raises(ValueError, match="4 entries for 6"):
+    with pytest.raises(ValueError, match="4 scores for 6"):
         sample_matchings(Matching(4), np.zeros(4), 3, rng)
-    with pytest.raises(ValueError, match="thin=0"):
+    with pytest.raises(ValueError, match="thin is 0"):
         sample_matchings(Matching(4), np.zeros(6), 3, rng, thin=0)
     with pytest.raises(ValueError, match="start is no matching"):
         sample_matchings(Matching(4), np.zeros(6), 3, rng, start=np.ones(6))

@@ -17,6 +17,7 @@ from mlestruct.inference.exact.treewidth import estimate
 from mlestruct.inference.forward_backward import ForwardBackward
 from mlestruct.inference.kasteleyn import kasteleyn
 from mlestruct.inference.messages import Beliefs
+from mlestruct.inference.scores import as_scores
 from mlestruct.structures import (
     BipartiteMatching,
     BMatching,
@@ -55,12 +56,7 @@ def exact(
     >>> exact(FactorGraph([2], []), [0.0, 0.0]).tau.tolist()
     [0.5, 0.5]
     """
-    values = np.asarray(scores, dtype=float).reshape(-1)
-    if values.shape != (problem.size,):
-        raise ValueError(f"score has {len(values)} entries for {problem.size} coordinates")
-    wrong = np.flatnonzero(np.isnan(values) | np.isposinf(values))
-    if len(wrong):
-        raise ValueError(f"score of coordinate {wrong[0]} is {values[wrong[0]]}")
+    values = as_scores(problem, scores)
     if isinstance(problem, Structure):
         one, point = solve(problem, values[None], memory)
         return Exact(float(one[0]), point[0])
@@ -73,7 +69,7 @@ def exact(
 
 def exact_log_z(structure: FactorGraph, score: ArrayLike, *, memory: float = MEMORY) -> float:
     """log Z alone, where the tables for marginals would not fit: only live messages are stored."""
-    values = np.asarray(score, dtype=float).reshape(-1)
+    values = as_scores(structure, score)
     shape = grids.sides(structure)
     states = int(structure.cards.max(initial=1))
     if shape is not None and grids.safe(*shape, states, values):

@@ -15,8 +15,9 @@ from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.exact.elimination import sample_states
 from mlestruct.inference.exact.paths import from_sink, layout
 from mlestruct.inference.sampling.common import Samples, strides
+from mlestruct.inference.scores import as_scores
 from mlestruct.structures import FactorGraph, Paths
-from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.base import Array, Ints, Structure, as_count
 
 
 @overload
@@ -58,9 +59,7 @@ def sample(
     >>> sample(FactorGraph([2], []), [0.0, 9e9], 2, np.random.default_rng(0)).vertices.tolist()
     [[0.0, 1.0], [0.0, 1.0]]
     """
-    values = np.asarray(scores, dtype=float).reshape(-1)
-    if values.shape != (problem.size,):
-        raise ValueError(f"score has {len(values)} entries for {problem.size} coordinates")
+    values, count = as_scores(problem, scores), as_count(count, "count", least=1)
     if isinstance(problem, Structure):
         return _samples(problem, draw(problem, values[None], count, rng, memory)[0])
     found: list[Samples | None] = [None] * len(problem)

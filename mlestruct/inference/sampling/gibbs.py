@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from mlestruct.inference.exact.treewidth import possible_states
 from mlestruct.inference.sampling.common import Samples, strides
 from mlestruct.inference.sampling.direct import labelled
+from mlestruct.inference.scores import as_scores
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_count
 
 BURN, THIN = 100, 5  # sweeps
 TRIES = 100
@@ -35,11 +36,8 @@ def gibbs(
     a sweep. Starts at ``start`` (a labelling), else at random. With forbidden
     configurations the chain may not reach every labelling.
     """
-    values = np.asarray(score, dtype=float).reshape(-1)
-    if values.shape != (graph.size,):
-        raise ValueError(f"score has {len(values)} entries for {graph.size} coordinates")
-    if count < 1 or burn < 0 or thin < 1:
-        raise ValueError(f"count={count}, burn={burn}, thin={thin}: need ≥ 1, ≥ 0 and ≥ 1")
+    values, count = as_scores(graph, score), as_count(count, "count", least=1)
+    burn, thin = as_count(burn, "burn"), as_count(thin, "thin", least=1)
     chain = Chain.of(graph)
     states = chain.run(values, chain.begin(values, start, rng)[None], burn, rng)
     chains = chain.run(values, np.repeat(states, count, axis=0), thin, rng, one=True)

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch
 from mlestruct.inference.predict import AnyOracle
 from mlestruct.inference.sampling.common import Samples
+from mlestruct.inference.scores import as_scores
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Structure
+from mlestruct.structures.base import Structure, as_count
 
 
 def perturb_and_map(
@@ -31,11 +32,7 @@ def perturb_and_map(
     graphs, to all coordinates elsewhere, and only where the oracle accepts any score. One oracle
     call a sample, all in one batch.
     """
-    values = np.asarray(score, dtype=float).reshape(-1)
-    if values.shape != (structure.size,):
-        raise ValueError(f"score has {len(values)} entries for {structure.size} coordinates")
-    if count < 1:
-        raise ValueError(f"count={count}: ask for at least one sample")
+    values, count = as_scores(structure, score), as_count(count, "count", least=1)
     batch = Batch.of(structure, count=count)
     asked = resolve(oracle, batch)
     noisy = np.tile(perturbed(structure), count)

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike
 from mlestruct.batch import Batch
 from mlestruct.inference.predict import AnyOracle
 from mlestruct.inference.sampling.common import Samples
+from mlestruct.inference.scores import as_scores
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures import BipartiteMatching, Matching
-from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.base import Array, Ints, Structure, as_count
 
 BURN, THIN = 100, 5  # sweeps
 
@@ -41,11 +42,8 @@ def sample_matchings(
     move. Starts at ``start`` (a vertex) or the best matching. Where pairs are forbidden the moves
     may not connect all matchings: then only the starting component is sampled.
     """
-    values = np.asarray(score, dtype=float).reshape(-1)
-    if values.shape != (structure.size,):
-        raise ValueError(f"score has {len(values)} entries for {structure.size} coordinates")
-    if count < 1 or burn < 0 or thin < 1:
-        raise ValueError(f"count={count}, burn={burn}, thin={thin}: need ≥ 1, ≥ 0 and ≥ 1")
+    values, count = as_scores(structure, score), as_count(count, "count", least=1)
+    burn, thin = as_count(burn, "burn"), as_count(thin, "thin", least=1)
     first = _start(structure, values, oracle) if start is None else np.asarray(start, dtype=float)
     if first.shape != (structure.size,) or not structure.contains(first):
         raise ValueError("start is no matching of the structure")
