@@ -33,9 +33,8 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
     Weights of variables may be negative. Returns the steps of the slowest.
     """
     count, size = b.shape
-    values, right, squares, lift, room, back = rooms(frame, count)
+    values, right, squares, lift, likely, place, room, back = rooms(frame, count)
     index, lower, pivot, row = back
-    likely = np.empty((count, len(frame.free) - 1), np.int64)
     inverse, g, delta = np.empty((count, size)), np.empty((count, size)), np.empty(size)
     curve, known = np.empty(frame.table_start[0]), np.empty((count, size))
     best, since = np.full(count, np.inf), np.zeros(count, np.int64)
@@ -54,7 +53,7 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
                 )
                 condense(
                     lane, b[lane], inverse[lane], curve, g[lane], frame, values, right,
-                    squares[lane], lift[lane], likely[lane], room,
+                    squares[lane], lift[lane], likely[lane], place[lane], room,
                 )  # fmt: skip
         least = answer(values, frame.pattern, index, lower, pivot, row, right)
         for lane in range(count):
@@ -62,7 +61,7 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
                 continue
             expand(
                 lane, right, b[lane], inverse[lane], g[lane], frame, squares[lane], lift[lane],
-                likely[lane], delta, room,
+                likely[lane], place[lane], delta, room,
             )  # fmt: skip
             since[lane] += 1
             if phase[lane] == MAJORISE:
@@ -72,7 +71,7 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
                     phase[lane], since[lane] = NEWTON, 0
                 continue
             moved[lane] = _bend(b[lane], delta, len(curve))
-            if moved[lane] <= tol or (since[lane] >= PATIENCE and best[lane] <= ROUNDING):
+            if _settled(moved[lane], best[lane], tol, since[lane]):
                 active[lane] = at[lane] + stage[lane] < 1.0
                 known[lane] = b[lane]
                 at[lane] += stage[lane]
@@ -90,6 +89,14 @@ def descend(score, weight, b, frame, limit, tol, phase, moved):
         if not active.any():
             return step + 1
     return limit
+
+
+@nb.njit(cache=True, nogil=True)
+def _settled(moved, before, tol, since):
+    """Whether the next step, which Newton's convergence foretells, would be below ``tol``."""
+    if moved <= tol or (since >= PATIENCE and before <= ROUNDING):
+        return True
+    return moved <= ROUNDING and before < np.inf and moved * (moved / before) ** 2 <= tol
 
 
 @nb.njit(cache=True, nogil=True)
@@ -112,9 +119,8 @@ def respond(weight, b, slope, frame, out):
     m = D⁻¹Aᵀ(A D⁻¹ Aᵀ)⁻¹A D⁻¹ ∂L/∂b − D⁻¹ ∂L/∂b with D = w/b, as a step with ∂L/∂b for gradient.
     """
     count, size = b.shape
-    values, right, squares, lift, room, back = rooms(frame, count)
+    values, right, squares, lift, likely, place, room, back = rooms(frame, count)
     index, lower, pivot, row = back
-    likely = np.empty((count, len(frame.free) - 1), np.int64)
     inverse, g = np.empty((count, size)), np.empty((count, size))
     curve = np.empty(frame.table_start[0])
     for lane in range(count):
@@ -125,13 +131,13 @@ def respond(weight, b, slope, frame, out):
             curve[k] = weight[lane, k] / b[lane, k]
         condense(
             lane, b[lane], inverse[lane], curve, g[lane], frame, values, right, squares[lane],
-            lift[lane], likely[lane], room,
+            lift[lane], likely[lane], place[lane], room,
         )  # fmt: skip
     least = answer(values, frame.pattern, index, lower, pivot, row, right)
     for lane in range(count):
         expand(
             lane, right, b[lane], inverse[lane], g[lane], frame, squares[lane], lift[lane],
-            likely[lane], out[lane], room,
+            likely[lane], place[lane], out[lane], room,
         )  # fmt: skip
     return least[:count].min() > 0.0
 
@@ -155,7 +161,10 @@ def rooms(frame, count):
     widest = 1
     for f in range(len(frame.row_start) - 1):
         widest = max(widest, frame.row_start[f + 1] - frame.row_start[f])
-    return values, right, squares, lift, np.empty(2 * widest), back
+    likely = np.empty((count, len(frame.free) - 1), np.int64)
+    place = np.empty((count, frame.slot_start[-1]), np.int64)
+    room = np.empty(widest)
+    return values, right, squares, lift, likely, place, room, back
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -7,6 +7,7 @@ one sparse matrix over variables: 784 unknowns for a binary image of 28 × 28, n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,8 +21,8 @@ from mlestruct.structures.graph import FactorGraph
 class Frame(NamedTuple):
     """Where everything lies.
 
-    A factor has a row per state of its first variable, and per state but one of each other
-    one: what its table must add up to. Which state is left out is chosen by :func:`condense`.
+    A factor's table must add up to 1, and for every state but one of each variable to that state's
+    marginal: so many rows. Which states are left out is chosen by :func:`condense`.
     """
 
     node_start: Ints
@@ -31,9 +32,12 @@ class Frame(NamedTuple):
     free: Ints  # a variable's unknowns are free[i]:free[i + 1]
     row_start: Ints  # a factor's rows
     square: Ints  # where its rows × rows inverse is kept
-    before: Ints  # a slot's first row
-    entry_state: Ints  # the state of every slot in each table entry
+    slot_start: Ints  # states of all slots, one after the other
+    entry: Ints  # which of those each table entry has
     entry_at: Ints  # where a factor's begin
+    unknown_at: Ints  # where a factor's unknowns begin
+    unknown: Ints  # their positions in elimination order
+    unknown_row: Ints  # the row that each belongs to
     node_at: Ints  # values that a variable's unknowns × unknowns add to
     node_map: Ints
     factor_at: Ints  # the same for a factor's
@@ -47,18 +51,21 @@ def frame(graph: FactorGraph, nodes: Ints | None = None) -> Frame:
     order, unknowns = np.diff(scope_start), graph.cards - 1
     if nodes is not None:
         unknowns = np.where(np.isin(np.arange(n), nodes), unknowns, 0)
-    free = np.concatenate([[0], np.cumsum(unknowns)])
+    free = _starts(unknowns)
     blocks = [np.arange(free[i], free[i + 1]) for i in range(n)]
     cliques = [
         np.concatenate([blocks[i] for i in scope[first:last]])
         for first, last in pairwise(scope_start)
     ]
     pairs = [_square(block) for block in (*blocks, *cliques)]
-    at = np.concatenate([[0], np.cumsum([len(some) for some in pairs])])
+    at = _starts([len(some) for some in pairs])
     joined = np.concatenate(pairs)
     found, number = pattern(int(free[-1]), joined)
     maps = np.asarray(number[joined[:, 0], joined[:, 1]]).ravel().astype(np.int64) - 1
-    before, counts = _rows(graph)
+    slot_start = _starts(graph.cards[scope])
+    rows = 1 + np.add.reduceat(graph.cards[scope] - 1, scope_start[:-1])
+    row = _starts(graph.cards[scope] - 1)[:-1]
+    row += 1 - np.repeat(row[scope_start[:-1]], order)
     _, node, slot = graph.below
     return Frame(
         graph.node_start,
@@ -66,11 +73,14 @@ def frame(graph: FactorGraph, nodes: Ints | None = None) -> Frame:
         scope_start,
         scope,
         free,
-        np.concatenate([[0], np.cumsum(counts)]),
-        np.concatenate([[0], np.cumsum(counts**2)]),
-        before,
-        node - graph.node_start[scope[slot]],
-        np.concatenate([[0], np.cumsum(order * np.diff(graph.table_start))]),
+        _starts(rows),
+        _starts(rows**2),
+        slot_start,
+        slot_start[slot] + node - graph.node_start[scope[slot]],
+        _starts(order * np.diff(graph.table_start)),
+        _starts([len(clique) for clique in cliques]),
+        found.position[_joined(cliques)],
+        _joined([r + np.arange(unknowns[i]) for r, i in zip(row, scope, strict=True)]),
         at[: n + 1],
         maps[: at[n]],
         at[n:] - at[n],
@@ -79,16 +89,14 @@ def frame(graph: FactorGraph, nodes: Ints | None = None) -> Frame:
     )
 
 
+def _starts(lengths: Sequence[int] | Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
 def _square(block: Ints) -> Ints:
     """All ordered pairs."""
     return np.stack([np.repeat(block, len(block)), np.tile(block, len(block))], axis=1)
-
-
-def _rows(graph: FactorGraph) -> tuple[Ints, Ints]:
-    """Where every slot's rows start in its factor, and how many rows each factor has."""
-    first, order = graph.scope_start[:-1], np.diff(graph.scope_start)
-    rows = graph.cards[graph.scope] - 1
-    rows[first] += 1
-    before = np.cumsum(rows) - rows
-    counts = np.add.reduceat(rows, first) if len(first) else order
-    return before - np.repeat(before[first], order), counts

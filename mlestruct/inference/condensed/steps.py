@@ -13,8 +13,8 @@ import numba as nb
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, likely, room):
-    """One example's system into a lane; ``squares``, ``lift``, ``likely`` serve :func:`expand`.
+def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, likely, place, room):
+    """One example's system into a lane; ``squares`` to ``place`` serve :func:`expand`.
 
     ``curve`` is 1/P of the variables' states, ``inverse`` P of the tables' entries.
     """
@@ -31,61 +31,71 @@ def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, li
             for q in range(p, count):
                 at = frame.node_map[frame.node_at[i] + p * count + q]
                 values[at, lane] += curve[own] + (curve[k] if p == q else 0.0)
+    _rows(frame, likely, place)
+    _tables(b, inverse, g, frame, place, squares, lift)
+    _spread(lane, frame, squares, lift, values, right, room)
+
+
+@nb.njit(cache=True, nogil=True)
+def _rows(frame, likely, place):
+    """A factor's row for every state of its slots, after the total's; −1 for what is left out."""
     for f in range(len(frame.square) - 1):
-        rows = frame.row_start[f + 1] - frame.row_start[f]
+        row = 1
+        for s in range(frame.scope_start[f], frame.scope_start[f + 1]):
+            for k in range(frame.slot_start[s], frame.slot_start[s + 1]):
+                held = k - frame.slot_start[s] == likely[frame.scope[s]]
+                place[k] = -1 if held else row
+                row += 0 if held else 1
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _tables(b, inverse, g, frame, place, squares, lift):
+    """C⁻¹ of every factor with C = M P Mᵀ, and h = what the table's sums lack + M P g."""
+    squares[:], lift[:] = 0.0, 0.0
+    _demand(b, frame, place, lift)
+    for f in range(len(frame.square) - 1):
         C = squares[frame.square[f] : frame.square[f + 1]]
         h = lift[frame.row_start[f] : frame.row_start[f + 1]]
-        _local(f, b, inverse, g, frame, C, h, rows, likely)
+        h[0] = 1.0
+        rows, slots = len(h), frame.scope_start[f + 1] - frame.scope_start[f]
+        at = frame.entry_at[f]
+        for e in range(frame.table_start[f], frame.table_start[f + 1]):
+            weight = inverse[e]
+            pull = weight * g[e] - b[e]
+            h[0] += pull
+            C[0] += weight
+            for s in range(slots):
+                row = place[frame.entry[at + s]]
+                if row < 0:
+                    continue
+                h[row] += pull
+                C[row * rows] += weight
+                C[row * rows + row] += weight
+                for r in range(s):
+                    other = place[frame.entry[at + r]]
+                    if other >= 0:
+                        C[row * rows + other] += weight
+            at += slots
         _invert(C, rows)
-        _spread(f, lane, frame, C, h, rows, values, right, likely, room)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def _row(leading, before, state, likely):
-    """The row of a slot's state; −1 for the one that follows from the others."""
-    if leading:
-        return state
-    if state == likely:
-        return -1
-    return before + state - (1 if state > likely else 0)
-
-
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def _local(f, b, inverse, g, frame, C, h, rows, likely):
-    """C = M P Mᵀ, h = what the table's sums lack + M P g."""
-    C[:] = 0.0
-    h[:] = 0.0
-    start, slots = frame.scope_start[f], frame.scope_start[f + 1] - frame.scope_start[f]
-    at = frame.entry_at[f]
-    for e in range(frame.table_start[f], frame.table_start[f + 1]):
-        weight = inverse[e]
-        pull = weight * g[e] - b[e]
-        for s in range(slots):
-            state, i = frame.entry_state[at + s], frame.scope[start + s]
-            row = _row(s == 0, frame.before[start + s], state, likely[i])
-            if row < 0:
-                continue
-            h[row] += pull
-            for r in range(slots):
-                state, i = frame.entry_state[at + r], frame.scope[start + r]
-                other = _row(r == 0, frame.before[start + r], state, likely[i])
-                if other >= 0:
-                    C[row * rows + other] += weight
-        at += slots
-    for s in range(slots):
-        i = frame.scope[start + s]
-        first, last = frame.node_start[i], frame.node_start[i + 1]
-        for k in range(last - first):
-            row = _row(s == 0, frame.before[start + s], k, likely[i])
-            if row >= 0:
-                h[row] += b[first + k]
-        if s == 0 and frame.free[i + 1] > frame.free[i]:
-            h[likely[i]] += 1.0 - b[first:last].sum()
+@nb.njit(cache=True, nogil=True)
+def _demand(nodes, frame, place, lift):
+    """Adds what variables' entries ask of every factor's rows, its total aside."""
+    for f in range(len(frame.square) - 1):
+        for s in range(frame.scope_start[f], frame.scope_start[f + 1]):
+            first = frame.node_start[frame.scope[s]] - frame.slot_start[s]
+            for k in range(frame.slot_start[s], frame.slot_start[s + 1]):
+                if place[k] >= 0:
+                    lift[frame.row_start[f] + place[k]] += nodes[first + k]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def _invert(C, n):
-    """A small positive matrix by its inverse in place (Gauss-Jordan without pivots)."""
+    """A small positive matrix, by its lower triangle, becomes its inverse (Gauss-Jordan)."""
+    for i in range(n):
+        for j in range(i):
+            C[j * n + i] = C[i * n + j]
     for k in range(n):
         pivot = 1.0 / C[k * n + k]
         C[k * n + k] = 1.0
@@ -99,46 +109,33 @@ def _invert(C, n):
                     C[i * n + j] -= share * C[k * n + j]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def _spread(f, lane, frame, C, h, rows, values, right, likely, room):
-    """The table's energy as one of its variables' unknowns: z = E x + h, ½ zᵀ C⁻¹ z."""
-    start, end = frame.scope_start[f], frame.scope_start[f + 1]
-    held = likely[frame.scope[start]]  # the row that is −Σ x
-    pull = room[:rows]
+@nb.njit(cache=True, nogil=True)
+def _multiply(C, h, out):
+    rows = len(h)
     for i in range(rows):
-        pull[i] = 0.0
+        out[i] = 0.0
         for j in range(rows):
-            pull[i] += C[i * rows + j] * h[j]
-    count = 0
-    for s in range(start, end):
-        count += frame.free[frame.scope[s] + 1] - frame.free[frame.scope[s]]
-    at, p = frame.factor_at[f], 0
-    for s in range(start, end):
-        i = frame.scope[s]
-        for k in range(frame.free[i + 1] - frame.free[i]):
-            own = frame.before[s] + k + (1 if s == start and k >= held else 0)
-            less = pull[held] if s == start else 0.0
-            right[frame.pattern.position[frame.free[i] + k], lane] -= pull[own] - less
-            q = 0
-            for t in range(start, end):
-                j = frame.scope[t]
-                for m in range(frame.free[j + 1] - frame.free[j]):
-                    if q >= p:
-                        other = frame.before[t] + m + (1 if t == start and m >= held else 0)
-                        bend = C[own * rows + other]
-                        if s == start:
-                            bend -= C[held * rows + other]
-                        if t == start:
-                            bend -= C[own * rows + held]
-                            if s == start:
-                                bend += C[held * rows + held]
-                        values[frame.factor_map[at + p * count + q], lane] += bend
-                    q += 1
-            p += 1
+            out[i] += C[i * rows + j] * h[j]
+
+
+@nb.njit(cache=True, nogil=True)
+def _spread(lane, frame, squares, lift, values, right, pull):
+    """Every table's energy as one of its variables' unknowns: z = E x + h, ½ zᵀ C⁻¹ z."""
+    for f in range(len(frame.square) - 1):
+        C = squares[frame.square[f] : frame.square[f + 1]]
+        h = lift[frame.row_start[f] : frame.row_start[f + 1]]
+        _multiply(C, h, pull)
+        rows, first, last = len(h), frame.unknown_at[f], frame.unknown_at[f + 1]
+        for p in range(first, last):
+            own = frame.unknown_row[p]
+            right[frame.unknown[p], lane] -= pull[own]
+            at = frame.factor_at[f] + (p - first) * (last - first) - first
+            for q in range(p, last):
+                values[frame.factor_map[at + q], lane] += C[own * rows + frame.unknown_row[q]]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def expand(lane, x, b, inverse, g, frame, squares, lift, likely, delta, room):
+def expand(lane, x, b, inverse, g, frame, squares, lift, likely, place, delta, price):
     """δ of every coordinate from the unknowns."""
     for i in range(len(frame.free) - 1):
         first, last = frame.node_start[i], frame.node_start[i + 1]
@@ -151,31 +148,15 @@ def expand(lane, x, b, inverse, g, frame, squares, lift, likely, delta, room):
             delta[first + p + (1 if p >= likely[i] else 0)] = step
             rest -= step
         delta[first + likely[i]] = rest
+    _demand(delta, frame, place, lift)  # now z
     for f in range(len(frame.square) - 1):
-        rows = frame.row_start[f + 1] - frame.row_start[f]
         C = squares[frame.square[f] : frame.square[f + 1]]
-        z, price = room[:rows], room[rows : 2 * rows]
-        z[:] = lift[frame.row_start[f] : frame.row_start[f + 1]]
-        start, slots = frame.scope_start[f], frame.scope_start[f + 1] - frame.scope_start[f]
-        for s in range(slots):
-            i = frame.scope[start + s]
-            first, last = frame.node_start[i], frame.node_start[i + 1]
-            for k in range(last - first):
-                row = _row(s == 0, frame.before[start + s], k, likely[i])
-                if row >= 0:
-                    z[row] += delta[first + k]
-            if s == 0 and frame.free[i + 1] > frame.free[i]:  # already in ``lift``
-                z[likely[i]] -= 1.0 - b[first:last].sum()
-        for r in range(rows):
-            price[r] = 0.0
-            for q in range(rows):
-                price[r] += C[r * rows + q] * z[q]
-        at = frame.entry_at[f]
+        _multiply(C, lift[frame.row_start[f] : frame.row_start[f + 1]], price)
+        slots, at = frame.scope_start[f + 1] - frame.scope_start[f], frame.entry_at[f]
         for e in range(frame.table_start[f], frame.table_start[f + 1]):
-            total = -g[e]
+            total = price[0] - g[e]
             for s in range(slots):
-                state, i = frame.entry_state[at + s], frame.scope[start + s]
-                row = _row(s == 0, frame.before[start + s], state, likely[i])
+                row = place[frame.entry[at + s]]
                 if row >= 0:
                     total += price[row]
             delta[e] = inverse[e] * total
