@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.digest import digest, named
 from mlestruct.entropy import FLOOR, TINY, Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.features import Features
@@ -31,6 +32,11 @@ class Dual:
     features: Features
     entropy: Entropy
     regulariser: Regulariser
+
+    def named(self) -> dict[str, Any]:
+        """What tells this problem from others, for checkpoints."""
+        entropy = digest(self.entropy.a, self.entropy.b, self.entropy.mixed)
+        return {**named(self.batch, self.features, self.regulariser), "entropy": entropy}
 
     @cached_property
     def observed(self) -> Array:

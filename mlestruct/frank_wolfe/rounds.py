@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from mlestruct.checkpoint import Keeps, Loop, begin
+from mlestruct.digest import name_of
 from mlestruct.dual import Certificate, Dual, Interior, interior
 from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import steps
@@ -18,8 +21,10 @@ from mlestruct.frank_wolfe.asking import Asking
 from mlestruct.frank_wolfe.atoms import scaled_pass
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.slopes import reached
+from mlestruct.frank_wolfe.state import Cost, State, noted
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, as_count, as_numbers
+from mlestruct.trees import Tree
 
 Step = Literal["auto", "pairwise", "block", "batch", "block_fixed", "batch_fixed"]
 # The oracle is asked at (1−δ)τ + δu, whose slopes look past coordinates that no vertex has reached
@@ -35,47 +40,15 @@ CHECKED = 25  # rounds between recomputations of τ and r from scratch
 log = logging.getLogger("mlestruct")
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a run is expected to take at most."""
+@dataclass
+class _Standing:
+    """Where a run stands at the top of a round, beside its iterate."""
 
-    calls: int
-    examples: int
-    seconds_per_call: float
-
-    @property
-    def seconds(self) -> float:
-        return self.calls * self.examples * self.seconds_per_call
-
-    def __str__(self) -> str:
-        per_call = f"{1e3 * self.seconds_per_call:.2g} ms"
-        return f"{self.calls} calls × {self.examples} examples × {per_call} ≈ {self.seconds:.2g} s"
-
-
-@dataclass(frozen=True)
-class State:
-    """One round's result, certified before its steps were taken.
-
-    ``tau`` is the live array: copy it if you keep it beyond the next round. The certificate's
-    tangent was taken ``at`` a point nearby: ``certificate(dual, oracle, theta, tau, at=at)``.
-    ``cut``: the ``direct`` route's own τ lay outside the outcomes' hull, and this one is near it.
-    """
-
-    round: int
-    calls: int
-    seconds: float
-    certificate: Certificate
-    theta: Array
-    tau: Array
-    at: Array
-    cost: Cost
-    done: bool = False
-    route: str = "frank_wolfe"
-    cut: bool = False
-
-    @property
-    def gap(self) -> float:
-        return self.certificate.gap
+    step: Step
+    number: int = 0
+    share: float = 0.0
+    before: tuple[float, float] = (np.inf, np.inf)
+    seconds_per_call: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +62,7 @@ class FrankWolfe:
     ``auto`` is pairwise unless vertices are very large. ``shards`` fixes what is asked together,
     so any ``engine`` with any number of ``workers`` gives the same bits: ``threads`` (the default
     of several workers), or another of :mod:`mlestruct.engine`. Adapts by counts, never by clock.
+    With a ``checkpoint`` a run goes on where an earlier one was ended, on whatever engine.
     """
 
     tol: float = 1e-3
@@ -101,6 +75,7 @@ class FrankWolfe:
     shards: int = 8
     workers: int = 1
     engine: Engine | str | None = None
+    checkpoint: Keeps | None = None
 
     def __post_init__(self) -> None:
         least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}
@@ -108,7 +83,7 @@ class FrankWolfe:
             as_count(getattr(self, name), name, fewest)
         for name in ("tol", "calls", "seconds"):
             limit = getattr(self, name)
-            if limit is not None and not as_numbers(limit, name) >= 0:
+            if (limit is not None or name == "tol") and not as_numbers(limit, name) >= 0:
                 raise ValueError(f"{name} is {limit}; it must be 0 or more")
         if self.step not in get_args(Step):
             raise ValueError(f"step is one of {', '.join(get_args(Step))}, not {self.step!r}")
@@ -116,58 +91,78 @@ class FrankWolfe:
     def run(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Iterator[State]:
         """Yields every round's state; the last has ``done`` set. Stop iterating to stop early."""
         _refuse_masked(dual, oracle)
-        engine = engine_of(self.engine, self.workers)
-        with Asking(engine, dual.batch, oracle, self.shards) as asked:
-            yield from self._rounds(dual, oracle, asked, start)
+        setting = partial(self._setting, dual, oracle)
+        loop = begin(self.checkpoint, "frank_wolfe", setting, dual.batch.size)
+        yield from noted(loop, partial(self._rounds, dual, oracle, start, loop))
 
     def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> State:
         """The last state of :meth:`run`."""
         *_, last = self.run(dual, oracle, start)
         return last
 
+    def _setting(self, dual: Dual, oracle: Oracle[Any]) -> dict[str, Any]:
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        for free in ("workers", "engine", "checkpoint"):
+            del own[free]
+        return {**dual.named(), "oracle": name_of(oracle), **own}
+
     def _rounds(
-        self, dual: Dual, oracle: Oracle[Any], asked: Asking, start: Array | None
+        self, dual: Dual, oracle: Oracle[Any], start: Array | None, loop: Loop, spent: float
     ) -> Iterator[State]:
-        clock = time.perf_counter()
+        clock = time.perf_counter() - spent
         margin = dual.entropy.flat and dual.batch.target is not None
         inner = _at_target(dual) if margin else interior(dual.batch, oracle, dual.entropy)
         dual = Dual(dual.batch, dual.features, inner.entropy, dual.regulariser)
-        tau = inner.tau if start is None else start
+        tau = inner.tau if start is None or loop.tree is not None else start
         iterate = Iterate.start(dual, tau, inner.tau, active=False)
-        cost, share, step = Cost(self.rounds, len(dual.batch), 0.0), 0.0, self.step
-        before = np.inf, np.inf
-        for number in range(self.rounds + 1):
-            if number and number % CHECKED == 0:
-                iterate.synchronise()
-            tangent = iterate.tangent(share)
-            began = time.perf_counter()
-            vertices, upper = asked(tangent.score)
-            if number == 0:
-                seconds = (time.perf_counter() - began) / len(dual.batch)
-                cost = Cost(self.rounds, len(dual.batch), seconds)
-                log.info("at most %s", cost)
-                step = self._choose(dual, vertices)
-                if step == "pairwise":
-                    iterate = Iterate.start(dual, tau, inner.tau, active=True)
-            calls = (number + 1) * len(dual.batch)
-            proof, gap, mass = _certify(iterate, tangent, vertices, upper, inner, oracle.polytope)
-            elapsed = time.perf_counter() - clock
-            done = (
-                proof.relative <= self.tol
-                or number == self.rounds
-                or (self.calls is not None and calls + len(dual.batch) > self.calls)
-                or (self.seconds is not None and elapsed > self.seconds)
-            )
-            theta = iterate.x.theta.copy()
-            yield State(number, calls, elapsed, proof, theta, iterate.x.tau, tangent.at, cost, done)
-            if done:
-                return
-            if not dual.entropy.flat:
-                iterate.floor = max(FLOOR_SHARE * share, LEAST_FLOOR)
-            self._step(step, number, iterate, vertices, margin)
-            if step == "pairwise" and number + 1 >= self.warm and not dual.entropy.flat:
-                share = _smoothing(share, gap, mass, before, proof.objective)
-                before = proof.objective, gap
+        engine, now = engine_of(self.engine, self.workers), _Standing(self.step)
+
+        def where() -> Tree:
+            return astuple(now), iterate.tree(), asked.running.memory()
+
+        with Asking(engine, dual.batch, oracle, self.shards) as asked:
+            if loop.tree is not None:
+                standing, point, memory = loop.tree
+                now = _Standing(*standing)
+                iterate.recall(point)
+                asked.running.remember(memory)
+            for number in range(now.number, self.rounds + 1):
+                now.number = number
+                loop.save(where)
+                if number and number % CHECKED == 0:
+                    iterate.synchronise()
+                tangent = iterate.tangent(now.share)
+                began = time.perf_counter()
+                vertices, upper = asked(tangent.score)
+                if number == 0:
+                    now.seconds_per_call = (time.perf_counter() - began) / len(dual.batch)
+                cost = Cost(self.rounds, len(dual.batch), now.seconds_per_call)
+                if number == 0:
+                    log.info("at most %s", cost)
+                    now.step = self._choose(dual, vertices)
+                    if now.step == "pairwise":
+                        iterate = Iterate.start(dual, tau, inner.tau, active=True)
+                calls = (number + 1) * len(dual.batch)
+                proof, gap, mass = _certify(
+                    iterate, tangent, vertices, upper, inner, oracle.polytope
+                )
+                elapsed = time.perf_counter() - clock
+                done = (
+                    proof.relative <= self.tol
+                    or number == self.rounds
+                    or (self.calls is not None and calls + len(dual.batch) > self.calls)
+                    or (self.seconds is not None and elapsed > self.seconds)
+                )
+                theta, tau_ = iterate.x.theta.copy(), iterate.x.tau
+                yield State(number, calls, elapsed, proof, theta, tau_, tangent.at, cost, done)
+                if done:
+                    return
+                if not dual.entropy.flat:
+                    iterate.floor = max(FLOOR_SHARE * now.share, LEAST_FLOOR)
+                self._step(now.step, number, iterate, vertices, margin)
+                if now.step == "pairwise" and number + 1 >= self.warm and not dual.entropy.flat:
+                    now.share = _smoothing(now.share, gap, mass, now.before, proof.objective)
+                    now.before = proof.objective, gap
 
     def _choose(self, dual: Dual, vertices: Array) -> Step:
         if self.step != "auto":

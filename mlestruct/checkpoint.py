@@ -1,0 +1,195 @@
+"""Checkpoints: what a fit knows, written every few rounds, so that whatever ends it costs no more.
+
+A fit is loops within loops: alphas, rounds of linearisation, rounds of a solver. A loop keeps where
+it stands as a tree of arrays, and the loops begun inside since; all else follows from these. So a
+fit that goes on from its file has the bits of one that nothing ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+from mlestruct import files
+from mlestruct.trees import Tree, pack, unpack
+
+EVERY = 10  # rounds between two writes, at least;
+OUTWEIGH = 5  # and this many coordinates evaluated for every number that is written
+LARGEST = 1 << 40  # bytes
+KIND = "Checkpoint"
+
+Setting = Mapping[str, Any]
+"""Names, and the values or digests that must be the same for a fit to go on."""
+Kept = dict[str, Any]
+"""A loop as files keep it."""
+
+
+class Keeps(Protocol):
+    """Whatever a loop can be begun in: a checkpoint, or another loop."""
+
+    def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop: ...
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The file that a fit is kept in, written after ``every`` rounds.
+
+    By default that is 10 rounds, or more where the file is large for the work that a round is: see
+    ``OUTWEIGH``. Where a round takes long, ``every=1``.
+    """
+
+    path: str | os.PathLike[str]
+    every: int | None = None
+
+    def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop:
+        """The whole of a fit: new, or as the file has it."""
+        path = Path(self.path)
+        if self.every is not None and not (isinstance(self.every, int) and self.every > 0):
+            raise ValueError(f"a checkpoint is written every 1, 2, … rounds, not {self.every!r}")
+        if path.is_dir() or not path.parent.is_dir():
+            raise ValueError(
+                f"checkpoint={str(path)!r} must name a file in a directory that exists"
+            )
+        here = fresh(name, {"mlestruct": version("mlestruct"), **setting()})
+        kept = _read(path) if path.exists() else here
+        writer = Writer(path, self.every, kept)
+        writer.refuse_other(kept, here)
+        return Loop(kept, writer, size)
+
+
+class Loop:
+    """One loop of a fit; without a ``writer`` it keeps nothing.
+
+    ``tree`` is where to go on from, None at the start. ``save`` says at the top of every round
+    where the loop stands, ``finish`` what it came to; ``loop`` begins another inside. ``beside``
+    is kept together with the tree; ``heavy`` beside the result, until :meth:`thin`.
+    """
+
+    def __init__(self, kept: Kept, writer: Writer | None = None, size: int = 0) -> None:
+        self.kept, self.writer, self.size = kept, writer, size
+        self.begun = 0
+        self.beside: Callable[[], Tree] = lambda: None
+
+    @property
+    def tree(self) -> Tree:
+        return self.kept["tree"]
+
+    @property
+    def past(self) -> Tree:
+        """What is beside the tree, or the result once it is done."""
+        return self.kept["result" if self.done else "beside"]
+
+    @property
+    def done(self) -> bool:
+        return bool(self.kept["done"])
+
+    def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop:
+        """The next loop inside: from its start, or from where the file has it."""
+        if self.writer is None:
+            return Loop(fresh(name, {}))
+        inner, here = self.kept["inner"], fresh(name, setting())
+        if self.begun and not inner[self.begun - 1]["done"]:  # left half-way: begun anew next time
+            inner[self.begun - 1].update(NOTHING, inner=[])
+        if self.begun == len(inner):
+            inner.append(here)
+        kept, self.begun = inner[self.begun], self.begun + 1
+        self.writer.refuse_other(kept, here)
+        return Loop(kept, self.writer, size)
+
+    def save(self, where: Callable[[], Tree]) -> None:
+        """Here it stands, and needs the loops inside no more. Their trees may be live arrays."""
+        if self.writer is None:
+            return
+        due = self.writer.due(self.size)
+        if due or self.kept["inner"]:
+            self.kept.update(tree=where(), beside=self.beside(), inner=[])
+            self.begun = 0
+        if due:
+            self.writer.write()
+
+    def finish(self, result: Tree = None, heavy: Tree = None) -> None:
+        """It came to this; None: to what the loops inside came to."""
+        if self.writer is None or self.done:
+            return
+        inner = self.kept["inner"] if result is None else []
+        self.kept.update(NOTHING, done=True, result=result, heavy=heavy, inner=inner)
+        self.writer.finished(self.kept)
+
+    def thin(self) -> None:
+        """Of the loops inside only the last one's ``heavy`` result is needed from here on."""
+        for kept in self.kept["inner"][: self.begun - 1]:
+            kept["heavy"] = None
+
+
+class Writer:
+    """Writes a whole fit when that is due; says what another's file differs in."""
+
+    def __init__(self, path: Path, every: int | None, root: Kept) -> None:
+        self.path, self.every, self.root = path, every, root
+        self.rounds, self.evaluated, self.numbers = 0, 0, 0
+
+    def due(self, size: int) -> bool:
+        self.rounds, self.evaluated = self.rounds + 1, self.evaluated + size
+        if self.every is not None:
+            return self.rounds >= self.every
+        return self.rounds >= EVERY and self.evaluated >= OUTWEIGH * self.numbers
+
+    def write(self) -> None:
+        packed, arrays = pack(self.root)
+        files.save(self.path, KIND, arrays, {"fit": packed}, largest=LARGEST)
+        self.rounds, self.evaluated = 0, 0
+        self.numbers = sum(array.size for array in arrays.values())
+
+    def finished(self, kept: Kept) -> None:
+        if kept is self.root:
+            self.write()
+
+    def refuse_other(self, there: Kept, here: Kept) -> None:
+        """A ValueError that names every difference between two loops."""
+        old, new = ({"loop": kept["name"], **kept["setting"]} for kept in (there, here))
+        names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        if names:
+            said = "; ".join(f"{n} is {old.get(n)!r} there, {new.get(n)!r} here" for n in names)
+            raise ValueError(
+                f"{self.path} is the checkpoint of another fit: {said}. Name another file, or "
+                "delete this one to begin anew"
+            )
+
+
+NOTHING = {"tree": None, "beside": None, "done": False, "result": None, "heavy": None}
+
+
+def fresh(name: str, setting: Setting) -> Kept:
+    """A loop at its start."""
+    return {"name": name, "setting": dict(setting), **NOTHING, "inner": []}
+
+
+def begin(
+    keeps: Keeps | None, name: str, setting: Callable[[], Setting] = dict, size: int = 0
+) -> Loop:
+    """A loop inside another, or one that keeps nothing; ``size`` coordinates a round."""
+    return Loop(fresh(name, {})) if keeps is None else keeps.loop(name, setting, size)
+
+
+def _read(path: Path) -> Kept:
+    try:
+        arrays, header = files.load(path, KIND, largest=LARGEST)
+        kept: Kept = unpack(header["fit"], arrays)
+        _check(kept)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is no checkpoint to go on from: {error}. Name another file, or delete this "
+            "one to begin anew"
+        ) from error
+    return kept
+
+
+def _check(kept: Any) -> None:
+    if not isinstance(kept, dict) or set(kept) != set(fresh("", {})):
+        raise ValueError("it holds no loops")
+    for inner in kept["inner"]:
+        _check(inner)

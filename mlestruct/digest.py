@@ -1,0 +1,98 @@
+"""Digests: equal values have equal ones, in any process; what a checkpoint tells data apart by."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+DIGITS = 16
+Feed = Callable[[bytes], None]
+
+
+def digest(*values: Any) -> str:
+    """Of arrays, values, containers and dataclasses of these; code counts by its name alone.
+
+    Fields whose name starts with ``_`` are caches and do not count; nor does what an object that
+    is none of these holds, unless it has a ``key``, or ``potentials``, which are then asked for.
+
+    >>> digest({"a": [1, 2.0]}) == digest({"a": [1, 2.0]}) != digest({"a": [1, 2.5]})
+    True
+    """
+    found = hashlib.sha256()
+    _feed(values, found.update)
+    return found.hexdigest()[:DIGITS]
+
+
+def _feed(value: Any, feed: Feed) -> None:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        feed(f"array {value.dtype.str} {value.shape}".encode())
+        feed(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
+    elif isinstance(value, bytes):
+        feed(f"bytes {len(value)};".encode())
+        feed(value)
+    elif value is None or isinstance(value, (bool, int, float, str, np.generic)):
+        feed(f"{type(value).__name__} {value!r};".encode())
+    elif isinstance(value, Mapping):
+        _feed_all("mapping", [part for pair in value.items() for part in pair], feed)
+    elif isinstance(value, (set, frozenset)):
+        _feed_all("set", sorted(digest(part) for part in value), feed)
+    elif isinstance(value, (tuple, list, np.ndarray)):
+        _feed_all("list", list(value), feed)
+    else:
+        _feed_object(value, feed)
+
+
+def _feed_object(value: Any, feed: Feed) -> None:
+    kind = type(value).__qualname__
+    if hasattr(value, "key"):
+        _feed_all(kind, [value.key], feed)
+    elif isinstance(value, partial):
+        _feed_all("partial", [value.func, value.args, value.keywords], feed)
+    elif hasattr(value, "__qualname__"):
+        _feed_all("code", [getattr(value, "__module__", ""), value.__qualname__], feed)
+    elif hasattr(value, "indptr"):
+        _feed_all(kind, [value.shape, value.indptr, value.indices, value.data], feed)
+    elif is_dataclass(value):
+        named = [field.name for field in fields(value) if not field.name.startswith("_")]
+        _feed_all(kind, [getattr(value, name) for name in named], feed)
+    elif hasattr(value, "potentials"):
+        _feed_all(kind, [value.d, value.potentials(np.cos(np.arange(value.d)))], feed)
+    else:
+        _feed_all(kind, [], feed)
+
+
+def _feed_all(kind: str, parts: list[Any], feed: Feed) -> None:
+    feed(f"{kind} of {len(parts)}:".encode())
+    for part in parts:
+        _feed(part, feed)
+
+
+def named(batch: Any, features: Any, regulariser: Any) -> dict[str, Any]:
+    """What is learned from, and λ: numbers where they are few, digests where they are many."""
+    penalty = {field.name: getattr(regulariser, field.name) for field in fields(regulariser)}
+    return {
+        "examples": len(batch),
+        "structures": digest(batch.structures, batch.which),
+        "outcomes": digest(batch.target),
+        "example weights": digest(batch.weight),
+        "bias": digest(batch.bias, batch.constant),
+        "features": digest(features),
+        **{name: _shown(values) for name, values in penalty.items()},
+    }
+
+
+def name_of(oracle: Any) -> str:
+    """The solver inside all that was put around it, and a digest of its settings."""
+    while hasattr(oracle, "oracle"):
+        oracle = oracle.oracle
+    return f"{type(oracle).__name__} {digest(oracle)}"
+
+
+def _shown(values: Any) -> Any:
+    alike = len(values) > 0 and (values == values[0]).all()
+    return float(values[0]) if alike else digest(values)

@@ -1,0 +1,130 @@
+"""What every round of every solver says, and how a checkpoint holds what has been said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlestruct.checkpoint import Loop
+from mlestruct.dual import Certificate
+from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run is expected to take at most."""
+
+    calls: int
+    examples: int
+    seconds_per_call: float
+
+    @property
+    def seconds(self) -> float:
+        return self.calls * self.examples * self.seconds_per_call
+
+    def __str__(self) -> str:
+        per_call = f"{1e3 * self.seconds_per_call:.2g} ms"
+        return f"{self.calls} calls × {self.examples} examples × {per_call} ≈ {self.seconds:.2g} s"
+
+
+@dataclass(frozen=True)
+class State:
+    """One round's result, certified before its steps were taken.
+
+    ``tau`` is the live array: copy it if you keep it beyond the next round. The certificate's
+    tangent was taken ``at`` a point nearby: ``certificate(dual, oracle, theta, tau, at=at)``.
+    ``cut``: the ``direct`` route's own τ lay outside the outcomes' hull, and this one is near it.
+    Rounds that a checkpoint remembers come again without arrays, the last of them with its θ.
+    """
+
+    round: int
+    calls: int
+    seconds: float
+    certificate: Certificate
+    theta: Array
+    tau: Array
+    at: Array
+    cost: Cost
+    done: bool = False
+    route: str = "frank_wolfe"
+    cut: bool = False
+
+    @property
+    def gap(self) -> float:
+        return self.certificate.gap
+
+
+NONE = np.zeros(0)
+
+
+class Past:
+    """The states of a loop so far: a row of numbers each, words that recur, and the last θ."""
+
+    def __init__(self, tree: Tree = None) -> None:
+        rows, words, self.theta = ([], [], NONE) if tree is None else tree
+        self.rows: list[tuple[float, ...]] = [tuple(row) for row in np.asarray(rows).tolist()]
+        self.words = {text: number for number, text in enumerate(words)}
+
+    @property
+    def seconds(self) -> float:
+        return self.rows[-1][2] if self.rows else 0.0
+
+    def tree(self) -> Tree:
+        return np.array(self.rows, dtype=float), list(self.words), self.theta
+
+    def add(self, state: State) -> None:
+        proof, cost = state.certificate, state.cost
+        text = proof.polytope, proof.bound, proof.withheld, state.route
+        self.rows.append((
+            state.round, state.calls, state.seconds, proof.gap, proof.slack, proof.objective,
+            proof.unused, cost.calls, cost.examples, cost.seconds_per_call, state.done, state.cut,
+            self.words.setdefault(text, len(self.words)),
+        ))  # fmt: skip
+        self.theta = state.theta
+
+    def states(self, heavy: tuple[Array, Array] | None) -> Iterator[State]:
+        """All of them again; ``heavy`` are τ and the tangent's point of the last."""
+        words = list(self.words)
+        for row in self.rows[:-1]:
+            yield _state(row, words)
+        for row in self.rows[-1:]:
+            tau, at = (NONE, NONE) if heavy is None else heavy
+            yield replace(_state(row, words), theta=self.theta, tau=tau, at=at)
+
+
+def _state(row: tuple[float, ...], words: list[tuple[str, str, str | None, str]]) -> State:
+    number, calls, seconds, gap, slack, objective, unused, *expected, done, cut, text = row
+    polytope, bound, withheld, route = words[int(text)]
+    return State(
+        round=int(number),
+        calls=int(calls),
+        seconds=seconds,
+        certificate=Certificate(gap, slack, objective, polytope, bound, withheld, int(unused)),
+        theta=NONE,
+        tau=NONE,
+        at=NONE,
+        cost=Cost(int(expected[0]), int(expected[1]), expected[2]),
+        done=bool(done),
+        route=route,
+        cut=bool(cut),
+    )
+
+
+def noted(loop: Loop, rounds: Callable[[float], Iterator[State]]) -> Iterator[State]:
+    """A loop's states: those it remembers, then those of ``rounds``, told the seconds spent."""
+    if loop.writer is None:
+        yield from rounds(0.0)
+        return
+    past = Past(loop.past)
+    yield from past.states(loop.kept["heavy"])
+    if loop.done:
+        return
+    loop.beside = past.tree
+    for state in rounds(past.seconds):
+        past.add(state)
+        if state.done:
+            loop.finish(past.tree(), (state.tau, state.at))
+        yield state
