@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
 
@@ -50,7 +50,12 @@ def edge_scores(graph: Any, name: str) -> Array:
     if None in values:
         u, v = list(graph.edges)[values.index(None)]
         raise ValueError(f"edge ({u!r}, {v!r}) has no attribute {name!r}")
-    return np.array(values, dtype=float)
+    scores = as_numbers(values, f"attribute {name!r}")
+    wrong = np.flatnonzero(~np.isfinite(scores))
+    if len(wrong):
+        u, v = list(graph.edges)[wrong[0]]
+        raise ValueError(f"edge ({u!r}, {v!r}) has {name!r} = {scores[wrong[0]]}")
+    return scores
 
 
 def to_networkx(
@@ -71,11 +76,13 @@ def to_networkx(
     rows = structure.rows if isinstance(structure, BipartiteMatching) else None
     count = sum(structure.shape) if isinstance(structure, BipartiteMatching) else structure.n_nodes
     names = list(range(count)) if nodes is None else list(nodes)
-    if len(names) != count:
-        raise ValueError(f"nodes lists {len(names)} names for {count} nodes")
-    tau = np.asarray(probability, dtype=float).reshape(-1)
+    if len(names) != count or len(set(names)) < count:
+        raise ValueError(f"nodes lists {len(set(names))} different names for {count} nodes")
+    tau = as_numbers(probability, "probabilities").reshape(-1)
     if tau.shape != (structure.size,):
         raise ValueError(f"{len(tau)} probabilities for {structure.size} pairs")
+    if not np.isfinite(tau).all():
+        raise ValueError(f"the probability of pair {(~np.isfinite(tau)).argmax()} is not finite")
     matched = np.zeros(structure.size) if outcome is None else structure.encode(outcome)
     graph = nx.Graph()
     for v, name in enumerate(names):

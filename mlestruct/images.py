@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 
 
 def windows(image: ArrayLike, radius: int, outside: float = 0.0) -> Array:
@@ -86,16 +86,20 @@ def coin_noise(image: ArrayLike, share: float, seed: Any) -> Array:
 
 def gaussian_noise(image: ArrayLike, deviation: float, seed: Any) -> Array:
     """A normal number of this standard deviation added to every pixel."""
-    pixels = np.asarray(image, dtype=float)
+    if not 0 <= deviation < np.inf:
+        raise ValueError(f"a standard deviation is finite and at least 0, not {deviation}")
+    pixels = as_numbers(image, "pixels")
     return pixels + deviation * np.random.default_rng(seed).standard_normal(pixels.shape)
 
 
 def _channels(image: ArrayLike) -> Array:
-    pixels = np.asarray(image, dtype=float)
-    if pixels.ndim == 2:
-        return pixels[:, :, None]
-    if pixels.ndim != 3 or not np.isfinite(pixels).all():
+    pixels = as_numbers(image, "pixels")
+    if pixels.ndim not in (2, 3) or pixels.size == 0:
         raise ValueError(
             f"an image is (rows, columns) or (rows, columns, channels), not {pixels.shape}"
         )
-    return pixels
+    wrong = np.argwhere(~np.isfinite(pixels))
+    if len(wrong):
+        place = tuple(wrong[0].tolist())
+        raise ValueError(f"pixel {place} is {pixels[place]}")
+    return pixels[:, :, None] if pixels.ndim == 2 else pixels

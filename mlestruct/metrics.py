@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct.structures.base import as_numbers
+
 Z = 1.959963984540054  # the normal distribution's 97.5 % point
 
 
@@ -49,6 +51,8 @@ def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     found, first, inside = set(), 0, ""
     for i, tag in enumerate([*tags, "O"]):
         mark, _, kind = str(tag).partition("-")
+        if mark not in ("B", "I", "O") or (kind == "") != (tag == "O"):
+            raise ValueError(f"tag {i} is {tag!r}; BIO tags are O, B-kind and I-kind")
         if mark == "I" and kind == inside:
             continue
         if inside:
@@ -65,8 +69,11 @@ def entity_f1(
     >>> entity_f1([["B-a", "I-a", "B-b"]], [["B-a", "O", "B-b"]])
     Score(precision=0.5, recall=0.5, f1=0.5)
     """
-    if [len(tags) for tags in truth] != [len(tags) for tags in predicted]:
-        raise ValueError("true and predicted sentences differ in number or length")
+    if len(truth) != len(predicted) or len(truth) == 0:
+        raise ValueError(f"{len(truth)} true sentences but {len(predicted)} predicted")
+    for m, pair in enumerate(zip(truth, predicted, strict=True)):
+        if len(pair[0]) != len(pair[1]):
+            raise ValueError(f"sentence {m}: {len(pair[0])} true tags but {len(pair[1])} predicted")
     true, found = (
         {
             (m, *one)
@@ -85,7 +92,9 @@ def wilson(share: ArrayLike, count: ArrayLike) -> tuple[NDArray[Any], NDArray[An
     >>> [side.round(3).item() for side in wilson(0.5, 10)]
     [0.237, 0.763]
     """
-    p, n = np.asarray(share, dtype=float), np.asarray(count, dtype=float)
+    p, n = as_numbers(share, "share"), as_numbers(count, "count")
+    if not (((p >= 0) & (p <= 1)).all() and (n > 0).all()):
+        raise ValueError(f"a share is in 0..1 of a count above 0, not {share!r} of {count!r}")
     middle = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z * np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
@@ -114,6 +123,9 @@ def _score(right: int, found: int, true: int) -> Score:
 
 def _alike(truth: ArrayLike, predicted: ArrayLike) -> tuple[Any, Any]:
     true, found = np.asarray(truth), np.asarray(predicted)
-    if true.shape != found.shape:
+    if true.shape != found.shape or true.size == 0:
         raise ValueError(f"{true.shape} true labels but {found.shape} predicted")
+    for name, labels in (("true", true), ("predicted", found)):
+        if labels.dtype.kind == "f" and np.isnan(labels).any():
+            raise ValueError(f"{name} label {np.isnan(labels).argmax()} is nan")
     return true, found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ def table(given: Any) -> Table:
     if isinstance(given, (str, os.PathLike)):
         return _checked(_read(Path(given)), dict)
     if isinstance(given, Mapping):
-        return _checked({str(name): list(values) for name, values in given.items()}, dict)
+        return _checked(_of_columns(given), dict)
     if isinstance(given, Sequence):
         return _checked(_of_rows(given), _to_rows)
     return _of_frame(given)
@@ -91,6 +91,8 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) ->
 
 
 def _checked(lists: Mapping[str, list[Any]], back: Callable[[Columns], Any]) -> Table:
+    if not lists:
+        raise ValueError("a table needs a column, this has none")
     lengths = {name: len(values) for name, values in lists.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"columns have different lengths: {lengths}")
@@ -101,7 +103,13 @@ def _column(name: str, values: list[Any]) -> Column:
     """The one type that all present values share."""
     absent = [_absent(value) for value in values]
     present = [value for value, gone in zip(values, absent, strict=True) if not gone]
-    kinds = {_kind(value): row for row, value in enumerate(values) if not absent[row]}
+    kinds = {}
+    for row, value in enumerate(values):
+        if not absent[row]:
+            try:
+                kinds[_kind(value)] = row
+            except ValueError as error:
+                raise ValueError(f"column {name!r}, row {row}: {error}") from error
     if kinds.keys() <= {"text"}:
         column = np.empty(len(values), dtype=object)
         column[:] = [None if gone else str(v) for v, gone in zip(values, absent, strict=True)]
@@ -129,7 +137,21 @@ def _kind(value: Any) -> str:
         return "boolean"
     if isinstance(value, (int, np.integer)):
         return "integer"
-    return "float" if isinstance(value, (float, np.floating)) else "text"
+    if isinstance(value, (float, np.floating)):
+        return "float"
+    if isinstance(value, str) or hasattr(value, "isoformat"):
+        return "text"
+    raise ValueError(f"{value!r} is no number, text or date")
+
+
+def _of_columns(given: Mapping[Any, Any]) -> dict[str, list[Any]]:
+    for name, values in given.items():
+        if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
+            raise ValueError(f"column {name!r} is {values!r}; expected a list of values")
+    columns = {str(name): list(values) for name, values in given.items()}
+    if len(columns) < len(given):
+        raise ValueError(f"two columns have one name, as text, among {list(given)}")
+    return columns
 
 
 def _of_rows(rows: Sequence[Any]) -> dict[str, list[Any]]:

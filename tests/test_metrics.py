@@ -68,5 +68,5 @@ def test_entity_f1_counts_whole_spans():
     assert entity_f1(truth, found) == pytest.approx((0.5, 0.5, 0.5))
     assert entity_f1(truth, found, "a") == pytest.approx((1 / 2, 1 / 3, 2 / 5))
     assert entity_f1(truth, found, "b") == pytest.approx((1 / 2, 1, 2 / 3))
-    with pytest.raises(ValueError, match="differ in number or length"):
+    with pytest.raises(ValueError, match="2 true sentences but 1 predicted"):
         entity_f1(truth, found[:1])

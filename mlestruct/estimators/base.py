@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
 from mlestruct.engine import Engine
-from mlestruct.estimators.door import check_lengths, part_of, weights_of
+from mlestruct.estimators.door import alphas_of, check_lengths, part_of, weights_of
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.stored import Fitted, read, write
 from mlestruct.estimators.summary import Summary
@@ -116,12 +116,10 @@ class Estimator(Predictor):
     ) -> Self:
         """Learn from a list of examples' features and the list of their observed outcomes."""
         check_lengths(X, y)
-        learnt, alphas = copy.copy(self), np.atleast_1d(np.asarray(self.alpha, dtype=float))
+        learnt, alphas = copy.copy(self), alphas_of(self.alpha)
         learnt.prepare(X, y)
         weight = weights_of(sample_weight, len(X))
         scores: list[tuple[float, float]] = []
-        if len(alphas) == 0:
-            raise ValueError("alpha is empty: give one number or several to choose from")
         if len(alphas) > 1 and validation is None:
             alphas, scores = copy.copy(learnt)._choose(X, y, weight, alphas)
         learnt._learn(X, y, weight, validation, alphas)
@@ -135,7 +133,7 @@ class Estimator(Predictor):
         """The alpha that scores best on held-out examples, those with all their labels; scores."""
         encoded = self.encode(X, y)
         whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
-        held = round(self.held_out * len(X))
+        held = round(self.held_out * len(X)) if 0 <= self.held_out <= 1 else 0
         if not 0 < held < len(X) or held > len(whole):
             raise ValueError(
                 f"several alphas need validation=(X, y), or examples to hold out: held_out="
@@ -166,7 +164,8 @@ class Estimator(Predictor):
             if len(alphas) == 1:
                 self.alpha_scores_: list[tuple[float, float]] = []
                 return
-            assert validation is not None
+            if not isinstance(validation, Sequence) or len(validation) != 2:
+                raise ValueError(f"validation is (X, y), not {validation!r}")
             tried.append((self.score(*validation), -number, self.__dict__.copy()))
         self.__dict__.update(max(tried, key=lambda row: row[:2])[2])
         self.alpha_scores_ = sorted((float(alphas[-k]), score) for score, k, _ in tried)
@@ -187,7 +186,10 @@ class Estimator(Predictor):
         yield from zip(order, learner.path(batch, features, ridges, watched), strict=True)
 
     def _ridge(self, d: int, alpha: float) -> Regulariser:
-        lower, upper = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        bounds = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        if not isinstance(bounds, Sequence) or len(bounds) != 2:
+            raise ValueError(f"bounds are (lower, upper), not {self.bounds!r}")
+        lower, upper = bounds
         return Regulariser.of(d, alpha, lower=lower, upper=upper)
 
     def _learner(self, regulariser: Regulariser) -> Learns:

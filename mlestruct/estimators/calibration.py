@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.metrics import wilson
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_count, as_numbers
 
+ROUNDING = 1e-6  # of what inference calls a probability
 TINY = 1e-300  # what no sum of probabilities falls below
 
 
@@ -74,6 +75,12 @@ class Calibration:
 
 
 def _flat(probability: ArrayLike, truth: ArrayLike, bins: int) -> tuple[Array, Array]:
-    if bins < 1:
-        raise ValueError(f"bins={bins}: there must be at least one")
-    return np.asarray(probability, dtype=float).ravel(), np.asarray(truth, dtype=float).ravel()
+    as_count(bins, "bins", least=1)
+    p, t = as_numbers(probability, "probabilities").ravel(), as_numbers(truth, "truth").ravel()
+    if p.shape != t.shape or len(p) == 0:
+        raise ValueError(f"{len(p)} probabilities for {len(t)} parts")
+    wrong = np.flatnonzero(~((p >= -ROUNDING) & (p <= 1 + ROUNDING)) | ((t != 0) & (t != 1)))
+    if len(wrong):
+        k = int(wrong[0])
+        raise ValueError(f"part {k} has probability {p[k]} and truth {t[k]}; expected 0..1, 0 or 1")
+    return p, t

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 
 
 def check_lengths(X: Sequence[Any], y: Sequence[Any] | None) -> None:
     """As many outcomes as examples, and at least one."""
+    if not hasattr(X, "__len__"):
+        raise ValueError(f"X is a list of examples, not a {type(X).__name__}")
     if y is None:
         raise ValueError("learning requires y to be passed, but the target y is None")
+    if not hasattr(y, "__len__"):
+        raise ValueError(f"y is a list of outcomes, not a {type(y).__name__}")
     if len(X) != len(y):
         raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
     if len(X) == 0:
@@ -25,10 +29,20 @@ def weights_of(sample_weight: ArrayLike | None, count: int) -> Array | None:
     """A weight per example, or None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=float)
+    weights = as_numbers(sample_weight, "sample_weight")
     if weights.shape != (count,):
         raise ValueError(f"sample_weight has shape {weights.shape} for {count} examples")
     return weights
+
+
+def alphas_of(alpha: float | Sequence[float]) -> Array:
+    """One λ or several to choose from."""
+    alphas = np.atleast_1d(as_numbers(alpha, "alpha"))
+    if alphas.ndim > 1:
+        raise ValueError(f"alpha has shape {alphas.shape}; give one number or a list of them")
+    if len(alphas) == 0:
+        raise ValueError("alpha is empty: give one number or several to choose from")
+    return alphas
 
 
 def width_of(X: Sequence[Any], axes: int, expected: str, width: int | None = None) -> int:

@@ -14,7 +14,7 @@ from mlestruct.estimators.base import Estimator, Settings
 from mlestruct.estimators.door import width_of
 from mlestruct.estimators.labels import classes_of, numbered, states_of, tied_names
 from mlestruct.features import Tied
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import grid
 
@@ -62,7 +62,7 @@ class GridModel(Estimator):
         return found
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        shapes = [np.shape(x)[:2] for x in X]
+        shapes = [x.shape[:2] for x in _images(X)]
         made = {s: grid(s[0], s[1], len(self.classes_)) for s in set(shapes)}
         return [made[shape] for shape in shapes]
 
@@ -103,7 +103,7 @@ class GridModel(Estimator):
 
 def _images(X: Sequence[Any], width: int | None = None) -> list[Array]:
     """(rows, columns, features) of finite numbers; a single feature may lack its axis."""
-    images = [np.asarray(x, dtype=float) for x in X]
+    images = [as_numbers(x, f"example {m}: features") for m, x in enumerate(X)]
     images = [x[:, :, None] if x.ndim == 2 else x for x in images]
     width_of(images, 3, "(rows, columns, features)", width)
     for m, x in enumerate(images):

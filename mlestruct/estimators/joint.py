@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from mlestruct.batch import Batch
+from mlestruct.estimators.door import check_lengths
 from mlestruct.estimators.params import Parameters
 from mlestruct.learners.joint import Mixture, Prediction, predict, stability
 from mlestruct.learners.trw import match_moments
@@ -46,9 +47,12 @@ class JointModel(Parameters):
 
     def fit(self, labels: Sequence[ArrayLike]) -> Self:
         """Learn from complete labellings of the graph."""
-        if len(labels) == 0:
-            raise ValueError("no examples: labels is empty")
-        mean = np.mean([self.graph.encode(states) for states in labels], axis=0)
+        if not isinstance(self.graph, FactorGraph):
+            raise ValueError(f"graph is a labelled graph, not a {type(self.graph).__name__}")
+        check_lengths(labels, labels)
+        target = Batch.of(self.graph, labels).target
+        assert target is not None
+        mean = target.reshape(len(labels), -1).mean(axis=0)
         found = match_moments(self.graph, mean, self.rho, self.smoothing)
         self.coef_, self.log_likelihood_ = found.theta, found.log_likelihood
         self.stability_ = stability(self.graph, found.theta, self.rho)
@@ -56,13 +60,18 @@ class JointModel(Parameters):
 
     def predict(self, observed: Sequence[ArrayLike]) -> list[Array]:
         """The estimate of every site's value, for each array of observations (NaN: unseen)."""
-        return [self._predict(y).z for y in observed]
+        return [found.z for found in self._predicted(observed)]
 
     def predict_marginals(self, observed: Sequence[ArrayLike]) -> list[Array]:
         """Labels' pseudo-probabilities (sites × labels), for each array of observations."""
-        return [self._predict(y).labels for y in observed]
+        return [found.labels for found in self._predicted(observed)]
 
-    def _predict(self, y: ArrayLike) -> Prediction:
+    def _predicted(self, observed: Sequence[ArrayLike]) -> Iterator[Prediction]:
         if not hasattr(self, "coef_"):
             raise ValueError("this JointModel is not fitted yet: call fit first")
-        return predict(self.graph, self.coef_, self.mixture, y, self.rho)
+        check_lengths(observed, observed)
+        for m, y in enumerate(observed):
+            try:
+                yield predict(self.graph, self.coef_, self.mixture, y, self.rho)
+            except ValueError as error:
+                raise ValueError(f"example {m}: {error}") from error

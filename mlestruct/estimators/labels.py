@@ -15,6 +15,8 @@ Labels = NDArray[Any]
 
 def as_labels(labels: Any) -> Labels:
     """An array of labels; objects become numbers or text where they all are."""
+    if labels is None:
+        raise ValueError("labels are None")
     array = np.asarray(labels)
     return np.array(array.tolist()) if array.dtype.kind == "O" else array
 
@@ -26,14 +28,17 @@ def classes_of(y: Sequence[Any]) -> Labels:
     ['a', 'b']
     """
     given = [as_labels(labels).ravel() for labels in y]
-    kinds = {_kind(labels): m for m, labels in enumerate(given)}
+    kinds = {_kind(labels): m for m, labels in enumerate(given) if labels.size}
+    if not kinds:
+        raise ValueError("y holds no label in any example")
     if len(kinds) > 1:
         raise ValueError(f"labels are text in some examples and not in others: {kinds}")
     for m, labels in enumerate(given):
-        if labels.dtype.kind == "f" and np.isnan(labels).any():
-            raise ValueError(f"example {m}: label {int(np.isnan(labels).argmax())} is nan")
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            i = int((~np.isfinite(labels)).argmax())
+            raise ValueError(f"example {m}: label {i} is {labels[i]}")
     try:
-        return np.unique(np.concatenate(given))
+        return np.unique(np.concatenate([labels for labels in given if labels.size]))
     except TypeError as error:
         raise ValueError(f"labels cannot be sorted: {error}") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Unpack
@@ -58,9 +58,14 @@ class SequenceModel(Estimator):
             raise ValueError(f"constraints is None or 'bio', not {self.constraints!r}")
         if self.weights not in ("all", "seen"):
             raise ValueError(f"weights is 'all' or 'seen', not {self.weights!r}")
+        for m, labels in enumerate(y):
+            if isinstance(labels, str) or not isinstance(labels, Iterable):
+                raise ValueError(f"example {m}: y is {labels!r}; expected a label per position")
         known = [[label for label in labels if label is not None] for labels in y]
         self.classes_, self._allowed = classes_of(known), None
         self.attributes_ = Attributes.of(X) if _named(X) else None
+        if self.attributes_ is not None and len(self.attributes_) == 0:
+            raise ValueError("there are no features: no position has an attribute")
         self.n_features_in_ = (
             width_of(X, 2, "(length, features)")
             if self.attributes_ is None

@@ -65,15 +65,21 @@ class SkipChainModel(SequenceModel):
         self.ties_ = Attributes.of([list(self._ties(x)) for x in X])
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        return [skip_chain(_length(x), len(self.classes_), self.skips(x)) for x in X]
+        return [skip_chain(_length(x), len(self.classes_), self._skips(x)) for x in X]
 
     def ties(self, X: Sequence[Any]) -> sp.csr_array:
         return self.ties_.stack([list(self._ties(x)) for x in X])
 
+    def _skips(self, x: Any) -> Pairs:
+        pairs = self.skips(x)
+        if not isinstance(pairs, Iterable):
+            raise ValueError(f"skips gave {pairs!r} for a sequence; expected pairs of positions")
+        return pairs
+
     def _ties(self, x: Any) -> Iterator[dict[str, Any]]:
         """The attributes of every tie, in the structure's order."""
         steps = [(i, i + 1) for i in range(_length(x) - 1)]
-        for kind, pairs in (("chain", steps), ("skip", self.skips(x))):
+        for kind, pairs in (("chain", steps), ("skip", self._skips(x))):
             for i, j in pairs:
                 own = {} if self.edges is None else {f"{kind} with": self.edges(x, i, j)}
                 yield {kind: True, **own}

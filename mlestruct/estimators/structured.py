@@ -33,4 +33,6 @@ class StructuredModel(Estimator):
         given = self.structure
         if given is None:
             raise ValueError("StructuredModel needs structure=")
+        if not isinstance(given, Structure) and not callable(given):
+            raise ValueError(f"structure is a Structure or a function of an example, not {given!r}")
         return [given if isinstance(given, Structure) else given(x) for x in X]

@@ -167,7 +167,7 @@ def _rows_of(given: Any, start: Ints, unit: str) -> Any:
 
 
 def _matrix(part: Any, unit: str) -> Any:
-    if sp.issparse(part) and part.dtype.kind in "biuf":
+    if hasattr(part, "tocsr") and part.dtype.kind in "biuf":  # of scipy.sparse
         return part.astype(float)
     return as_numbers(part, f"{unit} features")
 

@@ -20,7 +20,7 @@ from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,15 @@ class Mixture:
     sigma2: ArrayLike
 
     def __post_init__(self) -> None:
-        nu, sigma2 = np.asarray(self.nu, dtype=float), np.asarray(self.sigma2, dtype=float)
+        nu, sigma2 = as_numbers(self.nu, "nu"), as_numbers(self.sigma2, "sigma2")
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha is {self.alpha}; it must be in 0..1")
-        if nu.ndim != 1 or nu.shape != sigma2.shape or not (sigma2 > 0).all():
-            raise ValueError("nu and sigma2 need one entry per label, sigma2 positive")
+        if nu.ndim != 1 or nu.shape != sigma2.shape or len(nu) == 0:
+            raise ValueError(f"nu and sigma2 need an entry per label, got {nu} and {sigma2}")
+        wrong = np.flatnonzero(~(np.isfinite(nu) & np.isfinite(sigma2) & (sigma2 > 0)))
+        if len(wrong):
+            j = int(wrong[0])
+            raise ValueError(f"label {j} has nu {nu[j]} and variance {sigma2[j]}; expected > 0")
         object.__setattr__(self, "nu", nu)
         object.__setattr__(self, "sigma2", sigma2)
 
@@ -84,7 +88,9 @@ def predict(
     Use the ``rho`` that θ was learned with: errors of learning and prediction then cancel. None
     is exact inference, by elimination.
     """
-    states = len(np.asarray(mixture.nu))
+    states, y = len(np.asarray(mixture.nu)), as_numbers(y, "observations")
+    if np.isinf(y).any():
+        raise ValueError(f"the observation of site {np.flatnonzero(np.isinf(y))[0]} is infinite")
     if (graph.cards != states).any() or np.shape(y) != (graph.n_nodes,):
         raise ValueError(f"every site needs {states} labels and one observation (NaN: unseen)")
     score = np.array(theta, dtype=float)

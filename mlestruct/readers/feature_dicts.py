@@ -22,9 +22,10 @@ def pairs_of(position: Position) -> Iterable[tuple[str, float]]:
     a list or set one such attribute per member, and a nested dict is prefixed by its name.
     """
     if not isinstance(position, Mapping):
-        yield from ((name, 1.0) for name in position)
+        yield from ((_text(name), 1.0) for name in _each(position))
         return
     for name, value in position.items():
+        _text(name)
         if isinstance(value, str):
             yield f"{name}:{value}", 1.0
         elif isinstance(value, (bool, np.bool_)):
@@ -38,6 +39,18 @@ def pairs_of(position: Position) -> Iterable[tuple[str, float]]:
             yield from ((f"{name}:{inner}", 1.0) for inner in value)
         else:
             raise ValueError(f"attribute {name!r} has value {value!r}; expected number or text")
+
+
+def _each(position: Any) -> Iterable[Any]:
+    if isinstance(position, str) or not isinstance(position, Iterable):
+        raise ValueError(f"a position has a dict, a list or a set of attributes, not {position!r}")
+    return position
+
+
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"{name!r} is no name of an attribute: names are text")
+    return name
 
 
 @dataclass(frozen=True)
@@ -57,10 +70,13 @@ class Attributes:
     def of(cls, X: Sequence[Sequence[Position]]) -> Attributes:
         """Every attribute of every position, in order of appearance."""
         place: dict[str, int] = {}
-        for x in X:
-            for position in x:
-                for name, _ in pairs_of(position):
-                    place.setdefault(name, len(place))
+        for m, x in enumerate(X):
+            for i, position in enumerate(x):
+                try:
+                    for name, _ in pairs_of(position):
+                        place.setdefault(name, len(place))
+                except ValueError as error:
+                    raise ValueError(f"example {m}, position {i}: {error}") from error
         return cls(place)
 
     @property

@@ -24,7 +24,7 @@ def test_true_probabilities_are_calibrated(rng):
     report = Calibration.of(p, rng.random(20_000) < p)
     assert report.error < 0.02
     assert report.brier == pytest.approx(1 / 6, abs=0.01)
-    with pytest.raises(ValueError, match="bins=0"):
+    with pytest.raises(ValueError, match="bins is 0"):
         Calibration.of(p, p, bins=0)
 
 

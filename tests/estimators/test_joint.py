@@ -56,7 +56,7 @@ def test_misuse_is_refused():
     model = ms.JointModel(ms.grid(2, 2), MIXTURE)
     with pytest.raises(ValueError, match="not fitted yet"):
         model.predict([np.zeros(4)])
-    with pytest.raises(ValueError, match="labels is empty"):
+    with pytest.raises(ValueError, match="no examples"):
         model.fit([])
     with pytest.raises(ValueError, match="use smoothing"):
         model.fit([[0, 0, 0, 0]])

@@ -41,6 +41,7 @@ ANYWHERE = {
     "check_all_zero_sample_weights_error": POSITIVE,
     "check_sample_weight_equivalence_on_dense_data": POSITIVE,
     "check_complex_data": PLACE,
+    "check_dtype_object": PLACE,
     "check_estimators_empty_data_messages": PLACE,
     "check_estimators_nan_inf": PLACE,
     "check_estimator_sparse_array": SPARSE,
@@ -50,7 +51,6 @@ LISTS = "X is a list of examples of any sizes; the check passes one matrix"
 NEEDS_LISTS = (
     "check_dict_unchanged",
     "check_dont_overwrite_parameters",
-    "check_dtype_object",
     "check_estimators_dtypes",
     "check_estimators_fit_returns_self",
     "check_estimators_overwrite_params",

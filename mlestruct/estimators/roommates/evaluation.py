@@ -14,7 +14,7 @@ from mlestruct.batch import Batch
 from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.inference import marginals
 from mlestruct.inference.bounds import Interval, halves, halves_interval, log_z_interval
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_count
 
 
 class Held(NamedTuple):
@@ -69,6 +69,7 @@ class Evaluation:
 
 def evaluate(groups: Sequence[Held], tops: Sequence[int], notes: list[str]) -> Evaluation:
     """Areas are averaged over cohorts, weighted by their pairs."""
+    tops = [as_count(k, "top", least=1) for k in tops]
     ranked = [_ranks(held) for held in groups]
     people = sum(len(rank) for rank in ranked)
     intervals = [_log_likelihood(held) for held in groups]

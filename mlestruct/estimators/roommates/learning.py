@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.estimators.door import alphas_of
 from mlestruct.estimators.roommates.observed import Block
 from mlestruct.estimators.roommates.people import People
 from mlestruct.estimators.roommates.questionnaire import Answers
@@ -77,7 +78,7 @@ def learn(
     through: Callable[[Iterator[State]], Iterator[State]],
 ) -> tuple[Fitted, Sandwich]:
     """The weights, and their errors from the observed pairs: for one year as for many."""
-    alphas = np.atleast_1d(np.asarray(alpha, dtype=float))
+    alphas = alphas_of(alpha)
     learner = mle_struct(rho, solver=FrankWolfe(tol=tol))
     scores = choose(learner, sample, alphas, rho) if len(alphas) > 1 else np.zeros(1)
     chosen = float(alphas[scores.argmax()])

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.estimators.roommates.pairing import Pairing
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_count
 from mlestruct.tables import Column, Columns
 
 
 def likely(ids: Column, pairings: Sequence[Pairing], count: int | None = None) -> Columns:
     """The ``count`` most probable pairs of all groups, or all pairs; empty beds are left out."""
+    count = None if count is None else as_count(count, "count", least=1)
     parts = [_pairs(pairing, count) for pairing in pairings]
     ends, tau, scores = (
         part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*parts, strict=True)
