@@ -1,5 +1,6 @@
-"""The one exception of our own; everything else a user does wrong is a plain ValueError."""
+"""The exceptions of our own; everything else a user does wrong is a plain ValueError."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,3 +17,28 @@ class Infeasible(ValueError):
     ) -> None:
         super().__init__(message)
         self.separators, self.groups = separators, groups
+
+
+class LostWorker(RuntimeError):
+    """Workers ended or hung again and again; ``example`` is the one that costs them, if known."""
+
+    def __init__(self, message: str, example: int | None = None) -> None:
+        super().__init__(message)
+        self.example = example
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LostWorker, (str(self), self.example)
+
+
+def counted_from(error: Exception, first: int) -> Exception:
+    """The same error, its "example m" counted from ``first`` on, in its message and its notes."""
+
+    def shifted(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+        return re.sub(r"^example (\d+)", lambda m: f"example {int(m[1]) + first}", text)
+
+    error.args = tuple(shifted(argument) for argument in error.args)
+    if hasattr(error, "__notes__"):
+        error.__notes__ = [shifted(note) for note in error.__notes__]
+    return error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from mlestruct.engine.local import Serial, Threads
 from mlestruct.engine.protocol import Engine
@@ -23,7 +24,24 @@ def engine_of(engine: Engine | str | None, workers: int) -> Engine:
     return ENGINES[engine](workers)
 
 
+@cache
+def _processes(workers: int) -> Engine:
+    """One engine for all runs that name it: its workers are started once."""
+    from mlestruct.engine.processes import Processes
+
+    return Processes(workers=workers)
+
+
+@cache
+def _dask(workers: int) -> Engine:
+    from mlestruct.engine.dask import Dask
+
+    return Dask(workers=workers)
+
+
 ENGINES: dict[str, Callable[[int], Engine]] = {
     "serial": lambda workers: Serial(),
     "threads": Threads,
+    "processes": _processes,
+    "dask": _dask,
 }

@@ -10,18 +10,25 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.engine import Engine, Running, Tree
+from mlestruct.errors import counted_from
 from mlestruct.oracle import Answers, Oracle
 from mlestruct.structures.base import Array
 
 
 class Asked:
-    """A shard: some examples and their oracle. Asked with scores, it answers as oracles do."""
+    """A shard: some examples and their oracle. Asked with scores, it answers as oracles do.
 
-    def __init__(self, batch: Batch[Any], oracle: Oracle[Any]) -> None:
-        self.batch, self.oracle = batch, oracle
+    ``first`` is the number of its first example, as errors are to count them.
+    """
+
+    def __init__(self, batch: Batch[Any], oracle: Oracle[Any], first: int) -> None:
+        self.batch, self.oracle, self.first = batch, oracle, first
 
     def __call__(self, scores: Array) -> Answers:
-        return self.oracle.many(self.batch, scores)
+        try:
+            return self.oracle.many(self.batch, scores)
+        except Exception as error:
+            raise counted_from(error, self.first) from error.__cause__
 
     def memory(self) -> Tree:
         recall: Callable[..., Tree] | None = getattr(self.oracle, "memory", None)
@@ -38,9 +45,22 @@ class Examples:
 
     batch: Batch[Any]
     oracle: Oracle[Any]
+    first: int = 0
 
     def __call__(self) -> Asked:
-        return Asked(self.batch, self.oracle)
+        return Asked(self.batch, self.oracle, self.first)
+
+    def halves(self, scores: Array) -> list[tuple[Examples, Array]]:
+        """Two makers with their share of a question, none of one example."""
+        count = len(self.batch)
+        if count == 1:
+            return []
+        parts = [self.batch.select(part) for part in self.batch.shards(2)]
+        cut = parts[0].size
+        return [
+            (Examples(parts[0], self.oracle, self.first), scores[:cut]),
+            (Examples(parts[1], self.oracle, self.first + len(parts[0])), scores[cut:]),
+        ]
 
 
 class Asking:
@@ -52,7 +72,10 @@ class Asking:
         parts = [batch.select(part) for part in members] if len(members) > 1 else [own]
         edges = np.cumsum([0, *(part.size for part in parts)])
         self.slices = [slice(*edges[i : i + 2]) for i in range(len(parts))]
-        self.running: Running = engine.start([Examples(part, oracle) for part in parts])
+        firsts = [int(part[0]) for part in members]
+        self.running: Running = engine.start(
+            [Examples(part, oracle, first) for part, first in zip(parts, firsts, strict=True)]
+        )
 
     def __call__(self, score: Array) -> Answers:
         answers = self.running.round([score[place] for place in self.slices])

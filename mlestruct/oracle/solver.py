@@ -33,7 +33,11 @@ class Solver:
         for m in range(len(batch)):
             structure, part = batch.structure(m), batch.coordinates(m)
             score = pin(structure, scores[part]).reshape(structure.shape)
-            answer = self.solve(structure, score) if takes_structure else self.solve(score)
+            try:
+                answer = self.solve(structure, score) if takes_structure else self.solve(score)
+            except Exception as error:
+                error.add_note(f"example {m}: the solver raised this")
+                raise
             bounded = isinstance(answer, Answer)
             vertex = _as_vertex(structure, answer.vertex if bounded else answer, m)
             vertices[part] = vertex

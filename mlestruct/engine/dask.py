@@ -1,0 +1,166 @@
+"""Shards as actors of a Dask cluster: this machine's processes, or any scheduler's workers."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mlestruct.engine.desk import Desk, Reply
+from mlestruct.engine.protocol import Maker
+from mlestruct.engine.remote import Care, Gone, Remote
+from mlestruct.engine.wire import packed, unpacked
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+LOOK = 1.0  # seconds between looks at whether a silent worker is still there
+HELP = 30.0  # seconds to wait until the scheduler has noticed a loss, and for a new worker
+
+
+@dataclass(frozen=True)
+class Dask(Care):
+    """One actor per worker. Needs the extra ``dask``.
+
+    ``cluster``: a scheduler's address, a ``distributed.Client``, or None for ``workers`` processes
+    on 127.0.0.1, one thread each. On a cluster all its workers are used, or ``workers`` of them.
+    Dask never makes a lost actor again: we do, on a worker that is idle or else on the least busy.
+    """
+
+    cluster: Any = None
+    workers: int | None = None
+    _client: list[Client] = field(default_factory=list, repr=False, compare=False)
+    _used: list[str] = field(default_factory=list, repr=False, compare=False)
+
+    def start(self, makers: Sequence[Maker]) -> Remote:
+        there = len(self._addresses())
+        count = min(self.workers or there, there)
+        return Remote(makers, count, self._hire, self)
+
+    def close(self) -> None:
+        """End the cluster, if this engine started it; leave another's alone."""
+        while self._client:
+            client = self._client.pop()
+            if self.cluster is None:
+                client.cluster.close()
+                client.close()
+            elif client is not self.cluster:
+                client.close()
+
+    @property
+    def client(self) -> Client:
+        if not self._client:
+            self._client.append(self._connected())
+        return self._client[0]
+
+    def _connected(self) -> Client:
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise ValueError("engine='dask' needs Dask: pip install 'mlestruct[dask]'") from error
+        if self.cluster is None:
+            return Client(_local(self.workers or os.cpu_count() or 1))
+        return self.cluster if isinstance(self.cluster, Client) else Client(self.cluster)
+
+    def _addresses(self) -> list[str]:
+        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def _hire(self) -> Actor:
+        """On an idle worker, waiting a little for one to come back, else on the least busy."""
+        until = time.monotonic() + HELP
+        while True:
+            addresses = self._addresses()
+            busy = {address: self._used.count(address) for address in addresses}
+            idle = [address for address in addresses if not busy[address]]
+            late = time.monotonic() > until
+            if idle or (late and addresses):
+                return Actor(self.client, min(idle or addresses, key=busy.__getitem__), self._used)
+            if late:
+                raise ValueError(
+                    f"the Dask cluster at {self.client.scheduler.address} has no workers"
+                )
+            time.sleep(0.05)
+
+
+def _local(workers: int) -> Any:
+    """Its workers take the caller's number of BLAS threads: another gives sums other digits."""
+    import dask
+    from distributed import LocalCluster
+
+    name = "distributed.nanny.pre-spawn-environ"
+    threads = {key: os.environ.get(key, str(os.cpu_count())) for key in BLAS}
+    with dask.config.set({name: {**dask.config.get(name), **threads}}):
+        return LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        )
+
+
+class Actor:
+    """A desk at a Dask worker."""
+
+    def __init__(self, client: Client, address: str, used: list[str]) -> None:
+        self.client, self.address, self.used = client, address, used
+        used.append(address)
+        self.desk: Any = client.submit(
+            Desk, actor=True, workers=[address], allow_other_workers=False, pure=False
+        )
+        self.asked: Any = None
+        self.lost = False
+
+    def send(self, request: str, *arguments: Any) -> None:
+        from distributed import Future
+
+        frames = packed((request, *arguments))
+        try:
+            if isinstance(self.desk, Future):
+                self.desk = self._waited(self.desk, None)
+            self.asked = self.desk.reply(frames)
+        except Gone:
+            raise
+        except Exception as error:
+            self.lost = True
+            raise Gone(f"at {self.address} was lost ({error})") from error
+
+    def receive(self, seconds: float | None) -> Reply:
+        try:
+            frames = self._waited(self.asked, seconds)
+        except Gone:
+            raise
+        except Exception as error:
+            self.lost = True
+            raise Gone(f"at {self.address} was lost ({error})") from error
+        reply: Reply = unpacked(frames)
+        return reply
+
+    def release(self) -> None:
+        self.desk = self.asked = None
+        self.used.remove(self.address)
+
+    def end(self) -> None:
+        """The scheduler may notice a loss later than we do; a worker that is there hangs."""
+        self.release()
+        until = time.monotonic() + (HELP if self.lost else 0.0)
+        while self._there():
+            if time.monotonic() >= until:
+                self.client.restart_workers([self.address], raise_for_error=False)
+                return
+            time.sleep(0.05)
+
+    def _there(self) -> bool:
+        return self.address in self.client.scheduler_info(n_workers=-1)["workers"]
+
+    def _waited(self, future: Any, seconds: float | None) -> Any:
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            left = LOOK if until is None else max(min(LOOK, until - time.monotonic()), 0.0)
+            try:
+                return future.result(timeout=left)
+            except TimeoutError:
+                if not self._there():
+                    self.lost = True
+                    raise Gone(f"at {self.address} was lost") from None
+                if until is not None and time.monotonic() >= until:
+                    raise Gone(f"did not answer within {seconds:.3g} s") from None

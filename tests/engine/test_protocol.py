@@ -1,0 +1,136 @@
+"""What every engine owes to shards: their answers in order, their memory, their errors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from mlestruct.engine import engine_of
+from mlestruct.errors import LostWorker
+
+
+def makers(count, mark=None, fails=None):
+    """Shards that add up what they are asked; worker functions travel by value, as users' do.
+
+    With ``mark``, a file: who first asks shard 1 for the third time is killed.
+    """
+
+    @dataclass
+    class Adds:
+        number: int
+        total: float = 0.0
+        asked: int = 0
+
+        def __call__(self, question):
+            self.asked += 1
+            if mark and self.number == 1 and self.asked == 3 and not os.path.exists(mark):
+                with open(mark, "w"):
+                    os.kill(os.getpid(), signal.SIGKILL)
+            if fails is not None:
+                fails(self.number)
+            self.total = 0.9 * self.total + question.sum()
+            return self.number, self.total * np.ones(2)
+
+        def memory(self):
+            return {"total": self.total, "asked": self.asked}
+
+        def remember(self, tree):
+            self.total, self.asked = tree["total"], tree["asked"]
+
+    return [lambda k=k: Adds(k) for k in range(count)]
+
+
+def rounds(engine, made, count=7):
+    with engine.start(made) as running:
+        return _rounds(running, 0, count)
+
+
+def _rounds(running, first, count):
+    found = []
+    for r in range(first, first + count):
+        answers = running.round([np.full(3, k + 0.1 * r) for k in range(len(running))])
+        assert [number for number, _ in answers] == list(range(len(running)))
+        found.append([answer.tolist() for _, answer in answers])
+    return found
+
+
+def test_answers_come_in_order_with_the_same_bits(engine):
+    assert rounds(engine, makers(5)) == rounds(engine_of(None, 1), makers(5))
+
+
+def test_a_run_goes_on_elsewhere_from_its_memory(engine):
+    expected = rounds(engine_of(None, 1), makers(3), 7)
+    with engine.start(makers(3)) as running:
+        before = _rounds(running, 0, 4)
+        trees = running.memory()
+    with engine.start(makers(3)) as running:
+        running.remember(trees)
+        assert before + _rounds(running, 4, 3) == expected
+
+
+def test_a_killed_worker_changes_no_bit(remote, tmp_path):
+    """Killed in the middle of round 3, after a snapshot: made again, replayed, asked again."""
+    mark = str(tmp_path / "killed")
+    assert rounds(remote, makers(5, mark)) == rounds(engine_of(None, 1), makers(5))
+    assert os.path.exists(mark)
+
+
+def test_killed_again_and_again_is_an_error(remote):
+    def dies(number):
+        if number == 2:
+            os._exit(7)
+
+    with pytest.raises(LostWorker, match="3 times"):
+        rounds(remote, makers(3, fails=dies))
+    assert rounds(remote, makers(2)) == rounds(engine_of(None, 1), makers(2))
+
+
+def test_a_shards_own_exception_is_no_death(engine, tmp_path):
+    """It arrives as itself, at once: the shard is not asked again."""
+    log = tmp_path / "calls"
+
+    def fails(number):
+        if number == 1:
+            with open(log, "a") as file:
+                file.write("called\n")
+            raise KeyError("my own")
+
+    with pytest.raises(KeyError, match="my own"):
+        rounds(engine, makers(3, fails=fails))
+    assert log.read_text().count("called") == 1
+
+
+def test_an_exception_without_a_pickle_keeps_its_words(remote):
+    def fails(number):
+        class Odd(Exception):
+            def __init__(self, a, b):
+                super().__init__(f"{a} and {b}")
+
+        raise Odd(1, 2)
+
+    with pytest.raises(RuntimeError, match="Odd: 1 and 2"):
+        rounds(remote, makers(1, fails=fails))
+
+
+def test_what_cannot_be_sent_is_refused(remote):
+    lock = threading.Lock()
+
+    def fails(number):
+        lock.acquire()
+
+    with pytest.raises(ValueError, match="no other process can be sent this"):
+        rounds(remote, makers(1, fails=fails))
+
+
+def test_names_and_workers_are_checked():
+    with pytest.raises(ValueError, match="no engine 'spark'; there are serial"):
+        engine_of("spark", 1)
+    with pytest.raises(ValueError, match="workers is 0"):
+        engine_of("threads", 0)
+    with pytest.raises(ValueError, match="own business"):
+        engine_of(engine_of("threads", 2), 2)
