@@ -155,7 +155,7 @@ class Batch(Generic[S]):
         """A batch of these examples, in this order: numbers (again and again too) or a mask."""
         chosen = np.arange(len(self))[np.asarray(members)]
         kept, which = np.unique(self.which[chosen], return_inverse=True)
-        flat = np.concatenate([np.arange(self.offsets[m], self.offsets[m + 1]) for m in chosen])
+        flat = spans(self.offsets, chosen)
         return Batch(
             tuple(self.structures[k] for k in kept),
             which,
@@ -178,6 +178,13 @@ def _structures(given: Any) -> list[Any]:
         if not isinstance(structure, Structure):
             raise ValueError(f"example {m}: {structure!r} is no structure")
     return listed
+
+
+def spans(start: Ints, members: Ints) -> Ints:
+    """All of ``start[m]:start[m+1]``, one member after the other."""
+    length = np.diff(start)[members]
+    shift = start[members] - np.cumsum(length) + length
+    return np.arange(int(length.sum())) + np.repeat(shift, length)
 
 
 def _positive(weight: ArrayLike | None, number: int) -> Array:

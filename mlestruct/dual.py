@@ -15,7 +15,7 @@ from mlestruct.errors import Infeasible
 from mlestruct.features import Features
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.regulariser import Regulariser
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 
 MIX = 1e-10  # certificates are taken at (1−MIX)τ + MIX·u where a logarithm would be clipped
 
@@ -66,6 +66,12 @@ class Dual:
         if self.batch.constant is not None:
             each = each + self.batch.constant
         return float(self.batch.weight @ each)
+
+    def select(self, members: Ints) -> Dual:
+        """Of these examples alone."""
+        batch = self.batch.select(members)
+        features, entropy = self.features.select(members), self.entropy.select(batch, members)
+        return Dual(batch, features, entropy, self.regulariser)
 
     def value(self, tau: Array) -> float:
         return self.regulariser.conj(self.residual(tau)) - self.energy(tau)

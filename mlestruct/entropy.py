@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, spans
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Bound, Folded, Ints, Structure, as_numbers
 
@@ -126,6 +126,25 @@ class Entropy:
             b=np.where(complements, 0.0, self.b),
             mixed=replace(self.mixed, a=np.where(mixed, 0.0, self.mixed.a)),
         )
+
+    def select(self, batch: Batch[Any], members: Ints) -> Entropy:
+        """The entropy of some examples, which ``batch`` holds: the whole's select(members)."""
+        flat, mixed = spans(self.batch.offsets, members), self.mixed
+        rows = spans(mixed.start, members)
+        entries, moved = spans(mixed.ptr, rows), batch.offsets[:-1] - self.batch.offsets[members]
+        length = np.diff(mixed.start)[members]
+        per_row = np.repeat(moved, length)
+        chosen = Mixed(
+            np.concatenate([[0], np.cumsum(length)]),
+            np.concatenate([[0], np.cumsum(np.diff(mixed.ptr)[rows])]),
+            mixed.index[entries] + np.repeat(per_row, np.diff(mixed.ptr)[rows]),
+            mixed.value[entries],
+            mixed.c0[rows],
+            mixed.a[rows],
+        )
+        counting = tuple(self.counting[k] for k in np.unique(self.batch.which[members]))
+        a, b = self.a[flat], self.b[flat]
+        return replace(self, batch=batch, a=a, b=b, mixed=chosen, counting=counting)
 
     def perturbs(self) -> NDArray[np.bool_]:
         """The coordinates whose score the gradient changes."""

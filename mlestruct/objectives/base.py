@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, spans
 from mlestruct.engine import Running, Tree
 from mlestruct.features import Features
 from mlestruct.structures.base import Array, Ints
@@ -207,5 +207,5 @@ def parts(
 
 def chosen(heads: Mapping[str, Head], batch: Batch[Any], members: Ints) -> dict[str, Head]:
     """The heads of some examples, where their entries are a batch's coordinates."""
-    entries = np.concatenate([np.arange(batch.offsets[m], batch.offsets[m + 1]) for m in members])
+    entries = spans(batch.offsets, members)
     return {name: head.select(members, entries) for name, head in heads.items()}
