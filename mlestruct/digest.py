@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 DIGITS = 16
-Feed = Callable[[bytes], None]
+Feed = Callable[[Any], None]
 
 
 def digest(*values: Any) -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Loop, begin
+from mlestruct.digest import digest, named
 from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import Cost, FrankWolfe, State
+from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.lbfgs import Step
 from mlestruct.learners.convex import Model, collect
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.objectives import Head, Objective, Sum
@@ -21,7 +25,8 @@ from mlestruct.objectives.base import parts
 from mlestruct.objectives.slopes import Slopes
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train import SmallBatches, Step, descend, evaluated
+from mlestruct.train import SmallBatches, descend, descend_slopes, evaluated
+from mlestruct.trees import Tree
 
 Doubt = Callable[[int], str]
 """Why the objective proves nothing, with inference stalled on so many examples."""
@@ -65,16 +70,44 @@ class Primal:
     ) -> Iterator[State]:
         """One state per iteration."""
         check_problem(self.name, batch, features)
-        clock = time.perf_counter()
         heads = self.heads(batch, features)
-        d = sum(head.features.d for head in heads.values())
-        ridge = ridge_of(self.regulariser, d)
-        if start is None and self.begin is not None:
+        ridge = ridge_of(self.regulariser, sum(head.features.d for head in heads.values()))
+        setting = partial(self._setting, batch, heads, ridge)
+        loop = begin(self.solver.checkpoint, self.name, setting, batch.size)
+        if loop.tree is None and start is None and self.begin is not None and not loop.done:
             start = self.begin(batch, features)
-        theta = ridge.weights(np.zeros(d)) if start is None else start
+        theta = ridge.weights(np.zeros(len(ridge))) if start is None else start
+        yield from noted(loop, partial(self._states, batch, heads, ridge, theta, loop))
+
+    def _setting(
+        self, batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser
+    ) -> dict[str, Any]:
+        solver = self.solver
+        return {
+            **named(batch, heads, ridge),
+            "objective": digest(self.objective(batch)),
+            "tol": solver.tol,
+            "rounds": solver.rounds,
+            "seconds": solver.seconds,
+            "restarts": self.restarts,
+            "small": repr(self.small),
+        }
+
+    def _states(
+        self,
+        batch: Batch[Any],
+        heads: Mapping[str, Head],
+        ridge: Regulariser,
+        theta: Array,
+        loop: Loop,
+        spent: float,
+    ) -> Iterator[State]:
+        clock = time.perf_counter() - spent
         solver, none, count = self.solver, np.zeros(0), len(batch)
         cost = Cost(solver.rounds, count, 0.0)
-        for number, (proof, at, moved) in enumerate(self._run(batch, heads, ridge, theta)):
+        first, since = (0, None) if loop.tree is None else loop.tree
+        steps = self._run(batch, heads, ridge, theta, since)
+        for number, (proof, at, moved, where) in enumerate(steps, first):
             seconds = time.perf_counter() - clock
             late = solver.seconds is not None and seconds > solver.seconds
             met = proof.relative <= solver.tol
@@ -82,27 +115,43 @@ class Primal:
             if self.doubt is not None:
                 proof = replace(proof, gap=np.inf)
             calls = (number + 1) * count
-            yield State(number, calls, seconds, proof, at, none, none, cost, done)
+            yield State(number, calls, seconds, proof, at, none, none, cost, done, "direct")
             if done:
                 return
+            loop.save(partial(_after, number, where))
 
     def _run(
-        self, batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser, theta: Array
-    ) -> Iterator[tuple[Certificate, Array, bool]]:
+        self,
+        batch: Batch[Any],
+        heads: Mapping[str, Head],
+        ridge: Regulariser,
+        theta: Array,
+        since: Tree,
+    ) -> Iterator[tuple[Certificate, Array, bool, Callable[[], Tree]]]:
         objective = self.objective(batch)
         engine = engine_of(self.solver.engine, self.solver.workers)
         makers = parts(objective, batch, heads)
-        for attempt in range(self.restarts + 1):
+        start: Tree = (0, 0, 0, None, []) if since is None else since
+        first, taken, stalled, within, memory = start
+
+        def where() -> Tree:
+            return attempt, number + 1, total.stalled, step.where(), running.memory()
+
+        for attempt in range(first, self.restarts + 1):
             with engine.start(makers) as running:
                 total = Sum(running)
-                steps = self._steps(objective, batch, heads, total, ridge, theta)
-                for number, step in enumerate(steps):
-                    theta, moved = step[0], step[3]
+                if within is not None:
+                    running.remember(memory)
+                    total.stalled = stalled
+                steps = self._steps(objective, batch, heads, total, ridge, theta, within)
+                for number, step in enumerate(steps, taken):
+                    theta, moved = step.theta, step.moved
                     if not moved and number > 1 and attempt < self.restarts:
                         break
-                    yield self._proof(step, ridge, total), theta, moved
+                    yield self._proof(step, ridge, total), theta, moved, where
                 else:
                     return
+            taken, within = 0, None
 
     def _steps(
         self,
@@ -112,19 +161,18 @@ class Primal:
         total: Sum,
         ridge: Regulariser,
         theta: Array,
+        since: Tree,
     ) -> Iterator[Step]:
         if self.small is not None:
-            epochs = self.small.run(objective, batch, heads, ridge, theta)
-            yield from (evaluated(total, ridge, at) for at in epochs)
+            epochs = self.small.run(objective, batch, heads, ridge, theta, since)
+            yield from (evaluated(total, ridge, *epoch) for epoch in epochs)
         elif objective.exact_gradient:
-            yield from descend(total, ridge, theta)
+            yield from descend(total, ridge, theta, since=since)
         else:
-            slopes = Slopes(total)
-            for at, _, gradient, moved in descend(slopes, ridge, theta):
-                yield at, slopes.settle(at) + ridge.value(at), gradient, moved
+            yield from descend_slopes(Slopes(total), ridge, theta, since)
 
     def _proof(self, step: Step, ridge: Regulariser, total: Sum) -> Certificate:
-        theta, value, slope, _ = step
+        theta, value, slope, *_ = step
         gap = ridge.bracket(theta, -slope)
         why = None if self.doubt is None else self.doubt(total.stalled)
         return Certificate(gap, 0.0, -value, self.polytope, self.bound, why)
@@ -142,11 +190,15 @@ class Primal:
             states = replace(self, regulariser=given).states(batch, features, start)
             model = collect(through(states))
             start = model.theta
-            yield replace(model, route="direct")
+            yield model
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the tolerance or the budget of ``solver``."""
         return next(self.path(batch, features, [self.regulariser]))
+
+
+def _after(number: int, where: Callable[[], Tree]) -> Tree:
+    return number + 1, where()
 
 
 def refuse(name: str, route: str, **unused: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from mlestruct.objectives.base import Sum
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 SLACK = 0.1  # share by which the objective itself may be larger after a step
 
@@ -43,6 +44,16 @@ class Slopes:
         self.tried.append(point)
         self.base = base
         return point.integral, gradient
+
+    def tree(self) -> Tree:
+        """What is known of the point settled on, but for its weights."""
+        assert self.base is not None
+        return self.base[1:]
+
+    def recall(self, tree: Tree, theta: Array) -> None:
+        """Stand settled on these weights."""
+        self.base = Point(theta, *tree)
+        self.tried = [self.base]
 
     def settle(self, theta: Array) -> float:
         """The objective's own value at the point a search ended at, where the next begins."""

@@ -1,0 +1,119 @@
+"""Descents in θ by L-BFGS: with a regulariser, preconditioned, begun again where too coarse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from mlestruct.lbfgs import Function, Kinks, Step, minimise
+from mlestruct.objectives import Sum
+from mlestruct.objectives.slopes import Slopes
+from mlestruct.regulariser import Regulariser
+from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
+
+
+def descend(
+    total: Function,
+    regulariser: Regulariser,
+    theta: Array,
+    memory: int = 10,
+    factor: Array | None = None,
+    since: Tree = None,
+) -> Iterator[Step]:
+    """L-BFGS on R + Σ; the gradients it yields are those of Σ alone.
+
+    ``factor``, lower triangular with L Lᵀ near the Hessian, has it step in z = Lᵀθ. ``since``
+    another descent's ``where()``, it goes on from there, and θ is ignored.
+    """
+    lam, prior = regulariser.lam, regulariser.prior
+
+    def smooth(at: Array) -> tuple[float, Array]:
+        value, gradient = total(at)
+        pull = at - prior
+        pull *= lam
+        return value + 0.5 * float(pull @ (at - prior)), gradient + pull
+
+    if factor is not None and regulariser.plain:
+        yield from _preconditioned(smooth, regulariser, theta, memory, factor, since)
+        return
+    kinks = None
+    if not regulariser.plain:
+        kinks = Kinks(regulariser.l1, regulariser.lower, regulariser.upper)
+    for step in minimise(smooth, theta, memory, kinks, since=since):
+        yield step._replace(gradient=step.gradient - lam * (step.theta - prior))
+
+
+def _preconditioned(
+    smooth: Function,
+    regulariser: Regulariser,
+    theta: Array,
+    memory: int,
+    factor: Array,
+    since: Tree,
+) -> Iterator[Step]:
+    lam, prior = regulariser.lam, regulariser.prior
+    asked, at = np.empty(0), theta
+
+    def scaled(z: Array) -> tuple[float, Array]:
+        nonlocal asked, at
+        asked, at = z, solve_triangular(factor, z, trans="T", lower=True)
+        value, gradient = smooth(at)
+        return value, solve_triangular(factor, gradient, lower=True)
+
+    for step in minimise(scaled, factor.T @ theta, memory, first=1.0, since=since):
+        z = step.theta
+        here = at if z is asked else solve_triangular(factor, z, trans="T", lower=True)
+        gradient = factor @ step.gradient - lam * (here - prior)
+        yield step._replace(theta=here, gradient=gradient)
+
+
+def descents(
+    total: Sum,
+    regulariser: Regulariser,
+    theta: Array,
+    memory: int,
+    factor: Array | None,
+    since: Tree,
+) -> Iterator[Step]:
+    """One descent, and another from its end where it ended in inference too coarse to go on."""
+    coarse, within = (True, None) if since is None else since
+
+    def where() -> Tree:
+        return coarse, step.where()
+
+    while True:
+        coarse = total.tol > 0 if within is None else coarse
+        for step in descend(total, regulariser, theta, memory, factor, within):
+            yield step._replace(where=where)
+            theta = step.theta
+        if not coarse:
+            return
+        within = None
+
+
+def descend_slopes(
+    slopes: Slopes, regulariser: Regulariser, theta: Array, since: Tree = None
+) -> Iterator[Step]:
+    """A descent judged by slopes alone; the values it yields are the objective's own."""
+    within = None
+    if since is not None:
+        within, settled = since
+        slopes.recall(settled, within[0])
+
+    def where() -> Tree:
+        return step.where(), slopes.tree()
+
+    for step in descend(slopes, regulariser, theta, since=within):
+        value = slopes.settle(step.theta) + regulariser.value(step.theta)
+        yield step._replace(value=value, where=where)
+
+
+def evaluated(
+    total: Sum, regulariser: Regulariser, theta: Array, where: Callable[[], Tree]
+) -> Step:
+    """What ``descend`` would yield at these weights."""
+    value, gradient = total(theta)
+    return Step(theta, value + regulariser.value(theta), gradient, True, where)

@@ -1,0 +1,214 @@
+"""The direct route: minimise the surrogate in θ by its marginals, then certify both ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky
+
+from mlestruct.checkpoint import Keeps, Loop, begin
+from mlestruct.digest import digest, name_of
+from mlestruct.dual import Certificate, Dual, certificate
+from mlestruct.engine import Engine, Serial, engine_of
+from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.inference.hull import hull_certificate, relaxed
+from mlestruct.inference.message_proof import message_certificate
+from mlestruct.inference.messages import Messages
+from mlestruct.inference.sum_product import SumProduct
+from mlestruct.lbfgs import Step
+from mlestruct.objectives import Head, Sum, Surrogate
+from mlestruct.objectives.base import parts
+from mlestruct.objectives.surrogate import loosened
+from mlestruct.objectives.tied_chains import special
+from mlestruct.oracle import Oracle
+from mlestruct.structures.base import Array
+from mlestruct.train.descents import descents, evaluated
+from mlestruct.train.small_batches import SmallBatches
+from mlestruct.trees import Tree
+
+INNER = 1e-3  # inference may stop at this share of the outer relative gap
+COARSEST = 1e-5  # a coarser residual makes the value too rough for the line search
+
+
+@dataclass
+class _Standing:
+    """Where a run stands beside its descent."""
+
+    number: int = 0
+    loose: bool = False
+    seconds_per_call: float = 0.0
+
+
+@dataclass(frozen=True)
+class Direct:
+    """Minimises R(θ) + Σ w_m [log Z(θ) − ⟨θ, φ_m⟩] through marginals, for every regulariser.
+
+    Stops when the Fenchel gap of R, which bounds the error once inference has converged, is below
+    ``tol`` relative; the last state carries the proof by one oracle call per example. Examples
+    are evaluated in fixed shards on an engine: any gives the same bits.
+    ``small`` takes stochastic steps instead; a round is then an epoch.
+    """
+
+    tol: float = 1e-6
+    rounds: int = 1000
+    seconds: float | None = None
+    memory: int = 10
+    engine: Engine = field(default_factory=Serial)
+    small: SmallBatches | None = None
+    checkpoint: Keeps | None = None
+
+    @classmethod
+    def of(cls, solver: FrankWolfe, small: SmallBatches | None = None) -> Direct:
+        """With a solver's tolerance, limits, engine and checkpoint."""
+        engine = engine_of(solver.engine, solver.workers)
+        return cls(
+            solver.tol, solver.rounds, solver.seconds,
+            engine=engine, small=small, checkpoint=solver.checkpoint,
+        )  # fmt: skip
+
+    def run(
+        self, dual: Dual, oracle: Oracle[Any], messages: Messages, start: Array | None = None
+    ) -> Iterator[State]:
+        """One state per iteration; estimates (with no τ) until the last, which is certified."""
+        setting = partial(self._setting, dual, oracle, messages)
+        loop = begin(self.checkpoint, "direct", setting, dual.batch.size)
+        yield from noted(loop, partial(self._rounds, dual, oracle, messages, start, loop))
+
+    def _setting(self, dual: Dual, oracle: Oracle[Any], messages: Messages) -> dict[str, Any]:
+        return {
+            **dual.named(),
+            "oracle": name_of(oracle),
+            "messages": digest(messages),
+            "tol": self.tol,
+            "rounds": self.rounds,
+            "seconds": self.seconds,
+            "memory": self.memory,
+            "small": repr(self.small),
+        }
+
+    def _rounds(
+        self,
+        dual: Dual,
+        oracle: Oracle[Any],
+        messages: Messages,
+        start: Array | None,
+        loop: Loop,
+        spent: float,
+    ) -> Iterator[State]:
+        objective = Surrogate(messages)
+        heads = {"score": Head(dual.features, dual.batch.bias)}
+        makers = parts(objective, dual.batch, heads, special(messages))
+        ridge = dual.regulariser
+        theta = ridge.weights(np.zeros(dual.features.d)) if start is None else start
+        with self.engine.start(makers) as running:
+            total, now, since = Sum(running), _Standing(), None
+            if loop.tree is None:
+                now.loose = loosened(messages, COARSEST) is not messages
+                total.tol = COARSEST if now.loose else 0.0
+            else:
+                standing, total.tol, since, memory = loop.tree
+                now = _Standing(*standing)
+                running.remember(memory)
+            if self.small is None:
+                factor = natural(dual, messages)
+                steps = descents(total, dual.regulariser, theta, self.memory, factor, since)
+            else:
+                epochs = self.small.run(
+                    objective, dual.batch, heads, dual.regulariser, theta, since
+                )
+                steps = (evaluated(total, dual.regulariser, *epoch) for epoch in epochs)
+            yield from self._states(dual, oracle, messages, total, steps, now, loop, spent)
+
+    def _states(
+        self,
+        dual: Dual,
+        oracle: Oracle[Any],
+        messages: Messages,
+        total: Sum,
+        steps: Iterator[Step],
+        now: _Standing,
+        loop: Loop,
+        spent: float,
+    ) -> Iterator[State]:
+        clock = time.perf_counter() - spent
+
+        def where() -> Tree:
+            return astuple(now), total.tol, step.where(), total.running.memory()
+
+        for step in steps:
+            theta, value, gradient, moved, _ = step
+            elapsed = time.perf_counter() - clock
+            if now.number == 0:
+                now.seconds_per_call = elapsed / len(dual.batch)
+            gap = dual.regulariser.bracket(theta, -gradient)
+            if now.loose and (not moved or gap <= self.tol * max(1.0, abs(value))):
+                now.loose, moved, total.tol = False, True, 0.0  # from here on inference in earnest
+                gap = dual.regulariser.bracket(theta, -total(theta)[1])
+            relative = gap / max(1.0, abs(value))
+            done = (
+                relative <= self.tol
+                or not moved
+                or now.number >= self.rounds
+                or (self.seconds is not None and elapsed > self.seconds)
+            )
+            if now.loose:
+                total.tol = min(total.tol, INNER * relative)
+            tau, proof, cut = np.zeros(0), _estimate(gap, -value, dual), False
+            if done:
+                tau, proof, cut = self._proven(dual, oracle, messages, theta)
+            yield State(
+                round=now.number,
+                calls=(now.number + 1) * len(dual.batch),
+                seconds=time.perf_counter() - clock,
+                certificate=proof,
+                theta=theta,
+                tau=tau,
+                at=tau,
+                cost=Cost(self.rounds, len(dual.batch), now.seconds_per_call),
+                done=done,
+                route="direct",
+                cut=cut,
+            )
+            if done:
+                return
+            now.number += 1
+            loop.save(where)
+
+    def _proven(
+        self, dual: Dual, oracle: Oracle[Any], messages: Messages, theta: Array
+    ) -> tuple[Array, Certificate, bool]:
+        """τ at θ and its certificate.
+
+        Prices or messages prove it where they can; an oracle is asked for the rest.
+        """
+        more = relaxed(dual.batch, oracle)
+        _, tau, warm = messages.many(dual.batch, dual.scores(theta))
+        if more:
+            return hull_certificate(dual, oracle, theta, tau, warm, self.tol)
+        if isinstance(messages, SumProduct):
+            proof = message_certificate(dual, messages, theta, tau, warm)
+            if proof.relative <= self.tol:
+                return tau, proof, False
+        return tau, certificate(dual, oracle, theta, tau), False
+
+
+def _estimate(gap: float, objective: float, dual: Dual) -> Certificate:
+    why = "an estimate until the last round"
+    return Certificate(gap, 0.0, objective, "surrogate", str(dual.entropy.bound), why)
+
+
+def natural(dual: Dual, messages: Messages) -> Array | None:
+    """Cholesky's factor of the Hessian at scores that are all alike, where it has a closed form."""
+    if not (hasattr(dual.features, "gram") and hasattr(messages, "alike")):
+        return None
+    alike = messages.alike(dual.batch)
+    if alike is None:
+        return None
+    hessian = dual.features.gram(*alike)
+    hessian[np.diag_indices(len(hessian))] += dual.regulariser.lam
+    return np.asarray(cholesky(hessian, lower=True))
