@@ -147,7 +147,7 @@ class State:
         return State(self.x.copy(), self.sent.copy(), self.mode.copy())
 
 
-COLD, SCALED, SENT, LOGS = 0, 1, 2, 3
+COLD, SCALED, SENT, LOGS, RAISED = 0, 1, 2, 3, 4
 
 
 @nb.njit(cache=True, nogil=True)
@@ -205,45 +205,54 @@ def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, sta
 @nb.njit(cache=True, nogil=True)
 def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, state, residual,
           sweeps, tau, log_off, report):  # fmt: skip
-    """Messages in floats at ρ = 1, in the log domain else, and what always converges after them."""
+    """At ρ = 1 messages, in floats, then in the log domain, then ascent; ascent first below."""
     old = x.copy()
     if rho == 1.0 and state != LOGS:
         if propagate_bethe(score, ptr, head, strict, two_sided, state == COLD, residual, sweeps, x,
                            sent, tau, log_off, report):  # fmt: skip
             return SENT
         x[:] = old
+    elif state != LOGS:
+        _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, state == COLD,
+                  residual, sweeps, tau, sent[0], report)  # fmt: skip
+        log_off[:] = sent[0]
+        if report[0] <= 1e-7:
+            return RAISED
+        x[:] = old
     propagate(score, ptr, head, strict, rho, two_sided, x, sent, state != LOGS, residual, sweeps,
               tau, log_off, report)  # fmt: skip
-    if not report[0] <= 1e-7:
+    if report[0] <= 1e-7:
+        return LOGS
+    if rho == 1.0:
         x[:] = old
-        _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, residual,
+        _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, True, residual,
                   sweeps, tau, log_off, report)  # fmt: skip
-        return COLD
-    return LOGS
+    return COLD
 
 
 @nb.njit(cache=True, nogil=True)
-def _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, residual, sweeps,
-              tau, log_off, report):  # fmt: skip
+def _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, cold, residual,
+              sweeps, tau, log_off, report):  # fmt: skip
     """Ascent for any ρ > ½: the convex part −c(1−τ)log(1−τ) of H by its tangent, then scaling.
 
-    Every round is a concave problem of the kind ρ = ½ solves; slow, and never a cycle.
+    Every round is a concave problem of the kind ρ = ½ solves. Few rounds do below ρ = 1, where
+    messages creep at large scores; at ρ = 1 it is slow, and never a cycle. ``log_off`` is where
+    the next call starts.
     """
     c, linear = 1.0 - 2.0 * rho, np.empty(len(score))
-    scale(score, ptr, head, strict, component, weights, 0.0, rho, two_sided, x, True, residual,
-          sweeps, tau, report)  # fmt: skip
+    if cold:
+        log_off[:] = 0.0
     worst = np.inf
-    for _ in range(min(sweeps, 300)):
+    for turn in range(min(sweeps, 300)):
         for e in range(len(score)):
-            linear[e] = score[e] + c * np.log(max(1.0 - tau[e], 1e-16))
-            log_off[e] = tau[e]
-        scale(linear, ptr, head, strict, component, weights, 0.0, rho, two_sided, x, False,
-              residual, min(sweeps, 300), tau, report)  # fmt: skip
+            linear[e] = score[e] + c * log_off[e]
+        scale(linear, ptr, head, strict, component, weights, 0.0, rho, two_sided, x,
+              cold and turn == 0, residual, sweeps, tau, report)  # fmt: skip
         worst = 0.0
         for e in range(len(score)):
-            worst = max(worst, abs(tau[e] - log_off[e]))
+            off = np.log(max(1.0 - tau[e], 1e-16))
+            worst = max(worst, abs(np.exp(off) - np.exp(log_off[e])))
+            log_off[e] = off
         if worst <= residual:
             break
     report[0] = max(report[0], worst)
-    for e in range(len(score)):
-        log_off[e] = np.log(max(1.0 - tau[e], 1e-16))
