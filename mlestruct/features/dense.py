@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,20 +80,24 @@ class Dense:
 def _stack(batch: Batch[Any], matrix: Any) -> NDArray[Any]:
     if not isinstance(matrix, (list, tuple)):
         array = np.asanyarray(matrix)
-        return array.reshape(-1, array.shape[-1]) if array.ndim > 2 else array
-    parts = [_flat(one, m) for m, one in enumerate(matrix)]
+        return _flat(array)
+    parts = [_flat(_array(one, m)) for m, one in enumerate(matrix)]
     check_parts(parts, np.diff(batch.offsets), "coordinate")
     return np.concatenate(parts)
 
 
-def _flat(given: Any, m: int) -> NDArray[Any]:
-    """(…, d) as (rows, d)."""
+def _array(given: Any, m: int) -> NDArray[Any]:
     try:
-        array = np.asarray(given)
+        return np.asarray(given)
     except ValueError as error:
         raise ValueError(f"example {m}: {error}") from error
-    rows = int(np.prod(array.shape[:-1]))
-    return array.reshape(rows, -1) if array.ndim > 2 and array.size else array
+
+
+def _flat(array: NDArray[Any]) -> NDArray[Any]:
+    """(…, d) as (rows, d)."""
+    if array.ndim < 3:
+        return array
+    return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
 
 
 @nb.njit(cache=True, nogil=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from mlestruct.structures.graph import FactorGraph
 
 TASKS = ("PR", "MAR", "MPE")
 METHODS = ("auto", "exact", "trw", "bp")
+LARGEST = 1 << 24  # states of all variables: tables are as long as the file, these need not be
 GIB, SECONDS = 1.0, 60.0  # beyond this estimate of exact inference, ``auto`` says no
 Method = Literal["auto", "exact", "trw", "bp"]
 
@@ -142,6 +144,8 @@ def _multiply(tokens: _Tokens) -> tuple[list[int], dict[tuple[int, ...], Array],
     if kind not in ("MARKOV", "BAYES"):
         raise tokens.wrong(f"the file starts with {kind!r}, not MARKOV or BAYES")
     cards = [tokens.count() for _ in range(tokens.count())]
+    if sum(cards) > LARGEST:
+        raise tokens.wrong(f"{sum(cards)} states of all variables, at most {LARGEST} are read")
     scopes = [tuple(tokens.count() for _ in range(tokens.count())) for _ in range(tokens.count())]
     tables: dict[tuple[int, ...], Array] = {}
     constant = 0.0
@@ -149,7 +153,7 @@ def _multiply(tokens: _Tokens) -> tuple[list[int], dict[tuple[int, ...], Array],
         if any(i >= len(cards) for i in scope) or len(set(scope)) < len(scope):
             raise tokens.wrong(f"factor {f} has scope {list(scope)} among {len(cards)} variables")
         shape = tuple(cards[i] for i in scope)
-        log = tokens.logs(f, int(np.prod(shape, dtype=np.int64))).reshape(shape)
+        log = tokens.logs(f, math.prod(shape)).reshape(shape)
         if not scope:
             constant += float(log)
             continue

@@ -282,7 +282,7 @@ def as_numbers(values: Any, what: str) -> Array:
         array = np.asarray(values)
         if array.dtype.kind in "biuf":
             return array.astype(float, copy=False)
-        if array.dtype.kind == "O" and not any(isinstance(v, str) for v in array.flat):
+        if array.dtype.kind == "O" and not any(v is None or isinstance(v, str) for v in array.flat):
             return array.astype(float)
         why = f"dtype {array.dtype}"
     except (TypeError, ValueError) as error:

@@ -1,0 +1,1 @@
+"""Faults on purpose, shared by the tests and by ``python -m benchmarks reliability``."""

@@ -1,0 +1,231 @@
+"""Bad inputs to estimators, metrics, tables, readers and the command line, one row each."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import mlestruct as ms
+from benchmarks._faults.refusal import Bad, bad
+from mlestruct import metrics
+from mlestruct.cli import main
+from mlestruct.estimators import Calibration
+from mlestruct.learners.joint import Mixture
+from mlestruct.readers import read_columns
+from mlestruct.tables import table
+
+NAN, INF = np.nan, np.inf
+RNG = np.random.default_rng(0)
+TABLES = [RNG.standard_normal((3, 3, 2)) for _ in range(3)]
+PARTNERS = [[0, 1, 2], [2, 0, 1], [1, 0, 2]]
+IMAGES = [RNG.standard_normal((2, 3, 2)) for _ in range(2)]
+LABELS = [np.array([[0, 1, 0], [1, 1, 0]]), np.array([[1, 1, 0], [0, 1, 0]])]
+SENTENCES = [RNG.standard_normal((n, 2)) for n in (3, 1, 4)]
+TAGS = [["a", "b", "a"], ["b"], ["a", "a", "b", "b"]]
+PEOPLE = [{"id": i, "tidy": i % 3} for i in range(6)]
+COUPLES = [(0, 3), (1, 4), (2, 5)]
+SEEN = Mixture(0.6, [-1.0, 1.0], [0.5, 0.5])
+
+
+def put(items: Any, k: int, value: Any) -> list[Any]:
+    """The items with another one in place k."""
+    return [*items[:k], value, *items[k + 1 :]]
+
+
+def estimators() -> Iterator[Bad]:
+    """The front doors, each before any fit; a failed one leaves no trace."""
+    for X, y, says in _matchings():
+        yield bad("MatchingModel.fit", says, ms.MatchingModel(tol=0.1).fit, X, y)
+    for name, value, says in (
+        ("alpha", 0.0, "must be positive"), ("alpha", [[1.0, 2.0]], "alpha has shape"),
+        ("bounds", 3, r"bounds are \(lower, upper\)"), ("max_rounds", -1, "rounds is -1"),
+        ("workers", 0, "workers is 0"), ("tol", NAN, "tol is nan"),
+        ("learner", "magic", "no learner 'magic'"),
+        ("oracle", "qpbo", "is for FactorGraph"), ("kind", "magic", "kind is perfect"),
+    ):  # fmt: skip
+        model = ms.MatchingModel(**{"tol": 0.1, name: value})
+        yield bad(f"MatchingModel({name})", says, model.fit, TABLES, PARTNERS)
+    fitted = ms.MatchingModel(tol=0.1).fit(TABLES, PARTNERS)
+    yield bad("MatchingModel.predict", "example 0: feature 0 of", fitted.predict, [TABLES[0] * NAN])
+    yield bad(
+        "MatchingModel.predict", "1 features; the model has 2", fitted.predict, [TABLES[0][..., :1]]
+    )
+    yield bad("MatchingModel.predict", "not fitted yet", ms.MatchingModel().predict, TABLES)
+    grid = ms.GridModel(tol=0.1).fit
+    yield bad(
+        "GridModel.fit",
+        r"example 1: feature 0 of pixel \(0, 0\) is nan",
+        grid,
+        put(IMAGES, 1, IMAGES[1] * NAN),
+        LABELS,
+    )
+    yield bad(
+        "GridModel.fit",
+        r"example 1: y has shape \(1, 3\)",
+        grid,
+        IMAGES,
+        put(LABELS, 1, LABELS[1][:1]),
+    )
+    yield bad(
+        "GridModel.fit",
+        "example 1: features must be numbers",
+        grid,
+        put(IMAGES, 1, IMAGES[1].astype(str)),
+        LABELS,
+    )
+    yield bad(
+        "GridModel.fit", "example 1: label 0 is inf", grid, IMAGES, put(LABELS, 1, LABELS[1] + INF)
+    )
+    words = ms.SequenceModel(tol=0.1).fit
+    yield bad("SequenceModel.fit", "X has 2 examples but y has 3", words, SENTENCES[:2], TAGS)
+    yield bad(
+        "SequenceModel.fit",
+        "example 2: an outcome has 4 states",
+        words,
+        SENTENCES,
+        put(TAGS, 2, ["a"]),
+    )
+    yield bad("SequenceModel.fit", "example 1: y is None", words, SENTENCES, put(TAGS, 1, None))
+    yield bad(
+        "SequenceModel.fit",
+        "no label in any example",
+        words,
+        SENTENCES,
+        [[None] * len(x) for x in SENTENCES],
+    )
+    yield bad("SequenceModel.fit", "no position has an attribute", words, [[{}]], [["a"]])
+    joint = ms.JointModel(ms.grid(1, 2), SEEN, smoothing=0.1)
+    yield bad("JointModel.fit", "example 0: .*state 2", joint.fit, [[0, 2]])
+    yield bad("JointModel.fit", "no examples", joint.fit, [])
+    yield bad("JointModel.predict", "not fitted yet", joint.predict, [[0.0, 1.0]])
+    yield bad("Mixture", "label 1 has nu nan", Mixture, 0.5, [0.0, NAN], [1.0, 1.0])
+
+
+def roommates() -> Iterator[Bad]:
+    """Tables of people and pairs, and what is asked of a plan."""
+    fit = ms.RoommateModel(ordinal="tidy").fit
+    someone = lambda **answers: put(PEOPLE, 1, {**PEOPLE[1], **answers})  # noqa: E731
+    yield bad("RoommateModel.fit", "id 0 is in rows 0 and 1", fit, someone(id=0), COUPLES)
+    yield bad("RoommateModel.fit", "row 1 has no 'id'", fit, someone(id=None), COUPLES)
+    yield bad("RoommateModel.fit", "person 1 answers inf", fit, someone(tidy=INF), COUPLES)
+    yield bad("RoommateModel.fit", "the table of people is empty|needs a column", fit, [], COUPLES)
+    yield bad("RoommateModel.fit", "nothing to learn from", fit, PEOPLE, [])
+    yield bad("RoommateModel.fit", "0 is paired with themself", fit, PEOPLE, [(0, 0), (1, 4)])
+    yield bad("RoommateModel.fit", "0 is in another pair too", fit, PEOPLE, [(0, 3), (0, 4)])
+    yield bad("RoommateModel.fit", "nobody has id 99", fit, PEOPLE, [(0, 99)])
+    yield bad(
+        "RoommateModel(alpha)",
+        "alpha is empty",
+        ms.RoommateModel(ordinal="tidy", alpha=[]).fit,
+        PEOPLE,
+        COUPLES,
+    )
+    yield bad(
+        "RoommateModel(tol)",
+        "tol is nan",
+        ms.RoommateModel(ordinal="tidy", tol=NAN).fit,
+        PEOPLE,
+        COUPLES,
+    )
+    model = ms.RoommateModel(ordinal="tidy").fit(PEOPLE, COUPLES)
+    alone = [(0, other) for other in range(1, 6)]
+    yield bad(
+        "RoommateModel.assign",
+        r"\[0\] may not be paired with others",
+        model.assign,
+        PEOPLE,
+        forbid=alone,
+    )
+    yield bad(
+        "RoommateModel.assign",
+        "0 cannot be in 2 pairs",
+        model.assign,
+        PEOPLE,
+        require=[(0, 1), (0, 2)],
+    )
+    yield bad("RoommateModel.assign", "answers 9, which nobody did", model.assign, someone(tidy=9))
+
+
+def judgements() -> Iterator[Bad]:
+    """Metrics."""
+    yield bad("f1", r"\(2,\) true labels but \(1,\) predicted", metrics.f1, [1, 0], [1])
+    yield bad("f1", "true label 1 is nan", metrics.f1, [1, NAN], [1, 0])
+    yield bad(
+        "entity_f1", "sentence 0: 1 true tags but 2", metrics.entity_f1, [["O"]], [["O", "O"]]
+    )
+    yield bad("entity_f1", "tag 0 is 'X-a'", metrics.entity_f1, [["X-a"]], [["O"]])
+    yield bad("wilson", "a share is in 0..1", metrics.wilson, 1.5, 10)
+    yield bad("Calibration", "part 0 has probability nan", Calibration.of, [NAN], [1])
+    yield bad("Calibration", "part 0 has probability 0.5 and truth 2", Calibration.of, [0.5], [2])
+
+
+def tables() -> Iterator[Bad]:
+    """Tables and readers."""
+    yield bad("table", "columns have different lengths", table, {"a": [1], "b": [1, 2]})
+    yield bad("table", "column 'a' mixes numbers and text: row 1", table, {"a": [1, "x"]})
+    yield bad("table", r"column 'a', row 0: \[1\] is no number, text or date", table, {"a": [[1]]})
+    yield bad("table", "needs a column", table, {})
+    yield bad("table", "expected a list of values", table, {"a": "xyz"})
+    yield bad("table", "two columns have one name", table, {1: [1], "1": [2]})
+    yield bad(
+        "read_columns", "line 2 has 1 columns, the lines before 2", read_columns, ["a b", "c"]
+    )
+    for name, text, says in (
+        ("two.csv", "a,a\n1,2\n", "two columns 'a'"),
+        ("short.csv", "a,b\n1\n", "row 0: 1 cells for 2"),
+        ("empty.csv", "", "is empty"), ("semi.csv", "a;b\n1;2\n", "separated by commas"),
+    ):  # fmt: skip
+        yield bad("table", f"{name}.*{says}", _file(table), name, text)
+    for text, says in (
+        ("MARKOV 1 2 1 1 0 3 1 2 3", "factor 0 states 3 entries"),
+        ("MARKOV 1 2 1 1 0 2 1 nan", "negative or not finite"),
+        ("MARKOV 2 4294967296 4294967296 1 2 0 1 0", "at most"),
+        ("MARKOV 1 99999999999 0", "at most"),
+    ):
+        yield bad("mlestruct infer", says, _command, ["infer"], text)
+    yield bad("mlestruct infer", "No such file", _command, ["infer", "none.uai"])
+    yield bad("mlestruct check", "is empty", _command, ["check"], "")
+
+
+def _matchings() -> Iterator[tuple[Any, Any, str]]:
+    yield [], [], "no examples: X is empty"
+    yield TABLES[:2], PARTNERS, "X has 2 examples but y has 3"
+    yield TABLES, None, "y is None"
+    yield None, PARTNERS, "X is a list of examples, not a NoneType"
+    yield [x[..., :0] for x in TABLES], PARTNERS, "there are no features"
+    yield put(TABLES, 1, TABLES[1][..., :1]), PARTNERS, "example 1 has 1 features"
+    yield put(TABLES, 1, TABLES[1] * NAN), PARTNERS, "example 1: feature 0 of coordinate 0 is nan"
+    yield put(TABLES, 1, TABLES[1].astype(str)), PARTNERS, "expected numbers"
+    yield put(TABLES, 1, TABLES[1][:2]), PARTNERS, "example 1: a perfect matching is square"
+    yield TABLES, put(PARTNERS, 1, [0, 0, 1]), "example 1: column 0 is matched by"
+    yield TABLES, put(PARTNERS, 1, [0, 1, NAN]), "example 1: columns are integers, got nan"
+    yield TABLES, put(PARTNERS, 1, [0, 1]), "example 1: an outcome names a column for each"
+
+
+def _file(read: Any) -> Any:
+    def call(name: str, text: str) -> Any:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            path.write_text(text)
+            return read(path)
+
+    return call
+
+
+def _command(arguments: list[str], text: str | None = None) -> None:
+    """The command line's refusal (exit code 2, one line) as the error it stands for."""
+    told = io.StringIO()
+    with TemporaryDirectory() as folder, redirect_stderr(told), redirect_stdout(io.StringIO()):
+        path = Path(folder) / "given.uai"
+        if text is not None:
+            path.write_text(text)
+            arguments = [*arguments, str(path)]
+        code = main(arguments)
+    if code == 2 and told.getvalue().startswith("mlestruct: "):
+        raise ValueError(told.getvalue())
