@@ -17,6 +17,7 @@ from mlestruct.oracle import HULL, Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints
 
+DOUBT = 1e-6  # relative to a score: what solvers' own tolerances may explain
 MIX = 1e-10  # certificates are taken at (1−MIX)τ + MIX·u where a logarithm would be clipped
 
 
@@ -111,6 +112,20 @@ class Certificate:
         return f"; {self.unused} parts no answer uses are fixed at 0" if self.unused else ""
 
 
+def refuse_below(batch: Batch[Any], upper: Array, here: Array, what: str) -> None:
+    """No bound on the best score lies below the score of a point of the polytope.
+
+    Where one does, the oracle's answer was not the best, or not to this question.
+    """
+    short = np.flatnonzero(~(upper >= here - DOUBT * (1.0 + np.abs(here))))
+    if len(short):
+        m = int(short[0])
+        raise ValueError(
+            f"example {m}: the oracle says that no score exceeds {upper[m]:.10g}, but {what} has "
+            f"{here[m]:.10g}; where its answers may be wrong, let it return Answer(vertex, upper)"
+        )
+
+
 def certificate(
     dual: Dual,
     oracle: Oracle[Any],
@@ -164,7 +179,9 @@ def block_gaps(
     score = dual.scores(theta) + slope
     vertices, upper = oracle.many(batch, score)
     reached = batch.totals(np.where(vertices != 0, score, 0.0) * vertices)
-    gaps = upper - batch.totals(score * tau)
+    here = batch.totals(score * tau)
+    refuse_below(batch, upper, here, "tau")
+    gaps = upper - here
     if at is not None:
         over = dual.entropy.each(at) - dual.entropy.each(tau) + batch.totals(slope * (tau - at))
         gaps = gaps + over
@@ -244,6 +261,13 @@ def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interi
                 f"the oracle never used some parts of a {type(structure).__name__} and did not "
                 "prove them impossible"
             )
+    if batch.target is not None and (batch.target[dead[0]] > 0).any():
+        k = int(np.flatnonzero(dead[0] & (batch.target > 0))[0])
+        m = int(batch.owner[k])
+        raise ValueError(
+            f"example {m}: the oracle says that no answer uses coordinate {k - batch.offsets[m]}, "
+            "but the observed outcome does"
+        )
     return Interior(tau, entropy.drop(*dead), int(dead[0].sum()), withheld)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlestruct.checkpoint import Keeps, Loop, begin
 from mlestruct.digest import name_of
-from mlestruct.dual import Certificate, Dual, Interior, interior
+from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import steps
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
@@ -240,6 +240,9 @@ def _certify(
     out = np.empty((3, len(batch)))
     reached(tangent.score, vertices, iterate.x.tau, iterate.p, out)
     best, here, mass = out
+    refuse_below(batch, upper, here, "the current point")
+    if batch.target is not None:
+        refuse_below(batch, upper, batch.observed(tangent.score), "the observed outcome")
     energy = tangent.energy if batch.constant is None else tangent.energy + batch.constant
     gap = float(weight @ (upper - here + tangent.spread))
     proof = Certificate(

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle.protocol import Answers, Oracle, memory, remember
-from mlestruct.structures.base import Array
+from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, remember
+from mlestruct.structures.base import Array, as_numbers
 
 
 class Around:
@@ -35,20 +35,19 @@ class Around:
 
 
 class Validated(Around):
-    """Checks every call: finite scores in; feasible vertices and honest bounds out. O(size)."""
+    """Checks every call: finite scores in; feasible vertices and honest bounds out. O(size).
+
+    The oracle gets a copy of the scores and its answers are copied, so that it may overwrite both.
+    """
 
     def __init__(self, oracle: Oracle[Any], tol: float = 1e-7) -> None:
         self.oracle, self.tol = oracle, tol
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         self._gate(batch, scores)
-        vertices, upper = self.oracle.many(batch, scores.copy())
-        vertices, upper = np.asarray(vertices, dtype=float), np.asarray(upper, dtype=float)
-        if vertices.shape != (batch.size,) or upper.shape != (len(batch),):
-            raise ValueError(
-                f"{self._name} returned shapes {vertices.shape}, {upper.shape}; "
-                f"expected ({batch.size},), ({len(batch)},)"
-            )
+        vertices, upper = self._arrays(batch, self.oracle.many(batch, scores.copy()))
+        if self.polytope == HULL:
+            self._refuse_fractions(batch, vertices)
         for structure, members in batch.groups():
             inside = structure.contains(batch.rows(vertices, members), self.tol)
             if not inside.all():
@@ -68,6 +67,29 @@ class Validated(Around):
             )
         return vertices, np.maximum(upper, reached)
 
+    def _arrays(self, batch: Batch[Any], answers: Any) -> Answers:
+        """Copies of what was returned, in the shapes that were asked for."""
+        if not (isinstance(answers, tuple) and len(answers) == 2):
+            raise ValueError(f"{self._name} returned {answers!r}; expected (vertices, upper)")
+        vertices, upper = (as_numbers(answer, f"{self._name}: answers") for answer in answers)
+        if vertices.shape != (batch.size,) or upper.shape != (len(batch),):
+            raise ValueError(
+                f"{self._name} returned shapes {vertices.shape}, {upper.shape}; "
+                f"expected ({batch.size},), ({len(batch)},)"
+            )
+        return vertices.copy(), upper.copy()
+
+    def _refuse_fractions(self, batch: Batch[Any], vertices: Array) -> None:
+        """Who answers for the hull of the outcomes answers with outcomes."""
+        wrong = np.flatnonzero(~(np.abs(np.abs(2.0 * vertices - 1.0) - 1.0) <= 2.0 * self.tol))
+        if len(wrong):
+            k = int(wrong[0])
+            m = int(batch.owner[k])
+            raise ValueError(
+                f"example {m}: {self._name} answered {vertices[k]:g} at coordinate "
+                f"{k - batch.offsets[m]}; outcomes are 0 or 1. A relaxation says so by its polytope"
+            )
+
     @property
     def _name(self) -> str:
         return f"oracle {type(self.oracle).__name__}"
@@ -75,10 +97,7 @@ class Validated(Around):
     def _gate(self, batch: Batch[Any], scores: Array) -> None:
         if np.isfinite(scores).all():
             return
-        fixed = np.concatenate([s.fixed for s in batch.structures])
-        start = np.concatenate([[0], np.cumsum([s.size for s in batch.structures])])
-        place = np.arange(batch.size) - batch.offsets[batch.owner] + start[batch.which[batch.owner]]
-        bad = np.flatnonzero(~np.isfinite(scores) & ~(np.isneginf(scores) & (fixed[place] == 0)))
+        bad = np.flatnonzero(~np.isfinite(scores) & ~(np.isneginf(scores) & (batch.fixed == 0)))
         if len(bad):
             k = int(bad[0])
             m = int(batch.owner[k])

@@ -122,8 +122,8 @@ def test_births_and_deaths_are_intervals_of_supply():
     [
         ([0, 0], "arc 0 is used 2 times"),
         ([0], "node 1 sends -1 units, not 0..0"),
-        ([9], "arc 9 of 5"),
-        ([0.5], "whole numbers"),
+        ([9], "no arc 9 in 0..4"),
+        ([0.5], "arcs are integers"),
     ],
 )
 def test_outcomes_that_are_no_flow_are_named(outcome, says):
