@@ -93,7 +93,7 @@ def _local(workers: int) -> Any:
     name = "distributed.nanny.pre-spawn-environ"
     threads = {key: os.environ.get(key, str(os.cpu_count())) for key in BLAS}
     with dask.config.set({name: {**dask.config.get(name), **threads}}):
-        return LocalCluster(
+        return LocalCluster(  # type: ignore[no-untyped-call]
             n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
         )
 

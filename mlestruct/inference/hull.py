@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.dual import Certificate, Dual, block_gaps, interior
+from mlestruct.dual import Certificate, Dual, block_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching_values import price_value, tangent_value
 from mlestruct.inference.scaling import prepared
@@ -62,30 +61,6 @@ def hull_gaps(
         return gaps, slack, PROVEN
     asked, more = block_gaps(dual, oracle, theta, tau, mixture=True)
     return np.minimum(asked, gaps), np.where(asked < gaps, more, slack), oracle.polytope
-
-
-def hull_certificate(
-    dual: Dual, oracle: Oracle[Any], theta: Array, tau: Array, warm: Any, tol: float
-) -> tuple[Array, Certificate, bool]:
-    """A τ of the hull, the certificate of (θ, τ), and whether odd sets moved it there."""
-    inner = interior(dual.batch, oracle, dual.entropy)
-    dual = replace(dual, entropy=inner.entropy)
-    inside = into_hull(dual.batch, tau, inner.tau)
-    moved, tau = inside is not tau, inner.pull(inside)
-    objective = dual.value(tau)
-    enough = tol * max(1.0, abs(objective))
-    gaps, slack, polytope = hull_gaps(dual, oracle, theta, tau, warm, enough)
-    weight, bracket = dual.batch.weight, dual.regulariser.bracket(theta, dual.residual(tau))
-    proof = Certificate(
-        float(weight @ gaps) + bracket if inner.withheld is None else float("inf"),
-        float(weight @ slack),
-        objective,
-        polytope,
-        str(dual.entropy.bound),
-        inner.withheld,
-        inner.unused,
-    )
-    return tau, proof, moved
 
 
 def dual_certificate(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.dual import Certificate, Dual
+from mlestruct.dual import Dual
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.structures.base import Array
 
@@ -21,17 +21,3 @@ def message_gaps(dual: Dual, messages: SumProduct, theta: Array, tau: Array, war
     scores = dual.scores(theta)
     value = dual.entropy.each(tau) + dual.batch.totals(scores * tau)
     return np.maximum(messages.above(dual.batch, scores, warm) - value, 0.0)
-
-
-def message_certificate(
-    dual: Dual, messages: SumProduct, theta: Array, tau: Array, warm: Any
-) -> Certificate:
-    """The certificate of (θ, τ) without an oracle call. O(Σ tables · order)."""
-    gaps = message_gaps(dual, messages, theta, tau, warm)
-    return Certificate(
-        float(dual.batch.weight @ gaps) + dual.regulariser.bracket(theta, dual.residual(tau)),
-        0.0,
-        dual.value(tau),
-        LOCAL,
-        str(dual.entropy.bound),
-    )

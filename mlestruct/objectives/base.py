@@ -10,6 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch, spans
 from mlestruct.engine import Running, Tree
+from mlestruct.errors import counted_from
 from mlestruct.features import Features
 from mlestruct.structures.base import Array, Ints
 
@@ -65,7 +66,7 @@ class Head:
         """The gradient by θ from the one by scores."""
         return self.features.moments(gradient * scores if self.exponential else gradient)
 
-    def select(self, members: Ints, entries: Array) -> Head:
+    def select(self, members: Ints, entries: Ints) -> Head:
         bias = self.bias if np.ndim(self.bias) == 0 else np.asarray(self.bias)[entries]
         return Head(self.features.select(members), bias, self.exponential)
 
@@ -102,15 +103,20 @@ Special = Callable[[Batch[Any], Mapping[str, "Head"]], Cheaper | None]
 class Part:
     """An objective on one shard: θ → heads → value, and back. Keeps the shard's warm start."""
 
-    def __init__(self, objective: Objective, batch: Batch[Any], heads: Mapping[str, Head]) -> None:
-        self.objective, self.batch, self.heads = objective, batch, heads
+    def __init__(
+        self, objective: Objective, batch: Batch[Any], heads: Mapping[str, Head], first: int = 0
+    ) -> None:
+        self.objective, self.batch, self.heads, self.first = objective, batch, heads, first
         self.warm: Any = None
 
     def __call__(self, question: Question) -> Answer:
         theta, tol = question
         slices = places(self.heads)
         scores = {name: head.scores(theta[slices[name]]) for name, head in self.heads.items()}
-        found = self.objective(self.batch, scores, self.warm, tol)
+        try:
+            found = self.objective(self.batch, scores, self.warm, tol)
+        except Exception as error:
+            raise counted_from(error, self.first) from error.__cause__
         self.warm = found.warm
         gradient = np.zeros(len(theta))
         for name, head in self.heads.items():
@@ -160,7 +166,10 @@ def shards(batch: Batch[Any]) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Share:
-    """Makes one shard's piece; pickled, it takes along its own examples only."""
+    """Makes one shard's piece; pickled, it takes along its own examples only.
+
+    ``before`` counts the examples before the batch's own, for the numbers in errors.
+    """
 
     objective: Objective
     batch: Batch[Any]
@@ -168,14 +177,41 @@ class Share:
     members: Ints
     special: Special | None = None
     cheaper: Cheaper | None = None
+    before: int = 0
+
+    @classmethod
+    def whole(
+        cls,
+        objective: Objective,
+        batch: Batch[Any],
+        heads: Mapping[str, Head],
+        special: Special | None = None,
+        before: int = 0,
+    ) -> Share:
+        """All examples as one; ``special`` may offer a cheaper piece."""
+        cheaper = None if special is None else special(batch, heads)
+        return cls(objective, batch, heads, np.arange(len(batch)), special, cheaper, before)
+
+    @property
+    def first(self) -> int:
+        return self.before + int(self.members[0])
 
     def __call__(self) -> Piece:
         if self.cheaper is None:
             return self._general(self.members)
         return self.cheaper(self.members, self._general)
 
+    def split(self) -> list[Share]:
+        """A maker per shard."""
+        return [replace(self, members=members) for members in shards(self.batch)]
+
+    def halves(self, question: Any) -> list[tuple[Share, Any]]:
+        """Two makers with the same question, none of one example."""
+        parts = np.array_split(self.members, 2) if len(self.members) > 1 else []
+        return [(replace(self, members=part), question) for part in parts]
+
     def _general(self, members: Ints) -> Part:
-        return Part(self.objective, *self._own(members))
+        return Part(self.objective, *self._own(members), self.before + int(members[0]))
 
     def _own(self, members: Ints) -> tuple[Batch[Any], Mapping[str, Head]]:
         if len(members) == len(self.batch):
@@ -184,14 +220,7 @@ class Share:
 
     def __reduce__(self) -> tuple[Any, ...]:
         special = None if self.cheaper is None else self.special
-        return _share, (self.objective, *self._own(self.members), special)
-
-
-def _share(
-    objective: Objective, batch: Batch[Any], heads: Mapping[str, Head], special: Special | None
-) -> Share:
-    cheaper = None if special is None else special(batch, heads)
-    return Share(objective, batch, heads, np.arange(len(batch)), special, cheaper)
+        return Share.whole, (self.objective, *self._own(self.members), special, self.first)
 
 
 def parts(
@@ -201,8 +230,7 @@ def parts(
     special: Special | None = None,
 ) -> list[Share]:
     """What makes the pieces, one per shard; ``special`` may offer cheaper ones."""
-    whole = _share(objective, batch, heads, special)
-    return [replace(whole, members=members) for members in shards(batch)]
+    return Share.whole(objective, batch, heads, special).split()
 
 
 def chosen(heads: Mapping[str, Head], batch: Batch[Any], members: Ints) -> dict[str, Head]:

@@ -13,21 +13,19 @@ from scipy.linalg import cholesky
 
 from mlestruct.checkpoint import Keeps, Loop, begin
 from mlestruct.digest import digest, name_of
-from mlestruct.dual import Certificate, Dual, certificate
+from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Engine, Serial, engine_of
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
-from mlestruct.inference.hull import hull_certificate, relaxed
-from mlestruct.inference.message_proof import message_certificate
+from mlestruct.inference.hull import relaxed
 from mlestruct.inference.messages import Messages
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.lbfgs import Step
 from mlestruct.objectives import Head, Sum, Surrogate
-from mlestruct.objectives.base import parts
 from mlestruct.objectives.surrogate import loosened
-from mlestruct.objectives.tied_chains import special
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descents, evaluated
+from mlestruct.train.proofs import judges, proven
 from mlestruct.train.small_batches import SmallBatches
 from mlestruct.trees import Tree
 
@@ -100,12 +98,9 @@ class Direct:
         loop: Loop,
         spent: float,
     ) -> Iterator[State]:
-        objective = Surrogate(messages)
-        heads = {"score": Head(dual.features, dual.batch.bias)}
-        makers = parts(objective, dual.batch, heads, special(messages))
         ridge = dual.regulariser
         theta = ridge.weights(np.zeros(dual.features.d)) if start is None else start
-        with self.engine.start(makers) as running:
+        with self.engine.start(judges(dual, oracle, messages)) as running:
             total, now, since = Sum(running), _Standing(), None
             if loop.tree is None:
                 now.loose = loosened(messages, COARSEST) is not messages
@@ -118,8 +113,9 @@ class Direct:
                 factor = natural(dual, messages)
                 steps = descents(total, dual.regulariser, theta, self.memory, factor, since)
             else:
+                heads = {"score": Head(dual.features, dual.batch.bias)}
                 epochs = self.small.run(
-                    objective, dual.batch, heads, dual.regulariser, theta, since
+                    Surrogate(messages), dual.batch, heads, dual.regulariser, theta, since
                 )
                 steps = (evaluated(total, dual.regulariser, *epoch) for epoch in epochs)
             yield from self._states(dual, oracle, messages, total, steps, now, loop, spent)
@@ -160,7 +156,11 @@ class Direct:
                 total.tol = min(total.tol, INNER * relative)
             tau, proof, cut = np.zeros(0), _estimate(gap, -value, dual), False
             if done:
-                tau, proof, cut = self._proven(dual, oracle, messages, theta)
+                cheap = relaxed(dual.batch, oracle) or isinstance(messages, SumProduct)
+                running, ridge = total.running, dual.regulariser
+                proof, found = proven(running, ridge, theta, self.tol, cheap=cheap, keep=True)
+                tau = np.concatenate([part.tau for part in found])
+                cut = any(part.moved for part in found)
             yield State(
                 round=now.number,
                 calls=(now.number + 1) * len(dual.batch),
@@ -178,23 +178,6 @@ class Direct:
                 return
             now.number += 1
             loop.save(where)
-
-    def _proven(
-        self, dual: Dual, oracle: Oracle[Any], messages: Messages, theta: Array
-    ) -> tuple[Array, Certificate, bool]:
-        """τ at θ and its certificate.
-
-        Prices or messages prove it where they can; an oracle is asked for the rest.
-        """
-        more = relaxed(dual.batch, oracle)
-        _, tau, warm = messages.many(dual.batch, dual.scores(theta))
-        if more:
-            return hull_certificate(dual, oracle, theta, tau, warm, self.tol)
-        if isinstance(messages, SumProduct):
-            proof = message_certificate(dual, messages, theta, tau, warm)
-            if proof.relative <= self.tol:
-                return tau, proof, False
-        return tau, certificate(dual, oracle, theta, tau), False
 
 
 def _estimate(gap: float, objective: float, dual: Dual) -> Certificate:
