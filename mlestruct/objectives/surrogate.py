@@ -46,8 +46,13 @@ class Surrogate:
 
 
 def loosened(messages: Messages, tol: float) -> Messages:
-    """The same routine stopping at a residual of ``tol``, where it has one and that is coarser."""
+    """The same routine stopping at a residual of ``tol``, where it has one and that is coarser.
+
+    Nobody takes over from its messages then: Newton's method costs more than a rough value is
+    worth.
+    """
     named = {f.name for f in fields(messages)} if hasattr(messages, "__dataclass_fields__") else {}  # type: ignore[arg-type]
     if "residual" not in named or tol <= messages.residual:  # type: ignore[attr-defined]
         return messages
-    return replace(messages, residual=min(tol, 1e-3))  # type: ignore[type-var]
+    alone = {"takeover": False} if "takeover" in named else {}
+    return replace(messages, residual=min(tol, 1e-3), **alone)  # type: ignore[type-var]
