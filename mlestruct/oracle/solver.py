@@ -32,7 +32,7 @@ class Solver:
         takes_structure = _positional(self.solve) >= 2
         for m in range(len(batch)):
             structure, part = batch.structure(m), batch.coordinates(m)
-            score = pin(structure, scores[part]).reshape(structure.shape)
+            score = pin(structure, scores[part]).reshape(structure.shape).copy()  # to overwrite
             try:
                 answer = self.solve(structure, score) if takes_structure else self.solve(score)
             except Exception as error:
@@ -42,7 +42,7 @@ class Solver:
             vertex = _as_vertex(structure, answer.vertex if bounded else answer, m)
             vertices[part] = vertex
             reached = attained(scores[part], vertex)
-            upper[m] = _own_bound(answer.upper, structure, scores[part]) if bounded else reached
+            upper[m] = _own_bound(answer.upper, structure, scores[part], m) if bounded else reached
         return vertices, upper
 
     def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
@@ -63,11 +63,15 @@ def pin(structure: Structure, score: Array) -> Array:
     return np.where(open_, score, np.where(structure.fixed == 1, reach, -reach))
 
 
-def _own_bound(upper: float, structure: Structure, score: Array) -> float:
+def _own_bound(given: Any, structure: Structure, score: Array, example: int) -> float:
     """A bound on the pinned score, translated to the scores that were asked for."""
+    try:
+        upper = float(given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"example {example}: the solver's bound is no number: {error}") from error
     forced = structure.fixed == 1
     if not (structure.fixed >= 0).any():
-        return float(upper)
+        return upper
     pinned = pin(structure, score)
     return float(upper - pinned[forced].sum() + score[forced].sum())
 
