@@ -4,6 +4,7 @@ import sys
 
 from papers._run import main
 from papers.fitting.chains import chains, curves
+from papers.fitting.choices import choices
 from papers.fitting.digits import digits, iterations
 from papers.fitting.entropies import entropies
 from papers.fitting.scenes import scenes
@@ -12,6 +13,7 @@ from papers.fitting.window import window
 EXPERIMENTS = {
     "digits": digits,
     "iterations": iterations,
+    "choices": choices,
     "entropies": entropies,
     "window": window,
     "chains": chains,

@@ -11,12 +11,13 @@ import pytest
 
 from papers._run import Experiment, Setting
 from papers.fitting.chains import FLIPS, LENGTH, chains, curves, sequences
+from papers.fitting.choices import choices
 from papers.fitting.digits import both, digits, iterations, load
 from papers.fitting.entropies import entropies
 from papers.fitting.scenes import HIDDEN, scenes, scenes_of
 from papers.fitting.window import window
 
-EXPERIMENTS = (digits, iterations, entropies, window, chains, curves, scenes)
+EXPERIMENTS = (digits, iterations, choices, entropies, window, chains, curves, scenes)
 
 
 @pytest.mark.nightly

@@ -1,0 +1,101 @@
+"""What the thesis leaves open at 50 % noise: which images, which threshold, which schedule.
+
+Univariate likelihood through messages, fitted from 0. ``choices`` first draws ten training and ten
+test images of each digit by numpy default_rng([2009, seed]), noise by [2009, seed, 0 or 1]; then it
+changes one thing at a time over the first three noise draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import mlestruct as ms
+from mlestruct import images
+from mlestruct.inference.truncated import Messages, beliefs, flooding
+from mlestruct.learners import LEARNERS
+from papers._run import Row, Setting
+from papers.fitting.digits import FIT, both, load, tied
+from papers.fitting.methods import Array, Part
+
+SEEDS, DRAWS, INK = 20, 3, 127
+Split = tuple[Part, Part]
+
+
+def error(split: Split, iterations: int = 4, lam: float = 0.1, **how: Any) -> float:
+    """On the second part, after fitting to the first."""
+    (train, test), messages = split, Messages(**how)
+    given = {**FIT, "regulariser": lam, "method": messages, "iterations": iterations}
+    learner = LEARNERS["procedural"](loss="ucl", surrogate=False, **given)
+    theta = learner.fit(train.batch, train.features).theta
+    scores = [test.scores(theta)]
+    return test.errors(beliefs(test.batch, scores, messages, iterations, whole=False))
+
+
+def inked(x: Array, rows: Sequence[Any], seed: int, threshold: int = INK) -> Split:
+    """Pixels brighter than a threshold, then half of them coins."""
+    ink = [(x[some] > threshold).astype(np.uint8) for some in rows]
+    train, test = (
+        tied(images.coin_noise(y, 0.5, [2009, seed, number]), y) for number, y in enumerate(ink)
+    )
+    return train, test
+
+
+def random_split(x: Array, digit: Array, seed: int) -> Split:
+    """Ten of each digit from 1 to 9 to train, ten others to test."""
+    rng = np.random.default_rng([2009, seed])
+    each = [rng.choice(np.flatnonzero(digit == d), 20, replace=False) for d in range(1, 10)]
+    rows = np.array(each).reshape(9, 2, 10).swapaxes(0, 1).reshape(2, 90)
+    return inked(x, list(rows), seed)
+
+
+def by_direction(part: Part) -> Part:
+    """A table for the edges along rows, another for those along columns."""
+    ends = part.batch.structure(0).scope.reshape(-1, 2)
+    along = (ends[:, 1] - ends[:, 0] == 1).astype(float)
+    edges = np.tile(np.stack([along, 1 - along], axis=1), (len(part.batch), 1))
+    return Part(part.batch, ms.Tied.of(part.batch, part.features.nodes, edges))
+
+
+HOW: dict[str, dict[str, Any]] = {
+    "as in digits": {},
+    "5 iterations": {"iterations": 5},
+    "8 iterations": {"iterations": 8},
+    "4 iterations, all factors at once": {"order": flooding},
+    "16 iterations, all factors at once": {"order": flooding, "iterations": 16},
+    "lambda .001": {"lam": 1e-3},
+    "lambda 10": {"lam": 10.0},
+}
+
+
+def choices(setting: Setting) -> Iterator[Row]:
+    """Errors over random choices of images, then over changes of the protocol."""
+    with np.load(setting.data("mnist10k") / "mnist10k.npz") as file:
+        x, digit = file["x"], file["y"]
+    seeds = range(2 if setting.quick else SEEDS)
+    yield row("images drawn at random", [error(random_split(x, digit, seed)) for seed in seeds])
+    arrays, draws = load(setting), range(1 if setting.quick else DRAWS)
+    splits = [both(arrays, 50, draw) for draw in draws]
+    for what, how in HOW.items():
+        yield row(what, [error(split, **how) for split in splits])
+    aimed = [(by_direction(train), by_direction(test)) for train, test in splits]
+    yield row("a table per direction", [error(split) for split in aimed])
+    yield row("training and test images exchanged", [error(split[::-1]) for split in splits])
+    for threshold in (0, INK, 200):
+        rows = arrays["train_index"], arrays["test_index"]
+        found = [error(inked(x, rows, draw, threshold)) for draw in draws]
+        yield row(f"white above {threshold}", found)
+
+
+def row(what: str, errors: list[float]) -> Row:
+    """Mean, spread and range."""
+    return {
+        "what": what,
+        "runs": len(errors),
+        "error": float(np.mean(errors)),
+        "spread": float(np.std(errors)),
+        "least": min(errors),
+        "most": max(errors),
+    }
