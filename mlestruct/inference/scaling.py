@@ -206,7 +206,7 @@ def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, sta
 def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, state, residual,
           sweeps, tau, log_off, report):  # fmt: skip
     """At ρ = 1 messages, in floats, then in the log domain, then ascent; ascent first below."""
-    old = x.copy()
+    old, enough = x.copy(), max(residual, 1e-7)
     if rho == 1.0 and state != LOGS:
         if propagate_bethe(score, ptr, head, strict, two_sided, state == COLD, residual, sweeps, x,
                            sent, tau, log_off, report):  # fmt: skip
@@ -216,12 +216,12 @@ def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent,
         _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, state == COLD,
                   residual, sweeps, tau, sent[0], report)  # fmt: skip
         log_off[:] = sent[0]
-        if report[0] <= 1e-7:
+        if report[0] <= enough:
             return RAISED
         x[:] = old
     propagate(score, ptr, head, strict, rho, two_sided, x, sent, state != LOGS, residual, sweeps,
               tau, log_off, report)  # fmt: skip
-    if report[0] <= 1e-7:
+    if report[0] <= enough:
         return LOGS
     if rho == 1.0:
         x[:] = old
