@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, remember
-from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.base import Array, Ints, as_numbers
 
 
 class Around:
@@ -46,8 +46,10 @@ class Validated(Around):
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         self._gate(batch, scores)
         vertices, upper = self._arrays(batch, self.oracle.many(batch, scores.copy()))
+        used = np.flatnonzero(vertices != 0)  # of floats themselves it is ten times slower
+        value = vertices[used]
         if self.polytope == HULL:
-            self._refuse_fractions(batch, vertices)
+            self._refuse_fractions(batch, used, value)
         for structure, members in batch.groups():
             inside = structure.contains(batch.rows(vertices, members), self.tol)
             if not inside.all():
@@ -56,7 +58,8 @@ class Validated(Around):
                 if why is not None:
                     raise Infeasible(f"example {m}: {why}")
                 raise ValueError(f"example {m}: {self._name} returned an infeasible answer")
-        reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
+        owner = np.searchsorted(batch.offsets, used, side="right") - 1
+        reached = np.bincount(owner, weights=scores[used] * value, minlength=len(batch))
         scale = 1.0 + np.abs(reached)
         low = np.flatnonzero(~(upper >= reached - self.tol * scale))
         if len(low):
@@ -79,14 +82,14 @@ class Validated(Around):
             )
         return vertices.copy(), upper.copy()
 
-    def _refuse_fractions(self, batch: Batch[Any], vertices: Array) -> None:
+    def _refuse_fractions(self, batch: Batch[Any], used: Ints, value: Array) -> None:
         """Who answers for the hull of the outcomes answers with outcomes."""
-        wrong = np.flatnonzero(~(np.abs(np.abs(2.0 * vertices - 1.0) - 1.0) <= 2.0 * self.tol))
+        wrong = np.flatnonzero(~((np.abs(value - 1.0) <= self.tol) | (np.abs(value) <= self.tol)))
         if len(wrong):
-            k = int(wrong[0])
+            k, found = int(used[wrong[0]]), value[wrong[0]]
             m = int(batch.owner[k])
             raise ValueError(
-                f"example {m}: {self._name} answered {vertices[k]:g} at coordinate "
+                f"example {m}: {self._name} answered {found:g} at coordinate "
                 f"{k - batch.offsets[m]}; outcomes are 0 or 1. A relaxation says so by its polytope"
             )
 
