@@ -1,0 +1,178 @@
+"""Two workers against one, what an engine costs per round, and data that memory does not hold.
+
+*speed-up* is (caller's + busiest worker's processor time) of one worker over that of two: what idle
+cores would show. *wall* is the clock's word in the same runs, to be read with the load beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.frank_wolfe import bipartite, general, grids
+from mlestruct.dual import Dual
+from mlestruct.engine import Engine
+from mlestruct.engine.dask import Dask
+from mlestruct.engine.processes import Processes
+from mlestruct.frank_wolfe import FrankWolfe, State
+from mlestruct.inference.messages import routine
+from mlestruct.oracle import resolve
+from mlestruct.train import Direct
+
+Row = dict[str, Any]
+Fit = Callable[[Engine], State]
+LEAST = 1.7  # two workers against one
+THETA = 100_000  # floats of θ where rounds without work are measured
+
+
+def row(workload: str, quantity: str, ours: float, **rest: Any) -> Row:
+    """One line of the table."""
+    return {
+        "benchmark": "scaling",
+        "workload": workload,
+        "quantity": quantity,
+        "ours": float(ours),
+        **rest,
+    }
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A fit's hash, its seconds by the clock, and by processors on the longest way."""
+
+    result: str
+    wall: float
+    path: float
+
+
+class Measured:
+    """An engine whose running shards can be looked at from outside."""
+
+    def __init__(self, engine: Processes | Dask) -> None:
+        self.engine = engine
+        self.pids: list[int] = []
+
+    def start(self, makers: Any) -> Any:
+        running = self.engine.start(makers)
+        if isinstance(self.engine, Dask):
+            self.pids = list(self.engine.client.run(os.getpid).values())
+        else:
+            self.pids = [place.host.pid for place in running.places]
+        return running
+
+    def busy(self) -> dict[int, float]:
+        """Seconds each worker has had a processor."""
+        return {pid: _processor(pid) for pid in self.pids}
+
+
+def _processor(pid: int) -> float:
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
+
+
+def oracle_route(dual: Dual, oracle: Any, rounds: int) -> Fit:
+    """Rounds of Frank-Wolfe: the calls go out, the steps stay with the caller."""
+    return lambda engine: FrankWolfe(tol=0.0, rounds=rounds, engine=engine).solve(
+        dual, resolve(oracle, dual.batch)
+    )
+
+
+def direct_route(dual: Dual, rounds: int) -> Fit:
+    """Iterations of L-BFGS through marginals, and the certificate."""
+    messages = routine(dual.entropy)
+    assert messages is not None
+
+    def fit(engine: Engine) -> State:
+        *_, last = Direct(0.0, rounds, engine=engine).run(dual, resolve(None, dual.batch), messages)
+        return last
+
+    return fit
+
+
+def taken(fit: Fit, engine: Measured) -> Taken:
+    """After a first run that starts workers and compiles, one that is measured."""
+    fit(engine)
+    before, own, clock = engine.busy(), time.process_time(), time.perf_counter()
+    state = fit(engine)
+    wall, own = time.perf_counter() - clock, time.process_time() - own
+    busiest = max(after - before.get(pid, 0.0) for pid, after in engine.busy().items())
+    known = hashlib.sha256(state.theta.tobytes() + state.tau.tobytes())
+    return Taken(known.hexdigest()[:12], wall, own + busiest)
+
+
+def two_against_one(workload: str, fit: Fit, repeats: int) -> Iterator[Row]:
+    """Alternated runs on both engines; the least of each counts."""
+    makes: dict[str, Callable[[int], Processes | Dask]] = {
+        "processes": lambda workers: Processes(workers=workers),
+        "dask": lambda workers: Dask(workers=workers),
+    }
+    hashes = set()
+    for name, make in makes.items():
+        runs: dict[int, list[Taken]] = {1: [], 2: []}
+        for _ in range(repeats):
+            for workers, found in runs.items():
+                engine = make(workers)
+                found.append(taken(fit, Measured(engine)))
+                engine.close()
+        hashes |= {one.result for found in runs.values() for one in found}
+        one, two = (min(one.path for one in runs[k]) for k in (1, 2))
+        yield row(
+            workload, f"speed-up, {name}", one / two, peer=one, peer_name="s of one worker",
+            target=f"≥ {LEAST}", met=one / two >= LEAST,
+        )  # fmt: skip
+        one, two = (min(one.wall for one in runs[k]) for k in (1, 2))
+        load = f"s; load {os.getloadavg()[0]:.1f}"
+        yield row(workload, f"wall speed-up, {name}", one / two, peer=one, peer_name=load)
+    yield row(workload, "different results", len(hashes), target="= 1", met=len(hashes) == 1)
+
+
+class Nothing:
+    """A shard that answers at once, as much as it is asked."""
+
+    def __call__(self, question: Any) -> Any:
+        return question[:1000]
+
+    def memory(self) -> None:
+        return None
+
+    def remember(self, tree: None) -> None:
+        pass
+
+
+def overhead(name: str, engine: Processes | Dask, rounds: int = 200) -> Row:
+    """Milliseconds of a round without work, the median by the clock."""
+    theta, seconds = np.zeros(THETA), []
+    with engine.start([Nothing] * 8) as running:
+        for _ in range(rounds):
+            start = time.perf_counter()
+            running.round([theta] * 8)
+            seconds.append(time.perf_counter() - start)
+    engine.close()
+    return row(
+        f"8 shards without work, θ of {THETA:,}", f"ms per round, {name}, 2 workers",
+        1e3 * float(np.median(seconds)), peer_name=f"load {os.getloadavg()[0]:.1f}",
+    )  # fmt: skip
+
+
+def run(quick: bool) -> Iterator[Row]:
+    """Quick: smaller examples, fewer of them, and each engine once."""
+    for name, engine in (("processes", Processes(workers=2)), ("dask", Dask(workers=2))):
+        yield overhead(name, engine)
+    few, side, repeats = (60, 40, 1) if quick else (100, 100, 3)
+    fit = direct_route(grids(0, side, few, 10, 5), 10)
+    yield from two_against_one(f"{few} grids {side}×{side}, direct", fit, repeats)
+    count, n = (40, 100) if quick else (200, 100)
+    fit = direct_route(bipartite(0, 1.0, n, count, 10), 20)
+    yield from two_against_one(f"{count} assignments n={n}, direct", fit, repeats)
+    n = 40 if quick else 100
+    dual = general(0, n, count, 10)
+    for name, oracle, rounds in (("networkx", "networkx_matching", 1), ("our blossom", None, 20)):
+        fit, often = oracle_route(dual, oracle, rounds), 1 if oracle else repeats
+        yield from two_against_one(f"{count} matchings n={n}, {name}", fit, often)
