@@ -79,11 +79,13 @@ def _many(
         first, models = structure.node_start[-1], len(members)
         unary = table[:, :first].reshape(models, -1, 2)
         pair = table[:, first:].reshape(models, -1, 2, 2)
-        flows = _remembered(memory, (structure.identity(), models), edges, models)
+        key = structure.identity(), models
+        flows = memory.pop(key, None) or Flows(models, len(edges))  # nobody else's meanwhile
         try:
             answer = solve(edges, unary, pair, backend, flows)
         except ValueError as error:  # Infeasible too
             raise _renumbered(error, members, structure) from error
+        _remember(memory, key, flows)
         found = [answer.node.reshape(models, -1), answer.edge.reshape(models, -1)]
         vertices[batch.index(members)] = np.concatenate(found, axis=1).ravel()
         upper[members] = answer.upper
@@ -107,12 +109,10 @@ def binary_edges(structure: FactorGraph) -> Ints:
     return structure.scope.reshape(-1, 2)
 
 
-def _remembered(memory: Memory, key: Any, edges: Ints, models: int) -> Flows:
-    flows = memory.pop(key, None) or Flows(models, len(edges))
+def _remember(memory: Memory, key: Any, flows: Flows) -> None:
     memory[key] = flows
-    while len(memory) > REMEMBERED:
+    if len(memory) > REMEMBERED:
         memory.popitem(last=False)
-    return flows
 
 
 def _renumbered(error: ValueError, members: Ints, structure: FactorGraph) -> ValueError:

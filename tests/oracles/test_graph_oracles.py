@@ -1,6 +1,7 @@
 """QPBO and graph cut as oracles: against enumeration and HiGHS, and what they let one learn."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import mlestruct_oracles
@@ -115,6 +116,24 @@ def test_memory_changes_no_answer(rng):
         for one, other in zip(used.many(batch, scores), QPBO().many(batch, scores), strict=True):
             np.testing.assert_array_equal(one, other)
         scores = scores + step * rng.normal(size=batch.size)
+
+
+def test_threads_with_alike_examples_do_not_share_flows():
+    """Shards of equal shape ask one oracle at once; every answer is a fresh oracle's."""
+    shared, graph = QPBO(), grid(6, 6)
+    batches = [Batch.of(graph, count=20) for _ in range(4)]
+
+    def ask(number):
+        rng, batch = np.random.default_rng(number), batches[number]
+        for _ in range(15):
+            scores = 10.0 ** rng.integers(-6, 6) * rng.normal(size=batch.size)
+            answers = zip(shared.many(batch, scores), QPBO().many(batch, scores), strict=True)
+            if any((one != other).any() for one, other in answers):
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, range(4)))
 
 
 # --- misuse --------------------------------------------------------------------------------------
