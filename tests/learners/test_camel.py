@@ -19,7 +19,12 @@ from mlestruct.testing import vertices
 
 SOLVER = ms.FrankWolfe(tol=1e-5, rounds=1500)
 WIDE = ms.ClusterGraph([2] * 4, [(0, 1, 2), (1, 2, 3)], [(0, 1, (1, 2))])
-GRAPHS = {"grid": ms.grid(2, 3), "wide sepset": WIDE}
+RING = ms.ClusterGraph(
+    [2] * 6,
+    [(0, 1, 2), (1, 2, 3), (3, 4, 5), (4, 5, 0)],
+    [(0, 1, (1, 2)), (1, 2, (3,)), (2, 3, (4, 5)), (3, 0, (0,))],
+)
+GRAPHS = {"grid": ms.grid(2, 3), "wide sepset": WIDE, "ring of clusters": RING}
 
 
 def problem(graph, seed=0, count=3, d=3):

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 import mlestruct as ms
 from mlestruct.batch import Batch
 from mlestruct.features import Dense, Tied
-from mlestruct.inference.exact import sample_states
+from mlestruct.inference.exact import exact, sample_states
 from mlestruct.learners import LEARNERS
 from mlestruct.learners.pseudo_likelihood import partly_observed
 from mlestruct.testing import vertices
@@ -115,6 +115,19 @@ def test_restarts_take_fresh_messages_only_where_steps_fail(frustrated):
     alone, more = objectives(0), objectives(3)
     shared = min(len(alone) - 1, len(more))
     assert more[:shared] == alone[:shared]
+
+
+def test_restarts_are_needed_where_messages_jump_between_fixed_points(frustrated):
+    """The exact penalised likelihood of what was learned, far off without and nearer with them."""
+    batch, features = frustrated
+
+    def reached(restarts):
+        theta = LEARNERS["lbp"](regulariser=0.1, restarts=restarts).fit(batch, features).theta
+        scores = features.potentials(theta)
+        return batch.target @ scores - exact(batch, scores).log_z.sum() - 0.05 * theta @ theta
+
+    none, few, many = (reached(restarts) for restarts in (0, 3, 10))
+    assert none + 10 < few < many - 10
 
 
 def test_missing_labels_leave_out_every_term_that_needs_them(rng):
