@@ -31,8 +31,8 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
     absorb(score, ptr, head, x, s, tau)
     worst, before, earlier, sweep = np.inf, np.inf, 1.0, 0
     omega, rate, exact = 1.0, 0.0, c == 0.0 and strict.all()
-    # An elimination costs about as much as n / 6 sweeps, conjugate gradients far more.
-    patience = min(PATIENCE, 2 + n // 20) if two_sided and n <= DENSE else PATIENCE
+    # Eliminations cost a handful of sweeps, conjugate gradients many more.
+    patience = min(PATIENCE, 5 + n // 40) if two_sided and n <= DENSE else PATIENCE
     while sweep < sweeps:
         sweep += 1
         if two_sided:
