@@ -38,7 +38,8 @@ def save(
     largest: int = LARGEST,
 ) -> None:
     """Write arrays and a JSON header; whatever ends the process leaves the old file or the new."""
-    text = _json({"format": FORMAT, "version": VERSION, "kind": kind, "header": dict(header)})
+    whole = {"format": FORMAT, "version": VERSION, "kind": kind, "header": dict(header)}
+    text = _json({**whole, "arrays": list(arrays)})
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise ValueError(f"array {name!r} holds Python objects; files hold numbers")
@@ -79,6 +80,8 @@ def load(
             raise ValueError(f"its format is {whole['format']!r}")
         if version == VERSION:
             arrays = {name.removesuffix(".npy"): _array(name, e) for name, e in entries.items()}
+            if list(arrays) != whole["arrays"]:
+                raise ValueError(f"it should hold {whole['arrays']}, and holds {list(arrays)}")
     except (zipfile.BadZipFile, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is not a model file: {error}") from error
     if version != VERSION:

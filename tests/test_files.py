@@ -65,7 +65,8 @@ def test_every_flipped_byte_and_every_truncation_is_refused(path):
 
 def forged(entries, compress=zipfile.ZIP_STORED, header=None):
     """A file with a right checksum and somebody else's contents."""
-    whole = {"format": "mlestruct", "version": 1, "kind": "Model", "header": {}}
+    named = [name.removesuffix(".npy") for name, _ in entries]
+    whole = {"format": "mlestruct", "version": 1, "kind": "Model", "header": {}, "arrays": named}
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w", compress) as archive:
         archive.comment = b"0" * 64
@@ -105,6 +106,7 @@ BOMB = npy(np.zeros(4)).replace(b"(4,), } ", b"(1<<9,),}")
         (forged([("a.npy", b"junk")]), "is not a model file"),
         (forged([("a.npy", npy(np.zeros(99)))], zipfile.ZIP_DEFLATED), "is compressed"),
         (forged([], header={"format": "other"}), "its format is 'other'"),
+        (forged([], header={"arrays": ["a"]}), r"it should hold \['a'\], and holds \[\]"),
         (forged([], header={"version": 2}), "has format version 2; this mlestruct reads 1"),
         (forged([], header={"kind": "Other"}), "holds a Other, not a Model"),
         (forged([], header=False), "is not a model file"),

@@ -14,7 +14,7 @@ from mlestruct.batch import Batch
 from mlestruct.engine import Engine
 from mlestruct.estimators.door import alphas_of, check_lengths, part_of, weights_of
 from mlestruct.estimators.predictor import Predictor
-from mlestruct.estimators.stored import Fitted, read, write
+from mlestruct.estimators.stored import Fitted, loading, read, write
 from mlestruct.estimators.summary import Summary
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
@@ -277,11 +277,11 @@ class Estimator(Predictor):
         file: pass them ``again``.
         """
         settings, fitted, arrays = read(path, cls.__name__, again)
-        cls.check_names(settings)
-        model = cls(**settings)
-        model._keep(
-            Model(fitted.coef, fitted.certificate, fitted.history, fitted.route), fitted.alpha
-        )
-        model.alpha_scores_ = fitted.alpha_scores
-        model.restore(arrays)
+        with loading(path, cls.__name__):
+            cls.check_names(settings)
+            model = cls(**settings)
+            found = Model(fitted.coef, fitted.certificate, fitted.history, fitted.route)
+            model._keep(found, fitted.alpha)
+            model.alpha_scores_ = fitted.alpha_scores
+            model.restore(arrays)
         return model

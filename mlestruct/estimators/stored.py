@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,12 +63,21 @@ def write(
     files.save(path, kind, arrays, header)
 
 
+@contextmanager
+def loading(path: Path, kind: str) -> Iterator[None]:
+    """Whatever the contents of a file break is said to be the file's fault."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise ValueError(f"{path} does not load as a {kind}: {error}") from error
+
+
 def read(
     path: Path, kind: str, again: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Fitted, dict[str, NDArray[Any]]]:
     """(settings, what was fitted, what was learned besides), the settings in ``again`` replaced."""
     arrays, header = files.load(path, kind)
-    try:
+    with loading(path, kind):
         missing = [name for name in header["again"] if name not in again]
         if missing:
             raise ValueError(
@@ -75,16 +85,16 @@ def read(
                 f"load(path, {', '.join(f'{name}=…' for name in missing)})"
             )
         settings = {name: unpack(value, arrays) for name, value in header["settings"].items()}
+        if arrays["coef"].ndim != 1 or arrays["coef"].dtype != float:
+            raise ValueError(f"its weights are {arrays['coef'].shape} {arrays['coef'].dtype}")
         fitted = Fitted(
             arrays["coef"],
             Certificate(**header["certificate"]),
-            [(int(row[0]), *map(float, row[1:])) for row in arrays["history"]],  # type: ignore[misc]
+            [(int(calls), *map(float, row)) for calls, *row in arrays["history"]],  # type: ignore[misc]
             header["alpha"],
             [(float(a), float(b)) for a, b in arrays["alpha_scores"]],
             header["route"],
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{path} does not load as a {kind}: {error}") from error
     prefix = "learned."
     learned = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
     return {**settings, **again}, fitted, learned

@@ -268,6 +268,7 @@ class RoommateModel(Parameters):
     def load(cls, path: stored.Path, **again: Any) -> Self:
         """A saved model; ``extra`` features are code, so pass them ``again``."""
         settings, fitted, learned = stored.read(path, cls.__name__, again)
-        model = cls().set_params(**settings)
-        model._keep(Knowledge.unpacked(fitted, learned, model.extra or {}))
+        with stored.loading(path, cls.__name__):
+            model = cls().set_params(**settings)
+            model._keep(Knowledge.unpacked(fitted, learned, model.extra or {}))
         return model
