@@ -19,31 +19,43 @@ def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, li
     ``curve`` is 1/P of the variables' states, ``inverse`` P of the tables' entries.
     """
     values[:, lane] = 0.0
-    for i in range(len(frame.free) - 1):
-        first, last = frame.node_start[i], frame.node_start[i + 1]
-        likely[i] = b[first:last].argmax()
-        own, count = first + likely[i], frame.free[i + 1] - frame.free[i]
-        lack = 1.0 - b[first:last].sum()
-        for p in range(count):
-            k = first + p + (1 if p >= likely[i] else 0)
-            pull = g[k] - g[own] - curve[own] * lack
-            right[frame.pattern.position[frame.free[i] + p], lane] = -pull
-            for q in range(p, count):
-                at = frame.node_map[frame.node_at[i] + p * count + q]
-                values[at, lane] += curve[own] + (curve[k] if p == q else 0.0)
+    _variables(lane, b, curve, g, frame, values, right, likely)
     _rows(frame, likely, place)
     _tables(b, inverse, g, frame, place, squares, lift)
     _spread(lane, frame, squares, lift, values, right, room)
 
 
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _variables(lane, b, curve, g, frame, values, right, likely):
+    """What variables' own entropies add to the system."""
+    free, position = frame.free, frame.pattern.position
+    node_start, node_at, node_map = frame.node_start, frame.node_at, frame.node_map
+    for i in range(len(free) - 1):
+        first, last = node_start[i], node_start[i + 1]
+        best, lack = first, 1.0
+        for k in range(first, last):
+            lack -= b[k]
+            best = k if b[k] > b[best] else best
+        likely[i] = best - first
+        count = free[i + 1] - free[i]
+        for p in range(count):
+            k = first + p + (1 if p >= likely[i] else 0)
+            pull = g[k] - g[best] - curve[best] * lack
+            right[position[free[i] + p], lane] = -pull
+            for q in range(p, count):
+                at = node_map[node_at[i] + p * count + q]
+                values[at, lane] += curve[best] + (curve[k] if p == q else 0.0)
+
+
 @nb.njit(cache=True, nogil=True)
 def _rows(frame, likely, place):
     """A factor's row for every state of its slots, after the total's; −1 for what is left out."""
-    for f in range(len(frame.square) - 1):
+    scope_start, scope, slot_start = frame.scope_start, frame.scope, frame.slot_start
+    for f in range(len(scope_start) - 1):
         row = 1
-        for s in range(frame.scope_start[f], frame.scope_start[f + 1]):
-            for k in range(frame.slot_start[s], frame.slot_start[s + 1]):
-                held = k - frame.slot_start[s] == likely[frame.scope[s]]
+        for s in range(scope_start[f], scope_start[f + 1]):
+            for k in range(slot_start[s], slot_start[s + 1]):
+                held = k - slot_start[s] == likely[scope[s]]
                 place[k] = -1 if held else row
                 row += 0 if held else 1
 
@@ -51,113 +63,129 @@ def _rows(frame, likely, place):
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def _tables(b, inverse, g, frame, place, squares, lift):
     """C⁻¹ of every factor with C = M P Mᵀ, and h = what the table's sums lack + M P g."""
+    square, row_start, scope_start = frame.square, frame.row_start, frame.scope_start
+    table_start, entry_at, entry = frame.table_start, frame.entry_at, frame.entry
     squares[:], lift[:] = 0.0, 0.0
     _demand(b, frame, place, lift)
-    for f in range(len(frame.square) - 1):
-        C = squares[frame.square[f] : frame.square[f + 1]]
-        h = lift[frame.row_start[f] : frame.row_start[f + 1]]
-        h[0] = 1.0
-        rows, slots = len(h), frame.scope_start[f + 1] - frame.scope_start[f]
-        at = frame.entry_at[f]
-        for e in range(frame.table_start[f], frame.table_start[f + 1]):
+    for f in range(len(scope_start) - 1):
+        C, h = square[f], row_start[f]
+        rows, slots = row_start[f + 1] - h, scope_start[f + 1] - scope_start[f]
+        at, mass, total = entry_at[f], 0.0, 1.0
+        for e in range(table_start[f], table_start[f + 1]):
             weight = inverse[e]
             pull = weight * g[e] - b[e]
-            h[0] += pull
-            C[0] += weight
+            mass += weight
+            total += pull
             for s in range(slots):
-                row = place[frame.entry[at + s]]
+                row = place[entry[at + s]]
                 if row < 0:
                     continue
-                h[row] += pull
-                C[row * rows] += weight
-                C[row * rows + row] += weight
+                lift[h + row] += pull
+                squares[C + row * rows + row] += weight
                 for r in range(s):
-                    other = place[frame.entry[at + r]]
+                    other = place[entry[at + r]]
                     if other >= 0:
-                        C[row * rows + other] += weight
+                        squares[C + row * rows + other] += weight
             at += slots
-        _invert(C, rows)
+        lift[h], squares[C] = total, mass
+        for row in range(1, rows):
+            squares[C + row * rows] = squares[C + row * rows + row]  # all of it within the total
+        _invert(squares, C, rows)
 
 
 @nb.njit(cache=True, nogil=True)
 def _demand(nodes, frame, place, lift):
     """Adds what variables' entries ask of every factor's rows, its total aside."""
-    for f in range(len(frame.square) - 1):
-        for s in range(frame.scope_start[f], frame.scope_start[f + 1]):
-            first = frame.node_start[frame.scope[s]] - frame.slot_start[s]
-            for k in range(frame.slot_start[s], frame.slot_start[s + 1]):
+    scope_start, scope, slot_start = frame.scope_start, frame.scope, frame.slot_start
+    row_start, node_start = frame.row_start, frame.node_start
+    for f in range(len(scope_start) - 1):
+        for s in range(scope_start[f], scope_start[f + 1]):
+            first = node_start[scope[s]] - slot_start[s]
+            for k in range(slot_start[s], slot_start[s + 1]):
                 if place[k] >= 0:
-                    lift[frame.row_start[f] + place[k]] += nodes[first + k]
+                    lift[row_start[f] + place[k]] += nodes[first + k]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def _invert(C, n):
+def _invert(squares, at, n):
     """A small positive matrix, by its lower triangle, becomes its inverse (Gauss-Jordan)."""
     for i in range(n):
         for j in range(i):
-            C[j * n + i] = C[i * n + j]
+            squares[at + j * n + i] = squares[at + i * n + j]
     for k in range(n):
-        pivot = 1.0 / C[k * n + k]
-        C[k * n + k] = 1.0
+        own = at + k * n
+        pivot = 1.0 / squares[own + k]
+        squares[own + k] = 1.0
         for j in range(n):
-            C[k * n + j] *= pivot
+            squares[own + j] *= pivot
         for i in range(n):
             if i != k:
-                share = C[i * n + k]
-                C[i * n + k] = 0.0
+                row = at + i * n
+                share = squares[row + k]
+                squares[row + k] = 0.0
                 for j in range(n):
-                    C[i * n + j] -= share * C[k * n + j]
+                    squares[row + j] -= share * squares[own + j]
 
 
 @nb.njit(cache=True, nogil=True)
-def _multiply(C, h, out):
-    rows = len(h)
+def _prices(squares, C, lift, h, rows, out):
+    """C⁻¹ h."""
     for i in range(rows):
         out[i] = 0.0
         for j in range(rows):
-            out[i] += C[i * rows + j] * h[j]
+            out[i] += squares[C + i * rows + j] * lift[h + j]
 
 
 @nb.njit(cache=True, nogil=True)
 def _spread(lane, frame, squares, lift, values, right, pull):
     """Every table's energy as one of its variables' unknowns: z = E x + h, ½ zᵀ C⁻¹ z."""
-    for f in range(len(frame.square) - 1):
-        C = squares[frame.square[f] : frame.square[f + 1]]
-        h = lift[frame.row_start[f] : frame.row_start[f + 1]]
-        _multiply(C, h, pull)
-        rows, first, last = len(h), frame.unknown_at[f], frame.unknown_at[f + 1]
+    square, row_start, unknown_at = frame.square, frame.row_start, frame.unknown_at
+    unknown, unknown_row = frame.unknown, frame.unknown_row
+    factor_at, factor_map = frame.factor_at, frame.factor_map
+    for f in range(len(square) - 1):
+        C, rows = square[f], row_start[f + 1] - row_start[f]
+        _prices(squares, C, lift, row_start[f], rows, pull)
+        first, last = unknown_at[f], unknown_at[f + 1]
         for p in range(first, last):
-            own = frame.unknown_row[p]
-            right[frame.unknown[p], lane] -= pull[own]
-            at = frame.factor_at[f] + (p - first) * (last - first) - first
+            own = unknown_row[p]
+            right[unknown[p], lane] -= pull[own]
+            at = factor_at[f] + (p - first) * (last - first) - first
             for q in range(p, last):
-                values[frame.factor_map[at + q], lane] += C[own * rows + frame.unknown_row[q]]
+                values[factor_map[at + q], lane] += squares[C + own * rows + unknown_row[q]]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def expand(lane, x, b, inverse, g, frame, squares, lift, likely, place, delta, price):
     """δ of every coordinate from the unknowns."""
-    for i in range(len(frame.free) - 1):
-        first, last = frame.node_start[i], frame.node_start[i + 1]
-        count = frame.free[i + 1] - frame.free[i]
-        rest = 1.0 - b[first:last].sum() if count > 0 else 0.0
-        for k in range(first, last):
-            delta[k] = 0.0
-        for p in range(count):
-            step = x[frame.pattern.position[frame.free[i] + p], lane]
-            delta[first + p + (1 if p >= likely[i] else 0)] = step
-            rest -= step
-        delta[first + likely[i]] = rest
+    _changes(lane, x, b, frame, likely, delta)
     _demand(delta, frame, place, lift)  # now z
-    for f in range(len(frame.square) - 1):
-        C = squares[frame.square[f] : frame.square[f + 1]]
-        _multiply(C, lift[frame.row_start[f] : frame.row_start[f + 1]], price)
-        slots, at = frame.scope_start[f + 1] - frame.scope_start[f], frame.entry_at[f]
-        for e in range(frame.table_start[f], frame.table_start[f + 1]):
+    square, row_start, scope_start = frame.square, frame.row_start, frame.scope_start
+    table_start, entry_at, entry = frame.table_start, frame.entry_at, frame.entry
+    for f in range(len(square) - 1):
+        _prices(squares, square[f], lift, row_start[f], row_start[f + 1] - row_start[f], price)
+        slots, at = scope_start[f + 1] - scope_start[f], entry_at[f]
+        for e in range(table_start[f], table_start[f + 1]):
             total = price[0] - g[e]
             for s in range(slots):
-                row = place[frame.entry[at + s]]
+                row = place[entry[at + s]]
                 if row >= 0:
                     total += price[row]
             delta[e] = inverse[e] * total
             at += slots
+
+
+@nb.njit(cache=True, nogil=True)
+def _changes(lane, x, b, frame, likely, delta):
+    """Variables' part of δ; those that are not free stay."""
+    free, node_start, position = frame.free, frame.node_start, frame.pattern.position
+    for i in range(len(free) - 1):
+        first, last = node_start[i], node_start[i + 1]
+        count, rest = free[i + 1] - free[i], 1.0
+        for k in range(first, last):
+            rest -= b[k]
+            delta[k] = 0.0
+        for p in range(count):
+            step = x[position[free[i] + p], lane]
+            delta[first + p + (1 if p >= likely[i] else 0)] = step
+            rest -= step
+        delta[first + likely[i]] = rest if count > 0 else 0.0
