@@ -58,6 +58,7 @@ class State:
 
 
 NONE = np.zeros(0)
+COLUMNS = 13  # numbers that are kept of a round
 
 
 class Past:
@@ -65,6 +66,8 @@ class Past:
 
     def __init__(self, tree: Tree = None) -> None:
         rows, words, self.theta = ([], [], NONE) if tree is None else tree
+        if np.size(rows) and np.shape(rows)[1:] != (COLUMNS,):
+            raise ValueError(f"a checkpoint's rounds are {np.shape(rows)}, not rows of {COLUMNS}")
         self.rows: list[tuple[float, ...]] = [tuple(row) for row in np.asarray(rows).tolist()]
         self.words = {text: number for number, text in enumerate(words)}
 
@@ -119,6 +122,8 @@ def noted(loop: Loop, rounds: Callable[[float], Iterator[State]]) -> Iterator[St
         yield from rounds(0.0)
         return
     past = Past(loop.past)
+    if loop.done and not past.rows:
+        raise ValueError("the checkpoint of a finished run holds no round")
     yield from past.states(loop.kept["heavy"])
     if loop.done:
         return
