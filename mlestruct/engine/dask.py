@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlestruct.engine.desk import Desk, Reply
 from mlestruct.engine.protocol import Maker
 from mlestruct.engine.remote import Care, Gone, Remote
 from mlestruct.engine.wire import packed, unpacked
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LOOK = 1.0  # seconds between looks at whether a silent worker is still there
@@ -32,7 +30,7 @@ class Dask(Care):
 
     cluster: Any = None
     workers: int | None = None
-    _client: list[Client] = field(default_factory=list, repr=False, compare=False)
+    _client: list[Any] = field(default_factory=list, repr=False, compare=False)
     _used: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def start(self, makers: Sequence[Maker]) -> Remote:
@@ -51,19 +49,20 @@ class Dask(Care):
                 client.close()
 
     @property
-    def client(self) -> Client:
+    def client(self) -> Any:
         if not self._client:
             self._client.append(self._connected())
         return self._client[0]
 
-    def _connected(self) -> Client:
+    def _connected(self) -> Any:
         try:
-            from distributed import Client
+            distributed: Any = importlib.import_module("distributed")
         except ImportError as error:
             raise ValueError("engine='dask' needs Dask: pip install 'mlestruct[dask]'") from error
         if self.cluster is None:
-            return Client(_local(self.workers or os.cpu_count() or 1))
-        return self.cluster if isinstance(self.cluster, Client) else Client(self.cluster)
+            return distributed.Client(_local(distributed, self.workers or os.cpu_count() or 1))
+        given = isinstance(self.cluster, distributed.Client)
+        return self.cluster if given else distributed.Client(self.cluster)
 
     def _addresses(self) -> list[str]:
         return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
@@ -79,21 +78,18 @@ class Dask(Care):
             if idle or (late and addresses):
                 return Actor(self.client, min(idle or addresses, key=busy.__getitem__), self._used)
             if late:
-                raise ValueError(
-                    f"the Dask cluster at {self.client.scheduler.address} has no workers"
-                )
+                raise ValueError(f"{self.client} has no workers left")
             time.sleep(0.05)
 
 
-def _local(workers: int) -> Any:
+def _local(distributed: Any, workers: int) -> Any:
     """Its workers take the caller's number of BLAS threads: another gives sums other digits."""
     import dask
-    from distributed import LocalCluster
 
     name = "distributed.nanny.pre-spawn-environ"
     threads = {key: os.environ.get(key, str(os.cpu_count())) for key in BLAS}
     with dask.config.set({name: {**dask.config.get(name), **threads}}):
-        return LocalCluster(  # type: ignore[no-untyped-call]
+        return distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
         )
 
@@ -101,7 +97,7 @@ def _local(workers: int) -> Any:
 class Actor:
     """A desk at a Dask worker."""
 
-    def __init__(self, client: Client, address: str, used: list[str]) -> None:
+    def __init__(self, client: Any, address: str, used: list[str]) -> None:
         self.client, self.address, self.used = client, address, used
         used.append(address)
         self.desk: Any = client.submit(
@@ -111,11 +107,9 @@ class Actor:
         self.lost = False
 
     def send(self, request: str, *arguments: Any) -> None:
-        from distributed import Future
-
         frames = packed((request, *arguments))
         try:
-            if isinstance(self.desk, Future):
+            if not hasattr(self.desk, "reply"):
                 self.desk = self._waited(self.desk, None)
             self.asked = self.desk.reply(frames)
         except Gone:

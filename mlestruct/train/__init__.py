@@ -2,6 +2,19 @@
 
 from mlestruct.train.descents import descend, descend_slopes, evaluated
 from mlestruct.train.direct import Direct, natural
+from mlestruct.train.proofs import judge
 from mlestruct.train.small_batches import SmallBatches
+from mlestruct.train.streamed import Reader, Source, stream
 
-__all__ = ["Direct", "SmallBatches", "descend", "descend_slopes", "evaluated", "natural"]
+__all__ = [
+    "Direct",
+    "Reader",
+    "SmallBatches",
+    "Source",
+    "descend",
+    "descend_slopes",
+    "evaluated",
+    "judge",
+    "natural",
+    "stream",
+]

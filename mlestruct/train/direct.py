@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from scipy.linalg import cholesky
 from mlestruct.checkpoint import Keeps, Loop, begin
 from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual
-from mlestruct.engine import Engine, Serial, engine_of
+from mlestruct.engine import Engine, Running, Serial, engine_of
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.inference.hull import relaxed
 from mlestruct.inference.messages import Messages
@@ -23,6 +23,7 @@ from mlestruct.lbfgs import Step
 from mlestruct.objectives import Head, Sum, Surrogate
 from mlestruct.objectives.surrogate import loosened
 from mlestruct.oracle import Oracle
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descents, evaluated
 from mlestruct.train.proofs import judges, proven
@@ -40,6 +41,24 @@ class _Standing:
     number: int = 0
     loose: bool = False
     seconds_per_call: float = 0.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A problem as the route sees it: shards that evaluate and prove, and what they have in common.
+
+    ``loose``: inference may be coarse at first. ``cheap``: it can prove itself without an oracle.
+    ``keep``: the last state is to hold τ.
+    """
+
+    running: Running
+    regulariser: Regulariser
+    examples: int
+    bound: str
+    loose: bool
+    cheap: bool
+    steps: Callable[[Sum, Array, Tree], Iterator[Step]]
+    keep: bool = True
 
 
 @dataclass(frozen=True)
@@ -75,13 +94,33 @@ class Direct:
         """One state per iteration; estimates (with no τ) until the last, which is certified."""
         setting = partial(self._setting, dual, oracle, messages)
         loop = begin(self.checkpoint, "direct", setting, dual.batch.size)
-        yield from noted(loop, partial(self._rounds, dual, oracle, messages, start, loop))
+
+        def rounds(spent: float) -> Iterator[State]:
+            with self.engine.start(judges(dual, oracle, messages)) as running:
+                task = Task(
+                    running=running,
+                    regulariser=dual.regulariser,
+                    examples=len(dual.batch),
+                    bound=str(dual.entropy.bound),
+                    loose=loosened(messages, COARSEST) is not messages,
+                    cheap=relaxed(dual.batch, oracle) or isinstance(messages, SumProduct),
+                    steps=partial(self._steps, dual, messages),
+                )
+                yield from self.follow(task, start, loop, spent)
+
+        yield from noted(loop, rounds)
 
     def _setting(self, dual: Dual, oracle: Oracle[Any], messages: Messages) -> dict[str, Any]:
         return {
             **dual.named(),
             "oracle": name_of(oracle),
             "messages": digest(messages),
+            **self.limits(),
+        }
+
+    def limits(self) -> dict[str, Any]:
+        """The settings that a fit which goes on must share."""
+        return {
             "tol": self.tol,
             "rounds": self.rounds,
             "seconds": self.seconds,
@@ -89,49 +128,41 @@ class Direct:
             "small": repr(self.small),
         }
 
-    def _rounds(
-        self,
-        dual: Dual,
-        oracle: Oracle[Any],
-        messages: Messages,
-        start: Array | None,
-        loop: Loop,
-        spent: float,
-    ) -> Iterator[State]:
-        ridge = dual.regulariser
-        theta = ridge.weights(np.zeros(dual.features.d)) if start is None else start
-        with self.engine.start(judges(dual, oracle, messages)) as running:
-            total, now, since = Sum(running), _Standing(), None
-            if loop.tree is None:
-                now.loose = loosened(messages, COARSEST) is not messages
-                total.tol = COARSEST if now.loose else 0.0
-            else:
-                standing, total.tol, since, memory = loop.tree
-                now = _Standing(*standing)
-                running.remember(memory)
-            if self.small is None:
-                factor = natural(dual, messages)
-                steps = descents(total, dual.regulariser, theta, self.memory, factor, since)
-            else:
-                heads = {"score": Head(dual.features, dual.batch.bias)}
-                epochs = self.small.run(
-                    Surrogate(messages), dual.batch, heads, dual.regulariser, theta, since
-                )
-                steps = (evaluated(total, dual.regulariser, *epoch) for epoch in epochs)
-            yield from self._states(dual, oracle, messages, total, steps, now, loop, spent)
+    def _steps(
+        self, dual: Dual, messages: Messages, total: Sum, theta: Array, since: Tree
+    ) -> Iterator[Step]:
+        if self.small is None:
+            factor = natural(dual, messages)
+            return descents(total, dual.regulariser, theta, self.memory, factor, since)
+        heads = {"score": Head(dual.features, dual.batch.bias)}
+        surrogate, ridge = Surrogate(messages), dual.regulariser
+        epochs = self.small.run(surrogate, dual.batch, heads, ridge, theta, since)
+        return (evaluated(total, ridge, *epoch) for epoch in epochs)
+
+    def follow(self, task: Task, start: Array | None, loop: Loop, spent: float) -> Iterator[State]:
+        """The iterations of any task."""
+        ridge = task.regulariser
+        theta = ridge.weights(np.zeros(len(ridge))) if start is None else start
+        total, now, since = Sum(task.running), _Standing(), None
+        if loop.tree is None:
+            now.loose = task.loose
+            total.tol = COARSEST if now.loose else 0.0
+        else:
+            standing, total.tol, since, memory = loop.tree
+            now = _Standing(*standing)
+            task.running.remember(memory)
+        yield from self._states(task, total, task.steps(total, theta, since), now, loop, spent)
 
     def _states(
         self,
-        dual: Dual,
-        oracle: Oracle[Any],
-        messages: Messages,
+        task: Task,
         total: Sum,
         steps: Iterator[Step],
         now: _Standing,
         loop: Loop,
         spent: float,
     ) -> Iterator[State]:
-        clock = time.perf_counter() - spent
+        clock, ridge = time.perf_counter() - spent, task.regulariser
 
         def where() -> Tree:
             return astuple(now), total.tol, step.where(), total.running.memory()
@@ -140,11 +171,11 @@ class Direct:
             theta, value, gradient, moved, _ = step
             elapsed = time.perf_counter() - clock
             if now.number == 0:
-                now.seconds_per_call = elapsed / len(dual.batch)
-            gap = dual.regulariser.bracket(theta, -gradient)
+                now.seconds_per_call = elapsed / task.examples
+            gap = ridge.bracket(theta, -gradient)
             if now.loose and (not moved or gap <= self.tol * max(1.0, abs(value))):
                 now.loose, moved, total.tol = False, True, 0.0  # from here on inference in earnest
-                gap = dual.regulariser.bracket(theta, -total(theta)[1])
+                gap = ridge.bracket(theta, -total(theta)[1])
             relative = gap / max(1.0, abs(value))
             done = (
                 relative <= self.tol
@@ -154,22 +185,22 @@ class Direct:
             )
             if now.loose:
                 total.tol = min(total.tol, INNER * relative)
-            tau, proof, cut = np.zeros(0), _estimate(gap, -value, dual), False
+            tau, proof, cut = np.zeros(0), _estimate(gap, -value, task.bound), False
             if done:
-                cheap = relaxed(dual.batch, oracle) or isinstance(messages, SumProduct)
-                running, ridge = total.running, dual.regulariser
-                proof, found = proven(running, ridge, theta, self.tol, cheap=cheap, keep=True)
-                tau = np.concatenate([part.tau for part in found])
+                how = {"cheap": task.cheap, "keep": task.keep}
+                proof, found = proven(total.running, ridge, theta, self.tol, **how)
+                if task.keep:
+                    tau = np.concatenate([part.tau for part in found])
                 cut = any(part.moved for part in found)
             yield State(
                 round=now.number,
-                calls=(now.number + 1) * len(dual.batch),
+                calls=(now.number + 1) * task.examples,
                 seconds=time.perf_counter() - clock,
                 certificate=proof,
                 theta=theta,
                 tau=tau,
                 at=tau,
-                cost=Cost(self.rounds, len(dual.batch), now.seconds_per_call),
+                cost=Cost(self.rounds, task.examples, now.seconds_per_call),
                 done=done,
                 route="direct",
                 cut=cut,
@@ -180,9 +211,9 @@ class Direct:
             loop.save(where)
 
 
-def _estimate(gap: float, objective: float, dual: Dual) -> Certificate:
+def _estimate(gap: float, objective: float, bound: str) -> Certificate:
     why = "an estimate until the last round"
-    return Certificate(gap, 0.0, objective, "surrogate", str(dual.entropy.bound), why)
+    return Certificate(gap, 0.0, objective, "surrogate", bound, why)
 
 
 def natural(dual: Dual, messages: Messages) -> Array | None:

@@ -105,9 +105,11 @@ class Judge:
 
     def evidence(self, asked: Prove, warm: Any) -> Evidence:
         """The examples' part of the certificate, by inference that starts from ``warm``."""
-        dual, moved = self._own(), False
-        _, tau, warm = self.messages.many(dual.batch, dual.scores(asked.theta), warm)
-        by_messages = isinstance(self.messages, SumProduct) and not asked.oracle
+        dual, messages, moved = self._own(), self.messages, False
+        by_messages = isinstance(messages, SumProduct) and not asked.oracle
+        if by_messages:  # what they prove does not gain from Newton's going on with their τ
+            messages = replace(messages, takeover=False)  # type: ignore[type-var]
+        _, tau, warm = messages.many(dual.batch, dual.scores(asked.theta), warm)
         inner = None if by_messages else interior(dual.batch, self.oracle, dual.entropy)
         point = tau
         if inner is not None:
@@ -115,7 +117,7 @@ class Judge:
             inside = into_hull(dual.batch, tau, inner.tau) if self.prices else tau
             moved, point = inside is not tau, inner.pull(inside)
         if by_messages:
-            gaps = message_gaps(dual, self.messages, asked.theta, point, warm)  # type: ignore[arg-type]
+            gaps = message_gaps(dual, messages, asked.theta, point, warm)  # type: ignore[arg-type]
             slack, polytope = np.zeros(len(gaps)), LOCAL
         elif self.prices:
             enough = -1.0 if asked.oracle else np.inf
@@ -147,9 +149,14 @@ def _judge(
     return Judge(share, dual, messages, oracle, prices)
 
 
+def judge(dual: Dual, oracle: Oracle[Any], messages: Messages) -> Judge:
+    """What makes a whole dual problem one shard."""
+    return _judge(dual, messages, oracle, relaxed(dual.batch, oracle), True, 0)
+
+
 def judges(dual: Dual, oracle: Oracle[Any], messages: Messages) -> list[Judge]:
     """What makes the shards of a dual problem."""
-    whole = _judge(dual, messages, oracle, relaxed(dual.batch, oracle), True, 0)
+    whole = judge(dual, oracle, messages)
     return [replace(whole, share=share) for share in whole.share.split()]
 
 
