@@ -7,7 +7,10 @@ cores would show. *wall* is the clock's word in the same runs, to be read with t
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -161,8 +164,38 @@ def overhead(name: str, engine: Processes | Dask, rounds: int = 200) -> Row:
     )  # fmt: skip
 
 
+def million(kind: str, counts: tuple[int, ...]) -> Iterator[Row]:
+    """What one more example costs per pass, from one size to the next, and the peak of memory."""
+    found = []
+    for count in counts:
+        command = [sys.executable, "-m", "benchmarks._million", kind, str(count)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found.append(json.loads(done.stdout))
+        one, workload = found[-1], f"{count:,} stored {kind}"
+        yield row(workload, "s of a pass", one["pass"])
+        yield row(workload, "s of the whole: written, fitted, proven", one["whole"])
+        yield row(workload, "passes", one["passes"])
+        yield row(workload, "relative gap", one["gap"], target="≤ 0.001", met=one["gap"] <= 1e-3)
+        yield row(workload, "MB of memory at the peak", one["peak"] / 1e6)
+        yield row(workload, "MB on disk", one["disk"] / 1e6)
+    ends = zip(counts, counts[1:], found, found[1:], strict=False)
+    marginal = [(two["pass"] - one["pass"]) / (n - m) for m, n, one, two in ends]
+    each = [found[0]["pass"] / counts[0], *marginal]
+    spread = max(each) / min(each) - 1.0
+    for count, seconds in zip(counts, each, strict=True):
+        yield row(
+            f"up to {count:,} stored {kind}", "µs of one more example per pass", 1e6 * seconds
+        )
+    yield row(
+        f"{counts[0]:,} to {counts[-1]:,} stored {kind}", "spread of these", spread,
+        target="≤ 0.2", met=spread <= 0.2,
+    )  # fmt: skip
+
+
 def run(quick: bool) -> Iterator[Row]:
     """Quick: smaller examples, fewer of them, and each engine once."""
+    for kind in ("chains", "matchings"):
+        yield from million(kind, (10_000, 40_000) if quick else (10_000, 100_000, 1_000_000))
     for name, engine in (("processes", Processes(workers=2)), ("dask", Dask(workers=2))):
         yield overhead(name, engine)
     few, side, repeats = (60, 40, 1) if quick else (100, 100, 3)
