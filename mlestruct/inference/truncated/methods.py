@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from mlestruct.inference.message_plan import Plan, plan
-from mlestruct.inference.truncated import field_steps, message_steps, odds_steps
+from mlestruct.inference.truncated import field_steps, message_beliefs, message_steps, odds_steps
 from mlestruct.inference.truncated.schedule import Order, there_and_back
 from mlestruct.inference.truncated.tape import State, Tape
 from mlestruct.reweighting import Rho, counting_numbers
@@ -40,11 +40,15 @@ class Method(Protocol):
 
 
 class Visits(NamedTuple):
-    """A sweep, and where each visit's cavities lie on the tape."""
+    """A sweep, where each visit's cavities lie on the tape, and what a slot's variable is."""
 
     group: Ints
     factor: Ints
-    place: Ints
+    tape: Ints
+    home: Ints
+    """Where the variable of every slot begins."""
+    share: Array
+    """c_α over that variable's c_i + Σ c_α."""
 
 
 class Ready(NamedTuple):
@@ -87,8 +91,9 @@ class Messages:
                                  "need it positive")  # fmt: skip
             full, sweep = plan(graph, counting), self.order(graph)
             width = full.place[full.scope_start[1:]] - full.place[full.scope_start[:-1]]
-            place = np.concatenate([[0], np.cumsum(width[sweep.factor])])
-            visits = Visits(sweep.group, sweep.factor, place)
+            tape = np.concatenate([[0], np.cumsum(width[sweep.factor])])
+            share = full.counts[full.owner] / full.whole[full.scope]
+            visits = Visits(*sweep, tape, full.node_start[full.scope], share)
             binary = graph.is_pairwise and bool((graph.cards == 2).all())
             bethe = bool((full.counts == 1).all() and (full.whole == 1).all())
             self._ready[graph] = Ready(full, visits, bethe, binary)
@@ -134,7 +139,7 @@ class MessageRun:
         belief = scores[0, :, :nodes] - np.repeat(top, cards, axis=1)
         state: State = belief / np.repeat(self.plan.whole, cards), np.zeros((count, slots))
         state = tuple(np.exp(part) for part in state) if linear else state
-        width = int(self.visits.place[-1])
+        width = int(self.visits.tape[-1])
         self.tape = Tape(
             iterations, 2 * count * width, lambda length: np.empty((2, count, length, width))
         )
@@ -142,7 +147,8 @@ class MessageRun:
         self.tau, near = np.zeros((count, size)), np.empty((count, slots))
         table = self.table[self.last]
         belief, message = (np.log(part) for part in state) if linear else state
-        message_steps.beliefs(scores, table, belief, message, near, self.tau, whole, self.plan)
+        where = self.plan, self.visits.home
+        message_beliefs.beliefs(table, belief, message, near, self.tau, whole, *where)
 
     def _forward(self, begin: int, end: int, state: State, tape: Any) -> None:
         (belief, message), (near, sums), how = state, tape, (self.linear, self.plan, self.visits)
@@ -154,7 +160,8 @@ class MessageRun:
         out = np.zeros(self.scores.shape)
         nodes = int(self.plan.table_start[0])
         state = np.empty((len(slope), nodes)), np.zeros((len(slope), int(self.plan.place[-1])))
-        message_steps.unbeliefs(self.tau, slope, *state, out[self.last], self.whole, self.plan)
+        last, where = out[self.last], (self.plan, self.visits.home)
+        message_beliefs.unbeliefs(self.tau, slope, *state, last, self.whole, *where)
 
         def backward(begin: int, end: int, state: State, tape: Any) -> None:
             (belief, message), (near, sums), fixed = state, tape, (self.plan, self.visits)
