@@ -1,0 +1,33 @@
+"""The end of the direct route: what messages prove of themselves, and at what cost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import mlestruct as ms
+from mlestruct.engine import Serial
+from mlestruct.inference import convergent
+from mlestruct.inference.sum_product import SumProduct
+from mlestruct.oracle import resolve
+from mlestruct.train.proofs import judges, proven
+
+
+def test_messages_that_stall_prove_what_they_can_before_newton_goes_on(rng, monkeypatch):
+    """A loose proof takes their τ as it is; for a tight one Newton and the oracle help."""
+    graph = ms.grid(3, 3)
+    outcome, bias = rng.integers(2, size=9), 2.0 * rng.standard_normal(graph.size)
+    batch = ms.Batch.of(graph, [outcome], bias=bias)
+    features = ms.Dense.of(batch, np.zeros((graph.size, 1)))
+    learner = ms.mle_struct(solver=ms.FrankWolfe(tol=1e-9))
+    best = learner.fit(batch, features).certificate.objective
+    dual = learner.dual(batch, features)
+    entered, ascend = [], convergent.ascend
+    monkeypatch.setattr(convergent, "ascend", lambda *a: entered.append(a) or ascend(*a))
+    shards = judges(dual, resolve("linear_program", batch), SumProduct.of(dual.entropy, sweeps=6))
+    with Serial().start(shards) as running:
+        for tol, helped in ((0.5, False), (1e-7, True)):
+            given = (running, dual.regulariser, np.zeros(1), tol)
+            proof, _ = proven(*given, cheap=True, keep=True)
+            assert bool(entered) == helped
+            assert proof.relative <= tol
+            assert -1e-9 <= proof.objective - best <= proof.gap + 1e-9
