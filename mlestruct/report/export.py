@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from mlestruct.tables import Column, write_csv
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # as OWASP lists them
 
 
 def export_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
     """Text that a spreadsheet would read as a formula gets an apostrophe in front.
 
-    That is text that begins with one of = + - @, a tab or a carriage return; numbers stay numbers.
+    That is text that begins with one of = + - @ (of full width too), a tab or the end of a line;
+    numbers stay numbers.
     """
     arrays = {name: np.asarray(column) for name, column in columns.items()}
     write_csv(path, {guarded(name): _guarded(array) for name, array in arrays.items()})

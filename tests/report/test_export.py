@@ -8,7 +8,7 @@ from mlestruct.report.export import export_csv
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("x")']
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", '=HYPERLINK("x")']
 )
 def test_formulas_become_text(tmp_path, text):
     export_csv(tmp_path / "x.csv", {"id": [text, "a=1"], text: [-0.5, 2.0]})
