@@ -5,10 +5,19 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.features.per_table import PerTable
-from mlestruct.inference.condensed import Blockwise, Condensed, Newton, grid_blocks, sparse
+from mlestruct.inference.condensed import (
+    Blockwise,
+    Condensed,
+    Newton,
+    Prices,
+    grid_blocks,
+    sparse,
+)
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners.implicit import coefficients, implicit
 from mlestruct.learners.procedural import procedural
+from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.objectives import Head
 from mlestruct.objectives.implicit import Implicit
 from mlestruct.objectives.losses import LOSSES
 
@@ -91,6 +100,49 @@ def test_gradients_are_those_of_solving_again(rng, loss, fitted):
             assert found.gradient[name][k] == pytest.approx((up - down) / 2e-5, abs=1e-7)
 
 
+@pytest.mark.parametrize("loss", ["ucl", "ccl"])
+def test_what_is_not_labelled_has_no_part_in_the_loss(rng, loss):
+    """Gradients of solving again, where half of the variables have no label."""
+    graph = ms.grid(2, 3)
+    batch = partly_observed(graph, [[0, -1, 1, 0, -1, -1], [-1, 1, 1, -1, 0, 1]])
+    score, objective = rng.standard_normal(batch.size), Implicit(LOSSES[loss], coefficients(0.1))
+    found = objective(batch, {"score": score}, None, 0.0)
+    for k in rng.choice(batch.size, 6, replace=False):
+        step = np.zeros(batch.size)
+        step[k] = 1e-5
+        up, down = (
+            objective(batch, {"score": score + sign * step}, None, 0.0).value for sign in (1, -1)
+        )
+        assert found.gradient["score"][k] == pytest.approx((up - down) / 2e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("of", [PerTable.of, ms.Tied.of])
+@pytest.mark.parametrize("width", [1, 2])
+def test_entropies_of_any_parametrisation(rng, of, width):
+    """Per table or configuration, constant or linear: positive, slopes those of solving again."""
+    batch = batch_of(rng, ms.grid(2, 3), 2)
+    nodes, edges = np.ones((12, width)), np.ones((14, width))
+    nodes[:, 1:], edges[:, 1:] = (
+        rng.uniform(size=(12, width - 1)),
+        rng.uniform(size=(14, width - 1)),
+    )
+    head = Head(of(batch, nodes, edges), exponential=True)
+    score, omega = rng.standard_normal(batch.size), 0.3 * rng.standard_normal(head.features.d)
+    objective = Implicit(LOSSES["uquad"])
+
+    def at(point):
+        weight = head.scores(point)
+        assert (weight > 0).all()
+        return objective(batch, {"score": score, "weight": weight}, None, 0.0)
+
+    gradient = head.pull(head.scores(omega), at(omega).gradient["weight"])
+    for k in range(len(omega)):
+        step = np.zeros(len(omega))
+        step[k] = 1e-5
+        change = (at(omega + step).value - at(omega - step).value) / 2e-5
+        assert gradient[k] == pytest.approx(change, abs=1e-7)
+
+
 def test_conjugate_gradients_agree_with_factors(rng, monkeypatch):
     """Systems too large to factor are solved by iterations, to the same beliefs and gradients."""
     batch = batch_of(rng, ms.grid(4, 4), 3)
@@ -112,6 +164,32 @@ def test_blocks_end_at_the_whole_graphs_optimum(rng, side):
     found = blockwise.minimise(batch, score, weight)
     expected = Condensed().minimise(batch, score, weight)
     np.testing.assert_allclose(found.tau, expected.tau, atol=1e-7)
+
+
+@pytest.mark.nightly
+def test_large_grids_in_overlapping_blocks_of_55(rng):
+    """Four blocks that share five rows or columns: the whole grid's optimum."""
+    batch = batch_of(rng, ms.grid(60, 58), 1)
+    score = rng.standard_normal(batch.size)
+    weight = Condensed().weights(batch, coefficients(0.1))
+    blocks = grid_blocks(60, 58)
+    assert len(blocks) == 4
+    found = Blockwise(lambda graph: blocks).minimise(batch, score, weight)
+    expected = Condensed().minimise(batch, score, weight)
+    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-7)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("newton", [False, True])
+def test_the_dual_has_the_same_beliefs(rng, graph, newton):
+    """Prices of the equalities, by L-BFGS alone or with Newton's method at the end."""
+    batch = batch_of(rng, GRAPHS[graph], 2)
+    score = 2.0 * rng.standard_normal(batch.size)
+    weight = Condensed().weights(batch, coefficients(0.1))
+    found = Prices(newton=newton).minimise(batch, score, weight)
+    expected = Condensed().minimise(batch, score, weight)
+    assert not found.stalled.any()
+    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-6)
 
 
 def test_blocks_cover_the_grid():
@@ -213,6 +291,8 @@ def test_threads_change_no_bit(rng, monkeypatch):
 def test_what_it_refuses(rng):
     batch = batch_of(rng, ms.grid(2, 2), 1)
     score = np.zeros(batch.size)
+    with pytest.raises(ValueError, match="coordinate 0 has weight -1"):
+        Prices().minimise(batch, score, -np.ones(batch.size))
     with pytest.raises(ValueError, match="factor 0 has weight -1"):
         Condensed().minimise(batch, score, -np.ones(batch.size))
     fixed = ms.Batch.of(ms.grid(2, 2).forbid(states=[(0, 1)]), count=1)

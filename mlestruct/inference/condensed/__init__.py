@@ -2,5 +2,6 @@
 
 from mlestruct.inference.condensed.blocks import Blockwise, grid_blocks
 from mlestruct.inference.condensed.optima import Condensed, Newton, Optima
+from mlestruct.inference.condensed.prices import Prices
 
-__all__ = ["Blockwise", "Condensed", "Newton", "Optima", "grid_blocks"]
+__all__ = ["Blockwise", "Condensed", "Newton", "Optima", "Prices", "grid_blocks"]
