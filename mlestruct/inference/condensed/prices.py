@@ -51,9 +51,9 @@ class Prices:
 
     def _descend(self, dual: Free, price: Array) -> Array:
         until = NEAR if self.newton else self.tol
-        for at, _, slope, moved in islice(minimise(dual, price), self.steps):
-            price = at
-            if np.abs(slope).max() <= until or not moved:
+        for step in islice(minimise(dual, price), self.steps):
+            price = step.theta
+            if np.abs(step.gradient).max() <= until or not step.moved:
                 break
         return dual.polished(price, self.tol) if self.newton else price
 
