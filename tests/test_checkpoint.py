@@ -1,7 +1,9 @@
 """Whatever ends a fit, it goes on from its checkpoint with the bits of one that nothing ended."""
 
 import os
+import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,10 +14,25 @@ from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.oracle import Validated, resolve
-from mlestruct.oracle.wrappers import Around
+from mlestruct.frank_wolfe.asking import Asking
+from mlestruct.learners import (
+    camel,
+    contrastive,
+    implicit,
+    lbp,
+    mle_struct,
+    perceptron,
+    piecewise,
+    pseudo_likelihood,
+    trw_tightest,
+)
+from mlestruct.learners.coupled import Coupled
+from mlestruct.learners.missing import Partial, missing, seen
+from mlestruct.objectives import Sum
+from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
-from mlestruct.structures import BipartiteMatching, grid
+from mlestruct.structures import BipartiteMatching, Matching, chain, grid
+from mlestruct.train import SmallBatches
 
 
 @pytest.fixture(autouse=True)
@@ -28,17 +45,26 @@ class Ended(Exception):
     """The end of a process, as far as a fit can tell."""
 
 
-class Mortal(Around):
-    """Ends the fit at a call."""
+@pytest.fixture
+def mortal(monkeypatch):
+    """A function that ends whatever evaluates examples so many times more; None: nothing does."""
+    left = [None]
 
-    def __init__(self, oracle, calls):
-        self.oracle, self.left = oracle, calls
+    def counted(evaluate):
+        def evaluated(*given):
+            if left[0] is not None:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Ended
+            return evaluate(*given)
 
-    def many(self, batch, scores):
-        self.left -= 1
-        if self.left < 0:
-            raise Ended
-        return self.oracle.many(batch, scores)
+        return evaluated
+
+    for evaluating in (Asking, Sum, Coupled):
+        monkeypatch.setattr(evaluating, "__call__", counted(evaluating.__call__))
+    online = sys.modules["mlestruct.learners.perceptron"]  # its name is the function's too
+    monkeypatch.setattr(online, "_step", counted(online._step))
+    return lambda count: left.__setitem__(0, count)
 
 
 def learning(structure, outcome, count=7, d=3, whole=False, **regulariser):
@@ -55,6 +81,25 @@ def matchings(**options):
 
 def grids(**options):
     return learning(grid(2, 3, states=2), lambda rng: rng.integers(0, 2, 6), **options)
+
+
+def pairings(n=4, **options):
+    return learning(Matching(n), lambda rng: rng.permutation(n).reshape(-1, 2).tolist(), **options)
+
+
+def chains(**options):
+    return learning(chain(4, states=3), lambda rng: rng.integers(0, 3, 4), **options)
+
+
+def hidden():
+    """Chains with a label in three unseen."""
+    dual = chains()
+    graph, rng = dual.batch.structures[0], np.random.default_rng(1)
+    outcomes = [
+        Partial(np.where(rng.random(4) < 1 / 3, -1, rng.integers(0, 3, 4)))
+        for _ in range(len(dual.batch))
+    ]
+    return replace(dual, batch=seen(graph, outcomes))
 
 
 def bits(state):
@@ -80,22 +125,85 @@ def without_arrays(said):
         (matchings(), "block_fixed"),
     ],
 )
-def test_frank_wolfe_ended_at_every_call(dual, step, tmp_path):
-    """Killed at round k, resumed on threads, killed again, resumed: the same bits every time."""
+def test_frank_wolfe_ended_at_every_round(dual, step, tmp_path, mortal):
+    """Ended at round k, resumed on threads, ended again, resumed: the same bits every time."""
     solver = FrankWolfe(tol=0.0, rounds=33, step=step, shards=2)
-    oracle = Validated(resolve(None, dual.batch))
-    whole = [bits(state) for state in solver.run(dual, Validated(resolve(None, dual.batch)))]
+    whole = [bits(state) for state in solver.run(dual, resolve(None, dual.batch))]
     assert len(whole) == 34
-    for calls in range(1, 56, 6):
-        path = tmp_path / f"{calls}.ckpt"
-        kept = replace(solver, checkpoint=Checkpoint(path, every=1))
-        for left, workers in ((calls, 1), (5, 2)):
-            mortal = Mortal(Validated(resolve(None, dual.batch)), left)
-            states = replace(kept, workers=workers).run(dual, mortal)
-            seen = []
+    for calls in range(1, 31, 3):
+        kept = replace(solver, checkpoint=Checkpoint(tmp_path / f"{calls}.ckpt", every=1))
+        for left, workers in ((calls, 1), (3, 2)):
+            mortal(left)
             with pytest.raises(Ended):
-                seen.extend(map(bits, states))
-        resumed = [bits(state) for state in kept.run(dual, oracle)]
+                list(replace(kept, workers=workers).run(dual, resolve(None, dual.batch)))
+        mortal(None)
+        resumed = [bits(state) for state in kept.run(dual, resolve(None, dual.batch))]
         assert list(map(without_arrays, resumed)) == list(map(without_arrays, whole))
-        new = next(k for k, said in enumerate(resumed) if said[-1])
-        assert resumed[new:] == whole[new:]
+        assert resumed[calls + 4 :] == whole[calls + 4 :]
+
+
+def likelihood(**settings):
+    return partial(mle_struct, 0.5, **settings)
+
+
+def filled_in(**settings):
+    return replace(missing(mle_struct(0.5, **settings), 1e-2), rounds=3)
+
+
+def loosely(learner, solver, **settings):
+    return learner(solver=replace(solver, tol=0.1), **settings)
+
+
+LEARNERS = {
+    "frank_wolfe": (matchings(whole=True), likelihood(route="frank_wolfe")),
+    "messages": (grids(), likelihood()),
+    "kinks": (grids(l1=0.3, lower=-0.2, upper=0.4), likelihood()),
+    "preconditioned": (pairings(), likelihood()),
+    "chains": (chains(), likelihood()),
+    "small batches": (grids(), likelihood(small=SmallBatches(3))),
+    "primal": (grids(), pseudo_likelihood),
+    "restarts": (grids(), partial(lbp, sweeps=3, restarts=3)),
+    "slopes": (grids(), partial(contrastive)),
+    "implicit": (grids(), implicit),
+    "frank_wolfe after direct": (pairings(n=6), likelihood()),
+    "camel": (grids(), camel),
+    "camel, coupled": (grids(), partial(camel, route="coupled", start="empirical")),
+    "camel, oracle": (grids(), partial(camel, oracle="qpbo")),
+    "piecewise": (grids(), piecewise),
+    "perceptron": (matchings(whole=True), partial(perceptron, epochs=9)),
+    "trw_tightest": (grids(), trw_tightest),
+    "trw_tightest, oracle": (grids(), partial(loosely, trw_tightest, oracle="qpbo", rounds=1)),
+    "missing": (hidden(), filled_in),
+    "missing, oracle": (hidden(), partial(loosely, filled_in, oracle="viterbi")),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learners_ended_again_and_again(name, tmp_path, mortal):
+    """Every few evaluations, on other engines each time; a path of two alphas."""
+    dual, learner = LEARNERS[name]
+    solver = FrankWolfe(tol=1e-7, rounds=40)
+
+    def models(**more):
+        given = learner(solver=replace(solver, **more))
+        return [
+            (model.theta.tobytes(), repr(model.certificate), model.route, timeless(model.history))
+            for model in given.path(dual.batch, dual.features, [dual.regulariser, 0.3])
+        ]
+
+    whole, ends, finished = models(), 0, None
+    checkpoint = Checkpoint(tmp_path / "fit.ckpt", every=1)
+    while finished is None:
+        mortal(2 + ends)  # a line search asks more than once
+        try:
+            finished = models(checkpoint=checkpoint, workers=1 + ends % 2)
+        except Ended:
+            ends += 1
+    assert finished == whole
+    assert ends > 2
+    mortal(0)
+    assert models(checkpoint=checkpoint) == whole, "a finished fit is not computed again"
+
+
+def timeless(history):
+    return [(calls, objective, gap) for calls, _, objective, gap in history]

@@ -17,7 +17,7 @@ from mlestruct.features import Masked, Tied
 from mlestruct.inference import best
 from mlestruct.inference.messages import routine
 from mlestruct.lbfgs import minimise
-from mlestruct.learners.convex import collect
+from mlestruct.learners.model import collect
 from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains, special
 from mlestruct.oracle import resolve

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from mlestruct.learners.camel import camel, camel0
 from mlestruct.learners.contrastive import contrastive
-from mlestruct.learners.convex import Learner, Model
+from mlestruct.learners.convex import Learner
 from mlestruct.learners.exact_mle import exact_mle
 from mlestruct.learners.implicit import implicit
 from mlestruct.learners.lbp import lbp
 from mlestruct.learners.missing import Missing, Partial
 from mlestruct.learners.mle_struct import mle_struct
+from mlestruct.learners.model import Interrupted, Model
 from mlestruct.learners.perceptron import perceptron
 from mlestruct.learners.piecewise import piecewise
 from mlestruct.learners.procedural import procedural
@@ -39,6 +40,7 @@ LEARNERS: dict[str, Callable[..., Learns]] = {
 
 __all__ = [
     "LEARNERS",
+    "Interrupted",
     "Learner",
     "Learns",
     "Missing",

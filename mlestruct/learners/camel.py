@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Loop, begin
+from mlestruct.digest import digest
 from mlestruct.dual import Certificate, Dual, certificate
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import Cost, FrankWolfe, State
+from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.inference.messages import Messages, routine
-from mlestruct.learners.convex import AnyOracle, Model, Route, collect
+from mlestruct.learners.convex import AnyOracle, Route
 from mlestruct.learners.coupled import Coupled, Cover, mean_targets
+from mlestruct.learners.model import Model, Through, along
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, counting_numbers
 from mlestruct.structures.base import Array, Structure
 from mlestruct.train import Direct
+from mlestruct.trees import Tree
 
 ROUTES = ("auto", "direct", "frank_wolfe", "coupled")
 CONSISTENT = 1e-9  # a disagreement of tables that certificates still accept
@@ -112,17 +117,27 @@ class Camel:
         ridge = ridge_of(1.0 if self.regulariser is None else self.regulariser, features.d)
         return Dual(shaped, features, replace(kept, batch=shaped), ridge)
 
-    def each(self, batch: Batch[Any], features: Features) -> Iterator[Round]:
+    def each(
+        self, batch: Batch[Any], features: Features, loop: Loop | None = None
+    ) -> Iterator[Round]:
         """Every round of the fit; the last is stationary, or ran out of ``rounds``."""
+        loop = self._loop() if loop is None else loop
         linear = self.entropy(batch)[1]
-        at = None
+        first, at, before, solution = 0, None, -np.inf, None
         if self.start == "empirical":
             at = (1 - SMOOTHING) * mean_targets(batch) + SMOOTHING * _uniform(batch)
+        if loop.tree is not None:
+            first, at, before, (theta, delta, tau, proof, x) = loop.tree
+            solution = _Solution(theta, delta, tau, Certificate(*proof), x)
         plain = self.dual(batch, features)
         oracle = Validated(resolve(self.oracle, batch))
-        solution, before = None, -np.inf
-        for number in range(self.rounds):
-            solution = self._solve(self.dual(batch, features, at), oracle, solution)
+
+        def where() -> Tree:
+            assert solution is not None
+            return number + 1, at, before, astuple(solution)
+
+        for number in range(first, self.rounds):
+            solution = self._solve(self.dual(batch, features, at), oracle, solution, loop)
             tau, proof = solution.tau, solution.proof
             slope = np.zeros(batch.size) if at is None else linear.grad(at)
             moved = float(np.abs(linear.grad(tau) - slope).max())
@@ -133,34 +148,43 @@ class Camel:
             if done:
                 return
             at, before = tau, objective
+            loop.save(where)
 
-    def _solve(self, dual: Dual, oracle: Oracle[Any], last: _Solution | None) -> _Solution:
+    def _loop(self) -> Loop:
+        own = ("rho", "concave", "start", "rounds", "tol", "consistent", "split")
+        setting = {name: digest(getattr(self, name)) for name in own}
+        return begin(self.solver.checkpoint, self.name, lambda: setting)
+
+    def _solve(
+        self, dual: Dual, oracle: Oracle[Any], last: _Solution | None, loop: Loop
+    ) -> _Solution:
         hard, none = self.regulariser is None, np.zeros(0)
+        solver = replace(self.solver, checkpoint=loop)
         messages = self._messages(dual)
         if messages is not None:
             start = None if last is None else last.theta
-            *_, state = Direct.of(self.solver).run(dual, oracle, messages, start)
+            *_, state = Direct.of(solver).run(dual, oracle, messages, start)
             return _Solution(state.theta, none, state.tau, state.certificate, none)
         if not self._direct:
             if hard or not self.consistent:
                 what = "hard moments have" if hard else "tables without consistency have"
                 raise ValueError(f"{what} no oracle; use route='direct'")
-            found = self.solver.solve(dual, oracle, None if last is None else last.tau)
+            found = solver.solve(dual, oracle, None if last is None else last.tau)
             return _Solution(found.theta, none, found.tau.copy(), found.certificate, none)
         coupled = Coupled(dual, self.consistent, self.split, ridge=not hard)
-        start = self._from_pieces(coupled) if last is None else last.x
-        x = coupled.solve(start, tol=self.solver.tol)
+        start = self._from_pieces(coupled, loop) if last is None else last.x
+        x = coupled.solve(start, tol=self.solver.tol, keeps=loop)
         theta, delta, tau = x[: coupled.d], x[coupled.d :], coupled.tau(x)
         if hard or not self.consistent or coupled.violation(x) > CONSISTENT:
             proof = _by_duality(coupled, x, tau)
             return _Solution(coupled.attained(theta), delta, tau, proof, x)
         return _Solution(theta, delta, tau, certificate(dual, oracle, theta, tau), x)
 
-    def _from_pieces(self, coupled: Coupled) -> Array | None:
+    def _from_pieces(self, coupled: Coupled, loop: Loop) -> Array | None:
         """Piecewise weights, which cost little, and no multipliers yet."""
         if not self.consistent:
             return None
-        apart = Coupled(coupled.dual, False, self.split, ridge=coupled.ridge).solve()
+        apart = Coupled(coupled.dual, False, self.split, ridge=coupled.ridge).solve(keeps=loop)
         return np.concatenate([apart, np.zeros(coupled.B.shape[0])])
 
     @property
@@ -174,9 +198,15 @@ class Camel:
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
         """A state per round, its objective that of the whole with the sign of a dual (it falls)."""
-        clock, count = time.perf_counter(), len(batch)
+        loop = self._loop()
+        yield from noted(loop, partial(self._states, batch, features, loop))
+
+    def _states(
+        self, batch: Batch[Any], features: Features, loop: Loop, spent: float
+    ) -> Iterator[State]:
+        clock, count = time.perf_counter() - spent, len(batch)
         bound = str(Entropy.of(batch, self.rho, allow_nonconvex=True).bound)
-        for one in self.each(batch, features):
+        for one in self.each(batch, features, loop):
             proof = one.certificate
             if self.rounds > 1:
                 words = f"{proof.polytope} in this round; as a whole stationary to {one.moved:.1e}"
@@ -191,6 +221,7 @@ class Camel:
                 at=one.tau,
                 cost=Cost(self.rounds, count, 0.0),
                 done=one.done,
+                route="direct" if self._direct else "frank_wolfe",
             )
 
     def path(
@@ -198,13 +229,17 @@ class Camel:
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[float | Regulariser | None],
-        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+        through: Through = iter,
     ) -> Iterator[Model]:
         """A model per regulariser."""
-        for given in regularisers:
-            states = replace(self, regulariser=given).states(batch, features)
-            route = "direct" if self._direct else "frank_wolfe"
-            yield replace(collect(through(states)), route=route)
+
+        def states(
+            given: float | Regulariser | None, last: State | None, loop: Loop
+        ) -> Iterator[State]:
+            solver = replace(self.solver, checkpoint=loop)
+            return replace(self, regulariser=given, solver=solver).states(batch, features)
+
+        return along(self.solver.checkpoint, self.name, regularisers, states, through)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Rounds until the separators' slopes stay where they are."""

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mlestruct.batch import Batch
-from mlestruct.dual import Certificate, Dual
+from mlestruct.checkpoint import Loop, begin
+from mlestruct.digest import digest
+from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe, State
 from mlestruct.inference.messages import Messages, routine
+from mlestruct.learners.model import Model, Through, along
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
@@ -22,18 +25,6 @@ from mlestruct.train import Direct, SmallBatches
 Route = Literal["auto", "direct", "frank_wolfe"]
 log = logging.getLogger("mlestruct")
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
-
-
-@dataclass(frozen=True)
-class Model:
-    """Learned weights, the certificate they come with, and how the gap fell."""
-
-    theta: Array
-    certificate: Certificate
-    history: list[tuple[int, float, float, float]] = field(repr=False)
-    """(calls, seconds, objective, gap) of every round."""
-    route: str = ""
-    """``direct`` through marginals, ``frank_wolfe`` through the oracle, or one after the other."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +58,14 @@ class Learner:
 
         ``start`` is where to begin: weights on the direct route, τ on the other.
         """
-        oracle = Validated(resolve(self.oracle, batch))
-        yield from self._run(self.dual(batch, features), oracle, start)
+        oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
+        loop = begin(self.solver.checkpoint, self.name, lambda: {"start": digest(start)})
+        yield from self.within(loop)._run(dual, oracle, start)
+        loop.finish()
+
+    def within(self, loop: Loop) -> Learner:
+        """The same learner, its solvers' checkpoints inside a loop."""
+        return replace(self, solver=replace(self.solver, checkpoint=loop))
 
     def _run(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> Iterator[State]:
         messages, solver = self.messages(dual), self.solver
@@ -120,36 +117,22 @@ class Learner:
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[float | Regulariser],
-        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+        through: Through = iter,
     ) -> Iterator[Model]:
         """A model per regulariser, each fit starting where the last one ended.
 
         Strongest first is cheapest: weights grow from zero. ``through`` may watch the rounds.
         """
         oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
-        direct, start = self.messages(dual) is not None, None
-        for given in regularisers:
-            dual = replace(dual, regulariser=ridge_of(given, features.d))
-            kept: list[State] = []
-            yield collect(_last(through(self._run(dual, oracle, start)), kept))
-            start = kept[0].theta if direct else kept[0].tau.copy()
+        direct = self.messages(dual) is not None
+
+        def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
+            problem = replace(dual, regulariser=ridge_of(given, features.d))
+            start = None if last is None else last.theta if direct else last.tau
+            return self.within(loop)._run(problem, oracle, start)
+
+        return along(self.solver.checkpoint, self.name, regularisers, states, through)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the solver's tolerance or budget."""
         return next(self.path(batch, features, [self.regulariser]))
-
-
-def _last(states: Iterator[State], kept: list[State]) -> Iterator[State]:
-    for state in states:
-        kept[:] = [state]
-        yield state
-
-
-def collect(states: Iterator[State]) -> Model:
-    """Consume rounds into a model."""
-    history, routes = [], dict[str, None]()
-    for state in states:
-        proof = state.certificate
-        history.append((state.calls, state.seconds, proof.objective, proof.gap))
-        routes[state.route] = None
-    return Model(state.theta, state.certificate, history, ", then ".join(routes))

@@ -11,10 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Keeps, begin
+from mlestruct.digest import digest
 from mlestruct.dual import Dual
 from mlestruct.lbfgs import minimise
 from mlestruct.structures import FactorGraph, RegionGraph
 from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.trees import Tree
 
 NEWTON = 600  # weights and multipliers up to which the last digits come from dense Newton steps
 
@@ -139,7 +142,13 @@ class Coupled:
         """How far a value with this slope is from the least, where the slope in δ is none."""
         return float((slope[: self.d] ** 2 / (2 * self.dual.regulariser.lam)).sum())
 
-    def solve(self, start: Array | None = None, rounds: int = 2000, tol: float = 0.0) -> Array:
+    def solve(
+        self,
+        start: Array | None = None,
+        rounds: int = 2000,
+        tol: float = 0.0,
+        keeps: Keeps | None = None,
+    ) -> Array:
         """(θ, δ) by L-BFGS from a start, the last digits by Newton where that is affordable.
 
         Without multipliers, a gap below ``tol`` relative is enough.
@@ -148,13 +157,26 @@ class Coupled:
         x = np.zeros(self.d + self.B.shape[0]) if start is None else start
         if not self.dual.regulariser.plain:
             raise ValueError("this dual takes a ridge alone; use route='frank_wolfe'")
-        for number, (at, value, slope, moved, _) in enumerate(minimise(self, x)):
-            x = at
-            if provable and self.gap(slope) <= tol * max(1.0, abs(value)):
-                return x
-            if not moved or number >= rounds or np.abs(slope).max(initial=0.0) < 1e-12:
+        limits = {"rounds": rounds, "tol": tol, "start": digest(x)}
+        loop = begin(keeps, "coupled", lambda: {**self.dual.named(), **limits}, len(self.c))
+        if loop.done:
+            return np.asarray(loop.past)
+        number, since = (0, None) if loop.tree is None else loop.tree
+
+        def where() -> Tree:
+            return number, step.where()
+
+        for step in minimise(self, x, since=since):
+            x, slope = step.theta, step.gradient
+            met = provable and self.gap(slope) <= tol * max(1.0, abs(step.value))
+            if met or not step.moved or number >= rounds or np.abs(slope).max(initial=0.0) < 1e-12:
                 break
-        return self._newton(x) if len(x) <= NEWTON else x
+            number += 1
+            loop.save(where)
+        if not met and len(x) <= NEWTON:
+            x = self._newton(x)
+        loop.finish(x)
+        return x
 
     def _newton(self, x: Array) -> Array:
         """Steps that shrink the slope; directions without curvature are left alone."""

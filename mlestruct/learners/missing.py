@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Loop, begin
+from mlestruct.digest import digest
 from mlestruct.dual import Certificate, Dual
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import State
+from mlestruct.frank_wolfe import Cost, State, noted
 from mlestruct.inference import Marginals, marginals
-from mlestruct.learners.convex import Learner, Model
+from mlestruct.learners.convex import Learner
+from mlestruct.learners.model import Model, Through, along
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,9 @@ class Missing:
         """Every round; ``observed[m]`` is what ``clamp`` takes of example m (−1 where unseen).
 
         ``batch`` needs no outcomes. Hidden variables that are exchangeable need a ``start`` that
-        tells them apart: weights of 0 are stationary then.
+        tells them apart: weights of 0 are stationary then. A checkpoint's rounds do not come again.
         """
-        yield from self._rounds(batch, clamp(batch, observed), features, start)
+        yield from self._rounds(batch, clamp(batch, observed), features, start, self._loop(start))
 
     @property
     def name(self) -> str:
@@ -101,34 +105,73 @@ class Missing:
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[float | Regulariser],
-        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+        through: Through = iter,
     ) -> Iterator[Model]:
         """As :meth:`Learner.path`, for a batch of :func:`seen`; no optimum is claimed."""
-        clamped, theta = _pinned(batch), None
-        for regulariser in regularisers:
-            learner = replace(self.learner, regulariser=regulariser)
-            rounds = replace(self, learner=learner)._rounds(batch, clamped, features, theta)
-            history: list[tuple[int, float, float, float]] = []
-            began = time.perf_counter()
-            for last in rounds:
-                taken = time.perf_counter() - began
-                history.append((last.number, taken, last.lower, last.stationarity))
-            theta = last.theta
-            proof = Certificate(
-                last.stationarity, 0.0, last.lower, "surrogate", "not convex", withheld=str(last)
-            )
-            yield Model(theta, proof, history, "rounds of inference")
+        clamped = _pinned(batch)
+
+        def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
+            one = replace(self, learner=replace(self.learner.within(loop), regulariser=given))
+            start = None if last is None else last.theta
+            return one._states(batch, clamped, features, start)
+
+        keeps = self.learner.solver.checkpoint
+        return along(keeps, self.name, regularisers, states, through)
+
+    def _loop(self, start: Array | None) -> Loop:
+        setting = {"rounds": self.rounds, "tol": self.tol, "start": digest(start)}
+        return begin(self.learner.solver.checkpoint, self.name, lambda: setting)
+
+    def _states(
+        self, batch: Batch[Any], clamped: Batch[Any], features: Features, start: Array | None
+    ) -> Iterator[State]:
+        """A state per round: what is known of the whole problem, not of its own."""
+        loop, count = self._loop(start), len(batch)
+
+        def states(spent: float) -> Iterator[State]:
+            clock = time.perf_counter() - spent
+            for one in self._rounds(batch, clamped, features, start, loop):
+                proof = Certificate(
+                    one.stationarity, 0.0, one.lower, "surrogate", "not convex", withheld=str(one)
+                )
+                yield State(
+                    round=one.number,
+                    calls=one.number,
+                    seconds=time.perf_counter() - clock,
+                    certificate=proof,
+                    theta=one.theta,
+                    tau=one.target,
+                    at=one.target,
+                    cost=Cost(self.rounds, count, 0.0),
+                    done=one.done,
+                    route="rounds of inference",
+                )
+
+        return noted(loop, states)
 
     def _rounds(
-        self, batch: Batch[Any], clamped: Batch[Any], features: Features, start: Array | None
+        self,
+        batch: Batch[Any],
+        clamped: Batch[Any],
+        features: Features,
+        start: Array | None,
+        loop: Loop,
     ) -> Iterator[Round]:
-        proof, target = None, np.zeros(batch.size)
+        proof, target, inside = None, np.zeros(batch.size), self.learner.within(loop)
         dual = self.learner.dual(replace(batch, target=target), features)
         if dual.entropy.temperature != 1:
             raise ValueError(f"{self.learner.name} is no likelihood: missing labels need one")
         theta = dual.regulariser.weights(np.zeros(features.d)) if start is None else start
-        for number in range(self.rounds + 1):
-            seen, full = self._infer(dual, clamped, theta), self._infer(dual, batch, theta)
+        first = 0
+        if loop.tree is not None:
+            first, theta, proof = loop.tree[0], loop.tree[1], Certificate(*loop.tree[2])
+
+        def where() -> Tree:
+            assert proof is not None
+            return number + 1, theta, astuple(proof)
+
+        for number in range(first, self.rounds + 1):
+            seen, full = (self._infer(dual, b, theta, loop) for b in (clamped, batch))
             dual = self.learner.dual(replace(batch, target=seen.tau), features)
             state = _round(number, dual, theta, seen, full, proof)
             small = self.tol * max(1.0, abs(state.lower))
@@ -136,14 +179,16 @@ class Missing:
                 yield replace(state, done=True)
                 return
             yield state
-            model = self.learner.fit(replace(batch, target=seen.tau), features)
+            model = inside.fit(replace(batch, target=seen.tau), features)
             theta, proof = model.theta, model.certificate
+            loop.save(where)
 
-    def _infer(self, dual: Dual, batch: Batch[Any], theta: Array) -> Marginals:
+    def _infer(self, dual: Dual, batch: Batch[Any], theta: Array, loop: Loop) -> Marginals:
         """Marginals and log Z of both kinds of examples under the same entropy."""
         learner, solver = self.learner, None
         if learner.oracle is not None or learner.route == "frank_wolfe":
-            solver = replace(learner.solver, tol=min(learner.solver.tol, 0.1 * self.tol))
+            tol = min(learner.solver.tol, 0.1 * self.tol)
+            solver = replace(learner.solver, tol=tol, checkpoint=loop)
         scores, rho = dual.scores(theta), dual.entropy.rho
         return marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
 

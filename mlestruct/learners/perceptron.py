@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Keeps, Loop, begin
+from mlestruct.digest import name_of, named
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import Cost, FrankWolfe, State
-from mlestruct.learners.convex import AnyOracle, Model, collect
+from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.learners.convex import AnyOracle
+from mlestruct.learners.model import Model, Through, along
 from mlestruct.learners.problem import check_problem, ridge_of
-from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 WHY = "an averaged perceptron minimises no objective that bounds its error"
 
@@ -34,16 +40,44 @@ class Perceptron:
     seed: int = 0
     seconds: float | None = None
     name: str = "perceptron"
+    checkpoint: Keeps | None = None
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
         """A state per epoch: its objective is the share of examples it was wrong about."""
         check_problem(self.name, batch, features)
-        clock, count = time.perf_counter(), len(batch)
-        ones = [(batch.select([m]), features.select(np.array([m]))) for m in range(count)]
         oracle = Validated(resolve(self.oracle, batch))
+        loop = begin(self.checkpoint, self.name, partial(self._setting, batch, features, oracle))
+        yield from noted(loop, partial(self._epochs, batch, features, oracle, loop))
+
+    def _setting(
+        self, batch: Batch[Any], features: Features, oracle: Oracle[Any]
+    ) -> dict[str, Any]:
+        own = {"epochs": self.epochs, "seed": self.seed, "seconds": self.seconds}
+        none = Regulariser.of(0)
+        return {**named(batch, features, none), "oracle": name_of(oracle), **own}
+
+    def _epochs(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        oracle: Oracle[Any],
+        loop: Loop,
+        spent: float,
+    ) -> Iterator[State]:
+        clock, count = time.perf_counter() - spent, len(batch)
+        ones = [(batch.select([m]), features.select(np.array([m]))) for m in range(count)]
         rng, theta = np.random.default_rng(self.seed), np.zeros(features.d)
-        total = np.zeros(features.d)
-        for epoch in range(self.epochs):
+        first, total = 0, np.zeros(features.d)
+        if loop.tree is not None:
+            first, theta, total, rng.bit_generator.state, memories = loop.tree
+            for (one, _), kept in zip(ones, memories, strict=True):
+                remember(oracle, one, kept)
+
+        def where() -> Tree:
+            memories = [memory(oracle, one) for one, _ in ones]
+            return epoch + 1, theta, total, rng.bit_generator.state, memories
+
+        for epoch in range(first, self.epochs):
             mistakes = 0
             for m in rng.permutation(count):
                 step = _step(ones[m], oracle, theta)
@@ -56,22 +90,27 @@ class Perceptron:
             proof = Certificate(np.inf, 0.0, mistakes / count, oracle.polytope, "not used", WHY)
             done = mistakes == 0 or late or epoch + 1 == self.epochs
             cost, mean = Cost(self.epochs, count, 0.0), np.asarray(total / calls)
-            yield State(epoch, calls, seconds, proof, mean, none, none, cost, done)
+            yield State(epoch, calls, seconds, proof, mean, none, none, cost, done, "online")
             if done:
                 return
+            loop.save(where)
 
     def path(
         self,
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[Any],
-        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+        through: Through = iter,
     ) -> Iterator[Model]:
         """The same model for every regulariser: it has none, and minds none that is possible."""
         for given in regularisers:
             if given is not None and given != 0:
                 ridge_of(given, features.d)
-        model = replace(collect(through(self.states(batch, features))), route="online")
+
+        def states(given: None, last: State | None, loop: Loop) -> Iterator[State]:
+            return replace(self, checkpoint=loop).states(batch, features)
+
+        (model,) = along(self.checkpoint, self.name, [None], states, through)
         return iter([model] * len(regularisers))
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
@@ -100,10 +139,13 @@ def perceptron(
 ) -> Perceptron:
     """The mean of online updates θ ← θ + φ_m − φ(ŷ); early stopping is all its regularisation.
 
-    It takes no ``rho``, ignores ``regulariser``, and of ``solver`` uses ``seconds``.
+    It takes no ``rho``, ignores ``regulariser``, and uses ``solver``'s ``seconds`` and
+    ``checkpoint``.
     """
     if rho is not None:
         raise ValueError(f"a perceptron has no entropy to reweight, got rho={rho!r}")
     if route not in ("auto", "frank_wolfe"):
         raise ValueError(f"a perceptron asks its oracle; there is no {route} route")
-    return Perceptron(oracle, epochs, seed, None if solver is None else solver.seconds)
+    if solver is None:
+        return Perceptron(oracle, epochs, seed)
+    return Perceptron(oracle, epochs, seed, solver.seconds, checkpoint=solver.checkpoint)

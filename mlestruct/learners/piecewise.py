@@ -14,9 +14,10 @@ from mlestruct.batch import Batch
 from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
 from mlestruct.frank_wolfe import State
-from mlestruct.learners.convex import Learner, Model
+from mlestruct.learners.convex import Learner
 from mlestruct.learners.coupled import Cover
 from mlestruct.learners.mle_struct import mle_struct
+from mlestruct.learners.model import Model, Through
 from mlestruct.learners.problem import check_problem
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
@@ -199,7 +200,7 @@ class Piecewise:
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[float | Regulariser],
-        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+        through: Through = iter,
     ) -> Iterator[Model]:
         """A model per regulariser, each starting from the one before."""
         return self.learner.path(*self.split(batch, features), regularisers, through)

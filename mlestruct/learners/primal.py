@@ -18,7 +18,7 @@ from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.lbfgs import Step
-from mlestruct.learners.convex import Model, collect
+from mlestruct.learners.model import Model, Through, along
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import parts
@@ -182,15 +182,16 @@ class Primal:
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[float | Regulariser],
-        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+        through: Through = iter,
     ) -> Iterator[Model]:
         """A model per regulariser, each starting from the one before."""
-        start = None
-        for given in regularisers:
-            states = replace(self, regulariser=given).states(batch, features, start)
-            model = collect(through(states))
-            start = model.theta
-            yield model
+
+        def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
+            solver = replace(self.solver, checkpoint=loop)
+            one = replace(self, regulariser=given, solver=solver)
+            return one.states(batch, features, None if last is None else last.theta)
+
+        return along(self.solver.checkpoint, self.name, regularisers, states, through)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the tolerance or the budget of ``solver``."""

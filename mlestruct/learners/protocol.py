@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from mlestruct.batch import Batch
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import State
-from mlestruct.learners.convex import Model
+from mlestruct.learners.model import Model, Through
 
 
 class Learns(Protocol):
@@ -22,5 +21,5 @@ class Learns(Protocol):
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[Any],
-        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+        through: Through = iter,
     ) -> Iterator[Model]: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Loop, begin
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import State
+from mlestruct.frank_wolfe import State, noted
 from mlestruct.inference import marginals
-from mlestruct.learners.convex import Learner, Model, collect
+from mlestruct.learners.convex import Learner
 from mlestruct.learners.mle_struct import mle_struct
+from mlestruct.learners.model import Model, Through, along
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array
 from mlestruct.structures.spanning_trees import heaviest_tree
+from mlestruct.trees import Tree
 
 KEPT = 0.05  # of the uniform trees in every ρ: messages divide by ρ, and 0 would drop an edge
 TREES = "local polytope and all mixtures of spanning trees"
@@ -71,12 +74,21 @@ class Tightened:
     def name(self) -> str:
         return self.learner.name
 
-    def each(self, batch: Batch[FactorGraph], features: Features) -> Iterator[Round]:
+    def each(
+        self, batch: Batch[FactorGraph], features: Features, loop: Loop | None = None
+    ) -> Iterator[Round]:
         """Every round of the fit; the last has a gap within the solver's ``tol``, if it can."""
-        rho = {s: counting_numbers(s, "trees")[s.n_nodes :] for s in batch.structures}
-        uniform, start, calls = rho, None, 0
-        for number in range(self.rounds + 1):
-            learner = self._under(rho)
+        loop = self._loop() if loop is None else loop
+        uniform = {s: counting_numbers(s, "trees")[s.n_nodes :] for s in batch.structures}
+        first, shares, start, calls = (0, None, None, 0) if loop.tree is None else loop.tree
+        rho = uniform if shares is None else dict(zip(batch.structures, shares, strict=True))
+
+        def where() -> Tree:
+            return number, [rho[s] for s in batch.structures], start, calls
+
+        for number in range(first, self.rounds + 1):
+            loop.save(where)
+            learner = self._under(rho, loop)
             direct = learner.messages(learner.dual(batch, features)) is not None
             *_, last = learner.states(batch, features, start)
             start, calls = last.theta if direct else last.tau.copy(), calls + last.calls
@@ -89,13 +101,19 @@ class Tightened:
             yield Round(state, rho)
             if done:
                 return
-            rho = self.tightened(batch, features.potentials(last.theta) + batch.bias, rho, uniform)
+            scores = features.potentials(last.theta) + batch.bias
+            rho = self.tightened(batch, scores, rho, uniform, loop)
 
     def tightened(
-        self, batch: Batch[FactorGraph], scores: Array, rho: Weights, uniform: Weights
+        self,
+        batch: Batch[FactorGraph],
+        scores: Array,
+        rho: Weights,
+        uniform: Weights,
+        loop: Loop | None = None,
     ) -> Weights:
         """A ρ with a smaller bound on Σ w_m log Z at these scores, where a step finds one."""
-        tau, bound = self._infer(batch, scores, rho)
+        tau, bound = self._infer(batch, scores, rho, loop)
         for _ in range(self.steps):
             trees, gamma = _best_trees(batch, tau), 0.5
             while gamma > 1e-3:
@@ -103,7 +121,7 @@ class Tightened:
                     s: rho[s] + gamma * ((1 - KEPT) * tree + KEPT * uniform[s] - rho[s])
                     for s, (_, tree) in trees.items()
                 }
-                there, reached = self._infer(batch, scores, moved)
+                there, reached = self._infer(batch, scores, moved, loop)
                 if reached < bound:
                     rho, tau, bound = moved, there, reached
                     break
@@ -112,33 +130,43 @@ class Tightened:
                 break
         return rho
 
-    def _under(self, rho: Weights) -> Learner:
-        return replace(self.learner, surrogate=mle_struct(rho.__getitem__).surrogate)
+    def _under(self, rho: Weights, loop: Loop | None) -> Learner:
+        learner = replace(self.learner, surrogate=mle_struct(rho.__getitem__).surrogate)
+        return learner if loop is None else learner.within(loop)
 
-    def _infer(self, batch: Batch[Any], scores: Array, rho: Weights) -> tuple[Array, float]:
-        learner = self._under(rho)
+    def _infer(
+        self, batch: Batch[Any], scores: Array, rho: Weights, loop: Loop | None
+    ) -> tuple[Array, float]:
+        learner = self._under(rho, loop)
         alone = learner.oracle is not None or learner.route == "frank_wolfe"
         solver = learner.solver if alone else None
         found = marginals(batch, scores, learner.oracle, rho=rho.__getitem__, solver=solver)
         return found.tau, float(batch.weight @ found.upper)
 
+    def _loop(self) -> Loop:
+        setting = {"rounds": self.rounds, "steps": self.steps}
+        return begin(self.learner.solver.checkpoint, self.name, lambda: setting)
+
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
         """A state per round."""
-        return (round_.state for round_ in self.each(batch, features))
+        loop = self._loop()
+        return noted(loop, lambda spent: (one.state for one in self.each(batch, features, loop)))
 
     def path(
         self,
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[float | Regulariser],
-        through: Callable[[Iterator[State]], Iterator[State]] = iter,
+        through: Through = iter,
     ) -> Iterator[Model]:
         """A model per regulariser."""
-        for given in regularisers:
-            one = replace(self, learner=replace(self.learner, regulariser=given))
-            direct = self.learner.messages(self.learner.dual(batch, features)) is not None
-            model = collect(through(one.states(batch, features)))
-            yield replace(model, route="direct" if direct else "frank_wolfe")
+
+        def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
+            learner = replace(self.learner.within(loop), regulariser=given)
+            return replace(self, learner=learner).states(batch, features)
+
+        keeps = self.learner.solver.checkpoint
+        return along(keeps, self.name, regularisers, states, through)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Rounds until no other ρ, and no other θ, gains more than the solver's ``tol``."""

@@ -1,0 +1,80 @@
+"""Models: what a learner's rounds come to, for one regulariser after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlestruct.checkpoint import Keeps, Loop, begin
+from mlestruct.dual import Certificate
+from mlestruct.frank_wolfe import State
+from mlestruct.structures.base import Array
+
+Through = Callable[[Iterator[State]], Iterator[State]]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Learned weights, the certificate they come with, and how the gap fell."""
+
+    theta: Array
+    certificate: Certificate
+    history: list[tuple[int, float, float, float]] = field(repr=False)
+    """(calls, seconds, objective, gap) of every round."""
+    route: str = ""
+    """``direct`` through marginals, ``frank_wolfe`` through the oracle, or one after the other."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, and the ``model`` of the last round before it."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+
+def collect(states: Iterator[State]) -> Model:
+    """Consume rounds into a model."""
+    return _collected(states)[0]
+
+
+def along(
+    keeps: Keeps | None,
+    name: str,
+    regularisers: Sequence[Any],
+    states: Callable[[Any, State | None, Loop], Iterator[State]],
+    through: Through = iter,
+) -> Iterator[Model]:
+    """A model per regulariser; each may start from the last state of the one before.
+
+    ``states`` are asked for with the regulariser, that state, and the loop to keep what is inside.
+    """
+    loop, last = begin(keeps, name), None
+    for number, given in enumerate(regularisers, start=1):
+        model, last = _collected(through(states(given, last, loop)))
+        loop.thin()
+        if number == len(regularisers):
+            loop.finish()
+        yield model
+
+
+def _collected(states: Iterator[State]) -> tuple[Model, State]:
+    history: list[tuple[int, float, float, float]] = []
+    routes: dict[str, None] = {}
+    last = None
+
+    def model(state: State) -> Model:
+        return Model(state.theta, state.certificate, history, ", then ".join(routes))
+
+    try:
+        for last in states:
+            proof = last.certificate
+            history.append((last.calls, last.seconds, proof.objective, proof.gap))
+            routes[last.route] = None
+    except KeyboardInterrupt as ended:
+        if last is None:
+            raise
+        raise Interrupted(model(last)) from ended
+    assert last is not None
+    return model(last), last
