@@ -3,20 +3,26 @@
 import sys
 
 from papers._run import main
+from papers.mle_struct.denoising import denoising
 from papers.mle_struct.density import density
+from papers.mle_struct.horses import horses
 from papers.mle_struct.house import house
 from papers.mle_struct.inference import inference
 from papers.mle_struct.markets import markets
 from papers.mle_struct.permanents import permanents
 from papers.mle_struct.planar import planar
+from papers.mle_struct.roommates import roommates
 
 EXPERIMENTS = {
     "house": house,
     "permanents": permanents,
+    "inference": inference,
+    "denoising": denoising,
+    "horses": horses,
+    "roommates": roommates,
     "markets": markets,
     "planar": planar,
     "density": density,
-    "inference": inference,
 }
 
 sys.exit(main("mle_struct", EXPERIMENTS))

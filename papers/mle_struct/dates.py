@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from mlestruct import Batch, BMatching, Dense, FrankWolfe, marginals, tables
 from mlestruct.learners import mle_struct
 from papers._run import Row, Setting
-from papers.mle_struct.area import area
+from papers.mle_struct.figure import lines
+from papers.mle_struct.judge import area, binned
 
 Array = NDArray[np.float64]
 TRAIN, LAST, QUICK, LAM = 14, 21, (1, 4, 6, 16, 18), 1.0
@@ -56,12 +57,14 @@ def dates(setting: Setting) -> Iterator[Row]:
     answers = np.concatenate([wave.features for wave in train])
     mean, spread = np.nanmean(answers, axis=0), np.nanstd(answers, axis=0)
     rate = float(np.concatenate([wave.match for wave in train]).mean())
+    shown = {}
     for name, chosen in (("attraction", LIKING), ("all", list(range(answers.shape[1])))):
         batch, features = problem(train, mean, spread, chosen)
         model = mle_struct(regulariser=LAM, solver=SOLVER).fit(batch, features)
         held, seen = problem(test, mean, spread, chosen)
         found = marginals(held, seen.potentials(model.theta), solver=SOLVER)
         assert held.target is not None
+        shown[name] = binned(found.tau, held.target)
         yield {
             "market": "dates",
             "features": name,
@@ -72,6 +75,8 @@ def dates(setting: Setting) -> Iterator[Row]:
             "dates": held.size,
             "matches": int(held.target.sum()),
         }
+    axes = "predicted probability", "share that matched"
+    lines(setting, "dates", {f"{held.size} dates": shown}, *axes, diagonal=True)
 
 
 def problem(

@@ -19,6 +19,7 @@ from mlestruct import Batch, Dense, FactorGraph, FrankWolfe, Regulariser, margin
 from mlestruct.inference.exact import exact
 from mlestruct.learners import exact_mle, mle_struct
 from papers._run import Row, Setting
+from papers.mle_struct.figure import lines
 
 Array = NDArray[np.float64]
 LAM, SHARE, TRAIN, QUICK = 1.0, (0.0, 0.01, 0.02, 0.05), 640, 6  # l1 per person in training
@@ -46,6 +47,7 @@ def density(setting: Setting) -> Iterator[Row]:
     features = Dense.of(train, rows)
     kinds = [("independent", "exact_mle", None)]
     kinds += [("pairs", name, share) for name in LEARNERS for share in SHARE]
+    shown: dict[str, list[tuple[int, float]]] = {}
     for model, name, share in kinds:
         d = features.d
         l1 = np.zeros(d)
@@ -57,15 +59,20 @@ def density(setting: Setting) -> Iterator[Row]:
         assert test.target is not None
         reached = float(score @ test.target)
         believed = marginals(Batch.of(graph, count=1), score)
+        held, couplings = reached - exact(graph, score).log_z, np.abs(fitted.theta[n:]) > 1e-6
+        label = name if model == "pairs" else model
+        shown.setdefault(label, []).append((int(couplings.sum()), held))
         yield {
             "model": model,
             "learner": name,
             "l1 per person": share,
-            "couplings": int((np.abs(fitted.theta[n:]) > 1e-6).sum()),
-            "held out, exact": reached - exact(graph, score).log_z,
+            "couplings": int(couplings.sum()),
+            "held out, exact": held,
             "held out, surrogate": reached - float(believed.upper[0]),
             "certificate": fitted.certificate.relative,
         }
+    series = {label: tuple(zip(*points, strict=True)) for label, points in shown.items()}
+    lines(setting, "density", {"14 questions": series}, "couplings", "held-out log-likelihood")
 
 
 def model_of(n: int) -> tuple[FactorGraph, Array]:

@@ -10,105 +10,112 @@ from Bethe does not vanish: its error and time at ``DRAWS`` samples are given.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct import Batch, BipartiteMatching, FrankWolfe, Regulariser
-from mlestruct.dual import Dual
-from mlestruct.entropy import Entropy
+import mlestruct as ms
 from mlestruct.features import NoFeatures
 from mlestruct.inference.sampling import perturb_and_map
 from mlestruct.inference.scaling import Scaling
-from mlestruct.oracle import resolve
 from papers._run import Row, Setting
+from papers.mle_struct.clock import clocked, reached
 
 Array = NDArray[np.float64]
 SIZES, LEVELS, SEEDS, SPREAD = (20, 40, 60, 80, 100), (0.05, 0.01, 0.005, 0.001), 3, 2.0
 DRAWS, ROUNDS, SWEEPS = 100, 3000, 4096
 QUICK = (10, 200)  # size, rounds
+COLOURS = {"frank_wolfe": "#0072B2", "bp": "#E69F00"}
 
 
 def inference(setting: Setting) -> Iterator[Row]:
     """Every size: medians over seeds of the seconds to each level."""
     seeds, rounds = (1, QUICK[1]) if setting.quick else (SEEDS, ROUNDS)
-    compile_all()
+    for curve in (frank_wolfe(5, 0, 30), messages(5, 0)):
+        list(curve)  # kernels are compiled before any clock runs
+    perturbed(5, 0, np.zeros(25))
+    curves = []
     for n in QUICK[:1] if setting.quick else SIZES:
         times: dict[str, list[list[float]]] = {"frank_wolfe": [], "bp": []}
         drawn = []
         for seed in range(seeds):
-            batch, score = problem(n, seed)
-            exact = Scaling(1.0).many(batch, score).tau
-            times["frank_wolfe"].append(reached(frank_wolfe(batch, score, rounds), exact))
-            times["bp"].append(reached(messages(batch, score), exact))
-            drawn.append(perturbed(batch, score, exact, seed))
+            exact = Scaling(1.0).many(*problem(n, seed)).tau
+            runs = {"frank_wolfe": frank_wolfe(n, seed, rounds), "bp": messages(n, seed)}
+            for method, run in runs.items():
+                points = errors(run, exact)
+                curves.append((n, method, points))
+                found = reached(points, LEVELS).values()
+                times[method].append([np.inf if s is None else s for s in found])
+            drawn.append(perturbed(n, seed, exact))
         for method, rows in times.items():
-            middle = np.median(rows, axis=0)
-            seconds = dict(zip((f"s to {level:g}" for level in LEVELS), middle, strict=True))
-            yield {"n": n, "method": method, **{k: _known(v) for k, v in seconds.items()}}
-        error, seconds_each = np.median(drawn, axis=0)
+            middle = np.median(rows, axis=0).tolist()
+            yield {
+                "n": n,
+                "method": method,
+                **dict(zip((f"s to {level:g}" for level in LEVELS), middle, strict=True)),
+            }
+        error, seconds = np.median(drawn, axis=0).tolist()
         yield {
-            "n": n,
-            "method": "perturb and MAP",
-            "draws": DRAWS,
-            "error": float(error),
-            "seconds": float(seconds_each),
-        }
+            "n": n, "method": "perturb and MAP", "draws": DRAWS, "error": error, "seconds": seconds
+        }  # fmt: skip
+    if setting.plot is not None:
+        draw(setting, curves)
 
 
-def problem(n: int, seed: int) -> tuple[Batch[Any], Array]:
+def problem(n: int, seed: int) -> tuple[ms.Batch[Any], Array]:
     rng = np.random.default_rng([20, n, seed])
-    return Batch.of(BipartiteMatching(n), count=1), SPREAD * rng.standard_normal(n * n)
+    return ms.Batch.of(ms.BipartiteMatching(n), count=1), SPREAD * rng.standard_normal(n * n)
 
 
-def frank_wolfe(batch: Batch[Any], score: Array, rounds: int) -> Iterator[tuple[float, Array]]:
-    """(CPU seconds so far, τ) of every round."""
-    plain = Batch.of(batch.structure(0), count=1, bias=score)
-    entropy = Entropy.of(plain, 1.0)
-    dual = Dual(plain, NoFeatures(plain.size, 1), entropy, Regulariser.of(0))
-    start, away = time.process_time(), 0.0
-    for state in FrankWolfe(tol=1e-9, rounds=rounds).run(dual, resolve(None, plain)):
-        now = time.process_time()
-        yield now - start - away, state.tau
-        away += time.process_time() - now
+def frank_wolfe(n: int, seed: int, rounds: int) -> Iterator[tuple[float, Array]]:
+    """(CPU seconds so far, τ) of every round: learning without features is inference."""
+    _, score = problem(n, seed)
+    batch = ms.Batch.of(ms.BipartiteMatching(n), [np.arange(n)], bias=score)
+    solver = ms.FrankWolfe(tol=1e-9, rounds=rounds)
+    states = ms.mle_struct(1.0, route="frank_wolfe", solver=solver).states(
+        batch, NoFeatures(batch.size, 1)
+    )
+    return ((seconds, state.tau) for seconds, state in clocked(states))
 
 
-def messages(batch: Batch[Any], score: Array) -> Iterator[tuple[float, Array]]:
+def messages(n: int, seed: int) -> Iterator[tuple[float, Array]]:
     """(CPU seconds, τ) at sweeps 1, 2, 4, …, each run from cold."""
+    batch, score = problem(n, seed)
     for power in range(int(np.log2(SWEEPS)) + 1):
         start = time.process_time()
         tau = Scaling(1.0, sweeps=1 << power).many(batch, score).tau
         yield time.process_time() - start, tau
 
 
-def reached(curve: Iterator[tuple[float, Array]], exact: Array) -> list[float]:
-    """Seconds at the first point from which the error stays below each level; ∞ if never."""
-    points = [(seconds, float(np.abs(tau - exact).max())) for seconds, tau in curve]
-    found = []
-    for level in LEVELS:
-        above = [k for k, (_, error) in enumerate(points) if error > level]
-        after = above[-1] + 1 if above else 0
-        found.append(points[after][0] if after < len(points) else np.inf)
-    return found
+def errors(run: Iterable[tuple[float, Array]], exact: Array) -> list[tuple[float, float]]:
+    """(seconds, largest error) along a run."""
+    return [(seconds, float(np.abs(tau - exact).max())) for seconds, tau in run]
 
 
-def perturbed(batch: Batch[Any], score: Array, exact: Array, seed: int) -> tuple[float, float]:
-    rng, start = np.random.default_rng([1, seed]), time.process_time()
+def perturbed(n: int, seed: int, exact: Array) -> tuple[float, float]:
+    (batch, score), rng = problem(n, seed), np.random.default_rng([1, seed])
+    start = time.process_time()
     drawn = perturb_and_map(batch.structure(0), score, DRAWS, rng)
     seconds = time.process_time() - start
     return float(np.abs(drawn.vertices.mean(axis=0) - exact).max()), seconds
 
 
-def compile_all() -> None:
-    """Kernels are compiled before any clock runs."""
-    batch, score = problem(5, 0)
-    for curve in (frank_wolfe(batch, score, 30), messages(batch, score)):
-        for _ in curve:
-            pass
-    perturbed(batch, score, score, 0)
+def draw(setting: Setting, curves: list[tuple[int, str, list[tuple[float, float]]]]) -> None:
+    """Error over time at the smallest and the largest size, every seed."""
+    from matplotlib.figure import Figure
 
-
-def _known(seconds: float) -> float | None:
-    return float(seconds) if np.isfinite(seconds) else None
+    figure = Figure(figsize=(7.0, 3.0))
+    sizes = sorted({n for n, _, _ in curves})
+    for ax, size in zip(figure.subplots(1, 2, sharey=True), (sizes[0], sizes[-1]), strict=True):
+        for style, method in (("-", "frank_wolfe"), ("--", "bp")):
+            runs = [points for n, name, points in curves if (n, name) == (size, method)]
+            for number, points in enumerate(runs):
+                seconds, error = np.maximum(np.array(points).T, 1e-13)
+                label = method if number == 0 else None
+                ax.loglog(seconds, error, style, color=COLOURS[method], lw=1, label=label)
+        ax.set(title=f"n = {size}", xlabel="CPU seconds")
+    ax.legend(frameon=False)
+    figure.axes[0].set_ylabel("largest error of a marginal")
+    setting.save(figure, "mle_struct_inference")

@@ -20,8 +20,8 @@ from mlestruct.inference import best
 from mlestruct.inference.scaling import Scaling
 from mlestruct.learners import mle_struct, ssvm
 from papers._run import Row, Setting
-from papers.mle_struct.area import area
 from papers.mle_struct.dates import dates
+from papers.mle_struct.judge import area
 
 Array = NDArray[np.float64]
 GAMES = "issue_7", "issue_15"

@@ -19,6 +19,7 @@ from mlestruct import Batch, BipartiteMatching, Dense, FrankWolfe, marginals
 from mlestruct.inference.exact import exact
 from mlestruct.learners import exact_mle, mle_struct
 from papers._run import Row, Setting
+from papers.mle_struct.figure import lines
 
 Array = NDArray[np.float64]
 N, LAM = 10, 1.0  # λ on the sum over matchings, as weak as one more matching
@@ -56,10 +57,13 @@ def draw(weights: Array, count: int, rng: np.random.Generator) -> Array:
 def permanents(setting: Setting) -> Iterator[Row]:
     """Both signals, growing samples, 20 seeds."""
     structure, seeds = BipartiteMatching(N, N), 2 if setting.quick else 20
+    shown: dict[str, Any] = {}
     for signal, off in SIGNALS.items():
         truth = np.where(np.eye(N) > 0, 0.0, off)
         expected = exact(structure, truth).tau
-        for size in (30,) if setting.quick else (10, 30, 100, 300, 1000):
+        sizes = (30,) if setting.quick else (10, 30, 100, 300, 1000)
+        means: dict[str, list[float]] = {name: [] for name in LEARNERS}
+        for size in sizes:
             found: dict[str, list[float]] = {name: [] for name in LEARNERS}
             violations, worst = 0, 0.0
             for seed in range(seeds):
@@ -72,10 +76,12 @@ def permanents(setting: Setting) -> Iterator[Row]:
                     found[name].append(float(model.theta @ expected) - log_z)
                     violations += broken(batch, model.theta, log_z)
                     worst = max(worst, model.certificate.relative)
+            for name, values in found.items():
+                means[name].append(float(np.mean(values)))
             yield {
                 "signal": signal,
                 "matchings": size,
-                **{f"likelihood, {name}": float(np.mean(v)) for name, v in found.items()},
+                **{f"likelihood, {name}": values[-1] for name, values in means.items()},
                 "bethe better than half": int(
                     np.sum(np.array(found["bethe"]) >= np.array(found["half"]))
                 ),
@@ -83,6 +89,8 @@ def permanents(setting: Setting) -> Iterator[Row]:
                 "violations": violations,
                 "worst gap": worst,
             }
+        shown[f"{signal} signal"] = {name: (sizes, values) for name, values in means.items()}
+    lines(setting, "permanents", shown, "matchings", "exact expected log-likelihood", log=True)
 
 
 def together(structure: BipartiteMatching, outcomes: Array) -> Batch[Any]:

@@ -18,6 +18,7 @@ from mlestruct import Batch, Dense, FrankWolfe, Ising, grid, sample
 from mlestruct.inference.exact import exact
 from mlestruct.learners import exact_mle, mle_struct
 from papers._run import Row, Setting
+from papers.mle_struct.figure import lines
 
 Array = NDArray[np.float64]
 SIDE, COUNT, LAM = 8, 50, 1.0
@@ -34,6 +35,7 @@ def planar(setting: Setting) -> Iterator[Row]:
     ends = grid(side, side).scope.reshape(-1, 2)
     structure = Ising(side * side, ends)
     kind = np.stack([ends[:, 1] - ends[:, 0] == 1, ends[:, 1] - ends[:, 0] == side], axis=1)
+    shown: dict[str, list[tuple[float, float]]] = {name: [] for name in LEARNERS}
     for strength, truth in TRUTH.items():
         found: dict[str, list[Any]] = {name: [] for name in LEARNERS}
         for seed in range(seeds):
@@ -47,6 +49,7 @@ def planar(setting: Setting) -> Iterator[Row]:
                 found[name].append((likelihood, *model.theta, model.certificate.relative))
         for name, rows in found.items():
             likelihood, right, down, gap = np.mean(rows, axis=0)
+            shown[name] += zip(truth, (right, down), strict=True)
             yield {
                 "coupling": strength,
                 "learner": name,
@@ -59,6 +62,9 @@ def planar(setting: Setting) -> Iterator[Row]:
                 "mean gap": float(gap),
                 "seeds": seeds,
             }
+    series = {name: tuple(zip(*sorted(points), strict=True)) for name, points in shown.items()}
+    axes = "true coupling", "learned coupling"
+    lines(setting, "planar", {f"{side} × {side}": series}, *axes, diagonal=True)
 
 
 def draw(structure: Ising, score: Array, rng: np.random.Generator) -> Array:

@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 
 from papers._run import Setting, main
-from papers.mle_struct.area import area
+from papers.mle_struct.clock import reached
+from papers.mle_struct.denoising import LAMS, copies, denoising
 from papers.mle_struct.density import density
+from papers.mle_struct.horses import LEARNERS, halved, horses
 from papers.mle_struct.house import house, load
 from papers.mle_struct.inference import LEVELS, inference
+from papers.mle_struct.judge import area, binned
 from papers.mle_struct.markets import markets
 from papers.mle_struct.permanents import draw, permanents
 from papers.mle_struct.planar import planar
+from papers.mle_struct.roommates import PUBLISHED, roommates, worths, years
 
 QUICK = Setting(quick=True)
 KEYS = {"learner", "rho", "gap", "test_error", "nll", "lam", "certificate", "seconds"}
@@ -94,3 +98,73 @@ def test_markets_beat_the_obvious_feature(quick: Setting) -> None:
 
 def test_area_counts_ties_half() -> None:
     assert area([1.0, 2.0, 2.0, 3.0], [0, 0, 1, 1]) == pytest.approx(3.5 / 4)
+
+
+def test_calibration_of_what_is_calibrated() -> None:
+    came = np.concatenate([np.tile([1, 0, 0, 0], 10), np.tile([1, 1, 1, 0], 10)])
+    predicted, share = binned(np.repeat([0.25, 0.75], 40), came)
+    assert predicted == share == [0.25] * 5 + [0.75] * 5
+
+
+def test_times_are_of_errors_that_stay_small() -> None:
+    points = [(1.0, 0.5), (2.0, 0.05), (3.0, 0.2), (4.0, 0.01)]
+    assert reached(points, (0.3, 0.1, 0.001)) == {
+        "s to 0.3": 2.0,
+        "s to 0.1": 4.0,
+        "s to 0.001": None,
+    }
+
+
+def test_denoising_comes_near_the_certified_optimum() -> None:
+    """All methods end at one optimum, and the weights restore most of the pixels."""
+    rows = list(denoising(QUICK))
+    sets = [row for row in rows if "optimum" in row]
+    assert len(sets) == 2 * 3 * len(LAMS)
+    for row in sets:
+        assert row["s to 0.01"] is not None
+        assert row["certificate"] < 1e-6
+        assert row["test error"] < 0.1
+    assert all(row["times as long to 0.01"] > 0 for row in rows if "against" in row)
+
+
+def test_copies_are_noisy_in_their_own_ways() -> None:
+    normal, bimodal = (copies(16, noise, 0, 0) for noise in ("normal", "bimodal"))
+    assert (normal.labels == bimodal.labels).all()
+    noise = np.concatenate(normal.seen) - np.tile(normal.labels, len(normal.seen))
+    assert abs(noise.std() - 0.3) < 0.03
+    dark = np.concatenate(bimodal.seen)[np.tile(bimodal.labels, len(bimodal.seen)) == 0]
+    assert abs(np.mean(dark > 0.27) - 0.5) < 0.05
+
+
+def test_roommates_are_ranked_and_intervals_drawn() -> None:
+    rows = list(roommates(QUICK))
+    by_name = {row["learner"]: row for row in rows if "learner" in row}
+    assert set(by_name) == {*PUBLISHED, "frank_wolfe"}
+    assert by_name["mle_struct"]["certificate"] < 1e-9
+    assert by_name["mle_struct"]["AUC"] > 0.5
+    total = rows[-1]
+    assert total["question"] == "all"
+    assert 0.7 * total["contrasts"] < total["intervals with the truth"] <= total["contrasts"]
+
+
+def test_the_generators_contrasts_are_centred() -> None:
+    """Each answer's mean worth over the people is 0."""
+    first, _, truth = years(60)
+    found = worths(truth, first.people)
+    answers = first.people["q2"]
+    for a in range(1, 6):
+        pairs = [found[f"q2 {min(a, b)} with {max(a, b)}"] for b in answers]
+        assert abs(np.mean(pairs)) < 1e-12
+
+
+def test_halved_pictures_are_means() -> None:
+    image = np.arange(20.0).reshape(4, 5)
+    assert halved(image)[:, :, 0].tolist() == [[3.0, 5.0], [13.0, 15.0]]
+
+
+def test_horses_are_found(quick: Setting) -> None:
+    ground, *rest = horses(quick)
+    assert [row["method"] for row in rest] == list(LEARNERS)
+    assert min(row["test error"] for row in rest) < ground["test error"]
+    for row in rest:
+        assert row["s to 0.1"] <= row["s to 0.01"] <= row["seconds"]
