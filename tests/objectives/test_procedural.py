@@ -12,7 +12,7 @@ from mlestruct.inference.truncated import (
     beliefs,
     flooding,
     message_steps,
-    methods,
+    runs,
     tape,
     there_and_back,
 )
@@ -192,7 +192,7 @@ def test_strong_scores_leave_the_odds(rng):
     scores[0] = 300.0
     scores[2:4] = 5000.0  # a constant in a table is no strength
     run = Messages().run(batch.structure(0), scores[None, None], 2, True)
-    assert isinstance(run, methods.MessageRun)
+    assert isinstance(run, runs.MessageRun)
     np.testing.assert_allclose(run.tau[0, :18:2], 1.0)
     assert np.isfinite(run.pull(run.tau)).all()
 
