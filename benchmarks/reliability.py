@@ -1,0 +1,89 @@
+"""Faults on purpose, and what came of them: every wrong answer and every lost fit is counted.
+
+Bad input, hostile oracles, damaged files, kills at any moment, lost workers; and random problems
+small enough to be solved by listing. What goes wrong is named on the error stream.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks._faults import bad_input, damage, hostile, instances, lost, refusal
+from mlestruct.engine.processes import Processes
+
+Row = dict[str, Any]
+WRONG, LOST = "wrong answers", "fits lost or changed"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``count`` faults of a kind; ``found`` says what of them went wrong, a ``failure`` each."""
+
+    name: str
+    count: int
+    least: int
+    found: Iterable[str]
+    failure: str = WRONG
+
+    def rows(self) -> Iterator[Row]:
+        """How many were tried, and how many went wrong."""
+        wrong = 0
+        for why in self.found:
+            wrong += 1
+            print(f"{self.name}: {why}", file=sys.stderr)
+        yield _row(self.name, "tried", self.count, f">= {self.least}", self.count >= self.least)
+        yield _row(self.name, self.failure, wrong, "0", wrong == 0)
+
+
+def run(quick: bool) -> Iterator[Row]:
+    """Two rows a trial and two in all; --quick is the least a release has to show."""
+    total = {WRONG: 0, LOST: 0}
+    for trial in _trials(quick):
+        tried, failed = trial.rows()
+        total[trial.failure] += failed["ours"]
+        yield tried
+        yield failed
+    for failure, count in total.items():
+        yield _row("all of the above", failure, count, "0", count == 0)
+
+
+def _trials(quick: bool) -> Iterator[Trial]:
+    count = 200 if quick else 5000
+    found = (why for seed in range(count) for why in instances.faults(seed))
+    yield Trial("random problems against lists of all outcomes", count, 200, found)
+    cases = bad_input.cases()
+    yield Trial("bad inputs", len(cases), 60, _judged(cases, refusal.fault))
+    oracles = [*hostile.HOSTILE, *hostile.DEADLY]
+    yield Trial("hostile oracles", len(oracles), 10, _judged(oracles, hostile.fault))
+    files = list(damage.damaged(120 if quick else 5000))
+    yield Trial("damaged and forged files", len(files), 120, _judged(files, damage.fault))
+    each = 4 if quick else 167
+    dead = (why for fit in lost.FITS if (why := lost.killed(fit, each)) is not None)
+    yield Trial("kills at any moment, then on", each * len(lost.FITS), 20, dead, LOST)
+    count = 4 if quick else 20
+    with closing(Processes(workers=2)) as engine:
+        yield Trial("workers killed, processes", count, 4, _worker_deaths(engine, count), LOST)
+    if importlib.util.find_spec("distributed") is None:
+        return
+    from mlestruct.engine.dask import Dask
+
+    with closing(Dask(workers=2)) as engine:
+        yield Trial("workers killed, Dask", count, 4, _worker_deaths(engine, count), LOST)
+
+
+def _judged(cases: Iterable[Any], fault: Callable[[Any], str | None]) -> Iterator[str]:
+    return (f"{case}: {why}" for case in cases if (why := fault(case)) is not None)
+
+
+def _worker_deaths(engine: Any, count: int) -> Iterator[str]:
+    return (why for k in range(count) if (why := lost.worker_killed(engine, k)) is not None)
+
+
+def _row(workload: str, quantity: str, ours: int, target: str, met: bool) -> Row:
+    row = {"workload": workload, "quantity": quantity, "ours": ours, "target": target, "met": met}
+    return {"benchmark": "reliability", **row}
