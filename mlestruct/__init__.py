@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mlestruct import tables as tables
     from mlestruct import testing as testing
     from mlestruct.batch import Batch as Batch
+    from mlestruct.checkpoint import Checkpoint as Checkpoint
     from mlestruct.dual import Certificate as Certificate
     from mlestruct.dual import certificate as certificate
     from mlestruct.entropy import Entropy as Entropy
@@ -66,6 +67,7 @@ _HOME = {
     "Batch": "batch",
     "BipartiteMatching": "structures",
     "Certificate": "dual",
+    "Checkpoint": "checkpoint",
     "ClusterGraph": "structures",
     "Custom": "structures",
     "Dense": "features",

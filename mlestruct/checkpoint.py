@@ -24,7 +24,7 @@ KIND = "Checkpoint"
 
 Setting = Mapping[str, Any]
 """Names, and the values or digests that must be the same for a fit to go on."""
-Kept = dict[str, Any]
+Fit = dict[str, Any]
 """A loop as files keep it."""
 
 
@@ -32,6 +32,10 @@ class Keeps(Protocol):
     """Whatever a loop can be begun in: a checkpoint, or another loop."""
 
     def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop: ...
+
+
+Keeping = Keeps | str | os.PathLike[str] | None
+"""Where to keep a fit, if anywhere."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Loop:
     is kept together with the tree; ``heavy`` beside the result, until :meth:`thin`.
     """
 
-    def __init__(self, kept: Kept, writer: Writer | None = None, size: int = 0) -> None:
+    def __init__(self, kept: Fit, writer: Writer | None = None, size: int = 0) -> None:
         self.kept, self.writer, self.size = kept, writer, size
         self.begun = 0
         self.beside: Callable[[], Tree] = lambda: None
@@ -128,7 +132,7 @@ class Loop:
 class Writer:
     """Writes a whole fit when that is due; says what another's file differs in."""
 
-    def __init__(self, path: Path, every: int | None, root: Kept) -> None:
+    def __init__(self, path: Path, every: int | None, root: Fit) -> None:
         self.path, self.every, self.root = path, every, root
         self.rounds, self.evaluated, self.numbers = 0, 0, 0
 
@@ -144,11 +148,11 @@ class Writer:
         self.rounds, self.evaluated = 0, 0
         self.numbers = sum(array.size for array in arrays.values())
 
-    def finished(self, kept: Kept) -> None:
+    def finished(self, kept: Fit) -> None:
         if kept is self.root:
             self.write()
 
-    def refuse_other(self, there: Kept, here: Kept) -> None:
+    def refuse_other(self, there: Fit, here: Fit) -> None:
         """A ValueError that names every difference between two loops."""
         old, new = ({"loop": kept["name"], **kept["setting"]} for kept in (there, here))
         names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
@@ -163,22 +167,26 @@ class Writer:
 NOTHING = {"tree": None, "beside": None, "done": False, "result": None, "heavy": None}
 
 
-def fresh(name: str, setting: Setting) -> Kept:
+def fresh(name: str, setting: Setting) -> Fit:
     """A loop at its start."""
     return {"name": name, "setting": dict(setting), **NOTHING, "inner": []}
 
 
-def begin(
-    keeps: Keeps | None, name: str, setting: Callable[[], Setting] = dict, size: int = 0
-) -> Loop:
+def begin(keeps: Keeping, name: str, setting: Callable[[], Setting] = dict, size: int = 0) -> Loop:
     """A loop inside another, or one that keeps nothing; ``size`` coordinates a round."""
-    return Loop(fresh(name, {})) if keeps is None else keeps.loop(name, setting, size)
+    if keeps is None:
+        return Loop(fresh(name, {}))
+    if isinstance(keeps, (str, os.PathLike)):
+        keeps = Checkpoint(keeps)
+    if not hasattr(keeps, "loop"):
+        raise ValueError(f"checkpoint is a path, or ms.Checkpoint(path), not {keeps!r}")
+    return keeps.loop(name, setting, size)
 
 
-def _read(path: Path) -> Kept:
+def _read(path: Path) -> Fit:
     try:
         arrays, header = files.load(path, KIND, largest=LARGEST)
-        kept: Kept = unpack(header["fit"], arrays)
+        kept: Fit = unpack(header["fit"], arrays)
         _check(kept)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-DIGITS = 16
+DIGITS, FEW = 16, 10
 Feed = Callable[[Any], None]
 
 
@@ -82,7 +82,7 @@ def named(batch: Any, features: Any, regulariser: Any) -> dict[str, Any]:
         "example weights": digest(batch.weight),
         "bias": digest(batch.bias, batch.constant),
         "features": digest(features),
-        **{name: _shown(values) for name, values in penalty.items()},
+        **{name: _common(values) for name, values in penalty.items()},
     }
 
 
@@ -93,6 +93,14 @@ def name_of(oracle: Any) -> str:
     return f"{type(oracle).__name__} {digest(oracle)}"
 
 
-def _shown(values: Any) -> Any:
+def shown(value: Any) -> Any:
+    """A setting as people know it, where it is a plain value or a few of them."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    few = isinstance(value, (tuple, list)) and len(value) <= FEW
+    return repr(value) if few and all(shown(v) is v for v in value) else digest(value)
+
+
+def _common(values: Any) -> Any:
     alike = len(values) > 0 and (values == values[0]).all()
     return float(values[0]) if alike else digest(values)

@@ -25,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refused(f"{where}{error.strerror or error}")
     except ValueError as error:
         return _refused(str(error))
+    except KeyboardInterrupt:
+        print("mlestruct: stopped", file=sys.stderr)
+        return 130
 
 
 def _refused(why: str) -> int:

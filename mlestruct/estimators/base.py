@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Keeping, Loop, begin
+from mlestruct.digest import shown
 from mlestruct.engine import Engine
 from mlestruct.estimators.door import alphas_of, check_lengths, part_of, weights_of
 from mlestruct.estimators.predictor import Predictor
@@ -19,7 +22,7 @@ from mlestruct.estimators.summary import Summary
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
 from mlestruct.inference.sandwich import Sandwich
-from mlestruct.learners import LEARNERS, Learns, Model, mle_struct
+from mlestruct.learners import LEARNERS, Interrupted, Learns, Model, mle_struct
 from mlestruct.learners.convex import AnyOracle, Route
 from mlestruct.learners.missing import Partial, missing, seen
 from mlestruct.progress import track
@@ -28,6 +31,7 @@ from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
+FREE = ("workers", "engine", "progress")  # settings that change no bit
 
 
 class Settings(TypedDict, total=False):
@@ -113,22 +117,40 @@ class Estimator(Predictor):
         sample_weight: ArrayLike | None = None,
         *,
         validation: Examples | None = None,
+        checkpoint: Keeping = None,
     ) -> Self:
-        """Learn from a list of examples' features and the list of their observed outcomes."""
+        """Learn from a list of examples' features and the list of their observed outcomes.
+
+        With a ``checkpoint`` (a path, or :class:`Checkpoint`) a fit that was ended goes on, bit for
+        bit, and one that was not begins. Ctrl-C leaves the model of the last round.
+        """
         check_lengths(X, y)
         learnt, alphas = copy.copy(self), alphas_of(self.alpha)
+        loop = begin(checkpoint, type(self).__name__, self._named)
         learnt.prepare(X, y)
         weight = weights_of(sample_weight, len(X))
         scores: list[tuple[float, float]] = []
-        if len(alphas) > 1 and validation is None:
-            alphas, scores = copy.copy(learnt)._choose(X, y, weight, alphas)
-        learnt._learn(X, y, weight, validation, alphas)
+        at_work = copy.copy(learnt)
+        try:
+            if len(alphas) > 1 and validation is None:
+                alphas, scores = at_work._choose(X, y, weight, alphas, loop)
+            at_work = learnt
+            learnt._learn(X, y, weight, validation, alphas, loop)
+        except Interrupted:
+            self.__dict__ = at_work.__dict__
+            raise
         learnt.alpha_scores_ = scores or learnt.alpha_scores_
         self.__dict__ = learnt.__dict__
+        loop.finish()
         return self
 
+    def _named(self) -> dict[str, Any]:
+        """The settings that a fit which goes on must share."""
+        settings = self.get_params().items()
+        return {name: shown(value) for name, value in settings if name not in FREE}
+
     def _choose(
-        self, X: Sequence[Any], y: Sequence[Any], weight: Array | None, alphas: Array
+        self, X: Sequence[Any], y: Sequence[Any], weight: Array | None, alphas: Array, loop: Loop
     ) -> tuple[Array, list[tuple[float, float]]]:
         """The alpha that scores best on held-out examples, those with all their labels; scores."""
         encoded = self.encode(X, y)
@@ -142,7 +164,7 @@ class Estimator(Predictor):
         chosen = np.sort(np.random.default_rng(self.random_state).permutation(whole)[:held])
         kept = np.setdiff1d(np.arange(len(X)), chosen)
         part = None if weight is None else weight[kept]
-        self._learn(*part_of(X, y, kept), part, part_of(X, y, chosen), alphas)
+        self._learn(*part_of(X, y, kept), part, part_of(X, y, chosen), alphas, loop)
         return np.array([self.alpha_]), self.alpha_scores_
 
     def _learn(
@@ -152,6 +174,7 @@ class Estimator(Predictor):
         weight: Array | None,
         validation: Examples | None,
         alphas: Array,
+        loop: Loop,
     ) -> None:
         """Keep the model of the only alpha, or of the one that scores best on ``validation``."""
         outcomes = self.encode(X, y)
@@ -159,7 +182,7 @@ class Estimator(Predictor):
         batch = (seen if partly else Batch.of)(self.structures(X), outcomes, weight=weight)
         features = self.features(batch, X)
         tried: list[tuple[float, int, dict[str, Any]]] = []
-        for number, model in self._path(batch, features, alphas, partly):
+        for number, model in self._path(batch, features, alphas, partly, loop):
             self._keep(model, float(alphas[number]))
             if len(alphas) == 1:
                 self.alpha_scores_: list[tuple[float, float]] = []
@@ -171,19 +194,27 @@ class Estimator(Predictor):
         self.alpha_scores_ = sorted((float(alphas[-k]), score) for score, k, _ in tried)
 
     def _path(
-        self, batch: Batch[Any], features: Features, alphas: Array, partly: bool
+        self, batch: Batch[Any], features: Features, alphas: Array, partly: bool, loop: Loop
     ) -> Iterator[tuple[int, Model]]:
         """(position of alpha, model), from the strongest on, each starting from the one before."""
         order = np.argsort(-alphas, kind="stable")
         ridges = [self._ridge(features.d, float(alphas[k])) for k in order]
-        learner = self._learner(ridges[0])
+        learner = self._learner(ridges[0], loop)
         if partly:
             learner = missing(learner, tol=self.tol)
 
         def watched(states: Iterator[State]) -> Iterator[State]:
             return track(states, learner.name, self.progress)
 
-        yield from zip(order, learner.path(batch, features, ridges, watched), strict=True)
+        models = learner.path(batch, features, ridges, watched)
+        for k in order:
+            try:
+                model = next(models)
+            except Interrupted as ended:
+                self._keep(ended.model, float(alphas[k]))
+                self.alpha_scores_ = []
+                raise
+            yield k, model
 
     def _ridge(self, d: int, alpha: float) -> Regulariser:
         bounds = (-np.inf, np.inf) if self.bounds is None else self.bounds
@@ -192,7 +223,7 @@ class Estimator(Predictor):
         lower, upper = bounds
         return Regulariser.of(d, alpha, lower=lower, upper=upper)
 
-    def _learner(self, regulariser: Regulariser) -> Learns:
+    def _learner(self, regulariser: Regulariser, loop: Loop | None = None) -> Learns:
         make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
         if make is None:
             raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
@@ -201,7 +232,7 @@ class Estimator(Predictor):
             regulariser=regulariser,
             oracle=self.oracle,
             route=self.solver,
-            solver=self._solver(self.tol),
+            solver=replace(self._solver(self.tol), checkpoint=loop),
         )
 
     def _own_beliefs(self, batch: Batch[Any], scores: Array) -> Array | None:

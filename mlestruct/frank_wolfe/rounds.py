@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mlestruct.checkpoint import Keeps, Loop, begin
+from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import name_of
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.engine import Engine, engine_of
@@ -75,7 +75,7 @@ class FrankWolfe:
     shards: int = 8
     workers: int = 1
     engine: Engine | str | None = None
-    checkpoint: Keeps | None = None
+    checkpoint: Keeping = None
 
     def __post_init__(self) -> None:
         least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}

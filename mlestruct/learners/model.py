@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlestruct.checkpoint import Keeps, Loop, begin
+from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.dual import Certificate
 from mlestruct.frank_wolfe import State
 from mlestruct.structures.base import Array
@@ -27,11 +27,11 @@ class Model:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, and the ``model`` of the last round before it."""
+    """Ctrl-C, the ``model`` of the last round before it, and the regulariser that was ``given``."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, given: Any = None) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.given = model, given
 
 
 def collect(states: Iterator[State]) -> Model:
@@ -40,7 +40,7 @@ def collect(states: Iterator[State]) -> Model:
 
 
 def along(
-    keeps: Keeps | None,
+    keeps: Keeping,
     name: str,
     regularisers: Sequence[Any],
     states: Callable[[Any, State | None, Loop], Iterator[State]],
@@ -52,7 +52,10 @@ def along(
     """
     loop, last = begin(keeps, name), None
     for number, given in enumerate(regularisers, start=1):
-        model, last = _collected(through(states(given, last, loop)))
+        try:
+            model, last = _collected(through(states(given, last, loop)))
+        except Interrupted as ended:
+            raise Interrupted(ended.model, given) from ended
         loop.thin()
         if number == len(regularisers):
             loop.finish()

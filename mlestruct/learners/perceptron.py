@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeps, Loop, begin
+from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import name_of, named
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
@@ -40,7 +40,7 @@ class Perceptron:
     seed: int = 0
     seconds: float | None = None
     name: str = "perceptron"
-    checkpoint: Keeps | None = None
+    checkpoint: Keeping = None
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
         """A state per epoch: its objective is the share of examples it was wrong about."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky
 
-from mlestruct.checkpoint import Keeps, Loop, begin
+from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Engine, Running, Serial, engine_of
@@ -77,7 +77,7 @@ class Direct:
     memory: int = 10
     engine: Engine = field(default_factory=Serial)
     small: SmallBatches | None = None
-    checkpoint: Keeps | None = None
+    checkpoint: Keeping = None
 
     @classmethod
     def of(cls, solver: FrankWolfe, small: SmallBatches | None = None) -> Direct:

@@ -43,6 +43,9 @@ def add(parts: Any) -> None:
         help="ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose",
     )
     parser.add_argument("--rho", type=float, default=0.5, help="½ (default) or 1, Bethe")
+    parser.add_argument(
+        "--checkpoint", metavar="FILE", help="keep the fit there; go on from it where it was ended"
+    )
     parser.set_defaults(run=run)
 
 
@@ -69,7 +72,8 @@ def run(given: argparse.Namespace) -> int:
     settings = RoommateModel().get_params()
     model = RoommateModel(**{k: v for k, v in vars(given).items() if k in settings})
     people = chosen(table(given.people), given.cohort, given.only)
-    print(model.fit(people, table(given.pairs)).summary())
+    pairs = table(given.pairs)
+    print(model.fit(people, pairs, checkpoint=given.checkpoint).summary())
     model.save(given.model)
     print(f"\nwrote {given.model}")
     return 0

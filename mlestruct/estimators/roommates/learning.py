@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Loop
 from mlestruct.estimators.door import alphas_of
 from mlestruct.estimators.roommates.observed import Block
 from mlestruct.estimators.roommates.people import People
@@ -17,7 +18,7 @@ from mlestruct.features import Pairs, Question
 from mlestruct.frank_wolfe import FrankWolfe, State
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import Sandwich
-from mlestruct.learners import mle_struct
+from mlestruct.learners import Interrupted, mle_struct
 from mlestruct.learners.convex import Learner
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
@@ -76,10 +77,11 @@ def learn(
     rho: float,
     tol: float,
     through: Callable[[Iterator[State]], Iterator[State]],
+    loop: Loop,
 ) -> tuple[Fitted, Sandwich]:
     """The weights, and their errors from the observed pairs: for one year as for many."""
     alphas = alphas_of(alpha)
-    learner = mle_struct(rho, solver=FrankWolfe(tol=tol))
+    learner = mle_struct(rho, solver=FrankWolfe(tol=tol, checkpoint=loop))
     scores = choose(learner, sample, alphas, rho) if len(alphas) > 1 else np.zeros(1)
     chosen = float(alphas[scores.argmax()])
     learner = replace(learner, regulariser=chosen)
@@ -96,6 +98,17 @@ def learn(
     return (
         Fitted(model.theta, model.certificate, model.history, chosen, tried, model.route),
         Sandwich.of(dual, model.theta, last[0].tau, "parts"),
+    )
+
+
+def stopped(sample: Sample, ended: Interrupted, rho: float) -> tuple[Fitted, Sandwich]:
+    """The same of a fit that was ended, as far as it got."""
+    model, learner = ended.model, mle_struct(rho, regulariser=ended.given)
+    tau = marginals(sample.batch, sample.features.potentials(model.theta), rho=rho).tau
+    dual = learner.dual(sample.batch, sample.features)
+    return (
+        Fitted(model.theta, model.certificate, model.history, ended.given, [], model.route),
+        Sandwich.of(dual, model.theta, tau, "parts"),
     )
 
 

@@ -8,13 +8,15 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from mlestruct.checkpoint import Keeping, begin
+from mlestruct.digest import shown
 from mlestruct.dual import Certificate
 from mlestruct.estimators import stored
 from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.roommates.evaluation import Evaluation, evaluate
 from mlestruct.estimators.roommates.explanation import Explanation
 from mlestruct.estimators.roommates.knowledge import Asked, Knowledge
-from mlestruct.estimators.roommates.learning import Extra, Sample, learn
+from mlestruct.estimators.roommates.learning import Extra, Sample, learn, stopped
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.observed import (
     Columns,
@@ -30,7 +32,10 @@ from mlestruct.estimators.roommates.roles import Names, fitting, listed, roles_o
 from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
 from mlestruct.estimators.roommates.rules import Rule
 from mlestruct.estimators.roommates.summary import Summary
+from mlestruct.estimators.stored import Fitted
 from mlestruct.frank_wolfe import State
+from mlestruct.inference.sandwich import Sandwich
+from mlestruct.learners import Interrupted
 from mlestruct.progress import track
 from mlestruct.structures.base import Array
 from mlestruct.tables import table
@@ -116,12 +121,13 @@ class RoommateModel(Parameters):
         self.tol = tol
         self.progress = progress
 
-    def fit(self, people: Any, pairs: Any) -> Self:
+    def fit(self, people: Any, pairs: Any, *, checkpoint: Keeping = None) -> Self:
         """Learn from a table of people and one of pairs, or a list of (id, id).
 
         Pairs of cohorts that ``people`` does not hold are skipped, where ``pairs`` has the
         cohort's column. The likelihood is that of each group's pairs given who was paired, and
-        given whose pairs have which weight.
+        given whose pairs have which weight. With a ``checkpoint`` (a path, or :class:`Checkpoint`)
+        a fit that was ended goes on, bit for bit; Ctrl-C leaves the model of the last round.
         """
         self._check_settings()
         given = table(people)
@@ -137,10 +143,21 @@ class RoommateModel(Parameters):
         if not asked.names:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
         sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
-        fitted, sandwich = learn(sample, self.alpha, self.rho, self.tol, self._watched)
-        estimates = [sandwich.contrast(row)[:2] for row in asked.contrasts.matrix]
         notes += left_out
-        self._keep(Knowledge(asked, self.rho, fitted, np.array(estimates), notes))
+
+        def keep(fitted: Fitted, sandwich: Sandwich) -> None:
+            estimates = [sandwich.contrast(row)[:2] for row in asked.contrasts.matrix]
+            self._keep(Knowledge(asked, self.rho, fitted, np.array(estimates), notes))
+
+        settings = self.get_params().items()
+        named = {name: shown(value) for name, value in settings if name != "progress"}
+        loop = begin(checkpoint, type(self).__name__, lambda: named)
+        try:
+            keep(*learn(sample, self.alpha, self.rho, self.tol, self._watched, loop))
+        except Interrupted as ended:
+            keep(*stopped(sample, ended, self.rho))
+            raise
+        loop.finish()
         return self
 
     def _check_settings(self) -> None:
