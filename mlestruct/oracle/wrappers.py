@@ -90,7 +90,8 @@ class Validated(Around):
             m = int(batch.owner[k])
             raise ValueError(
                 f"example {m}: {self._name} answered {found:g} at coordinate "
-                f"{k - batch.offsets[m]}; outcomes are 0 or 1. A relaxation says so by its polytope"
+                f"{k - batch.offsets[m]}; outcomes are 0 or 1. A solver of a relaxation says so: "
+                "Solver(solve, polytope=...)"
             )
 
     @property
