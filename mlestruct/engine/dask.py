@@ -14,7 +14,7 @@ from mlestruct.engine.protocol import Maker
 from mlestruct.engine.remote import Care, Gone, Remote
 from mlestruct.engine.wire import packed, unpacked
 
-BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 LOOK = 1.0  # seconds between looks at whether a silent worker is still there
 HELP = 30.0  # seconds to wait until the scheduler has noticed a loss, and for a new worker
 
@@ -34,8 +34,9 @@ class Dask(Care):
     _used: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def start(self, makers: Sequence[Maker]) -> Remote:
+        own = self.cluster is None
         there = len(self._addresses())
-        count = min(self.workers or there, there)
+        count = (self.workers or CORES) if own else max(min(self.workers or there, there), 1)
         return Remote(makers, count, self._hire, self)
 
     def close(self) -> None:
@@ -60,7 +61,8 @@ class Dask(Care):
         except ImportError as error:
             raise ValueError("engine='dask' needs Dask: pip install 'mlestruct[dask]'") from error
         if self.cluster is None:
-            return distributed.Client(_local(distributed, self.workers or os.cpu_count() or 1))
+            cluster = _local(distributed, self.workers or CORES)
+            return distributed.Client(cluster, direct_to_workers=True)
         given = isinstance(self.cluster, distributed.Client)
         return self.cluster if given else distributed.Client(self.cluster)
 
@@ -83,15 +85,20 @@ class Dask(Care):
 
 
 def _local(distributed: Any, workers: int) -> Any:
-    """Its workers take the caller's number of BLAS threads: another gives sums other digits."""
     import dask
 
     name = "distributed.nanny.pre-spawn-environ"
-    threads = {key: os.environ.get(key, str(os.cpu_count())) for key in BLAS}
-    with dask.config.set({name: {**dask.config.get(name), **threads}}):
+    with dask.config.set({name: {**dask.config.get(name), **_threads()}}):
         return distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
         )
+
+
+def _threads() -> dict[str, str]:
+    """The caller's number of BLAS threads for its workers: another gives sums other digits."""
+    common = os.environ.get("OMP_NUM_THREADS", str(CORES))
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    return {name: os.environ.get(name, common) for name in names}
 
 
 class Actor:

@@ -11,7 +11,10 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-Frame = bytes | bytearray | memoryview
+import numpy as np
+
+Frame = Any
+"""Bytes, in whatever holds them."""
 SIZE = struct.Struct("!Q")
 
 
@@ -32,10 +35,14 @@ def packed(message: Any) -> list[Frame]:
 
 
 def unpacked(frames: Sequence[Frame]) -> Any:
-    """The message again; arrays may be written to."""
+    """The message again, its arrays in memory of NumPy's own.
+
+    Elsewhere it may be read-only, or not aligned: then sums take other instructions, with other
+    last digits.
+    """
     body, *rest = frames
-    buffers = [bytearray(b) if memoryview(b).readonly else b for b in rest]
-    return pickle.loads(body, buffers=buffers)
+    own = [b if isinstance(b, np.ndarray) else np.frombuffer(b, np.uint8).copy() for b in rest]
+    return pickle.loads(body, buffers=own)
 
 
 def send(line: socket.socket, frames: list[Frame]) -> None:
@@ -51,9 +58,9 @@ def receive(line: socket.socket) -> list[Frame]:
     return [_exactly(line, size) for size in sizes]
 
 
-def _exactly(line: socket.socket, size: int) -> bytearray:
-    frame = bytearray(size)
-    rest = memoryview(frame)
+def _exactly(line: socket.socket, size: int) -> Frame:
+    frame = np.empty(size, np.uint8)
+    rest = frame.data
     while rest:
         got = line.recv_into(rest)
         if got == 0:

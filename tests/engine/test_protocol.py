@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mlestruct.engine import engine_of
+from mlestruct.engine.dask import _threads
 from mlestruct.errors import LostWorker
 
 
@@ -134,3 +135,25 @@ def test_names_and_workers_are_checked():
         engine_of("threads", 0)
     with pytest.raises(ValueError, match="own business"):
         engine_of(engine_of("threads", 2), 2)
+
+
+def test_workers_take_the_callers_number_of_blas_threads(remote):
+    """Two threads add a matrix product up in another order than one."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+    class Tells:
+        def __call__(self, question):
+            return [os.environ.get(name) for name in names]
+
+    with remote.start([Tells, Tells]) as running:
+        found = running.round([None, None])
+    assert found == [[os.environ[name] for name in names]] * 2
+
+
+def test_what_is_not_set_for_one_blas_follows_openmp(monkeypatch):
+    """OpenBLAS heeds its own variable first, so a guess there would overrule the caller's."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setenv("MKL_NUM_THREADS", "2")
+    assert set(_threads().values()) == {"3", "2"}
+    assert _threads()["OPENBLAS_NUM_THREADS"] == "3"
