@@ -198,8 +198,8 @@ def run(quick: bool) -> Iterator[Row]:
         yield from million(kind, (10_000, 40_000) if quick else (10_000, 100_000, 1_000_000))
     for name, engine in (("processes", Processes(workers=2)), ("dask", Dask(workers=2))):
         yield overhead(name, engine)
-    few, side, repeats = (60, 40, 1) if quick else (100, 100, 3)
-    fit = direct_route(grids(0, side, few, 10, 5), 10)
+    few, side, repeats = (60, 40, 1) if quick else (100, 100, 2)
+    fit = direct_route(grids(0, side, few, 10, 5), 10 if quick else 3)
     yield from two_against_one(f"{few} grids {side}×{side}, direct", fit, repeats)
     count, n = (40, 100) if quick else (200, 100)
     fit = direct_route(bipartite(0, 1.0, n, count, 10), 20)
