@@ -6,15 +6,17 @@ import hashlib
 import io
 import itertools
 import json
+import os
 import pickle
 import time
 import tracemalloc
 import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from mlestruct.readers import read_columns, uai
 from mlestruct.tables import table
 
 SECONDS, BYTES = 1.0, 64 << 20  # of processor time, and of memory beyond what was there
-MARK = "a pickle ran here"
+MARK = Path(gettempdir()) / f"a pickle ran here, {os.getpid()}"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,10 @@ class Damage:
         return f"{self.kind.name}, {self.what}"
 
 
+Way = Callable[[Kind, np.random.Generator, int], Damage]
+"""Something done to a file of a kind, with what is drawn, and how often it was done before."""
+
+
 def fault(damage: Damage) -> str | None:
     """What is wrong with how it is taken; None if it is refused, or loads where it may."""
     with TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -69,9 +75,8 @@ def fault(damage: Damage) -> str | None:
         told = _told(damage.kind.read, path)
         seconds, peak = time.process_time() - start, tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        ran = (Path.cwd() / MARK).exists()
-    if ran:
-        (Path.cwd() / MARK).unlink()
+    if MARK.exists():
+        MARK.rmdir()
         return "it was executed"
     if told is None and not damage.loads:
         return "it was accepted"
@@ -96,10 +101,11 @@ def _told(read: Callable[[Path], Any], path: Path) -> BaseException | None:
 
 def damaged(count: int, seed: int = 0) -> Iterator[Damage]:
     """``count`` files: every kind and every way in turn, places drawn by ``seed``."""
-    rng = np.random.default_rng(seed)
+    rng, before = np.random.default_rng(seed), Counter[tuple[str, Way]]()
     ways = [(kind, way) for kind in kinds() for way in (*WAYS, *(FORGED if kind.sealed else ()))]
-    for number, (kind, way) in enumerate(itertools.islice(itertools.cycle(ways), count)):
-        yield way(kind, rng, number)
+    for kind, way in itertools.islice(itertools.cycle(ways), count):
+        yield way(kind, rng, before[kind.name, way])
+        before[kind.name, way] += 1
 
 
 def kinds() -> list[Kind]:
@@ -137,11 +143,8 @@ def _resume(path: Path) -> Any:
     return hostile.fit(hostile.Assigns(), _going_on(path))
 
 
-Way = Callable[[Kind, np.random.Generator, int], Damage]
-
-
 def _cut(kind: Kind, rng: np.random.Generator, number: int) -> Damage:
-    percent = number % 100  # of the file is left
+    percent = 37 * number % 100  # of the file is left: every one in a hundred cuts
     left = kind.whole[: len(kind.whole) * percent // 100]
     return Damage(kind, f"cut at {percent} %", left, not kind.sealed)
 
@@ -181,7 +184,7 @@ class Trap:
     """Leaves a mark where it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return open, (MARK, "w")
+        return os.mkdir, (str(MARK),)
 
 
 WAYS: tuple[Way, ...] = (_cut, _flip, _cut, _noise, _cut, _twice, _cut, _huge, _pickle)
@@ -230,19 +233,18 @@ def _compressed(kind: Kind, rng: np.random.Generator, number: int) -> Damage:
     return Damage(kind, "compressed", _sealed([*_entries(kind), bomb], zipfile.ZIP_DEFLATED), False)
 
 
-def _array(kind: Kind, rng: np.random.Generator, place: int, stream: io.BytesIO) -> bytes:
+def _with_array(kind: Kind, number: int, stream: io.BytesIO) -> bytes:
+    """A file with another array in the place of one; entry 0 is the header."""
     entries = _entries(kind)
-    entries[1 + place % (len(entries) - 1)] = (
-        entries[1 + place % (len(entries) - 1)][0],
-        stream.getvalue(),
-    )
+    place = 1 + number % (len(entries) - 1)
+    entries[place] = entries[place][0], stream.getvalue()
     return _sealed(entries)
 
 
 def _objects(kind: Kind, rng: np.random.Generator, number: int) -> Damage:
     stream = io.BytesIO()
     np.lib.format.write_array(stream, np.array([Trap()]), allow_pickle=True)
-    return Damage(kind, "a pickle as an array", _array(kind, rng, number, stream), False)
+    return Damage(kind, "a pickle as an array", _with_array(kind, number, stream), False)
 
 
 def _declared(kind: Kind, rng: np.random.Generator, number: int) -> Damage:
@@ -250,7 +252,7 @@ def _declared(kind: Kind, rng: np.random.Generator, number: int) -> Damage:
     shape = (10 ** int(rng.integers(9, 19)),) * int(rng.integers(1, 4))
     header = {"descr": "<f8", "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(stream, header)
-    return Damage(kind, f"an array of shape {shape}", _array(kind, rng, number, stream), False)
+    return Damage(kind, f"an array of shape {shape}", _with_array(kind, number, stream), False)
 
 
 def _reshaped(kind: Kind, rng: np.random.Generator, number: int) -> Damage:
@@ -259,7 +261,7 @@ def _reshaped(kind: Kind, rng: np.random.Generator, number: int) -> Damage:
     shape = tuple(rng.integers(0, 4, int(rng.integers(0, 4))).tolist())
     made = rng.standard_normal(shape).astype(rng.choice(["f8", "i8", "U3", "?"]))
     np.lib.format.write_array(stream, np.asarray(made), version=(1, 0))
-    raw = _array(kind, rng, int(rng.integers(1 << 20)), stream)
+    raw = _with_array(kind, number, stream)
     return Damage(kind, f"an array of shape {shape} and {made.dtype}", raw, True)
 
 

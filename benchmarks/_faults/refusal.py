@@ -36,7 +36,7 @@ def bad(door: str, says: str, call: Callable[..., Any], *given: Any, **named: An
 
 def fault(case: Bad) -> str | None:
     """What is wrong with how the library answers; None where it refuses as it should."""
-    before = _print(case)
+    before = _snapshot(case)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         told = _told(case)
@@ -51,7 +51,7 @@ def fault(case: Bad) -> str | None:
         return f"it said {str(told)!r}"
     if seconds > SECONDS:
         return f"it took {seconds:.1f} s"
-    return None if _print(case) == before else "it changed what it was given"
+    return None if _snapshot(case) == before else "it changed what it was given"
 
 
 def _told(case: Bad) -> BaseException | None:
@@ -64,7 +64,7 @@ def _told(case: Bad) -> BaseException | None:
     return None
 
 
-def _print(case: Bad) -> Any:
+def _snapshot(case: Bad) -> Any:
     """Everything the call could change: its arguments, and the estimator whose method it is."""
     return _tree((getattr(case.call, "__self__", None), case.given, case.named))
 
