@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.structures.base import Array
-from mlestruct.trees import Tree
+from mlestruct.trees import Tree, like
 
 Function = Callable[[Array], tuple[float, Array]]
 Found = tuple[Array, float, Array]
@@ -73,7 +73,7 @@ def minimise(
     start at length 1, or at ``first`` times the gradient where its units are known to be right.
     ``since`` another descent's ``where()``, it yields what that one would have next.
     """
-    pairs, smooth = Pairs(len(theta), memory), kinks is None
+    given, pairs, smooth = theta, Pairs(len(theta), memory), kinks is None
 
     def where() -> Tree:
         return theta, value, gradient, pairs.tree()
@@ -85,6 +85,7 @@ def minimise(
         yield Step(theta, value, gradient, True, where)
     else:
         theta, value, gradient, known = since
+        like((theta, gradient), (given, given))
         pairs.recall(known)
     while True:
         slope = gradient if kinks is None else kinks.slope(theta, gradient)
@@ -129,10 +130,11 @@ class Pairs:
         self.order = []
 
     def tree(self) -> Tree:
-        return self.s, self.y, self.sy, self.yy, self.order
+        return self.order, self.s, self.y, self.sy, self.yy
 
     def recall(self, tree: Tree) -> None:
-        self.s, self.y, self.sy, self.yy, self.order = tree
+        self.order, *rows = tree
+        self.s, self.y, self.sy, self.yy = like(rows, self.tree()[1:])
 
     def push(self, new: Array, old: Array, fresh: Array, gradient: Array) -> None:
         """Remember a step, unless its curvature is lost in rounding."""

@@ -55,3 +55,19 @@ def unpack(packed: Any, arrays: Mapping[str, NDArray[Any]]) -> Tree:
     if "mapping" in packed:
         return {unpack(key, arrays): unpack(value, arrays) for key, value in packed["mapping"]}
     return arrays[packed["array"]]
+
+
+def like(kept: Tree, own: Tree) -> Tree:
+    """A tree of the form of another, itself; ValueError for another: kernels trust their arrays."""
+    if isinstance(own, (tuple, list)):
+        if not isinstance(kept, (tuple, list)) or len(kept) != len(own):
+            raise ValueError(f"{len(own)} parts expected")
+        for part, model in zip(kept, own, strict=True):
+            like(part, model)
+    elif isinstance(own, np.ndarray):
+        form = getattr(kept, "dtype", None), np.shape(kept)
+        if not isinstance(kept, np.ndarray) or form != (own.dtype, own.shape):
+            raise ValueError(f"an array of {own.dtype} {own.shape} expected, found {form}")
+    elif type(kept) is not type(own):
+        raise ValueError(f"a {type(own).__name__} expected, found {kept!r}")
+    return kept

@@ -10,12 +10,11 @@ import numpy as np
 from mlestruct.dual import Dual
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.frank_wolfe import slopes, steps
+from mlestruct.frank_wolfe.slots import CAP, occupied, recalled, room, widened
 from mlestruct.structures.base import Array
-from mlestruct.trees import Tree
+from mlestruct.trees import Tree, like
 
-CAP = 256  # atoms kept per example at most
 BUDGET = 512 * 2**20  # bytes for all atoms together
-PER_SLOT = ("length", "weight", "stiff", "used", "tag")
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Iterate:
         s = steps.Scratch._make([delta, np.zeros(size, dtype=np.int64), *rest])
         iterate = cls(dual, u, _problem(dual), x, s)
         if active:
-            iterate.atoms = _atoms(dual, tau, x.moment, np.zeros(len(batch), dtype=np.int64), 1)
+            iterate.atoms = room(dual, tau, x.moment, np.zeros(len(batch), dtype=np.int64), 1)
         iterate.synchronise()
         return iterate
 
@@ -86,13 +85,14 @@ class Iterate:
         """What the next rounds depend on: live arrays. Slopes and weights follow from τ and r."""
         if self.atoms is None:
             return self.floor, self.x.tau, self.x.r, self.x.moment
-        return self.floor, self.x.tau, self.x.r, _occupied(self.dual, self.atoms)
+        return self.floor, self.x.tau, self.x.r, occupied(self.dual, self.atoms)
 
     def recall(self, tree: Tree) -> None:
         """Stand where another iterate of the same problem stood."""
-        self.floor, self.x.tau[:], self.x.r[:], rest = tree
+        self.floor, tau, r, rest = tree
+        self.x.tau[:], self.x.r[:] = like((tau, r), (self.x.tau, self.x.r))
         if isinstance(rest, tuple):
-            self.atoms = _recalled(self.dual, rest)
+            self.atoms = recalled(self.dual, rest)
         else:
             self.x.moment[:] = rest
         slopes.refresh(self.p, self.x)
@@ -107,9 +107,9 @@ class Iterate:
         width = np.maximum(support, self.atoms.width)
         cap = _capacity(self.dual, width)
         if not self.atoms.known.any():
-            self.atoms = _atoms(self.dual, self.atoms.base, self.atoms.base_moment, width, cap)
+            self.atoms = room(self.dual, self.atoms.base, self.atoms.base_moment, width, cap)
         else:
-            self.atoms = _widen(self.atoms, width)
+            self.atoms = widened(self.atoms, width)
 
 
 def _capacity(dual: Dual, width: Array) -> int:
@@ -144,71 +144,3 @@ def _problem(dual: Dual) -> Any:
         regulariser.plain,
         np.array(terms).reshape(5, -1),
     )
-
-
-def _atoms(dual: Dual, base: Array, moment: Array, width: Any, cap: int) -> Any:
-    blocks = len(dual.batch)
-    start = np.concatenate([[0], np.cumsum(cap * width)]).astype(np.int64)
-    return sets.Atoms(
-        cap,
-        np.zeros(blocks, dtype=np.int64),
-        start,
-        np.asarray(width, dtype=np.int64),
-        np.zeros(int(start[-1]), dtype=np.int64),
-        np.zeros(int(start[-1])),
-        np.zeros((blocks, cap), dtype=np.int64),
-        np.zeros(cap * len(dual.features.columns.index)),
-        np.zeros((blocks, cap)),
-        np.zeros((blocks, cap)),
-        np.zeros((blocks, cap), dtype=np.int64),
-        np.zeros((blocks, cap), dtype=np.int64),
-        base.copy(),
-        moment.copy(),
-        np.ones(blocks),
-        np.ones(blocks),
-    )
-
-
-def _widen(atoms: Any, width: Any) -> Any:
-    start = np.concatenate([[0], np.cumsum(atoms.cap * width)]).astype(np.int64)
-    place, amount = np.zeros(int(start[-1]), dtype=np.int64), np.zeros(int(start[-1]))
-    for m in range(len(width)):
-        old = slice(atoms.support_start[m], atoms.support_start[m + 1])
-        shape = (atoms.cap, int(atoms.width[m]))
-        for new, kept in ((place, atoms.place), (amount, atoms.amount)):
-            rows = new[start[m] : start[m + 1]].reshape(atoms.cap, int(width[m]))
-            rows[:, : shape[1]] = kept[old].reshape(shape)
-    return atoms._replace(support_start=start, width=width, place=place, amount=amount)
-
-
-def _occupied(dual: Dual, atoms: Any) -> Tree:
-    """The slots in use; most are not."""
-    slots, entries, moments = _in_use(dual, atoms)
-    kept = atoms._replace(
-        support_start=None,
-        place=atoms.place[entries],
-        amount=atoms.amount[entries],
-        moment=atoms.moment[moments],
-        **{name: getattr(atoms, name)[slots] for name in PER_SLOT},
-    )
-    return tuple(kept)
-
-
-def _recalled(dual: Dual, tree: Tree) -> Any:
-    kept = sets.Atoms._make(tree)
-    atoms = _atoms(dual, kept.base, kept.base_moment, kept.width, kept.cap)
-    atoms.known[:], atoms.rest[:], atoms.interior[:] = kept.known, kept.rest, kept.interior
-    slots, entries, moments = _in_use(dual, atoms)
-    atoms.place[entries], atoms.amount[entries] = kept.place, kept.amount
-    atoms.moment[moments] = kept.moment
-    for name in PER_SLOT:
-        getattr(atoms, name)[slots] = getattr(kept, name)
-    return atoms
-
-
-def _in_use(dual: Dual, atoms: Any) -> tuple[Any, Any, Any]:
-    """Masks of the slots that hold a vertex, and of their entries and moments."""
-    slots = np.arange(atoms.cap) < atoms.known[:, None]
-    entries = np.repeat(slots, np.repeat(atoms.width, atoms.cap))
-    columns = np.diff(dual.features.columns.start)
-    return slots, entries, np.repeat(slots, np.repeat(columns, atoms.cap))

@@ -10,7 +10,6 @@ import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.engine import Tree
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching_bethe import propagate_bethe
 from mlestruct.inference.matching_bp import propagate
@@ -22,6 +21,7 @@ from mlestruct.inference.messages import Beliefs
 from mlestruct.structures.base import Array
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
+from mlestruct.trees import Tree, like
 
 
 @lru_cache(maxsize=256)
@@ -118,7 +118,8 @@ class Scaling:
         return [(state.x, state.sent, state.mode) for state in warm]
 
     def unpack(self, batch: Batch[Any], tree: Tree) -> list[State]:
-        return [State(*arrays) for arrays in tree]
+        cold = [self._state(prepared(one)[0], len(members)) for one, members in batch.groups()]
+        return [State(*arrays) for arrays in like(tree, self.pack(cold))]
 
     def _state(self, graph: Layout, count: int) -> State:
         sent = (count, 2, graph.live if self.rho > 0.5 else 0)

@@ -10,7 +10,6 @@ import numpy as np
 from numba.extending import overload
 
 from mlestruct.batch import Batch
-from mlestruct.engine import Tree
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference import convergent
@@ -24,6 +23,7 @@ from mlestruct.inference.pair_kernels import begin_edges, widest_table
 from mlestruct.inference.sweeps import RANGE, Sent, run
 from mlestruct.structures.base import Array, Ints, payments
 from mlestruct.structures.graph import FactorGraph
+from mlestruct.trees import Tree, like
 
 SCHEDULES = ("sequential", "flooding", "residual")
 STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
@@ -150,8 +150,10 @@ class SumProduct:
         return [tuple(state) for state in warm.values()]
 
     def unpack(self, batch: Batch[FactorGraph], tree: Tree) -> dict[FactorGraph, Messages]:
-        known = zip(batch.groups(), tree, strict=True)
-        return {structure: Messages(*arrays) for (structure, _), arrays in known}
+        groups = list(batch.groups())
+        cold = {one: _start(self.ready(one).plan, len(members), None) for one, members in groups}
+        known = zip(cold, like(tree, self.pack(cold)), strict=True)
+        return {structure: Messages(*arrays) for structure, arrays in known}
 
     def above(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Array:
         """Each surrogate log Z is at most this, at any messages: ``warm`` of a call at ``scores``.

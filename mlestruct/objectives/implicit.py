@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.engine import Tree
-from mlestruct.inference.condensed import Condensed, Optima
+from mlestruct.inference.condensed import Condensed, Optima, recalled
 from mlestruct.objectives.base import Values
 from mlestruct.objectives.losses import Loss, Units
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 
 @dataclass
@@ -58,4 +58,4 @@ class Implicit:
         return None if warm.optima is None else tuple(warm.optima)
 
     def unpack(self, batch: Batch[Any], tree: Tree) -> Warm:
-        return Warm(self.loss.units(batch), Optima(*tree))
+        return Warm(self.loss.units(batch), recalled(batch, tree))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mlestruct.batch import Batch
-from mlestruct.engine import Tree
 from mlestruct.inference.messages import Messages
 from mlestruct.objectives.base import Values
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 
 @dataclass(frozen=True)

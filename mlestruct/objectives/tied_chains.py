@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.engine import Tree
+from mlestruct.trees import Tree
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.forward_backward import ForwardBackward
 from mlestruct.inference.messages import Messages

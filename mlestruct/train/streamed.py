@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import begin
 from mlestruct.digest import digest
-from mlestruct.engine import Tree
+from mlestruct.trees import Tree
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State, noted
 from mlestruct.inference.hull import relaxed

@@ -68,7 +68,12 @@ class Assignment:
         return None if starts is None else [(prices.copy(), own.copy()) for prices, own in starts]
 
     def remember(self, batch: Batch[BipartiteMatching], kept: list[Start]) -> None:
-        self._last.starts[batch] = [(prices.copy(), own.copy()) for prices, own in kept]
+        starts = [_cold(structure, len(members)) for structure, members in batch.groups()]
+        for (prices, own), (its, found) in zip(starts, kept, strict=True):
+            prices[:], own[:] = its, found
+            if not ((own >= NONE) & (own < prices.shape[1])).all():
+                raise ValueError("a memory of other matchings")
+        self._last.starts[batch] = starts
 
 
 def _cold(structure: BipartiteMatching, count: int) -> Start:

@@ -288,3 +288,31 @@ def test_an_iterate_put_together_again_is_the_same(step, regulariser, number):
             own, same = own[used], same[used]
         assert np.array_equal(own, same), name
     assert sum(array.nbytes for array in arrays.values()) < iterate.atoms.place.nbytes
+
+
+@pytest.mark.parametrize(
+    ("name", "forge"),
+    [
+        ("cap", lambda cap: 10**6),
+        ("known", lambda known: known + 300),
+        ("width", lambda width: width + 10**6),
+        ("width", lambda width: -width),
+        ("length", lambda length: length + 10**6),
+        ("length", lambda length: length[:-1]),
+        ("place", lambda place: place + 10**6),
+        ("place", lambda place: place - N * N),
+        ("place", lambda place: place.astype(float)),
+        ("rest", lambda rest: rest[:-1]),
+        ("base", lambda base: base.astype(np.float32)),
+        ("base_moment", lambda moment: np.append(moment, 0.0)),
+    ],
+)
+def test_what_kernels_would_follow_out_of_bounds_is_refused(name, forge):
+    """A file may say anything and still have its checksum right."""
+    iterate = iterate_of(learning(), 20)
+    *rest, atoms = iterate.tree()
+    forged = sets.Atoms._make(atoms)
+    forged = forged._replace(**{name: forge(getattr(forged, name))})
+    with pytest.raises(ValueError, match=r"active set of another problem|expected, found"):
+        iterate.recall((*rest, tuple(forged)))
+    iterate.recall((*rest, atoms))

@@ -18,6 +18,7 @@ from mlestruct.inference.messages import Beliefs
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
+from mlestruct.trees import Tree, like
 
 STEPS = 150
 STALLED = 1e-4  # a last step above this is no optimum
@@ -122,6 +123,17 @@ class Newton:
         inside = scores * found.tau - weight * found.tau * np.log(found.tau)
         log_z = np.where(found.stalled, np.inf, batch.totals(inside))
         return Beliefs(log_z, found.tau, found)
+
+    def pack(self, warm: Optima) -> Tree:
+        return tuple(warm)
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Optima:
+        return recalled(batch, tree)
+
+
+def recalled(batch: Batch[Any], tree: Tree) -> Optima:
+    """The optima of a batch, from a tree."""
+    return Optima(*like(tree, (np.empty(batch.size), np.empty(len(batch)))))
 
 
 def _together(batch: Batch[Any]) -> Iterator[tuple[Any, Ints]]:

@@ -12,6 +12,7 @@ from mlestruct.batch import Batch
 from mlestruct.objectives.base import Values
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
+from mlestruct.trees import Tree
 
 
 class Relaxed(NamedTuple):
@@ -62,6 +63,12 @@ class Contrastive:
         gradient = (found.tau - found.data) * batch.weight[batch.owner]
         value = float(batch.weight @ (found.start - found.end))
         return Values(value, {"score": gradient}, found.tau, found.warm)
+
+    def pack(self, warm: Any) -> Tree:
+        return self.relaxation.pack(warm) if hasattr(self.relaxation, "pack") else None
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Any:
+        return self.relaxation.unpack(batch, tree)  # type: ignore[attr-defined]
 
 
 def seen(graph: FactorGraph, rows: Array) -> Any:

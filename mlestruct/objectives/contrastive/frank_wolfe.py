@@ -12,9 +12,10 @@ from mlestruct.batch import Batch
 from mlestruct.dual import interior
 from mlestruct.entropy import Entropy
 from mlestruct.objectives.contrastive.base import Relaxed, clamped
-from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 CLAMPED = 20  # steps of hidden variables given what was seen
 MOST = 1 - 1e-3  # of the way to a vertex: slopes are infinite there
@@ -63,6 +64,10 @@ class Problem(NamedTuple):
         return low
 
 
+Problems = tuple[Problem, Problem | None]
+"""With everything free, and with what was seen held where something is hidden."""
+
+
 @dataclass(frozen=True)
 class FrankWolfeSteps:
     """Any structure, any number of labels and any order, wherever an oracle answers.
@@ -78,21 +83,30 @@ class FrankWolfeSteps:
     oracle: Oracle[Any] | Callable[..., Any] | str | None = None
     exact: bool = False
 
-    def __call__(
-        self, batch: Batch[Any], scores: Array, warm: tuple[Problem, Problem | None] | None
-    ) -> Relaxed:
+    def __call__(self, batch: Batch[Any], scores: Array, warm: Problems | None) -> Relaxed:
         assert batch.target is not None
-        if warm is None:
-            held = clamped(batch)
-            warm = self._problem(batch), None if held is None else self._problem(held)
-        whole, given = warm
+        whole, given = self._problems(batch) if warm is None else warm
         data = batch.target
         if given is not None:
             data = given.relax(scores, given.inside, CLAMPED)
         begin = (1 - self.epsilon) * data + self.epsilon * whole.inside
         tau = whole.relax(scores, begin, self.steps)
         start, end = whole.free_energy(scores, begin), whole.free_energy(scores, tau)
-        return Relaxed(start, end, data, tau, warm)
+        return Relaxed(start, end, data, tau, (whole, given))
+
+    def pack(self, warm: Problems) -> Tree:
+        return [None if p is None else memory(p.oracle, p.batch) for p in warm]
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Problems:
+        warm = self._problems(batch)
+        for problem, kept in zip(warm, tree, strict=True):
+            if problem is not None:
+                remember(problem.oracle, problem.batch, kept)
+        return warm
+
+    def _problems(self, batch: Batch[Any]) -> Problems:
+        held = clamped(batch)
+        return self._problem(batch), None if held is None else self._problem(held)
 
     def _problem(self, batch: Batch[Any]) -> Problem:
         oracle = Validated(resolve(self.oracle, batch))
