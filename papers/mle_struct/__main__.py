@@ -12,9 +12,11 @@ from papers.mle_struct.markets import markets
 from papers.mle_struct.permanents import permanents
 from papers.mle_struct.planar import planar
 from papers.mle_struct.roommates import roommates
+from papers.mle_struct.rules import rules
 
 EXPERIMENTS = {
     "house": house,
+    "rules": rules,
     "permanents": permanents,
     "inference": inference,
     "denoising": denoising,

@@ -21,6 +21,7 @@ from papers.mle_struct.markets import markets
 from papers.mle_struct.permanents import draw, permanents
 from papers.mle_struct.planar import planar
 from papers.mle_struct.roommates import PUBLISHED, roommates, worths, years
+from papers.mle_struct.rules import rules
 
 QUICK = Setting(quick=True)
 KEYS = {"learner", "rho", "gap", "test_error", "nll", "lam", "certificate", "seconds"}
@@ -39,6 +40,12 @@ def test_house_at_gap_50(shared_data: Path, capsys: pytest.CaptureFixture[str]) 
     (half,) = (row for row in rows if row["rho"] == 0.5)
     assert half["test_error"] <= 0.017 + 0.03
     assert half["nll"] <= 0.052
+
+
+def test_no_rule_has_less_validation_loss_than_the_least(quick: Setting) -> None:
+    least, *others, _ = rules(quick)
+    assert all(row["validation nll"] >= least["validation nll"] for row in others)
+    assert others[1]["lam per pair"] >= least["lam per pair"]
 
 
 def test_landmarks_are_shuffled_and_none_is_lost(shared_data: Path) -> None:

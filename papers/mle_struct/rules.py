@@ -1,0 +1,75 @@
+"""House again, at gaps 50 and 90: what other ways to choose λ on the validation pairs would give.
+
+``house`` takes the λ of least −log p. Here beside it: the least error; the strongest λ within one
+standard error of the least −log p; the least −log p when training and validation pairs also
+change places; and the same least −log p with features divided by their standard deviations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlestruct import Dense, FrankWolfe
+from mlestruct.learners import mle_struct
+from papers._run import Row, Setting
+from papers.mle_struct.house import CERTIFIED, SHARES, Pairs, load
+
+Array = NDArray[np.float64]
+GAPS, RHO = (50, 90), 0.5
+
+
+def rules(setting: Setting) -> Iterator[Row]:
+    """Every rule's choice, and what it gives on the test pairs."""
+    folder = setting.data("cmu_house")
+    for gap in GAPS[:1] if setting.quick else GAPS:
+        train, valid, test = (load(folder, gap, split) for split in ("train", "validate", "test"))
+        path = list(fits(train))
+        each = np.array([valid.charges(theta, RHO).reshape(len(valid.batch), -1).mean(axis=1)
+                         for theta in path])  # fmt: skip
+        mean = each.mean(axis=1)
+        allowed = mean.min() + each[mean.argmin()].std(ddof=1) / np.sqrt(len(valid.batch))
+        back = [train.charges(theta, RHO).mean() for theta in fits(valid)]
+        both = mean[: len(back)] + back[: len(mean)]
+        wrong = np.array([valid.error(theta) for theta in path])
+        chosen = {
+            "least −log p": mean.argmin(),
+            "least error": np.lexsort((mean, wrong))[0],
+            "one standard error": np.flatnonzero(mean <= allowed)[0],
+            "least −log p, both ways": both.argmin(),
+        }
+        for rule, k in chosen.items():
+            yield row(gap, rule, int(k), valid, test, path)
+        spread = train.features.matrix.std(axis=0)
+        train, valid, test = (scaled(pairs, spread) for pairs in (train, valid, test))
+        path = list(fits(train))
+        best = int(np.argmin([valid.charges(theta, RHO).mean() for theta in path]))
+        yield row(gap, "least −log p, scaled features", best, valid, test, path)
+
+
+def fits(train: Pairs) -> Iterator[Array]:
+    """Weights from the strongest λ on, as long as they are certified."""
+    learner = mle_struct(RHO, solver=FrankWolfe(tol=1e-4, rounds=100))
+    lams = (SHARES * len(train.batch)).tolist()
+    for model in learner.path(train.batch, train.features, lams):
+        if model.certificate.relative > CERTIFIED:
+            return
+        yield model.theta
+
+
+def scaled(pairs: Pairs, spread: Array) -> Pairs:
+    features = Dense.of(pairs.batch, pairs.features.matrix / spread)
+    return Pairs(pairs.batch, features, pairs.truth)
+
+
+def row(gap: int, rule: str, k: int, valid: Pairs, test: Pairs, path: list[Array]) -> Row:
+    return {
+        "gap": gap,
+        "rule": rule,
+        "lam per pair": float(SHARES[k]),
+        "validation nll": float(valid.charges(path[k], RHO).mean()),
+        "test nll": float(test.charges(path[k], RHO).mean()),
+        "test error": test.error(path[k]),
+    }
