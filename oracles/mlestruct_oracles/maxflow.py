@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from mlestruct_oracles import boykov_kolmogorov
@@ -76,13 +77,21 @@ def _gate(ends: Ints, capacity: Floats, pull: Floats, backend: Backend) -> None:
 
 
 def _gate_numbers(name: str, values: Floats, least: float, most: float, backend: Backend) -> None:
-    wrong = ~((values >= least) & (values <= most) & (values == np.rint(values)))
-    if wrong.any():
-        place = int(np.argmax(wrong))
+    place = _not_whole(values, least, most)
+    if place >= 0:
         raise ValueError(
             f"{name}[{place}] = {values[place]} must be a whole number between {least} and {most}"
             f" for {backend.name}"
         )
+
+
+@njit(cache=True, nogil=True)
+def _not_whole(values: Floats, least: float, most: float) -> int:
+    """Where the first number is that is none of least, least + 1, …, most; or −1."""
+    for k in range(len(values)):
+        if not (least <= values[k] <= most and values[k] == np.rint(values[k])):
+            return k
+    return -1
 
 
 def resolve(backend: "str | Backend | None") -> Backend:

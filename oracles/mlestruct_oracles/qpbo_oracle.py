@@ -72,14 +72,13 @@ def _many(
     vertices, upper = np.empty(batch.size), np.empty(len(batch))
     for structure, members in batch.groups():
         table = batch.rows(scores, members)
-        shut = structure.closed()
-        if shut.any():
-            table = np.where(shut, -np.inf, table)
+        if (structure.fixed >= 0).any():
+            table = np.where(structure.closed(), -np.inf, table)
         edges = binary_edges(structure)
         first, models = structure.node_start[-1], len(members)
         unary = table[:, :first].reshape(models, -1, 2)
         pair = table[:, first:].reshape(models, -1, 2, 2)
-        key = structure.identity(), models
+        key = structure, models
         flows = memory.pop(key, None) or Flows(models, len(edges))  # nobody else's meanwhile
         try:
             answer = solve(edges, unary, pair, backend, flows)
