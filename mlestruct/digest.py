@@ -55,8 +55,11 @@ def _feed_object(value: Any, feed: Feed) -> None:
         _feed_all("partial", [value.func, value.args, value.keywords], feed)
     elif hasattr(value, "__qualname__"):
         _feed_all("code", [getattr(value, "__module__", ""), value.__qualname__], feed)
-    elif hasattr(value, "indptr"):
-        _feed_all(kind, [value.shape, value.indptr, value.indices, value.data], feed)
+    elif hasattr(value, "tocsr"):
+        rows = value.tocsr()
+        _feed_all(kind, [rows.shape, rows.indptr, rows.indices, rows.data], feed)
+    elif hasattr(value, "__array__"):
+        _feed_all(kind, [np.asarray(value)], feed)
     elif is_dataclass(value):
         named = [field.name for field in fields(value) if not field.name.startswith("_")]
         _feed_all(kind, [getattr(value, name) for name in named], feed)
