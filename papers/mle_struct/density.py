@@ -8,7 +8,6 @@ person: exact (summed over all answers), the surrogate's own, and of independent
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from mlestruct.inference.exact import exact
 from mlestruct.learners import exact_mle, mle_struct
 from papers._run import Row, Setting
 from papers.mle_struct.figure import lines
+from papers.mle_struct.together import together
 
 Array = NDArray[np.float64]
 LAM, SHARE, TRAIN, QUICK = 1.0, (0.0, 0.01, 0.02, 0.05), 640, 6  # l1 per person in training
@@ -43,7 +43,8 @@ def density(setting: Setting) -> Iterator[Row]:
     order = np.random.default_rng(67).permutation(len(answers))
     graph, rows = model_of(answers.shape[1])
     n = graph.n_nodes
-    train, test = (together(graph, answers[part]) for part in (order[:TRAIN], order[TRAIN:]))
+    vertices = np.array([graph.encode(row) for row in answers])
+    train, test = (together(graph, vertices[part]) for part in (order[:TRAIN], order[TRAIN:]))
     features = Dense.of(train, rows)
     kinds = [("independent", "exact_mle", None)]
     kinds += [("pairs", name, share) for name in LEARNERS for share in SHARE]
@@ -83,9 +84,3 @@ def model_of(n: int) -> tuple[FactorGraph, Array]:
     rows[2 * np.arange(n) + 1, np.arange(n)] = 1.0
     rows[graph.table_start[1:] - 1, n + np.arange(len(pairs))] = 1.0
     return graph, rows
-
-
-def together(graph: FactorGraph, answers: NDArray[np.int64]) -> Batch[Any]:
-    """One example that weighs as many as there are people, its target their mean."""
-    batch = Batch.of(graph, count=1, weight=[float(len(answers))])
-    return replace(batch, target=np.mean([graph.encode(row) for row in answers], axis=0))

@@ -9,8 +9,7 @@ log Z_Bethe ≤ log Z ≤ log Z_½ at any learned weights (Gurvits; the ½ surro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from mlestruct.inference.exact import exact
 from mlestruct.learners import exact_mle, mle_struct
 from papers._run import Row, Setting
 from papers.mle_struct.figure import lines
+from papers.mle_struct.together import together
 
 Array = NDArray[np.float64]
 N, LAM = 10, 1.0  # λ on the sum over matchings, as weak as one more matching
@@ -56,48 +56,50 @@ def draw(weights: Array, count: int, rng: np.random.Generator) -> Array:
 
 def permanents(setting: Setting) -> Iterator[Row]:
     """Both signals, growing samples, 20 seeds."""
-    structure, seeds = BipartiteMatching(N, N), 2 if setting.quick else 20
+    seeds, sizes = (2, (30,)) if setting.quick else (20, (10, 30, 100, 300, 1000))
     shown: dict[str, Any] = {}
     for signal, off in SIGNALS.items():
         truth = np.where(np.eye(N) > 0, 0.0, off)
-        expected = exact(structure, truth).tau
-        sizes = (30,) if setting.quick else (10, 30, 100, 300, 1000)
         means: dict[str, list[float]] = {name: [] for name in LEARNERS}
         for size in sizes:
-            found: dict[str, list[float]] = {name: [] for name in LEARNERS}
-            violations, worst = 0, 0.0
-            for seed in range(seeds):
-                outcomes = draw(truth, size, np.random.default_rng([2016, seed, size]))
-                batch = together(structure, outcomes)
-                features = Dense.of(batch, np.eye(N * N))
-                for name, make in LEARNERS.items():
-                    model = make().fit(batch, features)
-                    log_z = exact(structure, model.theta).log_z
-                    found[name].append(float(model.theta @ expected) - log_z)
-                    violations += broken(batch, model.theta, log_z)
-                    worst = max(worst, model.certificate.relative)
-            for name, values in found.items():
-                means[name].append(float(np.mean(values)))
+            found = [learned(truth, size, seed) for seed in range(seeds)]
+            for name, values in means.items():
+                values.append(float(np.mean([one.likelihood[name] for one in found])))
             yield {
                 "signal": signal,
                 "matchings": size,
                 **{f"likelihood, {name}": values[-1] for name, values in means.items()},
-                "bethe better than half": int(
-                    np.sum(np.array(found["bethe"]) >= np.array(found["half"]))
+                "bethe better than half": sum(
+                    one.likelihood["bethe"] >= one.likelihood["half"] for one in found
                 ),
                 "seeds": seeds,
-                "violations": violations,
-                "worst gap": worst,
+                "violations": sum(one.violations for one in found),
+                "worst gap": max(one.worst for one in found),
             }
         shown[f"{signal} signal"] = {name: (sizes, values) for name, values in means.items()}
     lines(setting, "permanents", shown, "matchings", "exact expected log-likelihood", log=True)
 
 
-def together(structure: BipartiteMatching, outcomes: Array) -> Batch[Any]:
-    """One example that weighs as many as there are outcomes, its target their mean."""
-    mean = np.mean([structure.encode(y) for y in outcomes], axis=0)
-    batch = Batch.of([structure], [outcomes[0]], weight=[float(len(outcomes))])
-    return replace(batch, target=mean)
+class Learned(NamedTuple):
+    """Of one sample: exact likelihoods by learner, breaks of the sandwich, the worst gap."""
+
+    likelihood: dict[str, float]
+    violations: int
+    worst: float
+
+
+def learned(truth: Array, size: int, seed: int) -> Learned:
+    structure = BipartiteMatching(N, N)
+    outcomes = draw(truth, size, np.random.default_rng([2016, seed, size]))
+    batch = together(structure, [structure.encode(y) for y in outcomes])
+    expected, likelihood, violations, worst = exact(structure, truth).tau, {}, 0, 0.0
+    for name, make in LEARNERS.items():
+        model = make().fit(batch, Dense.of(batch, np.eye(N * N)))
+        log_z = exact(structure, model.theta).log_z
+        likelihood[name] = float(model.theta @ expected) - log_z
+        violations += broken(batch, model.theta, log_z)
+        worst = max(worst, model.certificate.relative)
+    return Learned(likelihood, violations, worst)
 
 
 def broken(batch: Batch[Any], theta: Array, log_z: float) -> int:

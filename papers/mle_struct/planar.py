@@ -8,17 +8,17 @@ likelihood takes Kasteleyn's Pfaffian. ``likelihood`` is the exact one of new sa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct import Batch, Dense, FrankWolfe, Ising, grid, sample
+from mlestruct import Dense, FrankWolfe, Ising, grid, sample
 from mlestruct.inference.exact import exact
 from mlestruct.learners import exact_mle, mle_struct
 from papers._run import Row, Setting
 from papers.mle_struct.figure import lines
+from papers.mle_struct.together import together
 
 Array = NDArray[np.float64]
 SIDE, COUNT, LAM = 8, 50, 1.0
@@ -75,9 +75,3 @@ def draw(structure: Ising, score: Array, rng: np.random.Generator) -> Array:
     scores = np.concatenate([np.zeros(2 * structure.n), tables.ravel()])
     drawn = sample(graph, scores, COUNT, rng)
     return np.array([structure.encode(graph.decode(v)) for v in drawn.vertices])
-
-
-def together(structure: Ising, outcomes: Array) -> Batch[Any]:
-    """One example that weighs as many as there are outcomes, its target their mean."""
-    batch = Batch.of(structure, count=1, weight=[float(len(outcomes))])
-    return replace(batch, target=outcomes.mean(axis=0))
