@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
-from mlestruct import files
+from mlestruct.files import load, save
 from mlestruct.trees import Tree, pack, unpack
 
 EVERY = 10  # rounds between two writes, at least;
@@ -144,7 +144,7 @@ class Writer:
 
     def write(self) -> None:
         packed, arrays = pack(self.root)
-        files.save(self.path, KIND, arrays, {"fit": packed}, largest=LARGEST)
+        save(self.path, KIND, arrays, {"fit": packed}, largest=LARGEST)
         self.rounds, self.evaluated = 0, 0
         self.numbers = sum(array.size for array in arrays.values())
 
@@ -185,7 +185,7 @@ def begin(keeps: Keeping, name: str, setting: Callable[[], Setting] = dict, size
 
 def _read(path: Path) -> Fit:
     try:
-        arrays, header = files.load(path, KIND, largest=LARGEST)
+        arrays, header = load(path, KIND, largest=LARGEST)
         kept: Fit = unpack(header["fit"], arrays)
         _check(kept)
     except (ValueError, KeyError, TypeError) as error:
