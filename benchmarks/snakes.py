@@ -57,7 +57,7 @@ def contenders() -> dict[str, Contender]:
         "pseudo_likelihood": Contender(LEARNERS["pseudo_likelihood"], 500),
         "trw": Contender(partial(coarse, rho="trees"), 60),
         "piecewise": Contender(LEARNERS["piecewise"], 300),
-        "camel": Contender(partial(camel, rounds=3), 20, (0.01, 0.001)),
+        "camel": Contender(partial(camel, rounds=3), 15, (0.01, 0.001)),
     }
 
 
