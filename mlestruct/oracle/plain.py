@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle.protocol import HULL, Answers
-from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.base import Array, Ints, Structure
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,16 @@ class Simplices:
             table = batch.rows(scores, members)
             answer = np.zeros_like(table)
             grouped = np.zeros(structure.size, dtype=bool)
-            for group in structure.groups:
-                if grouped[group].any():
+            if structure.groups:
+                inside = np.concatenate(structure.groups)
+                if np.bincount(inside).max() > 1:
                     raise ValueError("a product of simplices needs groups that do not overlap")
-                grouped[group] = True
-                allowed = np.where(structure.fixed[group] == 0, -np.inf, table[:, group])
-                allowed[:, structure.fixed[group] == 1] = np.inf
-                answer[np.arange(len(members)), group[allowed.argmax(axis=1)]] = 1.0
+                grouped[inside] = True
+                fixed, sizes = structure.fixed[inside], [len(g) for g in structure.groups]
+                allowed = np.where(fixed == 0, -np.inf, table[:, inside])
+                allowed[:, fixed == 1] = np.inf
+                row, first = np.arange(len(members))[:, None], _firsts(allowed, np.array(sizes))
+                answer[row, inside[first]] = 1.0
             alone = ~grouped
             answer[:, alone] = np.where(
                 structure.fixed[alone] >= 0, structure.fixed[alone], table[:, alone] > 0
@@ -45,6 +48,13 @@ class Simplices:
 
     def perturbable(self, batch: Batch[Any]) -> None:
         return None
+
+
+def _firsts(table: Array, sizes: Ints) -> Ints:
+    """Where each group of columns has its largest entry first, row by row."""
+    starts, width = np.cumsum(sizes) - sizes, table.shape[1]
+    best = np.repeat(np.maximum.reduceat(table, starts, axis=1), sizes, axis=1)
+    return np.minimum.reduceat(np.where(table == best, np.arange(width), width), starts, axis=1)
 
 
 @dataclass(frozen=True)
