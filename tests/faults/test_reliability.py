@@ -48,7 +48,7 @@ def test_a_killed_fit_goes_on_with_the_same_bits(fit):
 @pytest.mark.nightly
 @pytest.mark.parametrize("fit", lost.FITS, ids=lambda fit: fit.name)
 def test_a_fit_killed_again_and_again(fit):
-    assert lost.killed(fit, 30, seed=1) is None
+    assert lost.killed(fit, 170, seed=1) is None
 
 
 @FORKS
