@@ -1,11 +1,13 @@
-"""Engines by name, each imported when it is asked for."""
+"""Engines by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
 
+from mlestruct.engine.dask import Dask
 from mlestruct.engine.local import Serial, Threads
+from mlestruct.engine.processes import Processes
 from mlestruct.engine.protocol import Engine
 
 
@@ -24,24 +26,10 @@ def engine_of(engine: Engine | str | None, workers: int) -> Engine:
     return ENGINES[engine](workers)
 
 
-@cache
-def _processes(workers: int) -> Engine:
-    """One engine for all runs that name it: its workers are started once."""
-    from mlestruct.engine.processes import Processes
-
-    return Processes(workers=workers)
-
-
-@cache
-def _dask(workers: int) -> Engine:
-    from mlestruct.engine.dask import Dask
-
-    return Dask(workers=workers)
-
-
+# Cached, so that all runs that name an engine share its workers, which take a second to start.
 ENGINES: dict[str, Callable[[int], Engine]] = {
     "serial": lambda workers: Serial(),
     "threads": Threads,
-    "processes": _processes,
-    "dask": _dask,
+    "processes": cache(lambda workers: Processes(workers=workers)),
+    "dask": cache(lambda workers: Dask(workers=workers)),
 }

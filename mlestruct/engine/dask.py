@@ -90,7 +90,10 @@ def _local(distributed: Any, workers: int) -> Any:
     name = "distributed.nanny.pre-spawn-environ"
     with dask.config.set({name: {**dask.config.get(name), **_threads()}}):
         return distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
         )
 
 

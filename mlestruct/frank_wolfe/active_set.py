@@ -15,6 +15,7 @@ from mlestruct.structures.base import Array
 from mlestruct.trees import Tree, like
 
 BUDGET = 512 * 2**20  # bytes for all atoms together
+FLAT = 44  # numbers per coordinate at the peak, which the first rounds' joint searches are
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,17 @@ class Iterate:
             self.atoms = room(self.dual, self.atoms.base, self.atoms.base_moment, width, cap)
         else:
             self.atoms = widened(self.atoms, width)
+
+
+def footprint(dual: Dual, vertices: Array, *, active: bool) -> int:
+    """Bytes of a run's arrays beside its problem, if vertices stay as large as these."""
+    batch, columns = dual.batch, len(dual.features.columns.index)
+    flat = 8 * (FLAT * batch.size + 2 * columns)
+    if not active:
+        return flat
+    width = np.add.reduceat(vertices != 0, batch.offsets[:-1])
+    slots = _capacity(dual, width) * (16 * int(width.sum()) + 8 * columns + 40 * len(batch))
+    return flat + slots + 8 * batch.size
 
 
 def _capacity(dual: Dual, width: Array) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.engine import Engine, Running, Tree
@@ -61,6 +63,26 @@ class Examples:
             (Examples(parts[0], self.oracle, self.first), scores[:cut]),
             (Examples(parts[1], self.oracle, self.first + len(parts[0])), scores[cut:]),
         ]
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """An oracle asked where the engine has its shards: what it does there is not done here."""
+
+    engine: Engine
+    oracle: Oracle[Any]
+
+    @property
+    def polytope(self) -> str:
+        return self.oracle.polytope
+
+    def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
+        return self.oracle.perturbable(batch)
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        with self.engine.start([partial(Asked, batch, self.oracle, 0)]) as running:
+            answers: Answers = running.round([scores])[0]
+        return answers
 
 
 class Asking:

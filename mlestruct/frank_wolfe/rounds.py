@@ -16,8 +16,8 @@ from mlestruct.digest import name_of
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import steps
-from mlestruct.frank_wolfe.active_set import Iterate, Tangent
-from mlestruct.frank_wolfe.asking import Asking
+from mlestruct.frank_wolfe.active_set import Iterate, Tangent, footprint
+from mlestruct.frank_wolfe.asking import Asking, Elsewhere
 from mlestruct.frank_wolfe.atoms import scaled_pass
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.slopes import reached
@@ -49,6 +49,7 @@ class _Standing:
     share: float = 0.0
     before: tuple[float, float] = (np.inf, np.inf)
     seconds_per_call: float = 0.0
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,12 @@ class FrankWolfe:
     ) -> Iterator[State]:
         clock = time.perf_counter() - spent
         margin = dual.entropy.flat and dual.batch.target is not None
-        inner = _at_target(dual) if margin else interior(dual.batch, oracle, dual.entropy)
+        engine, now = engine_of(self.engine, self.workers), _Standing(self.step)
+        away = Elsewhere(engine, oracle)
+        inner = _at_target(dual) if margin else interior(dual.batch, away, dual.entropy)
         dual = Dual(dual.batch, dual.features, inner.entropy, dual.regulariser)
         tau = inner.tau if start is None or loop.tree is not None else start
         iterate = Iterate.start(dual, tau, inner.tau, active=False)
-        engine, now = engine_of(self.engine, self.workers), _Standing(self.step)
 
         def where() -> Tree:
             return astuple(now), iterate.tree(), asked.running.memory()
@@ -136,10 +138,11 @@ class FrankWolfe:
                 vertices, upper = asked(tangent.score)
                 if number == 0:
                     now.seconds_per_call = (time.perf_counter() - began) / len(dual.batch)
-                cost = Cost(self.rounds, len(dual.batch), now.seconds_per_call)
+                    now.step = self._choose(dual, vertices)
+                    now.bytes = footprint(dual, vertices, active=now.step == "pairwise")
+                cost = Cost(self.rounds, len(dual.batch), now.seconds_per_call, now.bytes)
                 if number == 0:
                     log.info("at most %s", cost)
-                    now.step = self._choose(dual, vertices)
                     if now.step == "pairwise":
                         iterate = Iterate.start(dual, tau, inner.tau, active=True)
                 calls = (number + 1) * len(dual.batch)

@@ -15,11 +15,12 @@ from mlestruct.trees import Tree
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run is expected to take at most."""
+    """What a run is expected to take at most; ``bytes`` of memory beside its data, 0 if unknown."""
 
     calls: int
     examples: int
     seconds_per_call: float
+    bytes: int = 0
 
     @property
     def seconds(self) -> float:
@@ -27,7 +28,9 @@ class Cost:
 
     def __str__(self) -> str:
         per_call = f"{1e3 * self.seconds_per_call:.2g} ms"
-        return f"{self.calls} calls × {self.examples} examples × {per_call} ≈ {self.seconds:.2g} s"
+        room = f", {self.bytes / 1e6:.3g} MB" if self.bytes else ""
+        time = f"{self.calls} calls × {self.examples} examples × {per_call} ≈ {self.seconds:.2g} s"
+        return time + room
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class State:
 
 
 NONE = np.zeros(0)
-COLUMNS = 13  # numbers that are kept of a round
+COLUMNS = 14  # numbers that are kept of a round
 
 
 class Past:
@@ -83,7 +86,8 @@ class Past:
         text = proof.polytope, proof.bound, proof.withheld, state.route
         self.rows.append((
             state.round, state.calls, state.seconds, proof.gap, proof.slack, proof.objective,
-            proof.unused, cost.calls, cost.examples, cost.seconds_per_call, state.done, state.cut,
+            proof.unused, cost.calls, cost.examples, cost.seconds_per_call, cost.bytes,
+            state.done, state.cut,
             self.words.setdefault(text, len(self.words)),
         ))  # fmt: skip
         self.theta = state.theta
@@ -109,7 +113,7 @@ def _state(row: tuple[float, ...], words: list[tuple[str, str, str | None, str]]
         theta=NONE,
         tau=NONE,
         at=NONE,
-        cost=Cost(int(expected[0]), int(expected[1]), expected[2]),
+        cost=Cost(int(expected[0]), int(expected[1]), expected[2], int(expected[3])),
         done=bool(done),
         route=route,
         cut=bool(cut),

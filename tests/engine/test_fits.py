@@ -204,3 +204,24 @@ def test_a_swelling_example_is_named():
         fitted(engine, "frank_wolfe", *numbered(), bad_at(7, act))
     assert any(note.startswith("example 7") for note in caught.value.__notes__)
     engine.close()
+
+
+def test_an_interior_is_asked_for_where_the_shards_are(rng):
+    """A structure known by its solver alone: the first questions are no business of the caller."""
+    caller = os.getpid()
+
+    def solve(score):
+        assert os.getpid() != caller
+        vertex = np.zeros(4)
+        vertex[np.argmax(score)] = 1.0
+        return vertex
+
+    structure = ms.Custom(4, exactly_one=[range(4)], A=[[1, 1, 0, 0]], upper=[1])
+    batch = ms.Batch.of([structure] * 3, list(np.eye(4)[:3]))
+    features = ms.Dense.of(batch, rng.standard_normal((batch.size, 2)))
+    engine = Processes()
+    model = ms.mle_struct(oracle=solve, solver=ms.FrankWolfe(tol=1e-2, engine=engine)).fit(
+        batch, features
+    )
+    engine.close()
+    assert model.certificate.relative <= 1e-2

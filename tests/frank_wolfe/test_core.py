@@ -1,6 +1,7 @@
 """Laws of the Frank-Wolfe core, from finite differences, certificates and exact references."""
 
 import copy
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -316,3 +317,18 @@ def test_what_kernels_would_follow_out_of_bounds_is_refused(name, forge):
     with pytest.raises(ValueError, match=r"active set of another problem|expected, found"):
         iterate.recall((*rest, tuple(forged)))
     iterate.recall((*rest, atoms))
+
+
+@pytest.mark.parametrize("step", ["pairwise", "block"])
+def test_the_memory_stated_is_what_a_run_takes(rng, step):
+    """Known after the first round, for the peak of all."""
+    batch = Batch.of(BipartiteMatching(20), [rng.permutation(20) for _ in range(100)])
+    features = Dense.of(batch, rng.standard_normal((batch.size, 4)))
+    dual = Dual(batch, features, Entropy.of(batch, 0.5), Regulariser.of(4, 1.0))
+    oracle, solver = resolve(None, batch), FrankWolfe(tol=0.0, rounds=15, step=step)
+    solver.solve(dual, oracle)
+    tracemalloc.start()
+    stated = solver.solve(dual, oracle).cost.bytes
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.75 * peak <= stated <= 1.5 * peak
