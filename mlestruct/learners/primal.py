@@ -72,7 +72,7 @@ class Primal:
         check_problem(self.name, batch, features)
         heads = self.heads(batch, features)
         ridge = ridge_of(self.regulariser, sum(head.features.d for head in heads.values()))
-        setting = partial(self._setting, batch, heads, ridge)
+        setting = partial(self._setting, batch, heads, ridge, start)
         loop = begin(self.solver.checkpoint, self.name, setting, batch.size)
         if loop.tree is None and start is None and self.begin is not None and not loop.done:
             start = self.begin(batch, features)
@@ -80,12 +80,17 @@ class Primal:
         yield from noted(loop, partial(self._states, batch, heads, ridge, theta, loop))
 
     def _setting(
-        self, batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser
+        self,
+        batch: Batch[Any],
+        heads: Mapping[str, Head],
+        ridge: Regulariser,
+        start: Array | None,
     ) -> dict[str, Any]:
         solver = self.solver
         return {
             **named(batch, heads, ridge),
             "objective": digest(self.objective(batch)),
+            "start": digest(start),
             "tol": solver.tol,
             "rounds": solver.rounds,
             "seconds": solver.seconds,
