@@ -17,7 +17,7 @@ from mlestruct import metrics
 from mlestruct.cli import main
 from mlestruct.estimators import Calibration
 from mlestruct.learners.joint import Mixture
-from mlestruct.readers import read_columns
+from mlestruct.readers import read_columns, uai
 from mlestruct.tables import table
 
 NAN, INF = np.nan, np.inf
@@ -48,9 +48,23 @@ def estimators() -> Iterator[Bad]:
         ("workers", 0, "workers is 0"), ("tol", NAN, "tol is nan"),
         ("learner", "magic", "no learner 'magic'"),
         ("oracle", "qpbo", "is for FactorGraph"), ("kind", "magic", "kind is perfect"),
+        ("engine", "magic", "no engine 'magic'"), ("solver", "magic", "route is auto"),
     ):  # fmt: skip
         model = ms.MatchingModel(**{"tol": 0.1, name: value})
         yield bad(f"MatchingModel({name})", says, model.fit, TABLES, PARTNERS)
+    for name, value, says in (
+        ("held_out", "half", "held_out must be numbers"), ("held_out", 1.0, "examples to hold out"),
+        ("random_state", "seed", "random_state is 'seed'; it seeds nothing"),
+    ):  # fmt: skip
+        model = ms.MatchingModel(**{"alpha": (0.1, 1.0), name: value})
+        yield bad(f"MatchingModel({name})", says, model.fit, TABLES, PARTNERS)
+    fit = ms.MatchingModel(tol=0.1).fit
+    yield bad("fit(checkpoint)", "must name a file", fit, TABLES, PARTNERS, checkpoint="none/kept")
+    yield bad("fit(checkpoint)", "checkpoint is a path", fit, TABLES, PARTNERS, checkpoint=3)
+    partly = put(PARTNERS, 1, ms.Partial([1, 1, -1]))
+    yield bad("fit, partly seen", "example 1: column 1 has two", fit, TABLES, partly)
+    partly = put(PARTNERS, 1, ms.Partial([7, -1, -1]))
+    yield bad("fit, partly seen", "example 1: observed must hold", fit, TABLES, partly)
     fitted = ms.MatchingModel(tol=0.1).fit(TABLES, PARTNERS)
     yield bad("MatchingModel.predict", "example 0: feature 0 of", fitted.predict, [TABLES[0] * NAN])
     yield bad(
@@ -189,6 +203,9 @@ def tables() -> Iterator[Bad]:
         ("MARKOV 1 99999999999 0", "at most"),
     ):
         yield bad("mlestruct infer", says, _command, ["infer"], text)
+    yield bad(
+        "UAI evidence", "x.evid: '-1' stands where", _file(uai.read_evidence), "x.evid", "1 -1"
+    )
     yield bad("mlestruct infer", "No such file", _command, ["infer", "none.uai"])
     yield bad("mlestruct check", "is empty", _command, ["check"], "")
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlestruct.structures.base import as_count
 from mlestruct.structures.paths import Paths
 
 Split = tuple["Examples", "Examples", "Examples"]
@@ -42,6 +43,7 @@ def landmarks(
     squared differences divided by n, so equal weights are the natural guess and weights
     1/variance would be right.
     """
+    n, d = as_count(n, "n", least=1), as_count(d, "d", least=1)
     rng = np.random.default_rng(seed)
     noise = np.exp(rng.uniform(np.log(1.5), np.log(5.0), d))
     X, y = [], []
@@ -62,6 +64,7 @@ def sequences(
     A label stays with probability .7; feature vectors are Gaussian around its own centre (norm
     about 1.2, unit noise), so neighbours help. (train, validation, test).
     """
+    states, d = as_count(states, "states", least=1), as_count(d, "d", least=1)
     rng = np.random.default_rng(seed)
     centre = 1.2 * rng.standard_normal((states, d)) / np.sqrt(d)
     X, y = [], []
@@ -84,6 +87,7 @@ def routes(
     weighted features and a Gumbel-distributed taste per path: exactly the path model, weights
     −1, −.8, −.6, … times 1.
     """
+    side, d = as_count(side, "side", least=2), as_count(d, "d", least=1)
     rng = np.random.default_rng(seed)
     node = np.arange(side * side).reshape(side, side)
     across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)

@@ -15,7 +15,7 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
-from mlestruct.estimators.door import alphas_of, check_lengths, part_of, weights_of
+from mlestruct.estimators.door import alphas_of, check_lengths, part_of, rng_of, weights_of
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.stored import Fitted, loading, read, write
 from mlestruct.estimators.summary import Summary
@@ -28,7 +28,7 @@ from mlestruct.learners.missing import Partial, missing, seen
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
 FREE = ("workers", "engine", "progress")  # settings that change no bit
@@ -155,13 +155,14 @@ class Estimator(Predictor):
         """The alpha that scores best on held-out examples, those with all their labels; scores."""
         encoded = self.encode(X, y)
         whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
-        held = round(self.held_out * len(X)) if 0 <= self.held_out <= 1 else 0
+        share = float(as_numbers(self.held_out, "held_out"))
+        held = round(share * len(X)) if 0 <= share <= 1 else 0
         if not 0 < held < len(X) or held > len(whole):
             raise ValueError(
                 f"several alphas need validation=(X, y), or examples to hold out: held_out="
                 f"{self.held_out} of {len(X)} is {held}, and {len(whole)} have all their labels"
             )
-        chosen = np.sort(np.random.default_rng(self.random_state).permutation(whole)[:held])
+        chosen = np.sort(rng_of(self.random_state).permutation(whole)[:held])
         kept = np.setdiff1d(np.arange(len(X)), chosen)
         part = None if weight is None else weight[kept]
         self._learn(*part_of(X, y, kept), part, part_of(X, y, chosen), alphas, loop)

@@ -35,6 +35,14 @@ def weights_of(sample_weight: ArrayLike | None, count: int) -> Array | None:
     return weights
 
 
+def rng_of(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, a generator or None."""
+    try:
+        return np.random.default_rng(random_state)
+    except TypeError as error:
+        raise ValueError(f"random_state is {random_state!r}; it seeds nothing: {error}") from error
+
+
 def alphas_of(alpha: float | Sequence[float]) -> Array:
     """One λ or several to choose from."""
     alphas = np.atleast_1d(as_numbers(alpha, "alpha"))

@@ -13,7 +13,7 @@ from mlestruct.batch import Batch
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
 from mlestruct.estimators.calibration import Calibration
-from mlestruct.estimators.door import check_lengths, weights_of
+from mlestruct.estimators.door import check_lengths, rng_of, weights_of
 from mlestruct.estimators.params import Parameters
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
@@ -122,7 +122,7 @@ class Predictor(Parameters):
         ``random_state`` defaults to the estimator's own.
         """
         batch, scores = self._scored(X)
-        rng = np.random.default_rng(self.random_state if random_state is None else random_state)
+        rng = rng_of(self.random_state if random_state is None else random_state)
         drawn = [
             sampler(batch.structure(m), scores[batch.coordinates(m)], count, rng, self.oracle)
             for m in range(len(batch))

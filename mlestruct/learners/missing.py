@@ -14,6 +14,7 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
 from mlestruct.dual import Certificate, Dual
+from mlestruct.errors import counted_from
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, State, noted
 from mlestruct.inference import Marginals, marginals
@@ -205,13 +206,19 @@ def seen(structures: Any, outcomes: Sequence[Any], weight: ArrayLike | None = No
     batch = Batch.of(structures, count=len(outcomes), weight=weight)
     target = np.empty(batch.size)
     for m, outcome in enumerate(outcomes):
-        one = batch.structure(m)
-        if isinstance(outcome, Partial):
-            fixed = clamp(batch.select([m]), [outcome.observed]).structures[0].fixed
-            target[batch.coordinates(m)] = np.where(fixed < 0, np.nan, fixed)
-        else:
-            target[batch.coordinates(m)] = Batch.of(one, [outcome]).target
+        try:
+            target[batch.coordinates(m)] = _known(batch.structure(m), outcome)
+        except ValueError as error:
+            raise counted_from(error, m) from error.__cause__
     return replace(batch, target=target)
+
+
+def _known(structure: Any, outcome: Any) -> Array | None:
+    """The target of one example; NaN where it was not seen."""
+    if not isinstance(outcome, Partial):
+        return Batch.of(structure, [outcome]).target
+    fixed = clamp(Batch.of(structure), [outcome.observed]).fixed
+    return np.where(fixed < 0, np.nan, fixed)
 
 
 def _pinned(batch: Batch[Any]) -> Batch[Any]:

@@ -25,8 +25,11 @@ def read_columns(
     [[('EU', 'B-ORG'), ('rejects', 'O')], [('Peter', 'B-PER')]]
     """
     if isinstance(source, (str, Path)):
-        with open(source, encoding="utf-8") as lines:
-            return read_columns(lines, columns, separator=separator, skip=skip)
+        try:
+            with open(source, encoding="utf-8") as lines:
+                return read_columns(lines, columns, separator=separator, skip=skip)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from error
     sentences: list[Rows] = [[]]
     width = None
     for number, line in enumerate(source, start=1):

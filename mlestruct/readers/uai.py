@@ -21,6 +21,7 @@ from mlestruct.structures.graph import FactorGraph
 
 TASKS = ("PR", "MAR", "MPE")
 METHODS = ("auto", "exact", "trw", "bp")
+DIGITS = 18  # of a whole number
 LARGEST = 1 << 24  # states of all variables: tables are as long as the file, these need not be
 GIB, SECONDS = 1.0, 60.0  # beyond this estimate of exact inference, ``auto`` says no
 Method = Literal["auto", "exact", "trw", "bp"]
@@ -69,7 +70,8 @@ def read(path: str | Path, evidence: str | Path | None = None) -> Problem:
 
 def read_evidence(path: str | Path) -> dict[int, int]:
     """Variable → state; a file with several samples is refused."""
-    numbers = [int(word) for word in Path(path).read_text(encoding="ascii").split()]
+    tokens = _Tokens(Path(path))
+    numbers = [tokens.count_of(word) for word in tokens.words]
     if len(numbers) > 1 and numbers[0] == 1 and len(numbers) == 2 + 2 * numbers[1]:
         numbers = numbers[1:]  # the older format: how many samples, then each
     if not numbers or len(numbers) != 1 + 2 * numbers[0]:
@@ -169,7 +171,10 @@ class _Tokens:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.words: Iterator[str] = iter(path.read_text(encoding="ascii").split())
+        try:
+            self.words: Iterator[str] = iter(path.read_text(encoding="ascii").split())
+        except UnicodeDecodeError as error:
+            raise self.wrong(f"it is no plain text: {error}") from error
 
     def wrong(self, why: str) -> ValueError:
         return ValueError(f"{self.path}: {why}")
@@ -180,9 +185,11 @@ class _Tokens:
         raise self.wrong("the file ends too early")
 
     def count(self) -> int:
-        word = self.word()
-        if not word.isdigit():
-            raise self.wrong(f"{word!r} stands where a whole number belongs")
+        return self.count_of(self.word())
+
+    def count_of(self, word: str) -> int:
+        if not word.isdigit() or len(word) > DIGITS:
+            raise self.wrong(f"{word[:DIGITS]!r} stands where a whole number belongs")
         return int(word)
 
     def logs(self, factor: int, size: int) -> Array:
