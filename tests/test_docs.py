@@ -12,6 +12,7 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +57,11 @@ def test_page_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     module = types.ModuleType("documentation")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
-    run_page(path, module)
+    cloudpickle.register_pickle_by_value(module)  # as what a notebook defines goes to workers
+    try:
+        run_page(path, module)
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 PAGE = """
