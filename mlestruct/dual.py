@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.digest import digest, named
 from mlestruct.entropy import FLOOR, TINY, Entropy
-from mlestruct.errors import Infeasible
+from mlestruct.errors import Infeasible, counting_from
 from mlestruct.features import Features
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.regulariser import Regulariser
@@ -287,7 +287,8 @@ def _cover(
     found: list[Array] = []
     for _ in range(sum(int(need.sum()) for need in needs) + 1):
         score = needs[0].astype(float) - needs[1] + C.T @ needs[2].astype(float)
-        vertex, upper = _ask(structure, one, oracle, score)
+        with counting_from(m):
+            vertex, upper = _ask(structure, one, oracle, score)
         new = [need & seen for need, seen in zip(needs, shown(vertex), strict=True)]
         fresh = any(n.any() for n in new)
         if fresh or not found:
@@ -306,7 +307,8 @@ def _ask(structure: Any, one: Batch[Any], oracle: Oracle[Any], score: Array) -> 
         vertices, upper = oracle.many(one, score)
     except Infeasible as error:
         why = structure.impossible()
-        raise Infeasible(why or str(error)) from error
+        raise Infeasible(f"example 0: {why}" if why else str(error)) from error
     if not structure.contains(vertices, 1e-6):
-        raise Infeasible(structure.impossible() or "the oracle found no feasible answer")
+        why = structure.impossible() or "the oracle found no feasible answer"
+        raise Infeasible(f"example 0: {why}")
     return vertices, float(upper[0])

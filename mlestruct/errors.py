@@ -1,7 +1,8 @@
 """The exceptions of our own; everything else a user does wrong is a plain ValueError."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -28,6 +29,15 @@ class LostWorker(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LostWorker, (str(self), self.example)
+
+
+@contextmanager
+def counting_from(first: int) -> Iterator[None]:
+    """Whatever is raised inside about some example counts from ``first`` on."""
+    try:
+        yield
+    except Exception as error:
+        raise counted_from(error, first) from error.__cause__
 
 
 def counted_from(error: Exception, first: int) -> Exception:

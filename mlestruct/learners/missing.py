@@ -14,12 +14,12 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
 from mlestruct.dual import Certificate, Dual
-from mlestruct.errors import counted_from
+from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, State, noted
 from mlestruct.inference import Marginals, marginals
 from mlestruct.learners.convex import Learner
-from mlestruct.learners.model import Model, Through, along
+from mlestruct.learners.model import Fits, Runs
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
@@ -60,7 +60,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Missing:
+class Missing(Fits):
     """Rounds of inference under what was observed, then ``learner`` on the means it gives.
 
     Each round maximises a concave minorant that touches the objective, so the objective never
@@ -101,23 +101,15 @@ class Missing:
     def name(self) -> str:
         return f"{self.learner.name} with labels missing"
 
-    def path(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        regularisers: Sequence[float | Regulariser],
-        through: Through = iter,
-    ) -> Iterator[Model]:
-        """As :meth:`Learner.path`, for a batch of :func:`seen`; no optimum is claimed."""
+    def runs(self, batch: Batch[Any], features: Features) -> Runs:
+        """As :meth:`Learner.runs`, for a batch of :func:`seen`; no optimum is claimed."""
         clamped = _pinned(batch)
 
         def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
             one = replace(self, learner=replace(self.learner.within(loop), regulariser=given))
-            start = None if last is None else last.theta
-            return one._states(batch, clamped, features, start)
+            return one._states(batch, clamped, features, None if last is None else last.theta)
 
-        keeps = self.learner.solver.checkpoint
-        return along(keeps, self.name, regularisers, states, through)
+        return Runs(self.name, self.learner.solver.checkpoint, states)
 
     def _loop(self, start: Array | None) -> Loop:
         setting = {"rounds": self.rounds, "tol": self.tol, "start": digest(start)}
@@ -206,10 +198,8 @@ def seen(structures: Any, outcomes: Sequence[Any], weight: ArrayLike | None = No
     batch = Batch.of(structures, count=len(outcomes), weight=weight)
     target = np.empty(batch.size)
     for m, outcome in enumerate(outcomes):
-        try:
+        with counting_from(m):
             target[batch.coordinates(m)] = _known(batch.structure(m), outcome)
-        except ValueError as error:
-            raise counted_from(error, m) from error.__cause__
     return replace(batch, target=target)
 
 

@@ -14,6 +14,7 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import name_of, named
 from mlestruct.dual import Certificate
+from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.learners.convex import AnyOracle
@@ -80,7 +81,8 @@ class Perceptron:
         for epoch in range(first, self.epochs):
             mistakes = 0
             for m in rng.permutation(count):
-                step = _step(ones[m], oracle, theta)
+                with counting_from(int(m)):
+                    step = _step(ones[m], oracle, theta)
                 mistakes += bool(step.any())
                 theta = theta + step
                 total = total + theta

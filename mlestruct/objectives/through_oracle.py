@@ -11,6 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
+from mlestruct.errors import counting_from
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.newton import curvature
@@ -69,7 +70,8 @@ class ThroughOracle:
         for m in range(len(batch)):
             here = batch.coordinates(m)
             one = replace(batch.select([m]), bias=heads["score"][here], weight=np.ones(1))
-            tau[here], respond = self._solve(replace(one, target=None))
+            with counting_from(m):
+                tau[here], respond = self._solve(replace(one, target=None))
             loss, slope = self.judge(tau[here], batch.target[here])
             value += batch.weight[m] * loss
             gradient[here] = batch.weight[m] * respond(slope)
