@@ -124,7 +124,7 @@ def _(
     return vertices
 
 
-@nb.njit(cache=True)
+@nb.njit(cache=True, nogil=True)
 def _walk(
     arcs: Ints,
     by_tail: Ints,

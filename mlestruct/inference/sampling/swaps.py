@@ -120,12 +120,12 @@ def _(
     return out
 
 
-@nb.njit(cache=True)
+@nb.njit(cache=True, nogil=True)
 def _accepted(gain: float, rng: np.random.Generator) -> bool:
     return gain >= 0.0 or rng.random() < np.exp(gain)
 
 
-@nb.njit(cache=True)
+@nb.njit(cache=True, nogil=True)
 def _moves(
     score: Array, column_of: Ints, burn: int, thin: int, rng: np.random.Generator, out: Array
 ) -> None:
@@ -151,7 +151,7 @@ def _moves(
             out[n, i * columns + column_of[i]] = 1.0
 
 
-@nb.njit(cache=True)
+@nb.njit(cache=True, nogil=True)
 def _exchanges(
     place: Ints,
     score: Array,
@@ -179,7 +179,7 @@ def _exchanges(
             out[n, place[pairs[e, 0], pairs[e, 1]]] = 1.0
 
 
-@nb.njit(cache=True)
+@nb.njit(cache=True, nogil=True)
 def _slides(
     ends: Ints,
     score: Array,

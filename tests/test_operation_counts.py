@@ -1,0 +1,74 @@
+"""Stated costs hold in numbers of operations, which no clock and no neighbour disturbs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mlestruct_oracles.assignment_kernel import NONE, keep_tight, solve_all
+
+import mlestruct as ms
+from mlestruct.inference.matching_scale import scale
+from mlestruct.inference.messages import routine
+from mlestruct.inference.scaling import prepared
+from mlestruct.learners import mle_struct
+from mlestruct.oracle import Counted, resolve
+from mlestruct.train import Direct
+
+
+def waiting_rows(table, price, column):
+    """How many searches solving this table from these prices may take."""
+    n, m = table.shape
+    return keep_tight(table, price.copy(), column.copy(), np.empty(m, int), np.empty(n, int))
+
+
+def test_an_assignment_asked_again_searches_for_what_changed_only(rng):
+    table = rng.standard_normal((60, 60))
+    price, column = np.zeros((1, 60)), np.full((1, 60), NONE)
+    assert waiting_rows(table, price[0], column[0]) == 60
+    solve_all(table[None], price, column, np.empty(1))
+    assert waiting_rows(table, price[0], column[0]) == 0
+    table[[3, 17, 40]] = rng.standard_normal((3, 60))
+    assert waiting_rows(table, price[0], column[0]) <= 3
+
+
+def matchings(rng, count, n=6, d=4):
+    batch = ms.Batch.of(ms.BipartiteMatching(n), [rng.permutation(n) for _ in range(count)])
+    return batch, ms.Dense.of(batch, rng.standard_normal((batch.size, d)))
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-8])
+def test_the_direct_route_asks_once_per_example_whatever_its_iterations(rng, tol):
+    batch, features = matchings(rng, 9)
+    dual = mle_struct().dual(batch, features)
+    oracle = Counted(resolve(None, batch))
+    *_, last = Direct(tol=tol).run(dual, oracle, routine(dual.entropy))
+    assert last.certificate.relative <= tol
+    assert oracle.calls == len(batch)
+
+
+def test_frank_wolfe_asks_once_per_example_and_round_besides_the_interior(rng):
+    batch, features = matchings(rng, 9)
+    calls = []
+    for rounds in (4, 7):
+        oracle = Counted(resolve(None, batch))
+        dual = mle_struct().dual(batch, features)
+        *_, last = ms.FrankWolfe(tol=0.0, rounds=rounds).run(dual, oracle)
+        calls.append(oracle.calls)
+        assert last.calls == (rounds + 1) * len(batch)
+    assert calls[1] - calls[0] == 3 * len(batch)
+
+
+@pytest.mark.parametrize("make", [ms.BipartiteMatching, ms.Matching])
+def test_scaling_takes_no_more_sweeps_of_more_people(rng, make):
+    """Edges × sweeps is the cost, and sweeps do not grow with the number of nodes."""
+    sweeps = []
+    for n in (40, 80, 160):
+        structure = make(n)
+        graph, _ = prepared(structure)
+        x, tau, report = np.zeros(graph.nodes), np.empty(graph.live), np.zeros(3)
+        parts = graph.ptr, graph.head, graph.strict, graph.component, np.ones(graph.components)
+        score = rng.standard_normal(structure.size)
+        scale(score, *parts, 0.0, 0.5, graph.two_sided, x, True, 1e-8, 500, tau, report)
+        assert report[0] <= 1e-8
+        sweeps.append(report[1])
+    assert sweeps[2] <= sweeps[0] + 1
