@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.inference.messages import Messages, routine
 from mlestruct.learners.convex import AnyOracle, Route
 from mlestruct.learners.coupled import Coupled, Cover, mean_targets
-from mlestruct.learners.model import Model, Through, along
+from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
@@ -54,7 +54,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Camel:
+class Camel(Fits):
     """max H(τ) − R*(Σ w_m (φ_m − Φ_mᵀτ_m)) over consistent tables, by a convex problem a round.
 
     H has the counting numbers of ``rho`` (default 1, Bethe). What counts positively is kept; the
@@ -224,14 +224,8 @@ class Camel:
                 route="direct" if self._direct else "frank_wolfe",
             )
 
-    def path(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        regularisers: Sequence[float | Regulariser | None],
-        through: Through = iter,
-    ) -> Iterator[Model]:
-        """A model per regulariser."""
+    def runs(self, batch: Batch[Any], features: Features) -> Runs:
+        """Each from its own beginning."""
 
         def states(
             given: float | Regulariser | None, last: State | None, loop: Loop
@@ -239,7 +233,7 @@ class Camel:
             solver = replace(self.solver, checkpoint=loop)
             return replace(self, regulariser=given, solver=solver).states(batch, features)
 
-        return along(self.solver.checkpoint, self.name, regularisers, states, through)
+        return Runs(self.name, self.solver.checkpoint, states)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Rounds until the separators' slopes stay where they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe, State
 from mlestruct.inference.messages import Messages, routine
-from mlestruct.learners.model import Model, Through, along
+from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
@@ -28,7 +28,7 @@ AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 
 
 @dataclass(frozen=True)
-class Learner:
+class Learner(Fits):
     """A convex learner: ``surrogate`` turns a batch into (batch with bias, entropy).
 
     ``route``: ``auto`` goes ``direct`` (marginals and L-BFGS) where a routine serves the entropy
@@ -112,17 +112,8 @@ class Learner:
             )
         return found
 
-    def path(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        regularisers: Sequence[float | Regulariser],
-        through: Through = iter,
-    ) -> Iterator[Model]:
-        """A model per regulariser, each fit starting where the last one ended.
-
-        Strongest first is cheapest: weights grow from zero. ``through`` may watch the rounds.
-        """
+    def runs(self, batch: Batch[Any], features: Features) -> Runs:
+        """Each starts where the last one ended: at its θ on the direct route, else at its τ."""
         oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
         direct = self.messages(dual) is not None
 
@@ -131,7 +122,7 @@ class Learner:
             start = None if last is None else last.theta if direct else last.tau
             return self.within(loop)._run(problem, oracle, start)
 
-        return along(self.solver.checkpoint, self.name, regularisers, states, through)
+        return Runs(self.name, self.solver.checkpoint, states)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the solver's tolerance or budget."""

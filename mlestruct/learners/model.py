@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from mlestruct.batch import Batch
 from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.dual import Certificate
+from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
 from mlestruct.structures.base import Array
 
@@ -39,21 +41,44 @@ def collect(states: Iterator[State]) -> Model:
     return _collected(states)[0]
 
 
-def along(
-    keeps: Keeping,
-    name: str,
-    regularisers: Sequence[Any],
-    states: Callable[[Any, State | None, Loop], Iterator[State]],
-    through: Through = iter,
-) -> Iterator[Model]:
-    """A model per regulariser; each may start from the last state of the one before.
+States = Callable[[Any, "State | None", Loop], Iterator[State]]
+"""Rounds under a regulariser, given the last state under the one before it and a loop to be in."""
 
-    ``states`` are asked for with the regulariser, that state, and the loop to keep what is inside.
-    """
-    loop, last = begin(keeps, name), None
+
+class Runs(NamedTuple):
+    """A learner set to a problem: what it is called, where it is kept, how it goes."""
+
+    name: str
+    keeps: Keeping
+    states: States
+
+
+class Fits:
+    """Learners whose ``runs(batch, features)`` say how they go under any regulariser."""
+
+    def runs(self, batch: Batch[Any], features: Features) -> Runs:
+        raise NotImplementedError
+
+    def path(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        regularisers: Sequence[Any],
+        through: Through = iter,
+    ) -> Iterator[Model]:
+        """A model per regulariser, starting where the one before ended, if that is of use.
+
+        Strongest first is cheapest: weights grow from zero. ``through`` may watch the rounds.
+        """
+        return along(self.runs(batch, features), regularisers, through)
+
+
+def along(runs: Runs, regularisers: Sequence[Any], through: Through = iter) -> Iterator[Model]:
+    """The models of one run after another."""
+    loop, last = begin(runs.keeps, runs.name), None
     for number, given in enumerate(regularisers, start=1):
         try:
-            model, last = _collected(through(states(given, last, loop)))
+            model, last = _collected(through(runs.states(given, last, loop)))
         except Interrupted as ended:
             raise Interrupted(ended.model, given) from ended
         loop.thin()

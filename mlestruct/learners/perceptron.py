@@ -18,7 +18,7 @@ from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.learners.convex import AnyOracle
-from mlestruct.learners.model import Model, Through, along
+from mlestruct.learners.model import Model, Runs, Through, along
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.regulariser import Regulariser
@@ -112,7 +112,7 @@ class Perceptron:
         def states(given: None, last: State | None, loop: Loop) -> Iterator[State]:
             return replace(self, checkpoint=loop).states(batch, features)
 
-        (model,) = along(self.checkpoint, self.name, [None], states, through)
+        (model,) = along(Runs(self.name, self.checkpoint, states), [None], through)
         return iter([model] * len(regularisers))
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:

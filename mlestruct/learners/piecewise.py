@@ -17,9 +17,8 @@ from mlestruct.frank_wolfe import State
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.coupled import Cover
 from mlestruct.learners.mle_struct import mle_struct
-from mlestruct.learners.model import Model, Through
+from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem
-from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph, RegionGraph
 from mlestruct.structures.base import Array, Ints, Structure
@@ -146,7 +145,7 @@ class Lifted:
 
 
 @dataclass(frozen=True)
-class Piecewise:
+class Piecewise(Fits):
     """Σ_m Σ_pieces [⟨θ, φ_p⟩ − log Z_p(θ)] − R(θ): ``learner`` on the pieces as examples.
 
     Convex, and exact inference in small pieces makes it fast; log Z ≤ Σ log Z_p once every
@@ -195,15 +194,9 @@ class Piecewise:
         """The rounds of the learner on the pieces."""
         return self.learner.states(*self.split(batch, features))
 
-    def path(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        regularisers: Sequence[float | Regulariser],
-        through: Through = iter,
-    ) -> Iterator[Model]:
-        """A model per regulariser, each starting from the one before."""
-        return self.learner.path(*self.split(batch, features), regularisers, through)
+    def runs(self, batch: Batch[Any], features: Features) -> Runs:
+        """The learner's own, on the pieces."""
+        return self.learner.runs(*self.split(batch, features))
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """The model of the pieces; its weights score the whole."""

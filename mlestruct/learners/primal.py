@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.lbfgs import Step
-from mlestruct.learners.model import Model, Through, along
+from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import parts
@@ -39,7 +39,7 @@ def scored(batch: Batch[Any], features: Features) -> dict[str, Head]:
 
 
 @dataclass(frozen=True)
-class Primal:
+class Primal(Fits):
     """min over θ of R(θ) + Σ w_m ℓ_m(θ), by L-BFGS with bounds, λ per group and l1.
 
     The gap is Fenchel's for R: it bounds the error of a convex objective whose gradient is exact.
@@ -182,21 +182,15 @@ class Primal:
         why = None if self.doubt is None else self.doubt(total.stalled)
         return Certificate(gap, 0.0, -value, self.polytope, self.bound, why)
 
-    def path(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        regularisers: Sequence[float | Regulariser],
-        through: Through = iter,
-    ) -> Iterator[Model]:
-        """A model per regulariser, each starting from the one before."""
+    def runs(self, batch: Batch[Any], features: Features) -> Runs:
+        """Each starts from the weights of the one before."""
 
         def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
             solver = replace(self.solver, checkpoint=loop)
             one = replace(self, regulariser=given, solver=solver)
             return one.states(batch, features, None if last is None else last.theta)
 
-        return along(self.solver.checkpoint, self.name, regularisers, states, through)
+        return Runs(self.name, self.solver.checkpoint, states)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the tolerance or the budget of ``solver``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from mlestruct.frank_wolfe import State, noted
 from mlestruct.inference import marginals
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.mle_struct import mle_struct
-from mlestruct.learners.model import Model, Through, along
+from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures import FactorGraph
@@ -56,7 +56,7 @@ class Round(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tightened:
+class Tightened(Fits):
     """max over θ and ρ of Σ_m [⟨θ, φ_m⟩ − B_ρ(θ, x_m)] − R(θ): a fit, a better ρ, and again.
 
     ∂B/∂ρ_e = −I_e, so a Frank-Wolfe step goes towards the heaviest spanning tree under the edges'
@@ -152,21 +152,14 @@ class Tightened:
         loop = self._loop()
         return noted(loop, lambda spent: (one.state for one in self.each(batch, features, loop)))
 
-    def path(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        regularisers: Sequence[float | Regulariser],
-        through: Through = iter,
-    ) -> Iterator[Model]:
-        """A model per regulariser."""
+    def runs(self, batch: Batch[Any], features: Features) -> Runs:
+        """Each from uniform trees."""
 
         def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
             learner = replace(self.learner.within(loop), regulariser=given)
             return replace(self, learner=learner).states(batch, features)
 
-        keeps = self.learner.solver.checkpoint
-        return along(keeps, self.name, regularisers, states, through)
+        return Runs(self.name, self.learner.solver.checkpoint, states)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Rounds until no other ρ, and no other θ, gains more than the solver's ``tol``."""
