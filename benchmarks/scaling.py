@@ -19,11 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frank_wolfe import bipartite, general, grids
+from benchmarks.frank_wolfe import Timed, bipartite, general, grids
 from mlestruct.dual import Dual
-from mlestruct.engine import Engine
-from mlestruct.engine.dask import Dask
-from mlestruct.engine.processes import Processes
+from mlestruct.engine import Dask, Engine, Processes, Serial
 from mlestruct.frank_wolfe import FrankWolfe, State
 from mlestruct.inference.messages import routine
 from mlestruct.oracle import resolve
@@ -192,8 +190,29 @@ def million(kind: str, counts: tuple[int, ...]) -> Iterator[Row]:
     )  # fmt: skip
 
 
+def growth(rounds: int = 10) -> Iterator[Row]:
+    """µs per example and round of both routes, and of the oracle alone, as each size is doubled."""
+    sizes = [(200, 10, 10), (800, 10, 10), (3200, 10, 10), (200, 20, 10), (200, 40, 10)]
+    for count, n, d in [*sizes, (200, 10, 40), (200, 10, 160)]:
+        dual = bipartite(0, 1.0, n, count, d)
+        oracle = Timed(resolve(None, dual.batch), 0.0)
+        routes = {
+            "direct": direct_route(dual, rounds),
+            "by oracle": oracle_route(dual, oracle, rounds),
+        }
+        for name, fit in routes.items():
+            fit(Serial())
+            oracle.calls, oracle.seconds, start = 0, 0.0, time.process_time()
+            fit(Serial())
+            each = 1e6 * (time.process_time() - start) / (count * (rounds + 1))
+            workload = f"{count} assignments n={n}, d={d}"
+            yield row(workload, f"µs per example and round, {name}", each)
+        yield row(workload, "of it in the oracle", 1e6 * oracle.seconds / oracle.calls)
+
+
 def run(quick: bool) -> Iterator[Row]:
     """Quick: smaller examples, fewer of them, and each engine once."""
+    yield from growth()
     for kind in ("chains", "matchings"):
         yield from million(kind, (10_000, 40_000) if quick else (10_000, 100_000, 1_000_000))
     for name, engine in (("processes", Processes(workers=2)), ("dask", Dask(workers=2))):
