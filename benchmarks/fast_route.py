@@ -19,6 +19,7 @@ from benchmarks.frank_wolfe import Row, bipartite, grids
 from benchmarks.frank_wolfe import row as made
 from mlestruct.batch import Batch
 from mlestruct.dual import Dual
+from mlestruct.engine import Serial
 from mlestruct.features import Tied
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.messages import routine
@@ -58,7 +59,8 @@ def recursion() -> Row:
     messages = routine(dual.entropy)
     assert messages is not None
     heads = {"score": Head(dual.features, dual.batch.bias)}
-    total = Sum(parts(Surrogate(messages), dual.batch, heads, special(messages)))
+    pieces = parts(Surrogate(messages), dual.batch, heads, special(messages))
+    total = Sum(Serial().start(pieces))
     memory, theta = Pairs(dual.features.d, 10), np.zeros(dual.features.d)
     gradient, spent = total(theta)[1], [0.0, 0.0]
     for _ in range(15):
