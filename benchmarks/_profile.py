@@ -30,7 +30,7 @@ def profiled(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             break
         spent[row["benchmark"], row["workload"]].update(shares(pstats.Stats(profile)))
     for (benchmark, workload), seconds in spent.items():
-        whole = seconds.total()
+        whole = max(seconds.total(), 1e-9)
         parts = [f"{taken / whole:.0%} {name}" for name, taken in seconds.most_common(TOP)]
         yield {
             "benchmark": benchmark,
