@@ -92,13 +92,14 @@ class Past:
         ))  # fmt: skip
         self.theta = state.theta
 
-    def states(self, heavy: tuple[Array, Array] | None) -> Iterator[State]:
-        """All of them again; ``heavy`` are τ and the tangent's point of the last."""
+    def states(self, heavy: tuple[Array, Array | None] | None) -> Iterator[State]:
+        """All of them again; ``heavy`` are the last one's τ, and its tangent's point if another."""
         words = list(self.words)
         for row in self.rows[:-1]:
             yield _state(row, words)
         for row in self.rows[-1:]:
-            tau, at = (NONE, NONE) if heavy is None else heavy
+            tau, at = (NONE, None) if heavy is None else heavy
+            at = tau if at is None else at
             yield replace(_state(row, words), theta=self.theta, tau=tau, at=at)
 
 
@@ -135,5 +136,6 @@ def noted(loop: Loop, rounds: Callable[[float], Iterator[State]]) -> Iterator[St
     for state in rounds(past.seconds):
         past.add(state)
         if state.done:
-            loop.finish(past.tree(), (state.tau, state.at))
+            at = None if state.at is state.tau else state.at
+            loop.finish(past.tree(), (state.tau, at))
         yield state
