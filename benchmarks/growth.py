@@ -2,8 +2,8 @@
 
 A power law is fitted to the CPU time of three sizes, the least of a few calls each. ``target`` is
 the stated cost (docs/complexity.md) with ``ROOM`` for what is constant, for caches and for noise;
-where the stated cost is a worst case, what is measured is usually less. A learner's round is timed
-as the difference of a long and a short run.
+where the stated cost is a worst case, what is measured is usually less. Learners run for ``ROUNDS``
+rounds or until they have converged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mlestruct.structures import (
     grid,
 )
 
-ROOM = 0.3
+ROOM, ROUNDS = 0.3, 12
 Row = dict[str, Any]
 Make = Callable[[int], Any]
 
@@ -167,7 +167,7 @@ def sides(n: int) -> tuple[float, float]:
 
 
 def learning(name: str, examples: int = 0) -> Callable[[int], tuple[float, float]]:
-    """Seconds of a round on chains of eight binary variables, by examples or by features."""
+    """Seconds of a brief fit on chains of eight binary variables."""
 
     def timed(n: int) -> tuple[float, float]:
         count, p = (examples, n) if examples else (n, 20)
@@ -175,13 +175,12 @@ def learning(name: str, examples: int = 0) -> Callable[[int], tuple[float, float
         batch = Batch.of(structure, list(rng.integers(0, 2, (count, 8))))
         features = Tied.of(batch, rng.standard_normal((count * 8, p)))
 
-        def fit(rounds: int) -> Any:
+        def fit() -> Any:
             if name == "perceptron":
-                return perceptron(epochs=rounds).fit(batch, features)
-            solver = FrankWolfe(tol=0.0, rounds=rounds)
+                return perceptron(epochs=ROUNDS).fit(batch, features)
+            solver = FrankWolfe(tol=0.0, rounds=ROUNDS)
             return LEARNERS[name](regulariser=1.0, solver=solver).fit(batch, features)
 
-        few, many = least(lambda: fit(2)), least(lambda: fit(12))
-        return n, max(many - few, 1e-6) / 10
+        return n, least(fit)
 
     return timed
