@@ -35,7 +35,7 @@ RHO, SWEEPS, COLOURS, LEVELS = 0.5, 5, 30, (0.1, 0.01)
 NEAR = 1e-3  # of log-beliefs: enough to tell which label is likelier
 PER_PIXEL = 3420.0 / (200 * 20_000)  # the paper's λ over its pixels: 200 × 10k to 40k
 QUICK, EVERY, SHOWN = 4, 4, 4  # pictures
-ROUNDS = dict.fromkeys(("pixels", "lbfgs", "implicit", "procedural"), 40) | {"frank_wolfe": 1000}
+ROUNDS = dict.fromkeys(("pixels", "lbfgs", "implicit", "procedural"), 40) | {"frank_wolfe": 300}
 LEARNERS: dict[str, Any] = {
     "pixels": lambda **given: procedural(loss="ucl", iterations=0, surrogate=False, **given),
     "lbfgs": lambda **given: mle_struct(RHO, **given),
