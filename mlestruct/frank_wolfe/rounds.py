@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from mlestruct.checkpoint import Keeping, Loop, begin
-from mlestruct.digest import name_of
+from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import steps
@@ -92,7 +92,7 @@ class FrankWolfe:
     def run(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Iterator[State]:
         """Yields every round's state; the last has ``done`` set. Stop iterating to stop early."""
         _refuse_masked(dual, oracle)
-        setting = partial(self._setting, dual, oracle)
+        setting = partial(self._setting, dual, oracle, start)
         loop = begin(self.checkpoint, "frank_wolfe", setting, dual.batch.size)
         yield from noted(loop, partial(self._rounds, dual, oracle, start, loop))
 
@@ -101,11 +101,13 @@ class FrankWolfe:
         *_, last = self.run(dual, oracle, start)
         return last
 
-    def _setting(self, dual: Dual, oracle: Oracle[Any]) -> dict[str, Any]:
+    def _setting(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> dict[str, Any]:
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         for free in ("workers", "engine", "checkpoint"):
             del own[free]
-        return {**dual.named(), "oracle": name_of(oracle), **own}
+        # Within another loop the start follows from the runs before, whose τ are not kept.
+        given = "" if isinstance(self.checkpoint, Loop) else digest(start)
+        return {**dual.named(), "oracle": name_of(oracle), "start": given, **own}
 
     def _rounds(
         self, dual: Dual, oracle: Oracle[Any], start: Array | None, loop: Loop, spent: float

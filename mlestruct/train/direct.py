@@ -92,7 +92,7 @@ class Direct:
         self, dual: Dual, oracle: Oracle[Any], messages: Messages, start: Array | None = None
     ) -> Iterator[State]:
         """One state per iteration; estimates (with no τ) until the last, which is certified."""
-        setting = partial(self._setting, dual, oracle, messages)
+        setting = partial(self._setting, dual, oracle, messages, start)
         loop = begin(self.checkpoint, "direct", setting, dual.batch.size)
 
         def rounds(spent: float) -> Iterator[State]:
@@ -110,8 +110,11 @@ class Direct:
 
         yield from noted(loop, rounds)
 
-    def _setting(self, dual: Dual, oracle: Oracle[Any], messages: Messages) -> dict[str, Any]:
+    def _setting(
+        self, dual: Dual, oracle: Oracle[Any], messages: Messages, start: Array | None
+    ) -> dict[str, Any]:
         return {
+            "start": digest(start),
             **dual.named(),
             "oracle": name_of(oracle),
             "messages": digest(messages),
