@@ -53,7 +53,7 @@ def line(row: Row) -> str:
 
 def cells(row: Row) -> str:
     """One row of a Markdown table, without the benchmark's name."""
-    return "| " + " | ".join(_short(row.get(key)) for key in KEYS[1:]) + " |"
+    return "| " + " | ".join(_short(row.get(key)).replace("|", "\\|") for key in KEYS[1:]) + " |"
 
 
 def section(name: str, command: str) -> str:

@@ -1,0 +1,82 @@
+"""The benchmarks' command line: one shape of row, skipped peers, profiles of our own functions."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from benchmarks.__main__ import KEYS, main, names
+from benchmarks.growth import fitted
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    """A benchmark that learns a little, and makes the rows it is given."""
+
+    def make(*rows, absent=None):
+        def run(quick):
+            if absent:
+                importlib.import_module(absent)
+            batch = ms.Batch.of(ms.BipartiteMatching(3), [[0, 1, 2], [1, 0, 2]])
+            features = ms.Dense.of(batch, np.eye(9)[np.arange(18) % 9])
+            ms.mle_struct().fit(batch, features)
+            for row in rows:
+                yield {"benchmark": "stub", "quantity": "q", "ours": 1.0} | row
+
+        module = ModuleType("benchmarks.stub", "What is measured.\n\nHow.")
+        module.run = run
+        monkeypatch.setitem(sys.modules, "benchmarks.stub", module)
+        monkeypatch.setattr("benchmarks.__main__.names", lambda: ["stub"])
+
+    return make
+
+
+def test_every_benchmark_says_what_it_measures():
+    for name in names():
+        module = importlib.import_module(f"benchmarks.{name}")
+        assert module.__doc__, name
+        assert callable(module.run), name
+
+
+def test_json_lines_have_every_key_and_a_miss_is_the_exit_code(stub, capsys):
+    stub({"workload": "a", "met": True}, {"workload": "b", "met": False})
+    assert main(["stub", "--json"]) == 1
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [tuple(row) for row in rows] == [KEYS, KEYS]
+    assert [row["met"] for row in rows] == [True, False]
+
+
+def test_markdown_is_one_table_whatever_names_hold(stub, capsys):
+    stub({"workload": "|a|", "met": True})
+    assert main(["stub", "--markdown", "--quick"]) == 0
+    out = capsys.readouterr().out
+    assert "What is measured." in out
+    assert "python -m benchmarks stub --quick" in out
+    assert r"| \|a\| | q | 1 |" in out
+
+
+def test_an_absent_peer_is_a_line(stub, capsys):
+    stub(absent="no_such_peer")
+    assert main(["stub"]) == 0
+    assert "skipped: no_such_peer is not installed" in capsys.readouterr().out
+
+
+def test_a_profile_names_our_functions_by_workload(stub, capsys):
+    stub({"workload": "a", "met": False})
+    assert main(["stub", "--profile", "--json"]) == 0
+    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert row["workload"] == "a"
+    assert ".py:" in row["quantity"]
+    assert row["ours"] > 0
+
+
+def test_growth_finds_the_exponent_of_a_power_law():
+    row = fitted("cubic", lambda n: (n, 1e-6 * n**3), (10, 20, 40), 2.5)
+    assert row["ours"] == pytest.approx(3.0)
+    assert row["met"] is False
