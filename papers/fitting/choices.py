@@ -14,13 +14,20 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct import images
-from mlestruct.inference.truncated import Messages, beliefs, flooding
+from mlestruct.inference.truncated import (
+    Messages,
+    beliefs,
+    flooding,
+    one_by_one,
+    there_and_back,
+)
+from mlestruct.inference.truncated.schedule import Sweep
 from mlestruct.learners import LEARNERS
 from papers._run import Row, Setting
 from papers.fitting.digits import FIT, both, load, tied
 from papers.fitting.methods import Array, Part
 
-SEEDS, DRAWS, INK = 20, 3, 127
+SEEDS, DRAWS, INK = 10, 3, 127
 Split = tuple[Part, Part]
 
 
@@ -59,14 +66,18 @@ def by_direction(part: Part) -> Part:
     return Part(part.batch, ms.Tied.of(part.batch, part.features.nodes, edges))
 
 
+def half(graph: Any) -> Sweep:
+    """The sweep without its way back."""
+    return one_by_one(there_and_back(graph).factor[: graph.n_factors])
+
+
 HOW: dict[str, dict[str, Any]] = {
     "as in digits": {},
-    "5 iterations": {"iterations": 5},
-    "8 iterations": {"iterations": 8},
-    "4 iterations, all factors at once": {"order": flooding},
-    "16 iterations, all factors at once": {"order": flooding, "iterations": 16},
-    "lambda .001": {"lam": 1e-3},
-    "lambda 10": {"lam": 10.0},
+    **{f"{k} iterations": {"iterations": k} for k in (3, 5, 8)},
+    **{f"{k}, all factors at once": {"order": flooding, "iterations": k} for k in (4, 8, 16)},
+    "half a sweep": {"order": half},
+    "tree-reweighted, 1/2": {"rho": 0.5},
+    **{f"lambda {lam:g}": {"lam": lam} for lam in (1e-3, 1.0, 10.0)},
 }
 
 

@@ -1,7 +1,7 @@
 """Binary digits at 50 % noise with what is around each pixel, and coefficients that follow it.
 
-``clusters`` add which of a hundred kinds of window a pixel is in the middle of. Their number, width
-and smoothing were chosen among ten on every tenth to eighth training image, held out.
+``clusters`` add which of a hundred kinds of window a pixel is in the middle of; number, width and
+smoothing were chosen among eight settings on the last three training images of each digit.
 """
 
 from __future__ import annotations
