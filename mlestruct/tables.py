@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+EXACT = 1 << 53  # beyond it floats skip integers
 Column = NDArray[Any]
 Columns = dict[str, Column]
 
@@ -103,13 +104,7 @@ def _column(name: str, values: list[Any]) -> Column:
     """The one type that all present values share."""
     absent = [_absent(value) for value in values]
     present = [value for value, gone in zip(values, absent, strict=True) if not gone]
-    kinds = {}
-    for row, value in enumerate(values):
-        if not absent[row]:
-            try:
-                kinds[_kind(value)] = row
-            except ValueError as error:
-                raise ValueError(f"column {name!r}, row {row}: {error}") from error
+    kinds = _kinds(name, values, absent)
     if kinds.keys() <= {"text"}:
         column = np.empty(len(values), dtype=object)
         column[:] = [None if gone else str(v) for v, gone in zip(values, absent, strict=True)]
@@ -124,8 +119,23 @@ def _column(name: str, values: list[Any]) -> Column:
             return np.array(values, dtype=np.int64)
         except OverflowError as error:
             raise ValueError(f"column {name!r} holds integers beyond 64 bits") from error
+    long = next((v for v in present if _kind(v) == "integer" and abs(v) > EXACT), None)
+    if long is not None:
+        raise ValueError(f"column {name!r} has gaps or fractions, and {long} would lose digits")
     numbers = zip(values, absent, strict=True)
     return np.array([np.nan if gone else float(v) for v, gone in numbers])
+
+
+def _kinds(name: str, values: list[Any], absent: list[bool]) -> dict[str, int]:
+    """The kinds of values there are, with the last row of each."""
+    kinds = {}
+    for row, value in enumerate(values):
+        if not absent[row]:
+            try:
+                kinds[_kind(value)] = row
+            except ValueError as error:
+                raise ValueError(f"column {name!r}, row {row}: {error}") from error
+    return kinds
 
 
 def _absent(value: Any) -> bool:
