@@ -16,6 +16,7 @@ from mlestruct.engine.wire import packed, unpacked
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 LOOK = 1.0  # seconds between looks at whether a silent worker is still there
+PATIENCE = "600s"  # a busy machine may read a large shard later than Dask's 30 s allow for
 HELP = 30.0  # seconds to wait until the scheduler has noticed a loss, and for a new worker
 
 
@@ -61,8 +62,7 @@ class Dask(Care):
         except ImportError as error:
             raise ValueError("engine='dask' needs Dask: pip install 'mlestruct[dask]'") from error
         if self.cluster is None:
-            cluster = _local(distributed, self.workers or CORES)
-            return distributed.Client(cluster, direct_to_workers=True)
+            return _local(distributed, self.workers or CORES)
         given = isinstance(self.cluster, distributed.Client)
         return self.cluster if given else distributed.Client(self.cluster)
 
@@ -87,14 +87,16 @@ class Dask(Care):
 def _local(distributed: Any, workers: int) -> Any:
     import dask
 
-    name = "distributed.nanny.pre-spawn-environ"
-    with dask.config.set({name: {**dask.config.get(name), **_threads()}}):
-        return distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
+    nanny = "distributed.nanny.pre-spawn-environ"
+    settings = {
+        nanny: {**dask.config.get(nanny), **_threads()},
+        "distributed.comm.timeouts.tcp": PATIENCE,
+    }
+    with dask.config.set(settings):
+        cluster = distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
         )
+        return distributed.Client(cluster, direct_to_workers=True)
 
 
 def _threads() -> dict[str, str]:
