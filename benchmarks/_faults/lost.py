@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -111,7 +112,9 @@ class Runs:
         return found
 
     def _start(self) -> int:
-        child = os.fork()  # everything is compiled and imported already
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: the child asks none
+            child = os.fork()  # everything is compiled and imported already
         if child == 0:
             try:
                 kept = replace(SOLVER, checkpoint=Checkpoint(self.folder / "kept", every=1))
