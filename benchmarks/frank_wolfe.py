@@ -65,7 +65,7 @@ def grids(seed: int, side: int = 10, count: int = 20, p: int = 10, sweeps: int =
             sign = np.pad(2.0 * y - 1.0, ((0, 0), (1, 1), (1, 1)))
             near = sign[:, :-2, 1:-1] + sign[:, 2:, 1:-1] + sign[:, 1:-1, :-2] + sign[:, 1:-1, 2:]
             odds = 1.0 / (1.0 + np.exp(-field - agree * near))
-            y = np.where(half & True, rng.random(y.shape) < odds, y)
+            y = np.where(half, rng.random(y.shape) < odds, y)
     batch = Batch.of(structure, list(y.reshape(count, -1)))
     features = Tied.of(batch, nodes.reshape(-1, p))
     entropy = Entropy.of(batch)
@@ -192,8 +192,7 @@ def row(
 
 
 def _median(values: Iterable[float | None]) -> float:
-    """Never reached counts as infinitely many calls."""
-    return float(np.median([np.inf if value is None else value for value in values]))
+    return float(np.median([np.inf if v is None else v for v in values]))  # None: never reached
 
 
 def against_plain(
