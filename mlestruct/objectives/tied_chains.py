@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.trees import Tree
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.forward_backward import ForwardBackward
 from mlestruct.inference.messages import Messages
@@ -20,6 +19,7 @@ from mlestruct.objectives.base import Answer, Cheaper, Head, Piece, Question, Sp
 from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
+from mlestruct.trees import Tree
 
 # What underflowed in the forward sweep counts for itself times the backward sweep's largest entry:
 # beyond these, messages in the log domain take over.
