@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numba as nb
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph_edges import checked_edges
 
 MODEL_STEPS = 2000
+Shorts = NDArray[np.int32]
 Solve = Callable[[Array], tuple[float, Array, Array]]
 
 
@@ -67,7 +68,7 @@ def edge_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) 
 
 
 @nb.njit(cache=True, nogil=True)
-def _entry(i: int, k: int, start: Ints, rows: Ints, inverse: Array) -> float:
+def _entry(i: int, k: int, start: Shorts, rows: Shorts, inverse: Array) -> float:
     """(L D Lᵀ)⁻¹ at a place of L's pattern, either way round."""
     column, wanted = min(i, k), max(i, k)
     first, last = start[column], start[column + 1]
@@ -75,7 +76,7 @@ def _entry(i: int, k: int, start: Ints, rows: Ints, inverse: Array) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
-def _selected(start: Ints, rows: Ints, lower: Array, pivot: Array) -> Array:
+def _selected(start: Shorts, rows: Shorts, lower: Array, pivot: Array) -> Array:
     """(L D Lᵀ)⁻¹ on the pattern of L, whose diagonal comes first (Takahashi, Fagan and Chin).
 
     O(Σ column lengths²), the cost of the factorisation; a solve per edge would be O(edges · nnz).
@@ -96,7 +97,7 @@ def _selected(start: Ints, rows: Ints, lower: Array, pivot: Array) -> Array:
 
 
 @nb.njit(cache=True, nogil=True)
-def _resistances(ends: Ints, start: Ints, rows: Ints, inverse: Array) -> Array:
+def _resistances(ends: Ints, start: Shorts, rows: Shorts, inverse: Array) -> Array:
     """Between both ends of every edge; −1 is grounded."""
     out = np.zeros(len(ends))
     for e in range(len(ends)):
