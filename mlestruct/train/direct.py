@@ -32,6 +32,7 @@ from mlestruct.trees import Tree
 
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
 COARSEST = 1e-5  # a coarser residual makes the value too rough for the line search
+TIGHTER, FINEST = 0.03, 1e-9  # where one still is, a finer one, as long as that is not in earnest
 
 
 @dataclass
@@ -176,7 +177,10 @@ class Direct:
             if now.number == 0:
                 now.seconds_per_call = elapsed / task.examples
             gap = ridge.bracket(theta, -gradient)
-            if now.loose and (not moved or gap <= self.tol * max(1.0, abs(value))):
+            met = gap <= self.tol * max(1.0, abs(value))
+            if now.loose and not (met or moved) and TIGHTER * total.tol >= FINEST:
+                total.tol, moved = TIGHTER * total.tol, True  # another descent from here
+            elif now.loose and (met or not moved):
                 now.loose, moved, total.tol = False, True, 0.0  # from here on inference in earnest
                 gap = ridge.bracket(theta, -total(theta)[1])
             relative = gap / max(1.0, abs(value))
