@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import begin
 from mlestruct.digest import digest
-from mlestruct.trees import Tree
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State, noted
 from mlestruct.inference.hull import relaxed
@@ -25,6 +24,7 @@ from mlestruct.structures.base import Array
 from mlestruct.train.descents import descents
 from mlestruct.train.direct import COARSEST, Direct, Task
 from mlestruct.train.proofs import Judge, Prove
+from mlestruct.trees import Tree
 
 Source = Callable[[], tuple[Batch[Any], Features]]
 """Reads one shard's examples; pickled to where it is called, again and again."""
