@@ -20,18 +20,25 @@ SIZE = struct.Struct("!Q")
 
 def packed(message: Any) -> list[Frame]:
     """A message as its pickle and the arrays' own memory; ValueError where it has no pickle."""
-    import cloudpickle
-
     buffers: list[pickle.PickleBuffer] = []
+    pickler, hint = _pickler()
     try:
-        # Unlike pickle it also takes lambdas, closures and what a script or notebook defines.
-        body = cloudpickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+        body = pickler.dumps(message, protocol=5, buffer_callback=buffers.append)
     except Exception as error:
         raise ValueError(
-            f"no other process can be sent this: {error}; make what is not data (locks, files, "
-            "connections, solver handles) inside the call, or use engine='threads'"
+            f"no other process can be sent this: {error}; {hint}make what is not data (locks, "
+            "files, connections, solver handles) inside the call, or use engine='threads'"
         ) from error
     return [body, *(buffer.raw() for buffer in buffers)]
+
+
+def _pickler() -> tuple[Any, str]:
+    """cloudpickle also takes lambdas, closures and what a script or notebook defines."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle, "for functions of a script or notebook, pip install cloudpickle; "
+    return cloudpickle, ""
 
 
 def unpacked(frames: Sequence[Frame]) -> Any:

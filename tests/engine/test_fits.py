@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 import time
 
 import numpy as np
@@ -46,15 +47,17 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(base, "SHARD", 20)
 
 
-@pytest.mark.parametrize("kind", ["matching", "chain", "grid", "general"])
+STRUCTURES = {
+    "matching": ms.BipartiteMatching(4),
+    "chain": ms.chain(5, 3),
+    "grid": ms.grid(3, 3),
+    "general": ms.Matching(6),
+}
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
 def test_every_engine_gives_the_same_bits(engine, route, kind, rng, small_shards):
-    structure = {
-        "matching": ms.BipartiteMatching(4),
-        "chain": ms.chain(5, 3),
-        "grid": ms.grid(3, 3),
-        "general": ms.Matching(6),
-    }[kind]
-    batch, features = problem(rng, structure)
+    batch, features = problem(rng, STRUCTURES[kind])
     assert fitted(engine, route, batch, features) == fitted(None, route, batch, features)
 
 
@@ -68,6 +71,16 @@ def test_any_number_of_processes_gives_the_same_bits(workers, rng, small_shards)
     for route in ("frank_wolfe", "direct"):
         assert fitted(engine, route, batch, features) == fitted(None, route, batch, features)
     engine.close()
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_data_can_be_sent_without_cloudpickle(kind, engine_named, route, rng, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    batch, features = problem(rng, STRUCTURES[kind])
+    engine = engine_named("processes")
+    assert fitted(engine, route, batch, features) == fitted(None, route, batch, features)
+    with pytest.raises(ValueError, match="pip install cloudpickle"):
+        fitted(engine, "frank_wolfe", batch, features, oracle=lambda score: score)
 
 
 @pytest.mark.parametrize("workers", [1, 3, 4, 8])

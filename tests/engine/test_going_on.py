@@ -45,7 +45,9 @@ def test_from_engine_to_engine(remote, route, monkeypatch, tmp_path, ended):
 
     def fit(**more):
         solver = ms.FrankWolfe(tol=1e-12, rounds=25, **more)
-        model = ms.mle_struct(0.6, regulariser=0.01, route=route, solver=solver).fit(batch, features)
+        model = ms.mle_struct(0.6, regulariser=0.01, route=route, solver=solver).fit(
+            batch, features
+        )
         rows = [(calls, objective, gap) for calls, _, objective, gap in model.history]
         return model.theta.tobytes(), repr(model.certificate), rows
 
