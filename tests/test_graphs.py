@@ -61,7 +61,7 @@ def test_bipartite_matchings_know_their_sides():
         (lambda g: from_networkx(g, nodes="abcde"), "5 names for 4 nodes"),
         (lambda g: edge_scores(g, "length"), r"edge \('d', 'c'\) has no attribute 'length'"),
         (lambda g: to_networkx(ms.Matching(4), [0.5]), "1 probabilities for 6 pairs"),
-        (lambda g: to_networkx(ms.Matching(4), [0.5] * 6, nodes="ab"), "2 different names for 4 nodes"),
+        (lambda g: to_networkx(ms.Matching(4), [0.5] * 6, nodes="ab"), "2 different names for 4"),
     ],
 )
 def test_misuse_is_refused_by_name(graph, make, message):
