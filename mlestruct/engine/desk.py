@@ -39,7 +39,7 @@ class Desk:
             self.shards[number].remember(tree)
 
     def reply(self, frames: Sequence[Frame]) -> list[Frame]:
-        """A packed (request, *arguments) → a packed :data:`Reply`."""
+        """A packed ``(request, *arguments)`` → a packed :data:`Reply`."""
         try:
             request, *arguments = unpacked(frames)
             return packed((True, getattr(self, request)(*arguments)))
