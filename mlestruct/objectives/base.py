@@ -87,7 +87,7 @@ class Answer(NamedTuple):
 
 
 class Piece(Protocol):
-    """A share of the objective as a function of θ: a :class:`mlestruct.engine.Shard`."""
+    """A share of the objective as a function of θ: a ``mlestruct.engine.Shard``."""
 
     def __call__(self, question: Question) -> Answer: ...
     def memory(self) -> Tree: ...
