@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.regions import Link, RegionGraph
+from mlestruct.structures.links import Link
+from mlestruct.structures.regions import RegionGraph
 
 
 class ClusterGraph(RegionGraph):

@@ -1,14 +1,26 @@
-"""Whether edge counts are a mixture of forests: then the reweighted entropy bounds log Z above."""
+"""Forests, and mixtures of them, with which the reweighted entropy bounds log Z above."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from mlestruct.structures.base import Array, Ints
 
 WORK = 2 * 10**7  # nodes × edges beyond which nothing is claimed; at it, about a second
+
+
+def acyclic(n: int, scope: Ints, start: Ints) -> bool:
+    """Nodes − components = Σ(order − 1): no cycle, and no two factors sharing two variables."""
+    count = len(start) - 1
+    factor = np.repeat(np.arange(count), np.diff(start))
+    size = n + count
+    joined = sp.coo_array((np.ones(len(scope)), (scope, n + factor)), shape=(size, size))
+    components, _ = connected_components(joined, directed=False)
+    return bool(len(scope) == size - components)
 
 
 def in_forest_polytope(n: int, scope: Ints, rho: Array, tol: float = 1e-9) -> bool:

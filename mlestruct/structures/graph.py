@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +22,14 @@ from mlestruct.structures.base import (
     identity_views,
     refuse_many,
 )
-from mlestruct.structures.forests import in_forest_polytope
+from mlestruct.structures.forests import acyclic, in_forest_polytope
+from mlestruct.structures.scopes import (
+    agreements,
+    as_observed,
+    check_scopes,
+    end_to_end,
+    marginalisation,
+)
 
 LARGE = 10_000  # coordinates above which a linear program takes too long to be asked repeatedly
 
@@ -47,8 +52,8 @@ class FactorGraph(Structure):
         fixed: ArrayLike | None = None,
     ) -> None:
         self.cards = as_integers(cards, "numbers of states").reshape(-1)
-        self.scope, self.scope_start = _end_to_end(scopes)
-        _check_scopes(self.cards, [self.scope[a:b] for a, b in pairwise(self.scope_start)])
+        self.scope, self.scope_start = end_to_end(scopes)
+        check_scopes(self.cards, self.scope, self.scope_start)
         self.node_start = np.concatenate([[0], np.cumsum(self.cards)])
         states = self.cards.astype(float)  # as integers products could pass 2⁶³ unseen
         tables = np.multiply.reduceat(states[self.scope], self.scope_start[:-1])
@@ -81,29 +86,8 @@ class FactorGraph(Structure):
     @cached_property
     def below(self) -> tuple[Ints, Ints, Ints]:
         """Triples (factor entry, node entry it agrees with, index into ``scope``), by entry."""
-        triples = [np.zeros((3, 0), dtype=np.int64)]
-        for cards, factors in self._shapes().items():
-            table = int(np.prod(cards))
-            states = np.stack(np.unravel_index(np.arange(table), cards), axis=1)
-            slots = (self.scope_start[factors][:, None] + np.arange(len(cards)))[:, None, :]
-            entries = (self.table_start[factors][:, None] + np.arange(table))[:, :, None]
-            nodes = self.node_start[self.scope[slots]] + states
-            triples.append(
-                np.stack([a.ravel() for a in np.broadcast_arrays(entries, nodes, slots)])
-            )
-        joined = np.concatenate(triples, axis=1)
-        entry, node, slot = joined[:, np.lexsort((joined[2], joined[0]))]
-        return entry, node, slot
-
-    def _shapes(self) -> dict[tuple[int, ...], Ints]:
-        order = np.diff(self.scope_start)
-        found: dict[tuple[int, ...], Ints] = {}
-        for arity in np.unique(order):
-            factors = np.flatnonzero(order == arity)
-            cards = self.cards[self.scope[self.scope_start[factors][:, None] + np.arange(arity)]]
-            for shape in np.unique(cards, axis=0):
-                found[tuple(map(int, shape))] = factors[(cards == shape).all(axis=1)]
-        return found
+        start = self.scope_start
+        return agreements(self.cards, self.scope, start, self.node_start, self.table_start)
 
     def _spread(self, fixed: Flags) -> Flags:
         """A forced entry forces its nodes and forbids its rivals; a forbidden state its users."""
@@ -230,16 +214,8 @@ class FactorGraph(Structure):
 
     @cached_property
     def is_forest(self) -> bool:
-        """Nodes − components = Σ(order − 1): no cycle, and no two factors sharing two variables."""
-        n, f = self.n_nodes, self.n_factors
-        factor = np.repeat(np.arange(f), np.diff(self.scope_start))
-        joined = sp.coo_array(
-            (np.ones(len(self.scope)), (self.scope, n + factor)), shape=(n + f, n + f)
-        )
-        from scipy.sparse.csgraph import connected_components
-
-        components, _ = connected_components(joined, directed=False)
-        return bool(len(self.scope) == n + f - components)
+        """No cycle, and no two factors sharing two variables."""
+        return acyclic(self.n_nodes, self.scope, self.scope_start)
 
     def constraints(self) -> Constraints:
         """The local polytope: tables sum to one, factors agree with their nodes."""
@@ -247,38 +223,14 @@ class FactorGraph(Structure):
         sums = sp.csr_array(
             (np.ones(first), (self.table_of[:first], np.arange(first))), shape=(n_nodes, self.size)
         )
-        entry, node, slot = self.below
-        start = np.concatenate([[0], np.cumsum(self.cards[self.scope])])
-        rows = start[slot] + node - self.node_start[self.scope[slot]]
-        owners = np.repeat(self.node_start[self.scope], self.cards[self.scope]) + (
-            np.arange(start[-1]) - np.repeat(start[:-1], self.cards[self.scope])
-        )
-        marginal = sp.csr_array(
-            (
-                np.concatenate([np.ones(len(entry)), -np.ones(start[-1])]),
-                (
-                    np.concatenate([rows, np.arange(start[-1])]),
-                    np.concatenate([entry, owners]),
-                ),
-            ),
-            shape=(start[-1], self.size),
-        )
-        right = np.concatenate([np.ones(n_nodes), np.zeros(start[-1])])
+        marginal = marginalisation(self.size, self.cards, self.scope, self.node_start, self.below)
+        right = np.concatenate([np.ones(n_nodes), np.zeros(marginal.shape[0])])
         return Constraints(sp.csr_array(sp.vstack([sums, marginal])), right, right)
 
     def clamp(self, observed: ArrayLike | Mapping[int, int]) -> FactorGraph:
         """Fix the observed variables; −1 (or a variable absent from a mapping) stays free."""
-        if isinstance(observed, Mapping):
-            strange = [i for i in observed if not 0 <= i < self.n_nodes]
-            if strange:
-                raise ValueError(f"there is no variable {strange[0]} to observe")
-            listed = [observed.get(i, -1) for i in range(self.n_nodes)]
-            states = as_integers(listed, "states")
-        else:
-            states = as_integers(observed, "states")
+        states = as_observed(observed, self.cards)
         seen = np.flatnonzero(states >= 0)
-        if states.shape != (self.n_nodes,) or not ((states >= -1) & (states < self.cards)).all():
-            raise ValueError("observed must hold a state or −1 for every variable")
         fixed = self.fixed.copy()
         places = self.node_start[seen] + states[seen]
         shut = seen[fixed[places] == 0]
@@ -356,32 +308,3 @@ class FactorGraph(Structure):
             return f"variable {table}"
         scope = self.scope[slice(*self.scope_start[table - self.n_nodes :][:2])]
         return f"the factor on variables {scope.tolist()}"
-
-
-def _end_to_end(scopes: Iterable[Sequence[int]] | Ints) -> tuple[Ints, Ints]:
-    """All factors' variables in one array, and where each factor's begin."""
-    try:
-        listed = [tuple(scope) for scope in scopes]
-    except TypeError as error:
-        raise ValueError(f"a factor is a list of variables: {error}") from error
-    flat = as_integers([v for scope in listed for v in scope], "variables of factors")
-    return flat, np.cumsum([0, *map(len, listed)], dtype=np.int64)
-
-
-def _check_scopes(cards: Ints, scopes: list[Any]) -> None:
-    if len(cards) and cards.min() < 1:
-        raise ValueError(f"variable {int(cards.argmin())} has {cards.min()} states; it needs one")
-    seen: set[tuple[int, ...]] = set()
-    for index, scope in enumerate(scopes):
-        if len(scope) < 2 or len(set(scope.tolist())) != len(scope):
-            raise ValueError(
-                f"factor {index} has scope {scope.tolist()}: two or more variables, each once"
-            )
-        if scope.min() < 0 or scope.max() >= len(cards):
-            raise ValueError(f"factor {index} names variable {scope.max()} of {len(cards)}")
-        ordered = tuple(sorted(scope.tolist()))
-        if ordered in seen:
-            raise ValueError(
-                f"factor {index} repeats the variables {list(ordered)} of another factor"
-            )
-        seen.add(ordered)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from mlestruct.structures.base import (
     identity_views,
     refuse_many,
 )
-
-Link = tuple[int, int]
+from mlestruct.structures.links import Link, check_links, check_regions, covers, separators
+from mlestruct.structures.scopes import as_observed
 
 
 class RegionGraph(Structure):
@@ -52,9 +51,9 @@ class RegionGraph(Structure):
             tuple(as_integers(region, f"region {r}: variables").reshape(-1).tolist())
             for r, region in enumerate(regions)
         ]
-        _check_regions(self.cards, self.regions)
-        self.links = _covers(self.regions) if links is None else [(p, c) for p, c in links]
-        _check_links(self.links, len(self.regions))
+        check_regions(self.cards, self.regions)
+        self.links = covers(self.regions) if links is None else [(p, c) for p, c in links]
+        check_links(self.links, len(self.regions))
         refuse_many(sum(self.cards[list(region)].prod(dtype=float) for region in self.regions))
         sizes = [int(self.cards[list(region)].prod()) for region in self.regions]
         self.table_start = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
@@ -199,14 +198,7 @@ class RegionGraph(Structure):
 
     def clamp(self, observed: ArrayLike | Mapping[int, int]) -> Structure:
         """Fix the observed variables; −1 (or a variable absent from a mapping) stays free."""
-        if isinstance(observed, Mapping):
-            states = np.full(self.n_nodes, -1)
-            states[list(observed)] = list(observed.values())
-        else:
-            states = np.asarray(observed)
-        if states.shape != (self.n_nodes,) or (states >= self.cards).any():
-            raise ValueError("observed must hold a state or −1 for every variable")
-        agrees = self._agreeing(states)
+        agrees = self._agreeing(as_observed(observed, self.cards))
         fixed = self.fixed.copy()
         fixed[~agrees] = 0
         alone = np.bincount(self.table_of[agrees], minlength=len(self.regions)) == 1
@@ -231,13 +223,13 @@ class RegionGraph(Structure):
     def _junction(self) -> Array | None:
         """The exact counting numbers, where the largest regions form a junction forest."""
         top = [r for r, parents in enumerate(self._ancestors) if not parents]
-        separators = _separators([self.regions[r] for r in top], self.n_nodes)
+        shared = separators([self.regions[r] for r in top], self.n_nodes)
         place = {frozenset(region): r for r, region in enumerate(self.regions)}
-        if separators is None or not all(separator in place for separator in separators):
+        if shared is None or not all(separator in place for separator in shared):
             return None
         numbers = np.zeros(len(self.regions))
         numbers[top] = 1.0
-        np.subtract.at(numbers, [place[separator] for separator in separators], 1.0)
+        np.subtract.at(numbers, [place[separator] for separator in shared], 1.0)
         return numbers
 
     def bound(self, counting: Array) -> Bound:
@@ -267,67 +259,3 @@ def plaquettes(rows: int, columns: int, states: int = 2) -> RegionGraph:
     squares = np.stack([corner.ravel() for corner in corners], axis=1)
     regions = [table.tolist() for table in (node.reshape(-1, 1), across, down, squares)]
     return RegionGraph([states] * (rows * columns), [r for part in regions for r in part])
-
-
-def _covers(regions: list[tuple[int, ...]]) -> list[Link]:
-    """(parent, child) wherever a region holds another and none lies between."""
-    sets = [frozenset(region) for region in regions]
-    if len(set(sets)) < len(sets):
-        twice = next(r for r in sets if sets.count(r) > 1)
-        raise ValueError(f"the region {sorted(twice)} is listed twice")
-    holding: dict[int, list[int]] = {}
-    for r, region in enumerate(regions):
-        for variable in region:
-            holding.setdefault(variable, []).append(r)
-    links = []
-    for child, small in enumerate(sets):
-        above = [p for p in holding[regions[child][0]] if small < sets[p]]
-        links += [(p, child) for p in above if not any(sets[q] < sets[p] for q in above)]
-    return links
-
-
-def _separators(regions: list[tuple[int, ...]], n: int) -> list[frozenset[int]] | None:
-    """What neighbours share in a junction forest of the regions; None if there is none."""
-    holding: list[list[int]] = [[] for _ in range(n)]
-    for r, region in enumerate(regions):
-        for variable in region:
-            holding[variable].append(r)
-    shared: dict[Link, set[int]] = {}
-    for variable, holders in enumerate(holding):
-        for pair in combinations(holders, 2):
-            shared.setdefault(pair, set()).add(variable)
-    root, separators = list(range(len(regions))), []
-    for (i, j), variables in sorted(shared.items(), key=lambda item: -len(item[1])):
-        a, b = _root(root, i), _root(root, j)
-        if a != b:
-            root[a] = b
-            separators.append(frozenset(variables))
-    # a spanning forest of greatest overlap has the running intersection iff it counts each once
-    whole = sum(map(len, regions)) - sum(map(len, separators)) == n
-    return separators if whole else None
-
-
-def _check_regions(cards: Ints, regions: list[tuple[int, ...]]) -> None:
-    if len(cards) and cards.min() < 1:
-        raise ValueError(f"variable {int(cards.argmin())} has {cards.min()} states; it needs one")
-    for r, region in enumerate(regions):
-        if not region or len(set(region)) != len(region):
-            raise ValueError(f"region {r} is {list(region)}: one or more variables, each once")
-        if min(region) < 0 or max(region) >= len(cards):
-            raise ValueError(f"region {r} names variable {max(region)} of {len(cards)}")
-    missing = set(range(len(cards))).difference(*regions)
-    if missing:
-        raise ValueError(f"variable {min(missing)} is in no region")
-
-
-def _check_links(links: list[Link], count: int) -> None:
-    for pair in links:
-        if not all(0 <= region < count for region in pair):
-            raise ValueError(f"link {pair} names a region that is not in 0..{count - 1}")
-
-
-def _root(root: list[int], i: int) -> int:
-    while root[i] != i:
-        root[i] = root[root[i]]
-        i = root[i]
-    return i

@@ -135,6 +135,7 @@ def test_loops_claim_no_more_than_is_known():
         (lambda: GRAPHS["tree"].encode([0, 3, 0]), "variable 1 has state 3"),
         (lambda: GRAPHS["tree"].encode([0, 1]), "3 states"),
         (lambda: GRAPHS["tree"].clamp([5, -1, -1]), "observed must hold"),
+        (lambda: GRAPHS["tree"].clamp({3: 0}), "no variable 3 to observe"),
     ],
 )
 def test_misuse_is_named(build, words):

@@ -1,0 +1,122 @@
+"""The variables of every factor, end to end: what they must be, and which entries agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from mlestruct.structures.base import Ints, as_integers
+
+
+def end_to_end(scopes: Iterable[Sequence[int]] | Ints) -> tuple[Ints, Ints]:
+    """All factors' variables in one array, and where each factor's begin."""
+    try:
+        listed = [tuple(scope) for scope in scopes]
+    except TypeError as error:
+        raise ValueError(f"a factor is a list of variables: {error}") from error
+    flat = as_integers([v for scope in listed for v in scope], "variables of factors")
+    return flat, np.cumsum([0, *map(len, listed)], dtype=np.int64)
+
+
+def check_cards(cards: Ints) -> None:
+    if len(cards) and cards.min() < 1:
+        raise ValueError(f"variable {int(cards.argmin())} has {cards.min()} states; it needs one")
+
+
+def check_scopes(cards: Ints, scope: Ints, start: Ints) -> None:
+    """Refuse variables without states, and factors that are no set of two or more of them."""
+    check_cards(cards)
+    order = np.diff(start)
+    factor = np.repeat(np.arange(len(order)), order)
+    by_name = scope[np.lexsort((scope, factor))]
+    again = factor[1:][(by_name[1:] == by_name[:-1]) & (factor[1:] == factor[:-1])]
+    for bad in _first(order < 2, again):
+        raise ValueError(
+            f"factor {bad} has scope {_named(scope, start, bad)}: two or more variables, each once"
+        )
+    for bad in _first(factor[(scope < 0) | (scope >= len(cards))]):
+        worst = max(_named(scope, start, bad))
+        raise ValueError(f"factor {bad} names variable {worst} of {len(cards)}")
+    for arity in np.unique(order):
+        some = np.flatnonzero(order == arity)
+        for bad in _first(_repeats(some, by_name[start[some][:, None] + np.arange(arity)])):
+            names = sorted(_named(scope, start, bad))
+            raise ValueError(f"factor {bad} repeats the variables {names} of another factor")
+
+
+def _first(*found: Any) -> Iterator[int]:
+    """The first factor of those marked or listed, if there is any."""
+    listed = [np.flatnonzero(one) if one.dtype == bool else one for one in found]
+    joined = np.concatenate(listed)
+    if len(joined):
+        yield int(joined.min())
+
+
+def _named(scope: Ints, start: Ints, factor: int) -> list[int]:
+    return list(scope[start[factor] : start[factor + 1]].tolist())
+
+
+def _repeats(factors: Ints, rows: Ints) -> Ints:
+    """Those whose variables are an earlier one's."""
+    place = np.lexsort((factors, *rows.T))
+    same = (rows[place][1:] == rows[place][:-1]).all(axis=1)
+    return np.asarray(factors[place][1:][same])
+
+
+def as_observed(observed: ArrayLike | Mapping[int, int], cards: Ints) -> Ints:
+    """A state or −1 for every variable; a mapping names those that are observed."""
+    if isinstance(observed, Mapping):
+        strange = [i for i in observed if not 0 <= i < len(cards)]
+        if strange:
+            raise ValueError(f"there is no variable {strange[0]} to observe")
+        observed = [observed.get(i, -1) for i in range(len(cards))]
+    states = as_integers(observed, "states")
+    if states.shape != cards.shape or not ((states >= -1) & (states < cards)).all():
+        raise ValueError("observed must hold a state or −1 for every variable")
+    return states
+
+
+def agreements(
+    cards: Ints, scope: Ints, start: Ints, node_start: Ints, table_start: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Triples (factor entry, node entry it agrees with, index into ``scope``), by entry."""
+    triples = [np.zeros((3, 0), dtype=np.int64)]
+    for shape, factors in _shapes(cards, scope, start):
+        table = int(np.prod(shape))
+        states = np.stack(np.unravel_index(np.arange(table), shape), axis=1)
+        slots = (start[factors][:, None] + np.arange(len(shape)))[:, None, :]
+        entries = (table_start[factors][:, None] + np.arange(table))[:, :, None]
+        nodes = node_start[scope[slots]] + states
+        triples.append(np.stack([a.ravel() for a in np.broadcast_arrays(entries, nodes, slots)]))
+    joined = np.concatenate(triples, axis=1)
+    entry, node, slot = joined[:, np.lexsort((joined[2], joined[0]))]
+    return entry, node, slot
+
+
+def _shapes(cards: Ints, scope: Ints, start: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    """Every shape of table, and the factors that have it."""
+    order = np.diff(start)
+    for arity in np.unique(order):
+        factors = np.flatnonzero(order == arity)
+        shapes = cards[scope[start[factors][:, None] + np.arange(arity)]]
+        for shape in np.unique(shapes, axis=0):
+            yield tuple(map(int, shape)), factors[(shapes == shape).all(axis=1)]
+
+
+def marginalisation(
+    size: int, cards: Ints, scope: Ints, node_start: Ints, below: tuple[Ints, Ints, Ints]
+) -> sp.csr_array[Any]:
+    """A row per state of a factor's variable: what its table gives it, less its own entry."""
+    entry, node, slot = below
+    states = cards[scope]
+    first = np.concatenate([[0], np.cumsum(states)])
+    count = int(first[-1])
+    own = np.repeat(node_start[scope] - first[:-1], states) + np.arange(count)
+    given = first[slot] + node - node_start[scope[slot]]
+    values = np.concatenate([np.ones(len(entry)), -np.ones(count)])
+    places = np.concatenate([given, np.arange(count)]), np.concatenate([entry, own])
+    return sp.csr_array((values, places), shape=(count, size))
