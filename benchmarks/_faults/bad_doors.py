@@ -38,8 +38,8 @@ def put(items: Any, k: int, value: Any) -> list[Any]:
     return [*items[:k], value, *items[k + 1 :]]
 
 
-def estimators() -> Iterator[Bad]:
-    """The front doors, each before any fit; a failed one leaves no trace."""
+def matchings() -> Iterator[Bad]:
+    """What a model is set to and given, before any fit; a failed one leaves no trace."""
     for X, y, says in _matchings():
         yield bad("MatchingModel.fit", says, ms.MatchingModel(tol=0.1).fit, X, y)
     for name, value, says in (
@@ -71,53 +71,39 @@ def estimators() -> Iterator[Bad]:
         "MatchingModel.predict", "1 features; the model has 2", fitted.predict, [TABLES[0][..., :1]]
     )
     yield bad("MatchingModel.predict", "not fitted yet", ms.MatchingModel().predict, TABLES)
-    grid = ms.GridModel(tol=0.1).fit
-    yield bad(
-        "GridModel.fit",
-        r"example 1: feature 0 of pixel \(0, 0\) is nan",
-        grid,
-        put(IMAGES, 1, IMAGES[1] * NAN),
-        LABELS,
-    )
-    yield bad(
-        "GridModel.fit",
-        r"example 1: y has shape \(1, 3\)",
-        grid,
-        IMAGES,
-        put(LABELS, 1, LABELS[1][:1]),
-    )
-    yield bad(
-        "GridModel.fit",
-        "example 1: features must be numbers",
-        grid,
-        put(IMAGES, 1, IMAGES[1].astype(str)),
-        LABELS,
-    )
-    yield bad(
-        "GridModel.fit", "example 1: label 0 is inf", grid, IMAGES, put(LABELS, 1, LABELS[1] + INF)
-    )
-    words = ms.SequenceModel(tol=0.1).fit
-    yield bad("SequenceModel.fit", "X has 2 examples but y has 3", words, SENTENCES[:2], TAGS)
-    yield bad(
-        "SequenceModel.fit",
-        "example 2: an outcome has 4 states",
-        words,
-        SENTENCES,
-        put(TAGS, 2, ["a"]),
-    )
-    yield bad("SequenceModel.fit", "example 1: y is None", words, SENTENCES, put(TAGS, 1, None))
-    yield bad(
-        "SequenceModel.fit",
-        "no label in any example",
-        words,
-        SENTENCES,
-        [[None] * len(x) for x in SENTENCES],
-    )
-    yield bad("SequenceModel.fit", "no position has an attribute", words, [[{}]], [["a"]])
-    joint = ms.JointModel(ms.grid(1, 2), SEEN, smoothing=0.1)
-    yield bad("JointModel.fit", "example 0: .*state 2", joint.fit, [[0, 2]])
-    yield bad("JointModel.fit", "no examples", joint.fit, [])
-    yield bad("JointModel.predict", "not fitted yet", joint.predict, [[0.0, 1.0]])
+
+
+def grids() -> Iterator[Bad]:
+    """Pictures and their labels."""
+    fit = ms.GridModel(tol=0.1).fit
+    for says, X, y in (
+        (r"example 1: feature 0 of pixel \(0, 0\) is nan", put(IMAGES, 1, IMAGES[1] * NAN), LABELS),
+        (r"example 1: y has shape \(1, 3\)", IMAGES, put(LABELS, 1, LABELS[1][:1])),
+        ("example 1: features must be numbers", put(IMAGES, 1, IMAGES[1].astype(str)), LABELS),
+        ("example 1: label 0 is inf", IMAGES, put(LABELS, 1, LABELS[1] + INF)),
+    ):
+        yield bad("GridModel.fit", says, fit, X, y)
+
+
+def sequences() -> Iterator[Bad]:
+    """Sentences and their tags."""
+    fit = ms.SequenceModel(tol=0.1).fit
+    for says, X, y in (
+        ("X has 2 examples but y has 3", SENTENCES[:2], TAGS),
+        ("example 2: an outcome has 4 states", SENTENCES, put(TAGS, 2, ["a"])),
+        ("example 1: y is None", SENTENCES, put(TAGS, 1, None)),
+        ("no label in any example", SENTENCES, [[None] * len(x) for x in SENTENCES]),
+        ("no position has an attribute", [[{}]], [["a"]]),
+    ):
+        yield bad("SequenceModel.fit", says, fit, X, y)
+
+
+def joint() -> Iterator[Bad]:
+    """Labels with what was seen, and the law of the noise."""
+    model = ms.JointModel(ms.grid(1, 2), SEEN, smoothing=0.1)
+    yield bad("JointModel.fit", "example 0: .*state 2", model.fit, [[0, 2]])
+    yield bad("JointModel.fit", "no examples", model.fit, [])
+    yield bad("JointModel.predict", "not fitted yet", model.predict, [[0.0, 1.0]])
     yield bad("Mixture", "label 1 has nu nan", Mixture, 0.5, [0.0, NAN], [1.0, 1.0])
 
 

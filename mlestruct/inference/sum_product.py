@@ -21,7 +21,8 @@ from mlestruct.inference.message_plan import Edges, Pairs, Plan, boxes, plan, sp
 from mlestruct.inference.messages import Beliefs
 from mlestruct.inference.pair_kernels import begin_edges, widest_table
 from mlestruct.inference.sweeps import RANGE, Sent, run
-from mlestruct.structures.base import Array, Ints, payments
+from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.concavity import payments
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like
 

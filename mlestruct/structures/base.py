@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -189,7 +189,9 @@ class Structure:
 
     def convex(self, counting: Array) -> bool:
         """A sufficient condition for −H to be convex on the polytope (Heskes)."""
-        return heskes(counting, self.views().over)
+        from mlestruct.structures.concavity import payments
+
+        return payments(counting, self.views().over) is not None
 
     def bound(self, counting: Array) -> Bound:
         """What the surrogate log Z with these counting numbers is to the exact one."""
@@ -215,50 +217,6 @@ def fold(views: Views, counting: Array, size: int) -> Folded:
         for some in (plain, complement)
     )
     return Folded(a, b, sp.csr_array(C[rest]), views.c0[rest], coefficient[rest])
-
-
-def heskes(counting: Array, over: Ints) -> bool:
-    """Every negative counting number is paid for by larger distributions that cover it."""
-    return payments(counting, over) is not None
-
-
-def payments(counting: Array, over: Ints, tol: float = 1e-12) -> Array | None:
-    """What α pays for i, for each (α, i) in ``over``: x ≥ 0, up to ``tol``; None if impossible.
-
-    Σ_α c_α H_α is concave if c_i + Σ_α x_αi ≥ 0 and c_α ≥ Σ_i x_αi: then it is a sum of entropies
-    H_i and conditional entropies H_α − H_i. A transport problem, solved as an LP; answers are
-    kept, since every fit and prediction on a graph asks again, a second each on a 64 × 64 grid.
-    """
-    numbers, pairs = np.asarray(counting, dtype=float), np.asarray(over, dtype=np.int64)
-    found = _payments(numbers.tobytes(), pairs.tobytes(), tol)
-    return None if found is None else found.copy()
-
-
-@lru_cache(maxsize=64)
-def _payments(numbers: bytes, pairs: bytes, tol: float) -> Array | None:
-    counting, over = np.frombuffer(numbers), np.frombuffer(pairs, dtype=np.int64).reshape(-1, 2)
-    paid = np.zeros(len(over))
-    demand = np.maximum(-counting, 0.0)
-    if not (demand > tol).any():
-        return paid
-    supply = np.maximum(counting, 0.0)
-    used = np.flatnonzero((supply[over[:, 0]] > tol) & (demand[over[:, 1]] > tol))
-    arcs = over[used]
-    needy = np.flatnonzero(demand > tol)
-    if len(arcs) == 0 or not np.isin(needy, arcs[:, 1]).all():
-        return None
-    from scipy.optimize import linprog
-
-    n, m = len(counting), len(arcs)
-    columns = np.arange(m)
-    pays = sp.csr_array((np.ones(m), (arcs[:, 0], columns)), shape=(n, m))
-    gets = sp.csr_array((-np.ones(m), (arcs[:, 1], columns)), shape=(n, m))
-    rows: Any = sp.vstack([pays, gets])
-    result = linprog(np.zeros(m), rows, np.r_[supply + tol, tol - demand], method="highs")
-    if result.status != 0:
-        return None
-    paid[used] = result.x
-    return paid
 
 
 def free(size: int) -> Flags:
