@@ -26,6 +26,7 @@ from mlestruct.structures.forests import acyclic, in_forest_polytope
 from mlestruct.structures.scopes import (
     agreements,
     as_observed,
+    as_states,
     check_scopes,
     end_to_end,
     marginalisation,
@@ -144,15 +145,7 @@ class FactorGraph(Structure):
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     def encode(self, outcome: ArrayLike) -> Array:
-        states = as_integers(outcome, "states")
-        if states.shape != (self.n_nodes,):
-            raise ValueError(f"an outcome has {self.n_nodes} states, got shape {states.shape}")
-        wrong = np.flatnonzero((states < 0) | (states >= self.cards))
-        if len(wrong):
-            i = int(wrong[0])
-            raise ValueError(
-                f"variable {i} has state {states[i]}; it must be in 0..{self.cards[i] - 1}"
-            )
+        states = as_states(outcome, self.cards)
         vector = np.zeros(self.size)
         vector[self.node_start[:-1] + states] = 1.0
         entry, node, _ = self.below

@@ -24,7 +24,7 @@ from mlestruct.structures.base import (
     refuse_many,
 )
 from mlestruct.structures.links import Link, check_links, check_regions, covers, separators
-from mlestruct.structures.scopes import as_observed
+from mlestruct.structures.scopes import as_observed, as_states
 
 
 class RegionGraph(Structure):
@@ -105,16 +105,7 @@ class RegionGraph(Structure):
         return np.flatnonzero(self.table_of[entry] == home[variable])
 
     def encode(self, outcome: ArrayLike) -> Array:
-        states = as_integers(outcome, "states")
-        if states.shape != (self.n_nodes,):
-            raise ValueError(f"an outcome has {self.n_nodes} states, got shape {states.shape}")
-        wrong = np.flatnonzero((states < 0) | (states >= self.cards))
-        if len(wrong):
-            i = int(wrong[0])
-            raise ValueError(
-                f"variable {i} has state {states[i]}; it must be in 0..{self.cards[i] - 1}"
-            )
-        return np.asarray(self._agreeing(states), dtype=float)
+        return np.asarray(self._agreeing(as_states(outcome, self.cards)), dtype=float)
 
     def _agreeing(self, states: Ints) -> Any:
         """Entries none of whose variables is in another state; −1 agrees with all."""

@@ -67,6 +67,18 @@ def _repeats(factors: Ints, rows: Ints) -> Ints:
     return np.asarray(factors[place][1:][same])
 
 
+def as_states(outcome: ArrayLike, cards: Ints) -> Ints:
+    """A state for every variable."""
+    states = as_integers(outcome, "states")
+    if states.shape != cards.shape:
+        raise ValueError(f"an outcome has {len(cards)} states, got shape {states.shape}")
+    wrong = np.flatnonzero((states < 0) | (states >= cards))
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(f"variable {i} has state {states[i]}; it must be in 0..{cards[i] - 1}")
+    return states
+
+
 def as_observed(observed: ArrayLike | Mapping[int, int], cards: Ints) -> Ints:
     """A state or −1 for every variable; a mapping names those that are observed."""
     if isinstance(observed, Mapping):
