@@ -13,7 +13,8 @@ from scipy.special import logsumexp
 import mlestruct as ms
 from mlestruct.batch import Batch
 from mlestruct.features import Dense
-from mlestruct.learners.camel import Camel, binding
+from mlestruct.learners.binding import binding
+from mlestruct.learners.camel import Camel
 from mlestruct.learners.coupled import Coupled
 from mlestruct.testing import vertices
 
