@@ -70,7 +70,7 @@ def show(row: Row, header: list[str], as_json: bool) -> list[str]:
     """Print a row; the header again whenever the columns change. What is not finite is null."""
     row = {name: value if _finite(value) else None for name, value in row.items()}
     if as_json:
-        print(json.dumps(row), flush=True)
+        print(json.dumps(row, allow_nan=False), flush=True)
         return header
     columns = list(row)
     if columns != header:

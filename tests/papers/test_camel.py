@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from papers._run import main
+from papers._run import Row
 from papers.camel import (
     CCCP,
     CLASSES,
-    EXPERIMENTS,
     LEARN,
     PAIRS,
     SIGNAL,
     accuracy,
     coarse,
     generate,
+    ner,
+    vision,
 )
 
+Printed = Callable[..., list[Row]]
 
-def test_vision_quickly(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main("camel", EXPERIMENTS, ["vision", "--quick", "--json"]) == 0
-    rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+
+def test_vision_quickly(printed: Printed) -> None:
+    rows = printed(vision)
     assert [row["learner"] for row in rows] == list(LEARN)
     for row in rows:
         assert 0 < row["accuracy"] <= 100
@@ -55,10 +57,8 @@ def test_seven_tags() -> None:
     assert [coarse(tag) for tag in tags] == ["O", "B-person", "I-location", "B-other", "I-other"]
 
 
-def test_ner_quickly(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["ner", "--quick", "--json", "--data", str(shared_data)]
-    assert main("camel", EXPERIMENTS, given) == 0
-    rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+def test_ner_quickly(shared_data: Path, printed: Printed) -> None:
+    rows = printed(ner, shared_data)
     assert [row["learner"] for row in rows] == list(LEARN)
     for row in rows:
         assert all(0 <= row[name] <= 100 for name in row if "F1" in name)

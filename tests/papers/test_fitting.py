@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from papers._run import Experiment, Setting
+from papers._run import Experiment, Row, Setting
 from papers.fitting.chains import FLIPS, LENGTH, chains, curves, sequences
 from papers.fitting.choices import choices
 from papers.fitting.digits import both, digits, iterations, load
@@ -22,8 +23,10 @@ EXPERIMENTS = (digits, iterations, choices, entropies, window, chains, curves, s
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_every_experiment_runs_quickly(experiment: Experiment, shared_data: Path) -> None:
-    rows = list(experiment(Setting(shared_data, quick=True)))
+def test_every_experiment_runs_quickly(
+    experiment: Experiment, shared_data: Path, printed: Callable[..., list[Row]]
+) -> None:
+    rows = printed(experiment, shared_data)
     assert rows
     found = [value for row in rows for key, value in row.items() if key in ("error", "test 4")]
     assert all(0 <= value <= 1 for value in found)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from papers._run import Setting, main
+from papers._run import Row
 from papers.mle_struct.clock import reached
 from papers.mle_struct.denoising import LAMS, copies, denoising
 from papers.mle_struct.density import density
-from papers.mle_struct.horses import LEARNERS, halved, horses
+from papers.mle_struct.horses import LEARNERS, horses, smaller, whitening
 from papers.mle_struct.house import house, load
 from papers.mle_struct.inference import LEVELS, inference
 from papers.mle_struct.judge import area, binned
@@ -23,15 +22,13 @@ from papers.mle_struct.planar import planar
 from papers.mle_struct.roommates import PUBLISHED, roommates, worths, years
 from papers.mle_struct.rules import rules
 
-QUICK = Setting(quick=True)
+Printed = Callable[..., list[Row]]
 KEYS = {"learner", "rho", "gap", "test_error", "nll", "lam", "certificate", "seconds"}
 
 
-def test_house_at_gap_50(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_house_at_gap_50(shared_data: Path, printed: Printed) -> None:
     """ρ = ½ is as good as promised, every fit that has a certificate is certified."""
-    given = ["house", "--quick", "--json", "--data", str(shared_data)]
-    assert main("mle_struct", {"house": house}, given) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rows = printed(house, shared_data)
     assert {row["learner"] for row in rows} == {"mle_struct", "ssvm", "none", "sinkhorn"}
     assert all(set(row) >= KEYS for row in rows)
     for row in rows:
@@ -42,8 +39,10 @@ def test_house_at_gap_50(shared_data: Path, capsys: pytest.CaptureFixture[str]) 
     assert half["nll"] <= 0.052
 
 
-def test_no_rule_has_less_validation_loss_than_the_least(quick: Setting) -> None:
-    least, *others, _ = rules(quick)
+def test_no_rule_has_less_validation_loss_than_the_least(
+    shared_data: Path, printed: Printed
+) -> None:
+    least, *others, _ = printed(rules, shared_data)
     assert all(row["validation nll"] >= least["validation nll"] for row in others)
     assert others[1]["lam per pair"] >= least["lam per pair"]
 
@@ -56,8 +55,8 @@ def test_landmarks_are_shuffled_and_none_is_lost(shared_data: Path) -> None:
         assert (truth != np.arange(30)).any()
 
 
-def test_permanents_keep_the_sandwich() -> None:
-    for row in permanents(QUICK):
+def test_permanents_keep_the_sandwich(printed: Printed) -> None:
+    for row in printed(permanents):
         assert row["violations"] == 0
         assert row["worst gap"] < 1e-6
         assert row["likelihood, half"] < 0
@@ -69,33 +68,28 @@ def test_drawn_matchings_have_the_right_frequencies() -> None:
     assert abs((drawn[:, 0] == 0).mean() - 1 / (1 + np.exp(-2))) < 0.02
 
 
-def test_planar_weights_are_certified() -> None:
-    rows = list(planar(QUICK))
+def test_planar_weights_are_certified(printed: Printed) -> None:
+    rows = printed(planar)
     assert {row["learner"] for row in rows} == {"exact", "oracle"}
     assert all(row["worst gap"] <= 1e-4 for row in rows)
 
 
-def test_inference_reaches_every_level() -> None:
-    times = [row for row in inference(QUICK) if row["method"] != "perturb and MAP"]
+def test_inference_reaches_every_level(printed: Printed) -> None:
+    times = [row for row in printed(inference) if row["method"] != "perturb and MAP"]
     assert all(row[f"s to {level:g}"] is not None for row in times for level in LEVELS)
 
 
-@pytest.fixture(scope="module")
-def quick(shared_data: Path) -> Setting:
-    return Setting(shared_data, quick=True)
-
-
-def test_density_gains_from_couplings(quick: Setting) -> None:
+def test_density_gains_from_couplings(shared_data: Path, printed: Printed) -> None:
     """Held out, pairs beat independent questions, and the surrogate stays below the exact value."""
-    alone, *rest = density(quick)
+    alone, *rest = printed(density, shared_data)
     assert max(row["held out, exact"] for row in rest) > alone["held out, exact"]
     for row in [alone, *rest]:
         assert row["held out, surrogate"] <= row["held out, exact"] + 1e-6
         assert row["certificate"] < 1e-3
 
 
-def test_markets_beat_the_obvious_feature(quick: Setting) -> None:
-    rows: list[dict[str, Any]] = list(markets(quick))
+def test_markets_beat_the_obvious_feature(shared_data: Path, printed: Printed) -> None:
+    rows = printed(markets, shared_data)
     chess = [row for row in rows if row["market"] == "swiss"]
     assert all(row["AUC"] > row["AUC, score apart alone"] for row in chess)
     for row in (row for row in rows if row["market"] == "dates"):
@@ -122,9 +116,9 @@ def test_times_are_of_errors_that_stay_small() -> None:
     }
 
 
-def test_denoising_comes_near_the_certified_optimum() -> None:
+def test_denoising_comes_near_the_certified_optimum(printed: Printed) -> None:
     """All methods end at one optimum, and the weights restore most of the pixels."""
-    rows = list(denoising(QUICK))
+    rows = printed(denoising)
     sets = [row for row in rows if "optimum" in row]
     assert len(sets) == 2 * 3 * len(LAMS)
     for row in sets:
@@ -143,8 +137,8 @@ def test_copies_are_noisy_in_their_own_ways() -> None:
     assert abs(np.mean(dark > 0.27) - 0.5) < 0.05
 
 
-def test_roommates_are_ranked_and_intervals_drawn() -> None:
-    rows = list(roommates(QUICK))
+def test_roommates_are_ranked_and_intervals_drawn(printed: Printed) -> None:
+    rows = printed(roommates)
     by_name = {row["learner"]: row for row in rows if "learner" in row}
     assert set(by_name) == {*PUBLISHED, "frank_wolfe"}
     assert by_name["mle_struct"]["certificate"] < 1e-9
@@ -164,13 +158,21 @@ def test_the_generators_contrasts_are_centred() -> None:
         assert abs(np.mean(pairs)) < 1e-12
 
 
-def test_halved_pictures_are_means() -> None:
+def test_smaller_pictures_are_means() -> None:
     image = np.arange(20.0).reshape(4, 5)
-    assert halved(image)[:, :, 0].tolist() == [[3.0, 5.0], [13.0, 15.0]]
+    assert smaller(image, 2)[:, :, 0].tolist() == [[3.0, 5.0], [13.0, 15.0]]
 
 
-def test_horses_are_found(quick: Setting) -> None:
-    ground, *rest = horses(quick)
+def test_whitened_columns_are_uncorrelated() -> None:
+    """But for directions so faint that noise would be blown up."""
+    known = np.random.default_rng(0).standard_normal((500, 3)) @ np.diag([1.0, 10.0, 0.1])
+    mean, turn = whitening(np.hstack([known, known[:, :1]]))
+    whitened = (np.hstack([known, known[:, :1]]) - mean) @ turn
+    np.testing.assert_allclose(np.cov(whitened.T), np.diag([0, 1, 1, 1]), atol=3e-3)
+
+
+def test_horses_are_found(shared_data: Path, printed: Printed) -> None:
+    ground, *rest = printed(horses, shared_data)
     assert [row["method"] for row in rest] == list(LEARNERS)
     assert min(row["test error"] for row in rest) < ground["test error"]
     for row in rest:

@@ -11,7 +11,7 @@ from papers._run import Row, Setting, main
 
 def experiment(setting: Setting) -> Iterator[Row]:
     yield {"name": "a", "value": 1.0 if setting.quick else 2.0, "none": None}
-    yield {"name": "b", "value": 3.0, "none": None}
+    yield {"name": "b", "value": 3.0, "none": float("inf")}
 
 
 def needs_data(setting: Setting) -> Iterator[Row]:
@@ -26,9 +26,13 @@ def test_a_table_has_one_header(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is not finite is null."""
     assert main("x", {"e": experiment}, ["e", "--json", "--quick"]) == 0
     rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
-    assert [row["value"] for row in rows] == [1.0, 3.0]
+    assert rows == [
+        {"name": "a", "value": 1.0, "none": None},
+        {"name": "b", "value": 3.0, "none": None},
+    ]
 
 
 def test_absent_data_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

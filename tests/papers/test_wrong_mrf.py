@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from math import tanh
-from typing import Any
 
-import pytest
+from papers._run import Row
+from papers.wrong_mrf import METHODS, bound, graphs
 
-from papers._run import main
-from papers.wrong_mrf import EXPERIMENTS, METHODS
-
-
-def rows(name: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    assert main("wrong_mrf", EXPERIMENTS, [name, "--quick", "--json"]) == 0
-    return [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+Printed = Callable[..., list[Row]]
 
 
-def test_the_bound_holds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_bound_holds(printed: Printed) -> None:
     """And says something: with TRW the loss is positive, and so is the distance L of the models."""
-    found = rows("bound", capsys)
+    found = printed(bound)
     assert {(row["ensemble"], row["alpha"]) for row in found} == {
         (ensemble, alpha) for ensemble in "AB" for alpha in (0.3, 0.6)
     }
@@ -29,9 +23,9 @@ def test_the_bound_holds(capsys: pytest.CaptureFixture[str]) -> None:
         assert row["L"] > 0
 
 
-def test_errors_on_other_graphs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_on_other_graphs(printed: Printed) -> None:
     """TRW errs by less than sites on their own; BP on a cycle by what goes round it, squared."""
-    found = rows("graphs", capsys)
+    found = printed(graphs)
     assert len({row["graph"] for row in found}) == 3
     for row in found:
         assert all(row[name] > 0 for name in METHODS)
