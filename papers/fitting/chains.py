@@ -15,7 +15,7 @@ from papers._run import Row, Setting
 from papers.fitting.methods import Array, Ints, Part
 
 LENGTH, NOISE, FLIPS, STAY = 50, 1.0, 5, 0.8
-TRAIN, TEST, SIZES, SETS = 20, 200, (1, 3, 10, 30), 10
+TRAIN, TEST, SIZES, SETS = 20, 200, (1, 3, 10, 30), 100
 TRAINED = ("likelihood", "pseudo", "ucl", "uquad", "uclass", "ccl", "cquad")
 TESTED = ("ucl", "uquad", "ccl", "cquad")
 FIT: dict[str, Any] = {"regulariser": 0.1, "solver": ms.FrankWolfe(tol=1e-4, rounds=100)}
