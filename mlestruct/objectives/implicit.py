@@ -47,7 +47,7 @@ class Implicit:
         optima = self.inference.minimise(batch, heads["score"], weight, warm.optima)
         value, slope = self.loss(optima.tau, warm.units)
         value = np.inf if optima.stalled.any() else value  # no line search is to go there
-        m = self.inference.respond(batch, weight, optima.tau, slope)
+        m = self.inference.respond(batch, weight + optima.slack, optima.tau, slope)
         gradient = {"score": -m}
         if "weight" in heads:
             gradient["weight"] = m * (np.log(optima.tau) + 1.0)

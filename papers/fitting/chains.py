@@ -12,7 +12,7 @@ from mlestruct.inference.condensed import Newton
 from mlestruct.learners import LEARNERS
 from mlestruct.objectives.losses import LOSSES
 from papers._run import Row, Setting
-from papers.fitting.methods import Array, Ints, Part
+from papers.fitting.methods import Array, Ints, Part, truncated_beliefs
 
 LENGTH, NOISE, FLIPS, STAY = 50, 1.0, 5, 0.8
 TRAIN, TEST, SIZES, SETS = 20, 200, (1, 3, 10, 30), 100
@@ -98,4 +98,5 @@ def curves(setting: Setting) -> Iterator[Row]:
 
 def errors_of(test: Part, train: Part) -> list[float]:
     """Test errors of everything that learns from these."""
-    return [judged(test, learn(loss, train))["error"] for loss in TRAINED]
+    exact = truncated_beliefs(1)
+    return [test.errors(exact(test, learn(loss, train))) for loss in TRAINED]

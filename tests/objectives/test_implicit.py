@@ -48,7 +48,7 @@ def batch_of(rng, graph, count):
 @pytest.mark.parametrize("entropy", ENTROPIES)
 @pytest.mark.parametrize("strength", [1.0, 6.0])
 def test_optima_are_feasible_and_stationary(rng, graph, entropy, strength):
-    """A b = d, and ∇F lies in the row space of A: for lanes that are full, and that are not."""
+    """A b = d, and ∇F − z lies in the row space of A: for lanes that are full, and that are not."""
     structure, rho = GRAPHS[graph], ENTROPIES[entropy]
     batch, inference = batch_of(rng, structure, 9), Condensed()
     score, weight = strength * rng.standard_normal(batch.size), inference.weights(batch, rho)
@@ -58,9 +58,81 @@ def test_optima_are_feasible_and_stationary(rng, graph, entropy, strength):
     for m in range(len(batch)):
         here = batch.coordinates(m)
         assert structure.contains(found.tau[here], 1e-7)
-        slope = weight[here] * (np.log(found.tau[here]) + 1) - score[here]
+        slope = weight[here] * (np.log(found.tau[here]) + 1) - score[here] - found.slack[here]
         left = slope - A.T @ np.linalg.lstsq(A.T, slope, rcond=None)[0]
         np.testing.assert_allclose(left * np.minimum(1, 1e6 * found.tau[here]), 0.0, atol=1e-6)
+
+
+def value(batch, score, weight, tau):
+    inside = np.maximum(tau, 1e-300)
+    return batch.totals(score * tau - weight * tau * np.log(inside))
+
+
+@pytest.mark.parametrize("strength", [1.0, 3.0, 10.0, 30.0])
+@pytest.mark.parametrize("node", [0.01, 1.0])
+def test_what_is_called_an_optimum_is_proven(rng, strength, node):
+    """Spin glasses: no value beats another method's by more than both bounds, and those are small.
+
+    The other method is the dual, which shares no system, step or stopping rule.
+    """
+    graph = ms.grid(4, 4)
+    batch = batch_of(rng, graph, 3)
+    field, coupling = rng.standard_normal((3, 16, 1)), rng.standard_normal((3, 24, 1))
+    parts = (field * [-1, 1]).reshape(3, -1), (coupling * [1, -1, -1, 1]).reshape(3, -1)
+    score = strength * np.concatenate(parts, axis=1).ravel()
+    weight = Condensed().weights(batch, coefficients(node))
+    found, dual = (
+        Condensed().minimise(batch, score, weight),
+        Prices().minimise(batch, score, weight),
+    )
+    assert not found.stalled.any()
+    assert not dual.stalled.any()
+    size = 40 + batch.totals(np.abs(score * found.tau))
+    apart = value(batch, score, weight, found.tau) - value(batch, score, weight, dual.tau)
+    assert (np.abs(apart) <= (found.gap + dual.gap) * size + 1e-12 * size).all()
+    for m in range(3):
+        assert graph.contains(found.tau[batch.coordinates(m)], 1e-6)
+
+
+@pytest.mark.parametrize("strength", [1.0, 3.0, 10.0, 30.0])
+def test_messages_find_the_same_log_z(rng, strength):
+    """Entropies with negative coefficients: sum-product's, whose upper bound brackets it."""
+    batch = batch_of(rng, ms.grid(4, 4), 2)
+    score = strength * rng.standard_normal(batch.size)
+    messages = SumProduct.of(ms.Entropy.of(batch, None)).many(batch, score)
+    found = Newton().many(batch, score)
+    assert not found.warm.stalled.any()
+    np.testing.assert_allclose(found.log_z, messages.log_z, atol=1e-6 * 40 * strength)
+
+
+def test_what_is_cut_short_says_how_far_it_is(rng):
+    """A bound after any number of steps, of which few are not enough."""
+    batch = batch_of(rng, ms.grid(4, 4), 4)
+    score = 10.0 * rng.standard_normal(batch.size)
+    weight = Condensed().weights(batch, coefficients(1.0))
+    best = Condensed().minimise(batch, score, weight)
+    for steps in (3, 30):
+        some = Condensed(steps=steps).minimise(batch, score, weight)
+        size = 40 + batch.totals(np.abs(score * some.tau))
+        short = value(batch, score, weight, best.tau) - value(batch, score, weight, some.tau)
+        assert (short <= some.gap * size + 1e-9 * size).all()
+        assert some.stalled.any() == (steps == 3)
+
+
+@pytest.mark.parametrize("loss", ["ucl", "cquad"])
+def test_gradients_where_scores_are_strong(rng, loss):
+    """Interior points, too: beliefs move with scores as their own curvature says."""
+    batch = batch_of(rng, ms.grid(3, 3), 1)
+    score, objective = 10.0 * rng.standard_normal(batch.size), Implicit(LOSSES[loss])
+    found = objective(batch, {"score": score}, None, 0.0)
+    assert found.warm.optima.slack.any()
+    for k in rng.choice(batch.size, 6, replace=False):
+        step = np.zeros(batch.size)
+        step[k] = 1e-3
+        up, down = (
+            objective(batch, {"score": score + sign * step}, None, 0.0).value for sign in (1, -1)
+        )
+        assert found.gradient["score"][k] == pytest.approx((up - down) / 2e-3, abs=1e-5, rel=1e-3)
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

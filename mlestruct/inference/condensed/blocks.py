@@ -51,7 +51,7 @@ class Blockwise:
     _ready: dict[FactorGraph, list[Block]] = field(default_factory=dict, repr=False, init=False)
 
     def minimise(self, batch: Batch[FactorGraph], score: Array, weight: Array) -> Optima:
-        """From uniform tables."""
+        """From uniform tables; the last sweep's largest relative move stands for a gap."""
         tau, moved = np.empty(batch.size), np.full(len(batch), np.inf)
         for m in range(len(batch)):
             graph, here = batch.structure(m), batch.coordinates(m)
@@ -66,14 +66,13 @@ class Blockwise:
                 if moved[m] <= self.tol:
                     break
             tau[here] = b
-        return Optima(tau, moved)
+        return Optima(tau, moved, np.zeros(batch.size))
 
     def _solve(self, block: Block, score: Array, weight: Array, b: Array, phase: int) -> None:
         at = block.coordinates
-        part, last = b[at][None].copy(), np.empty(1)
-        phases = np.array([phase])
-        eta, w = score[at][None], weight[at][None]
-        descend(eta, w, part, block.frame, STEPS, 0.1 * self.tol, phases, last)
+        part, phases, gap = b[at][None].copy(), np.array([phase]), np.empty(1)
+        eta, w, slack = score[at][None], weight[at][None], np.zeros((1, len(at)))
+        descend(eta, w, part, slack, block.frame, STEPS, 0.1 * self.tol, phases, gap)
         b[at] = part[0]
 
     def ready(self, graph: FactorGraph) -> list[Block]:

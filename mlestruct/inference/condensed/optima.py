@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.inference.condensed.descent import MAJORISE, NEWTON, descend, respond
+from mlestruct.inference.condensed.descent import FOLLOW, MAJORISE, NEWTON, descend, respond
 from mlestruct.inference.condensed.frame import Frame, frame
 from mlestruct.inference.condensed.sparse import LANES
 from mlestruct.inference.messages import Beliefs
@@ -21,28 +21,34 @@ from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like
 
 STEPS = 150
-STALLED = 1e-4  # a last step above this is no optimum
+STALLED = 1e-6  # of a value's size: what is missing is more where inference has failed
 
 
 class Optima(NamedTuple):
-    """Beliefs, and the largest relative change of each example's last step."""
+    """Beliefs, what each example's value lacks at most in units of its size, slacks of entries.
+
+    Slacks are 0 but where the path of interior points led to the optimum: there F has −μ log b
+    beside it, whose curvature (w + z)/b is that of the beliefs' derivatives.
+    """
 
     tau: Array
-    moved: Array
+    gap: Array
+    slack: Array
 
     @property
     def stalled(self) -> NDArray[np.bool_]:
         """Examples whose beliefs are no optimum: nothing that is computed from them holds."""
-        return np.asarray(~(self.moved <= STALLED))
+        return np.asarray(~(self.gap <= STALLED))
 
 
 @dataclass(frozen=True)
 class Condensed:
-    """Majorisation, then Newton's method, by condensed systems; factors of any order and cards.
+    """Majorisation, then Newton's method, or interior points where it fails, by condensed systems.
 
-    ``weight`` per coordinate: positive on factors; negative on variables as far as the whole stays
-    convex on the local polytope. ``tol`` is the largest relative change of a last step. Linear
-    systems are solved by sparse factors, or by conjugate gradients where those cost too much.
+    Factors of any order and cards. ``weight`` per coordinate: positive on factors; negative on
+    variables as far as the whole stays convex on the local polytope. ``tol`` is the largest
+    relative change of Newton's last step; what is missing is bounded by duality. Linear systems
+    are solved by sparse factors, or by conjugate gradients where those cost too much.
     """
 
     tol: float = 1e-9
@@ -69,20 +75,17 @@ class Condensed:
         self, batch: Batch[FactorGraph], score: Array, weight: Array, start: Optima | None = None
     ) -> Optima:
         """From uniform tables, or from the optima of nearby scores."""
-        tau, moved = np.empty(batch.size), np.full(len(batch), np.inf)
+        tau, slack = np.empty(batch.size), np.empty(batch.size)
+        gap = np.full(len(batch), np.inf)
         for graph, members in _together(batch):
-            where = batch.index(members)
-            w = batch.rows(weight, members)
-            compiled = self.frame(graph)
+            where, compiled = batch.index(members), self.frame(graph)
+            eta, w = batch.rows(score, members), batch.rows(weight, members)
             _refuse(graph, w)
-            good = start is not None and not start.stalled[members].any()
-            b = batch.rows(start.tau, members).copy() if good and start else _uniform(graph, w)
-            last = np.full(len(members), np.inf)
-            phase = np.full(len(members), NEWTON if good else MAJORISE)
-            eta = batch.rows(score, members)
-            descend(eta, w, b, compiled, self.steps, self.tol, phase, last)
-            tau[where], moved[members] = b.reshape(-1), last
-        return Optima(tau, moved)
+            b, z, phase = _begin(graph, batch, members, start)
+            short = gap[members]
+            descend(eta, w, b, z, compiled, self.steps, self.tol, phase, short)
+            tau[where], slack[where], gap[members] = b.reshape(-1), z.reshape(-1), short
+        return Optima(tau, gap, slack)
 
     def respond(self, batch: Batch[FactorGraph], weight: Array, tau: Array, slope: Array) -> Array:
         """−∂L/∂score at an optimum, ``slope`` being b·∂L/∂b."""
@@ -133,7 +136,8 @@ class Newton:
 
 def recalled(batch: Batch[Any], tree: Tree) -> Optima:
     """The optima of a batch, from a tree."""
-    return Optima(*like(tree, (np.empty(batch.size), np.empty(len(batch)))))
+    none = np.empty(batch.size)
+    return Optima(*like(tree, (none, np.empty(len(batch)), none)))
 
 
 def _together(batch: Batch[Any]) -> Iterator[tuple[Any, Ints]]:
@@ -142,10 +146,18 @@ def _together(batch: Batch[Any]) -> Iterator[tuple[Any, Ints]]:
             yield structure, members[first : first + LANES]
 
 
-def _uniform(graph: FactorGraph, weight: Array) -> Array:
-    interior = graph.interior()
-    assert interior is not None
-    return np.tile(interior, (len(weight), 1))
+def _begin(
+    graph: FactorGraph, batch: Batch[Any], members: Ints, start: Optima | None
+) -> tuple[Array, Array, Ints]:
+    """Beliefs, slacks and phases: uniform tables, the last optima, or interior points again."""
+    shape = len(members), graph.size
+    if start is None or start.stalled[members].any():
+        interior = graph.interior()
+        assert interior is not None
+        return np.tile(interior, (shape[0], 1)), np.zeros(shape), np.full(shape[0], MAJORISE)
+    slack = batch.rows(start.slack, members)
+    phase = np.where(slack.any(axis=1), FOLLOW, NEWTON)
+    return batch.rows(start.tau, members).copy(), slack.copy(), phase
 
 
 def _refuse(graph: FactorGraph, weight: Array) -> None:

@@ -41,13 +41,16 @@ class Prices:
         if not (weight > 0).all():
             k = int(np.argmin(weight))
             raise ValueError(f"coordinate {k} has weight {weight[k]:g}; a dual needs positive ones")
-        tau, off = np.empty(batch.size), np.empty(len(batch))
+        tau, gap = np.empty(batch.size), np.empty(len(batch))
         for m in range(len(batch)):
             here, graph = batch.coordinates(m), batch.structure(m)
             dual = Free(graph, score[here], weight[here])
-            price = self._descend(dual, _start(graph, score[here]))
-            tau[here], off[m] = dual.beliefs(price), np.abs(dual(price)[1]).max()
-        return Optima(tau, off)
+            with np.errstate(over="ignore", invalid="ignore"):  # steps too long are worth infinity
+                price = self._descend(dual, _start(graph, score[here]))
+            tau[here], size = dual.beliefs(price), graph.n_nodes + graph.n_factors
+            owed = np.abs(price) @ np.abs(dual(price)[1])
+            gap[m] = owed / (size + np.abs(score[here] * tau[here]).sum())
+        return Optima(tau, gap, np.zeros(batch.size))
 
     def _descend(self, dual: Free, price: Array) -> Array:
         until = NEAR if self.newton else self.tol
@@ -67,13 +70,11 @@ class Free:
         self.back: Any = sp.csr_array(rows.A.T)
 
     def beliefs(self, price: Array) -> Array:
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp((self.score - self.back @ price) / self.weight - 1.0))
+        return np.asarray(np.exp((self.score - self.back @ price) / self.weight - 1.0))
 
     def __call__(self, price: Array) -> tuple[float, Array]:
         b = self.beliefs(price)
-        with np.errstate(invalid="ignore"):
-            return float(self.weight @ b + self.d @ price), self.d - self.A @ b
+        return float(self.weight @ b + self.d @ price), self.d - self.A @ b
 
     def polished(self, price: Array, tol: float) -> Array:
         """Newton's steps with enough decrease, until rounding leaves none."""

@@ -13,7 +13,7 @@ import numba as nb
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, likely, place, room):
+def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, likely, place, price):
     """One example's system into a lane; ``squares`` to ``place`` serve :func:`expand`.
 
     ``curve`` is 1/P of the variables' states, ``inverse`` P of the tables' entries.
@@ -22,7 +22,7 @@ def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, li
     _variables(lane, b, curve, g, frame, values, right, likely)
     _rows(frame, likely, place)
     _tables(b, inverse, g, frame, place, squares, lift)
-    _spread(lane, frame, squares, lift, values, right, room)
+    _spread(lane, frame, squares, lift, values, right, price)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -131,24 +131,25 @@ def _invert(squares, at, n):
 def _prices(squares, C, lift, h, rows, out):
     """C⁻¹ h."""
     for i in range(rows):
-        out[i] = 0.0
+        out[h + i] = 0.0
         for j in range(rows):
-            out[i] += squares[C + i * rows + j] * lift[h + j]
+            out[h + i] += squares[C + i * rows + j] * lift[h + j]
 
 
 @nb.njit(cache=True, nogil=True)
-def _spread(lane, frame, squares, lift, values, right, pull):
+def _spread(lane, frame, squares, lift, values, right, price):
     """Every table's energy as one of its variables' unknowns: z = E x + h, ½ zᵀ C⁻¹ z."""
     square, row_start, unknown_at = frame.square, frame.row_start, frame.unknown_at
     unknown, unknown_row = frame.unknown, frame.unknown_row
     factor_at, factor_map = frame.factor_at, frame.factor_map
     for f in range(len(square) - 1):
-        C, rows = square[f], row_start[f + 1] - row_start[f]
-        _prices(squares, C, lift, row_start[f], rows, pull)
+        C, h = square[f], row_start[f]
+        rows = row_start[f + 1] - h
+        _prices(squares, C, lift, h, rows, price)
         first, last = unknown_at[f], unknown_at[f + 1]
         for p in range(first, last):
             own = unknown_row[p]
-            right[unknown[p], lane] -= pull[own]
+            right[unknown[p], lane] -= price[h + own]
             at = factor_at[f] + (p - first) * (last - first) - first
             for q in range(p, last):
                 values[factor_map[at + q], lane] += squares[C + own * rows + unknown_row[q]]
@@ -162,14 +163,15 @@ def expand(lane, x, b, inverse, g, frame, squares, lift, likely, place, delta, p
     square, row_start, scope_start = frame.square, frame.row_start, frame.scope_start
     table_start, entry_at, entry = frame.table_start, frame.entry_at, frame.entry
     for f in range(len(square) - 1):
-        _prices(squares, square[f], lift, row_start[f], row_start[f + 1] - row_start[f], price)
+        h = row_start[f]
+        _prices(squares, square[f], lift, h, row_start[f + 1] - h, price)
         slots, at = scope_start[f + 1] - scope_start[f], entry_at[f]
         for e in range(table_start[f], table_start[f + 1]):
-            total = price[0] - g[e]
+            total = price[h] - g[e]
             for s in range(slots):
                 row = place[entry[at + s]]
                 if row >= 0:
-                    total += price[row]
+                    total += price[h + row]
             delta[e] = inverse[e] * total
             at += slots
 
