@@ -77,7 +77,7 @@ class Condensed:
         """From uniform tables, or from the optima of nearby scores."""
         tau, slack = np.empty(batch.size), np.empty(batch.size)
         gap = np.full(len(batch), np.inf)
-        for graph, members in _together(batch):
+        for graph, members in _together(batch, start):
             where, compiled = batch.index(members), self.frame(graph)
             eta, w = batch.rows(score, members), batch.rows(weight, members)
             _refuse(graph, w)
@@ -140,10 +140,15 @@ def recalled(batch: Batch[Any], tree: Tree) -> Optima:
     return Optima(*like(tree, (none, np.empty(len(batch)), none)))
 
 
-def _together(batch: Batch[Any]) -> Iterator[tuple[Any, Ints]]:
+def _together(batch: Batch[Any], start: Optima | None = None) -> Iterator[tuple[Any, Ints]]:
+    """A few examples of one graph, those that need interior points apart: the others do not wait."""
+    slow = np.zeros(len(batch), dtype=bool)
+    if start is not None:
+        slow = np.maximum.reduceat(start.slack, batch.offsets[:-1]) > 0
     for structure, members in batch.groups():
-        for first in range(0, len(members), LANES):
-            yield structure, members[first : first + LANES]
+        for some in (members[slow[members]], members[~slow[members]]):
+            for first in range(0, len(some), LANES):
+                yield structure, some[first : first + LANES]
 
 
 def _begin(
