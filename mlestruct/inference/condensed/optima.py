@@ -141,7 +141,7 @@ def recalled(batch: Batch[Any], tree: Tree) -> Optima:
 
 
 def _together(batch: Batch[Any], start: Optima | None = None) -> Iterator[tuple[Any, Ints]]:
-    """A few examples of one graph, those that need interior points apart: the others do not wait."""
+    """A few examples of one graph; those that need interior points wait for none but each other."""
     slow = np.zeros(len(batch), dtype=bool)
     if start is not None:
         slow = np.maximum.reduceat(start.slack, batch.offsets[:-1]) > 0
