@@ -88,7 +88,10 @@ def _gate_numbers(name: str, values: Floats, least: float, most: float, backend:
 @njit(cache=True, nogil=True)
 def _not_whole(values: Floats, least: float, most: float) -> int:
     """Where the first number is that is none of least, least + 1, …, most; or −1."""
-    for k in range(len(values)):
+    wrong = 0
+    for k in range(len(values)):  # without a way out, which would keep it from being vectorised
+        wrong += not (least <= values[k] <= most and values[k] == np.rint(values[k]))
+    for k in range(len(values) if wrong else 0):
         if not (least <= values[k] <= most and values[k] == np.rint(values[k])):
             return k
     return -1

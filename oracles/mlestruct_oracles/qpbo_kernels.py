@@ -19,13 +19,13 @@ TINIEST = 5e-324
 
 @njit(cache=True, nogil=True)
 def scan(scores: Floats, largest: float) -> tuple[int, bool]:
-    forbidden = False
-    for k in range(len(scores)):
-        if not abs(scores[k]) <= largest:
-            if scores[k] != -np.inf:
-                return k, forbidden
-            forbidden = True
-    return -1, forbidden
+    strange = 0
+    for k in range(len(scores)):  # without a way out, which would keep it from being vectorised
+        strange += not abs(scores[k]) <= largest
+    for k in range(len(scores) if strange else 0):
+        if not (abs(scores[k]) <= largest or scores[k] == -np.inf):
+            return k, True
+    return -1, strange > 0
 
 
 # --- forbidden states and configurations --------------------------------------------------------
@@ -116,28 +116,38 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)
+def _differences(
+    pair: Floats, coupling: Floats, down: Floats, right: Floats, slips: Floats
+) -> None:
+    """Couplings, what edges add to their ends' fields, and rounding errors. Without branches."""
+    for e in range(len(pair)):
+        down0, slip0 = _two_sum(pair[e, 1, 0], -pair[e, 0, 0])
+        down1, slip1 = _two_sum(pair[e, 1, 1], -pair[e, 0, 1])
+        right0, slip2 = _two_sum(pair[e, 0, 1], -pair[e, 0, 0])
+        right1, slip3 = _two_sum(pair[e, 1, 1], -pair[e, 1, 0])
+        coupling[e], slip4 = _two_sum(right1, -right0)
+        down[e], slip5 = _two_sum(down0, down1)
+        right[e], slip6 = _two_sum(right0, right1)
+        slips[e] = slip0 + slip1 + 2 * (slip2 + slip3) + slip4 + slip5 + slip6
+
+
+@njit(cache=True, nogil=True)
 def signed_form(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Floats, Floats]:
     """The field (M, n), coupling (M, m), and the sum (M,) of all rounding errors made in them."""
     models, n, m = len(unary), unary.shape[1], len(edges)
     field, coupling, error = np.empty((models, n)), np.empty((models, m)), np.zeros(models)
+    down, right, slips = np.empty(m), np.empty(m), np.empty(m)
     for k in range(models):
         lost = 0.0
         for i in range(n):
             field[k, i], slip = _two_sum(2 * unary[k, i, 1], -2 * unary[k, i, 0])
             lost += slip
+        _differences(pair[k], coupling[k], down, right, slips)
         for e in range(m):
             i, j = edges[e]
-            table = pair[k, e]
-            down0, slip0 = _two_sum(table[1, 0], -table[0, 0])
-            down1, slip1 = _two_sum(table[1, 1], -table[0, 1])
-            right0, slip2 = _two_sum(table[0, 1], -table[0, 0])
-            right1, slip3 = _two_sum(table[1, 1], -table[1, 0])
-            coupling[k, e], slip4 = _two_sum(right1, -right0)
-            field[k, i], slip5 = _two_sum(field[k, i], down0)
-            field[k, i], slip6 = _two_sum(field[k, i], down1)
-            field[k, j], slip7 = _two_sum(field[k, j], right0)
-            field[k, j], slip8 = _two_sum(field[k, j], right1)
-            lost += slip0 + slip1 + 2 * (slip2 + slip3) + slip4 + slip5 + slip6 + slip7 + slip8
+            field[k, i], slip0 = _two_sum(field[k, i], down[e])
+            field[k, j], slip1 = _two_sum(field[k, j], right[e])
+            lost += slips[e] + slip0 + slip1
         error[k] = lost
     return field, coupling, error
 
@@ -304,7 +314,8 @@ def resume(
     """
     arc = 0
     for k in range(len(coupling)):
-        change = shift[k] - old_shift[k]
+        half = (shift[k] - old_shift[k]) // 2
+        first, second = 2.0**half, 2.0 ** (shift[k] - old_shift[k] - half)
         for e in range(len(edges)):
             kind = 0
             if coupling[k, e] != 0:
@@ -312,7 +323,7 @@ def resume(
                 kind = (4 + flip[k, edges[e, 0]] if single else 1) + (coupling[k, e] < 0)
             for copy in range(_arcs(kind)):
                 if kind == layout[k, e]:
-                    sent = np.rint(_scaled(old_flow[k, e, copy], change))
+                    sent = np.rint(old_flow[k, e, copy] * first * second)
                     flow[arc] = min(max(sent, -abs(coupling[k, e])), abs(coupling[k, e]))
                 arc += 1
             layout[k, e] = kind
@@ -363,40 +374,38 @@ def complete(
     node, edge = np.empty((models, n, 2)), np.zeros((models, m, 2, 2))
     score, doubt = np.zeros(models), np.zeros(models)
     for k in range(models):
-        total, lost, slips = 0.0, 0.0, 0.0
+        sums = 0.0, 0.0, 0.0
         for i in range(n):
             node[k, i, 1] = 0.5 + 0.5 * side[k, i]
             node[k, i, 0] = 1.0 - node[k, i, 1]
+            for a in range(side[k, i] > 0, 1 + (side[k, i] >= 0)):
+                sums = _add(node[k, i, a] * unary[k, i, a], sums)
         for e in range(m):
             i, j = edges[e]
-            if side[k, i] == 0 and side[k, j] == 0:
+            first, second = side[k, i], side[k, j]
+            if first == 0 and second == 0:
                 other = 0 if coupling[k, e] >= 0 else 1
                 edge[k, e, 0, other] = edge[k, e, 1, 1 - other] = 0.5
+                sums = _add(0.5 * pair[k, e, 0, other], sums)
+                sums = _add(0.5 * pair[k, e, 1, 1 - other], sums)
                 continue
-            for a in range(2):
-                for b in range(2):
+            for a in range(first > 0, 1 + (first >= 0)):
+                for b in range(second > 0, 1 + (second >= 0)):
                     edge[k, e, a, b] = node[k, i, a] * node[k, j, b]
-        total, lost, slips = _add(node[k].ravel(), unary[k].ravel(), total, lost, slips)
-        total, lost, slips = _add(edge[k].ravel(), pair[k].ravel(), total, lost, slips)
-        score[k] = total + lost
-        doubt[k] = slips * 1.2e-16 * (2 * n + 4 * m + 2)
+                    sums = _add(edge[k, e, a, b] * pair[k, e, a, b], sums)
+        score[k] = sums[0] + sums[1]
+        doubt[k] = sums[2] * 1.2e-16 * (2 * n + 4 * m + 2)
     return node, edge, score, doubt
 
 
 @njit(cache=True, nogil=True)
-def _add(
-    weights: Floats, scores: Floats, total: float, lost: float, slips: float
-) -> tuple[float, float, float]:
-    """Adds Σ weights × scores with a second word for what rounding took; 0 × −inf is 0."""
-    for k in range(len(weights)):
-        if weights[k] > 0:
-            term = weights[k] * scores[k]
-            fresh = total + term
-            part = fresh - total
-            slip = (total - (fresh - part)) + (term - part)
-            total = fresh
-            # −inf makes the slip NaN.
-            if abs(slip) > 0:
-                lost += slip
-                slips += abs(slip)
-    return total, lost, slips
+def _add(term: float, sums: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Adds to a total with a second word for what rounding took, and that word's size."""
+    total, lost, slips = sums
+    fresh = total + term
+    part = fresh - total
+    slip = (total - (fresh - part)) + (term - part)
+    if abs(slip) > 0:  # −inf makes the slip NaN
+        lost += slip
+        slips += abs(slip)
+    return fresh, lost, slips
