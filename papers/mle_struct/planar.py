@@ -1,8 +1,10 @@
 """Planar Ising models learned through the matching oracle, beside exact maximum likelihood.
 
 An open grid with two weights (right, down) and no field. Outcomes are exact samples. MLE-Struct
-sees only a MAP solver (minimum-weight matching) and counts edges by spanning trees; exact maximum
-likelihood takes Kasteleyn's Pfaffian. ``likelihood`` is the exact one of new samples, per outcome.
+counts edges by spanning trees and is proven by a MAP solver (minimum-weight matching); exact
+maximum likelihood takes Kasteleyn's Pfaffian. ``likelihood`` is the exact one of new samples, per
+outcome. The oracle learner starts where messages on the labelled grid end: over the local polytope,
+which is larger than the mixtures of labellings, so that only the oracle can say whether it is done.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct import Dense, FrankWolfe, Ising, grid, sample
+from mlestruct import Dense, FrankWolfe, Ising, grid, marginals, sample
 from mlestruct.inference.exact import exact
 from mlestruct.learners import exact_mle, mle_struct
 from papers._run import Row, Setting
@@ -24,9 +26,10 @@ Array = NDArray[np.float64]
 SIDE, COUNT, LAM = 8, 50, 1.0
 TRUTH = {"weak": (0.3, 0.2), "strong": (1.0, 0.7)}  # scores of agreeing, right and down
 LEARNERS: dict[str, Any] = {
-    "exact": lambda: exact_mle(regulariser=LAM, solver=FrankWolfe(tol=1e-9)),
-    "oracle": lambda: mle_struct(regulariser=LAM, solver=FrankWolfe(tol=1e-4, rounds=2000)),
+    "exact": exact_mle(regulariser=LAM, solver=FrankWolfe(tol=1e-9)),
+    "oracle": mle_struct(regulariser=LAM, solver=FrankWolfe(tol=1e-4, rounds=2000)),
 }
+MESSAGES = mle_struct("trees", regulariser=LAM, solver=FrankWolfe(tol=1e-12))
 
 
 def planar(setting: Setting) -> Iterator[Row]:
@@ -40,15 +43,17 @@ def planar(setting: Setting) -> Iterator[Row]:
         found: dict[str, list[Any]] = {name: [] for name in LEARNERS}
         for seed in range(seeds):
             rng = np.random.default_rng([2016, seed])
-            train, test = (draw(structure, kind @ np.array(truth), rng) for _ in range(2))
-            for name, make in LEARNERS.items():
-                batch = together(structure, train)
-                model = make().fit(batch, Dense.of(batch, kind.astype(float)))
-                score = kind @ model.theta
+            labels, fresh = (draw(side, kind @ np.array(truth), rng) for _ in range(2))
+            batch = together(structure, agreements(side, labels))
+            begin, test = messages(side, kind, labels), agreements(side, fresh)
+            for name, learner in LEARNERS.items():
+                features = Dense.of(batch, kind.astype(float))
+                *_, last = learner.states(batch, features, begin if name == "oracle" else None)
+                score = kind @ last.theta
                 likelihood = float(score @ test.mean(axis=0)) - exact(structure, score).log_z
-                found[name].append((likelihood, *model.theta, model.certificate.relative))
+                found[name].append((likelihood, *last.theta, last.certificate.relative, last.round))
         for name, rows in found.items():
-            likelihood, right, down, gap = np.mean(rows, axis=0)
+            likelihood, right, down, gap, turns = np.mean(rows, axis=0)
             shown[name] += zip(truth, (right, down), strict=True)
             yield {
                 "coupling": strength,
@@ -60,6 +65,7 @@ def planar(setting: Setting) -> Iterator[Row]:
                 "true down": truth[1],
                 "worst gap": float(np.max(rows, axis=0)[3]),
                 "mean gap": float(gap),
+                "rounds": float(turns),
                 "seeds": seeds,
             }
     series = {name: tuple(zip(*sorted(points), strict=True)) for name, points in shown.items()}
@@ -67,11 +73,25 @@ def planar(setting: Setting) -> Iterator[Row]:
     lines(setting, "planar", {f"{side} × {side}": series}, *axes, diagonal=True)
 
 
-def draw(structure: Ising, score: Array, rng: np.random.Generator) -> Array:
-    """Agreements of exact samples of the labelled graph."""
-    graph = grid(*[int(np.sqrt(structure.n))] * 2)
-    tables = np.zeros((structure.size, 4))
+def draw(side: int, score: Array, rng: np.random.Generator) -> Array:
+    """Exact samples of the labelled grid, as its vertices."""
+    graph = grid(side, side)
+    tables = np.zeros((len(score), 4))
     tables[:, [0, 3]] = score[:, None]
-    scores = np.concatenate([np.zeros(2 * structure.n), tables.ravel()])
-    drawn = sample(graph, scores, COUNT, rng)
-    return np.array([structure.encode(graph.decode(v)) for v in drawn.vertices])
+    scores = np.concatenate([np.zeros(2 * side * side), tables.ravel()])
+    return np.asarray(sample(graph, scores, COUNT, rng).vertices)
+
+
+def agreements(side: int, vertices: Array) -> Array:
+    """How often every edge's ends agree, by vertices or marginals of the labelled grid."""
+    tables = vertices[..., 2 * side * side :].reshape(*vertices.shape[:-1], -1, 4)
+    return np.asarray(tables[..., 0] + tables[..., 3])
+
+
+def messages(side: int, kind: Array, labels: Array) -> Array:
+    """Agreements by messages, at the weights that they learn."""
+    batch, tables = together(grid(side, side), labels), np.zeros((len(kind), 4, 2))
+    tables[:, [0, 3]] = kind[:, None]
+    features = Dense.of(batch, np.concatenate([np.zeros((2 * side * side, 2)), *tables]))
+    model = MESSAGES.fit(batch, features)
+    return agreements(side, marginals(batch, features.potentials(model.theta), rho="trees").tau)
