@@ -44,39 +44,39 @@ def forward(odds, table, begin, end, belief, message, near, plan, visits):
             for i in range(belief.shape[0]):
                 for lane in range(LANES):
                     belief[i, lane] *= odds[k, i, lane] / odds[k - 1, i, lane]
+        some, tables = near[t - begin], table[k]
         for g in range(len(visits.group) - 1):
             for v in range(visits.group[g], visits.group[g + 1]):
-                read(visits.factor[v], v, belief, message, near[t - begin], plan)
+                read(visits.factor[v], v, belief, message, some, plan)
             for v in range(visits.group[g], visits.group[g + 1]):
                 f = visits.factor[v]
-                _send(f, v, table[k, f], belief, message, near[t - begin], plan)
+                _send(f, v, tables, belief, message, some, plan)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def read(f, v, belief, message, near, plan):
     for side in range(2):
-        o, r, n = belief[plan.scope[2 * f + side]], message[2 * f + side], near[v, side]
+        i, s = plan.scope[2 * f + side], 2 * f + side
         for lane in range(LANES):
-            n[lane] = o[lane] / r[lane]
+            near[v, side, lane] = belief[i, lane] / message[s, lane]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def _send(f, v, table, belief, message, near, plan):
     # One row of odds per loop: two rows might be one to the compiler, and would not be vectors
-    a, b, c, d = table[0], table[1], table[2], table[3]
-    n, m = near[v, 0], near[v, 1]
-    o, r = belief[plan.scope[2 * f]], message[2 * f]
+    i, j, p, q = plan.scope[2 * f], plan.scope[2 * f + 1], 2 * f, 2 * f + 1
     for lane in range(LANES):
-        ahead = c[lane] + d[lane] * m[lane]
-        once = ahead / (r[lane] * (a[lane] + b[lane] * m[lane]))
-        o[lane] *= once
-        r[lane] *= once
-    o, r = belief[plan.scope[2 * f + 1]], message[2 * f + 1]
+        m = near[v, 1, lane]
+        ahead = table[f, 2, lane] + table[f, 3, lane] * m
+        once = ahead / (message[p, lane] * (table[f, 0, lane] + table[f, 1, lane] * m))
+        belief[i, lane] *= once
+        message[p, lane] *= once
     for lane in range(LANES):
-        ahead = b[lane] + d[lane] * n[lane]
-        once = ahead / (r[lane] * (a[lane] + c[lane] * n[lane]))
-        o[lane] *= once
-        r[lane] *= once
+        n = near[v, 0, lane]
+        ahead = table[f, 1, lane] + table[f, 3, lane] * n
+        once = ahead / (message[q, lane] * (table[f, 0, lane] + table[f, 2, lane] * n))
+        belief[j, lane] *= once
+        message[q, lane] *= once
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
