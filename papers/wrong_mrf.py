@@ -149,7 +149,7 @@ def crossed(setting: Setting) -> Iterator[Row]:
     """Every estimate with every predictor, 8 × 8 grid."""
     graph, count = grid(8, 8, 2), 3 if setting.quick else 100
     predictors: dict[str, Any] = {"exact": None, **METHODS}
-    for beta in (1.0,) if setting.quick else (0.5, 1.0):
+    for beta in (0.5,) if setting.quick else (0.5, 1.0):
         cell = trials(graph, beta, METHODS, count)
         for ensemble, parameters in ENSEMBLES.items():
             for alpha in (0.6,) if setting.quick else (0.3, 0.6):

@@ -8,6 +8,7 @@ changes one thing at a time over the first three noise draws.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,18 @@ from mlestruct.inference.truncated.schedule import Sweep
 from mlestruct.learners import LEARNERS
 from papers._run import Row, Setting
 from papers.fitting.digits import FIT, both, load, tied
-from papers.fitting.methods import Array, Part
+from papers.fitting.methods import Array, Part, budget
 
 SEEDS, DRAWS, INK = 10, 3, 127
 Split = tuple[Part, Part]
 
 
-def error(split: Split, iterations: int = 4, lam: float = 0.1, **how: Any) -> float:
+def error(
+    fit: dict[str, Any], split: Split, iterations: int = 4, lam: float = 0.1, **how: Any
+) -> float:
     """On the second part, after fitting to the first."""
     (train, test), messages = split, Messages(**how)
-    given = {**FIT, "regulariser": lam, "method": messages, "iterations": iterations}
+    given = {**fit, "regulariser": lam, "method": messages, "iterations": iterations}
     learner = LEARNERS["procedural"](loss="ucl", surrogate=False, **given)
     theta = learner.fit(train.batch, train.features).theta
     scores = [test.scores(theta)]
@@ -85,18 +88,18 @@ def choices(setting: Setting) -> Iterator[Row]:
     """Errors over random choices of images, then over changes of the protocol."""
     with np.load(setting.data("mnist10k") / "mnist10k.npz") as file:
         x, digit = file["x"], file["y"]
-    seeds = range(2 if setting.quick else SEEDS)
-    yield row("images drawn at random", [error(random_split(x, digit, seed)) for seed in seeds])
+    seeds, judged = range(2 if setting.quick else SEEDS), partial(error, budget(setting, FIT))
+    yield row("images drawn at random", [judged(random_split(x, digit, seed)) for seed in seeds])
     arrays, draws = load(setting), range(1 if setting.quick else DRAWS)
     splits = [both(arrays, 50, draw) for draw in draws]
     for what, how in HOW.items():
-        yield row(what, [error(split, **how) for split in splits])
+        yield row(what, [judged(split, **how) for split in splits])
     aimed = [(by_direction(train), by_direction(test)) for train, test in splits]
-    yield row("a table per direction", [error(split) for split in aimed])
-    yield row("training and test images exchanged", [error(split[::-1]) for split in splits])
+    yield row("a table per direction", [judged(split) for split in aimed])
+    yield row("training and test images exchanged", [judged(split[::-1]) for split in splits])
     for threshold in (0, INK, 200):
         rows = arrays["train_index"], arrays["test_index"]
-        found = [error(inked(x, rows, draw, threshold)) for draw in draws]
+        found = [judged(inked(x, rows, draw, threshold)) for draw in draws]
         yield row(f"white above {threshold}", found)
 
 

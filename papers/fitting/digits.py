@@ -17,7 +17,7 @@ import numpy as np
 import mlestruct as ms
 from mlestruct import images
 from papers._run import Row, Setting
-from papers.fitting.methods import Array, Part, convex, fit, truncated_beliefs
+from papers.fitting.methods import Array, Part, budget, convex, fit, truncated_beliefs
 
 NOISES, DRAWS, QUICK = (10, 30, 50, 70), 5, 9
 NEAR = {10: 0.005, 30: 0.005, 50: 0.005, 70: 0.015}
@@ -70,19 +70,21 @@ def tied(x: Array, y: Any) -> Part:
 
 def digits(setting: Setting) -> Iterator[Row]:
     """Every method at every noise: mean and spread over draws, beside the thesis's figure."""
-    arrays, draws = load(setting), 1 if setting.quick else DRAWS
+    arrays, draws, how = load(setting), 1 if setting.quick else DRAWS, budget(setting, FIT)
     for noise in NOISES[2:3] if setting.quick else NOISES:
-        found = [one for draw in range(draws) for one in drawn(arrays, noise, draw)]
+        found = [one for draw in range(draws) for one in drawn(arrays, noise, draw, how)]
         yield from summed(noise, found)
 
 
-def drawn(arrays: Any, noise: int, draw: int) -> Iterator[tuple[str, float, float]]:
+def drawn(
+    arrays: Any, noise: int, draw: int, how: dict[str, Any]
+) -> Iterator[tuple[str, float, float]]:
     """(method, test error, CPU seconds) on one draw of the noise."""
     train, test = both(arrays, noise, draw)
-    start = convex(train, FIT)
+    start = convex(train, how)
     for method in METHODS:
         clock = time.process_time()
-        theta, believe = fit(method, train, start, FIT)
+        theta, believe = fit(method, train, start, how)
         yield method, test.errors(believe(test, theta)), time.process_time() - clock
 
 

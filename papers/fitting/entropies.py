@@ -13,7 +13,15 @@ from mlestruct.features.per_table import PerTable
 from mlestruct.learners.implicit import coefficients
 from papers._run import Row, Setting
 from papers.fitting.digits import THESIS, both, load
-from papers.fitting.methods import Array, Part, convex, convex_beliefs, implicit, weights
+from papers.fitting.methods import (
+    Array,
+    Part,
+    budget,
+    convex,
+    convex_beliefs,
+    implicit,
+    weights,
+)
 
 
 def ones(batch: ms.Batch[Any]) -> Array:
@@ -52,12 +60,12 @@ def with_entropy(part: Part, kind: str) -> Part:
 
 def entropies(setting: Setting) -> Iterator[Row]:
     """Implicit univariate likelihood from every start, fitted or not."""
-    plain = both(load(setting), 50)
-    for name, rho in STARTS.items():
-        likely = convex(plain[0], FIT, rho)
+    plain, how = both(load(setting), 50), budget(setting, FIT)
+    for name, rho in list(STARTS.items())[: 1 if setting.quick else None]:
+        likely = convex(plain[0], how, rho)
         for kind in KINDS:
             train, test = (with_entropy(part, kind) for part in plain)
-            theta = implicit("ucl", train, likely, FIT, rho)
+            theta = implicit("ucl", train, likely, how, rho)
             used = weights(test, theta, rho)
             yield {
                 "start": name,

@@ -16,6 +16,7 @@ from mlestruct.inference.truncated import Messages, beliefs
 from mlestruct.learners import LEARNERS
 from mlestruct.learners.implicit import coefficients, convex_likelihood
 from mlestruct.objectives.losses import errors, variables
+from papers._run import Setting
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,6 +25,7 @@ Believe = Callable[["Part", Array], Array]
 
 A = coefficients(0.01)  # of variables, 1 on pairs: the thesis's
 LBP = {"sweeps": 50, "residual": 1e-5, "restarts": 2}
+BRIEF = 5  # rounds of a fit, where all is to take seconds
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ def loopy_beliefs(part: Part, theta: Array) -> Array:
 def truncated_beliefs(k: int) -> Believe:
     """After k iterations."""
     return lambda part, theta: beliefs(part.batch, [part.scores(theta)], Messages(), k, whole=False)
+
+
+def budget(setting: Setting, how: dict[str, Any]) -> dict[str, Any]:
+    """How to fit, or how to begin to."""
+    return how | {"solver": replace(how["solver"], rounds=BRIEF)} if setting.quick else how
 
 
 def fit(method: str, train: Part, start: Array, how: dict[str, Any]) -> tuple[Array, Believe]:

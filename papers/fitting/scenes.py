@@ -18,6 +18,7 @@ from papers.fitting.methods import (
     Array,
     Ints,
     Part,
+    budget,
     convex_beliefs,
     fit,
     implicit,
@@ -53,9 +54,9 @@ def scenes_of(count: int, hidden: float, seed: int) -> Part:
 
 def scenes(setting: Setting) -> Iterator[Row]:
     """Errors on all test pixels; what is not convex starts from the per-pixel fit."""
-    count = 3 if setting.quick else SCENES
+    count, how = 1 if setting.quick else SCENES, budget(setting, FIT)
     train, test = scenes_of(count, HIDDEN, 0), scenes_of(count, 0.0, 1)
-    pixel = LEARNERS["procedural"](loss="ucl", iterations=0, surrogate=False, **FIT)
+    pixel = LEARNERS["procedural"](loss="ucl", iterations=0, surrogate=False, **how)
     alone = pixel.fit(train.batch, train.features).theta
     yield {"method": "per pixel", "error": test.errors(truncated_beliefs(0)(test, alone))}
     for name, method in (
@@ -64,9 +65,9 @@ def scenes(setting: Setting) -> Iterator[Row]:
         ("procedural 2", "ucl-2"),
         ("implicit", "ucl"),
     ):
-        theta, believe = fit(method, train, alone, FIT)
+        theta, believe = fit(method, train, alone, how)
         yield {"method": name, "error": test.errors(believe(test, theta))}
     train, test = (replace(part, entropy=per_table(part.batch)) for part in (train, test))
-    theta = implicit("ucl", train, theta, FIT)
+    theta = implicit("ucl", train, theta, how)
     error = test.errors(convex_beliefs(test, theta))
     yield {"method": "implicit, entropy fitted", "error": error}

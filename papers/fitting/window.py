@@ -17,7 +17,7 @@ from mlestruct.features.per_table import PerTable
 from papers._run import Row, Setting
 from papers.fitting.digits import both, load, noisy
 from papers.fitting.entropies import per_table
-from papers.fitting.methods import Array, Ints, Part, convex, convex_beliefs, fit, implicit
+from papers.fitting.methods import Array, Ints, Part, budget, convex, convex_beliefs, fit, implicit
 
 RADIUS, SCALES = 4, (1.0, 2.0, 4.0)
 BLURS = slice((2 * RADIUS + 1) ** 2, (2 * RADIUS + 1) ** 2 + len(SCALES))
@@ -76,18 +76,18 @@ def featured(part: Part, pictures: Array, centres: Array | None) -> dict[str, Pa
 
 def window(setting: Setting) -> Iterator[Row]:
     """Messages, then implicit fitting with every kind of coefficient; then both with clusters."""
-    arrays = load(setting)
+    arrays, how = load(setting), budget(setting, WINDOW_FIT)
     pictures = [noisy(arrays, name, 50, 0) for name in ("train", "test")]
     for name, centres in (("windows", None), ("clusters", kinds_of_window(pictures[0]))):
         train, test = (
             featured(part, x, centres) for part, x in zip(both(arrays, 50), pictures, strict=True)
         )
-        start = convex(train["fixed"], WINDOW_FIT)
+        start = convex(train["fixed"], how)
         for method in ("convex", "ucl-4", "uquad-4"):
-            theta, believe = fit(method, train["fixed"], start, WINDOW_FIT)
+            theta, believe = fit(method, train["fixed"], start, how)
             yield row(name, method, test["fixed"].errors(believe(test["fixed"], theta)))
         for kind, part in train.items():
-            theta = implicit("ucl", part, start, WINDOW_FIT)
+            theta = implicit("ucl", part, start, how)
             error = test[kind].errors(convex_beliefs(test[kind], theta))
             yield row(name, f"ucl, coefficients {kind}", error)
 

@@ -25,8 +25,7 @@ from papers.mle_struct.judge import area
 
 Array = NDArray[np.float64]
 GAMES = "issue_7", "issue_15"
-LAST, RHOS = 6, (0.5, 1.0)
-FIT: dict[str, Any] = {"regulariser": 1.0, "solver": FrankWolfe(tol=1e-3, rounds=300)}
+LAST, RHOS, LAM, ROUNDS, QUICK = 6, (0.5, 1.0), 1.0, 300, 50
 
 
 class Round(NamedTuple):
@@ -70,9 +69,11 @@ def swiss(setting: Setting) -> Iterator[Row]:
     held, seen = _problem(test)
     assert held.target is not None
     count = float(held.target.sum())
+    solver = FrankWolfe(tol=1e-3, rounds=QUICK if setting.quick else ROUNDS)
+    fit: dict[str, Any] = {"regulariser": LAM, "solver": solver}
     single = _mean_area(held, -seen.matrix[:, 0])
     for name, rho in [("mle_struct", rho) for rho in RHOS] + [("ssvm", None)]:
-        made: Any = mle_struct(rho, **FIT) if rho else ssvm(**FIT)
+        made: Any = mle_struct(rho, **fit) if rho else ssvm(**fit)
         model = made.fit(batch, features)
         score = seen.potentials(model.theta)
         right = [held.structure(m).encode(y) for m, y in enumerate(best(held, score)[0])]

@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from papers._run import Row
 from papers.contrastive import CURVE, METHODS, curve, f1, hidden
 
 Printed = Callable[..., list[Row]]
 
 
-@pytest.mark.nightly
 def test_f1_and_curve_quickly(shared_data: Path, printed: Printed) -> None:
     rows = [*printed(f1, shared_data), *printed(curve, shared_data)]
     assert len(rows) == 2 * len(METHODS) + len(CURVE)

@@ -21,7 +21,6 @@ from papers.fitting.window import window
 EXPERIMENTS = (digits, iterations, choices, entropies, window, chains, curves, scenes)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_runs_quickly(
     experiment: Experiment, shared_data: Path, printed: Callable[..., list[Row]]

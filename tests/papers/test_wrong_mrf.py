@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import tanh
 
 from papers._run import Row
-from papers.wrong_mrf import METHODS, bound, graphs
+from papers.wrong_mrf import METHODS, bound, crossed, graphs, surfaces
 
 Printed = Callable[..., list[Row]]
 
@@ -21,6 +21,21 @@ def test_the_bound_holds(printed: Printed) -> None:
         assert row["violations"] == 0
         assert 0 < row["loss"] <= row["bound"]
         assert row["L"] > 0
+
+
+def test_propagation_fails_where_coupling_is_strong_and_the_signal_weak(printed: Printed) -> None:
+    found = {(row["ensemble"], row["beta"], row["alpha"]): row for row in printed(surfaces)}
+    assert len(found) == 8
+    for row in found.values():
+        assert 0 < row["trw"] < row["independent"]
+    assert found["B", 1.0, 0.3]["bp"] > found["B", 1.0, 0.3]["independent"]
+    assert found["B", 0.2, 0.3]["bp"] < found["B", 0.2, 0.3]["trw"]
+
+
+def test_only_the_truth_used_exactly_loses_nothing(printed: Printed) -> None:
+    for row in printed(crossed):
+        assert (row["exact predicts"] == 0) == (row["theta"] == "truth")
+        assert all(row[f"{name} predicts"] > 0 for name in METHODS)
 
 
 def test_errors_on_other_graphs(printed: Printed) -> None:
