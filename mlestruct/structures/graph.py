@@ -66,12 +66,14 @@ class FactorGraph(Structure):
 
     @property
     def default_oracle(self) -> str:
-        """Exact on forests, else max-flow or an LP relaxation; messages on large graphs."""
+        """Exact on forests, else max-flow or the LP relaxation; messages alone on large graphs."""
         if self.is_forest:
             return "viterbi"
         if self.is_pairwise and (self.cards == 2).all():
             return "qpbo"
-        return "trw_s" if self.is_pairwise and self.size > LARGE else "linear_program"
+        if self.is_pairwise and self.size > LARGE:
+            return "trw_s"
+        return "relaxation" if self.is_pairwise and not self.closed().any() else "linear_program"
 
     @property
     def n_nodes(self) -> int:

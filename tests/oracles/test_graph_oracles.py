@@ -189,7 +189,7 @@ def test_only_node_scores_may_be_perturbed():
         (ms.chain(4, 3), "viterbi"),
         (FactorGraph([2, 2, 2], [(0, 1, 2)]), "viterbi"),
         (grid(3, 3), "qpbo"),
-        (grid(3, 3, 3), "linear_program"),
+        (grid(3, 3, 3), "relaxation"),
         (grid(30, 30, 4), "trw_s"),
         (FactorGraph([2] * 4, [(0, 1, 2), (1, 2, 3)]), "linear_program"),
     ],
