@@ -167,10 +167,8 @@ def _gate_edges(edges: ArrayLike, n: int) -> Ints:
             f"edges are {ends.dtype} of shape {ends.shape}, wanted integers (edges, 2)"
         )
     ends = np.require(ends, np.int64, ["C", "W"])
-    first, second = ends[:, 0], ends[:, 1]
-    wrong = (first < 0) | (second < 0) | (first >= n) | (second >= n) | (first == second)
-    if wrong.any():
-        edge = int(np.argmax(wrong))
+    edge = kernels.wrong_edge(ends, n)
+    if edge >= 0:
         raise ValueError(
             f"edge {edge} ({_ends(ends, edge)}) must join two of the nodes 0 to {n - 1}"
         )

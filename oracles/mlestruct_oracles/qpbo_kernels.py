@@ -28,6 +28,16 @@ def scan(scores: Floats, largest: float) -> tuple[int, bool]:
     return -1, strange > 0
 
 
+@njit(cache=True, nogil=True)
+def wrong_edge(edges: Ints, n: int) -> int:
+    """The first that does not join two of n nodes, or −1."""
+    for e in range(len(edges)):
+        i, j = edges[e]
+        if i < 0 or j < 0 or i >= n or j >= n or i == j:
+            return e
+    return -1
+
+
 # --- forbidden states and configurations --------------------------------------------------------
 
 
@@ -405,7 +415,5 @@ def _add(term: float, sums: tuple[float, float, float]) -> tuple[float, float, f
     fresh = total + term
     part = fresh - total
     slip = (total - (fresh - part)) + (term - part)
-    if abs(slip) > 0:  # −inf makes the slip NaN
-        lost += slip
-        slips += abs(slip)
-    return fresh, lost, slips
+    slip = slip if slip == slip else 0.0  # −inf makes it NaN
+    return fresh, lost + slip, slips + abs(slip)
