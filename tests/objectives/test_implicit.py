@@ -274,15 +274,18 @@ def test_blocks_cover_the_grid():
         grid_blocks(9, 9, 3, 3)
 
 
-def test_a_warm_start_changes_the_work_not_the_answer(rng):
+@pytest.mark.parametrize("strength", [1.0, 10.0])
+def test_a_warm_start_changes_the_work_not_the_answer(rng, strength):
     """Beliefs from those of nearby scores are the beliefs from scratch."""
     batch = batch_of(rng, ms.grid(3, 3), 4)
-    inference, score = Condensed(), rng.standard_normal(batch.size)
+    inference, score = Condensed(), strength * rng.standard_normal(batch.size)
     weight = inference.weights(batch, coefficients(0.01))
     before = inference.minimise(batch, score, weight)
-    warm = inference.minimise(batch, 1.1 * score, weight, before)
-    cold = inference.minimise(batch, 1.1 * score, weight)
-    np.testing.assert_allclose(warm.tau, cold.tau, atol=1e-9)
+    for near in (1.1, 0.5, -1.0):
+        warm = inference.minimise(batch, near * score, weight, before)
+        cold = inference.minimise(batch, near * score, weight)
+        assert not warm.stalled.any()
+        np.testing.assert_allclose(warm.tau, cold.tau, atol=1e-9 * strength**2)
 
 
 @pytest.mark.parametrize("entropy", ENTROPIES)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from mlestruct.inference.condensed.moves import LEAST, bend, central, clamp, follow, settled
+from mlestruct.inference.condensed.moves import BACK, LEAST, bend, central, clamp, follow, settled
 from mlestruct.inference.condensed.proof import shortfall
 from mlestruct.inference.condensed.room import answer, charge, load, rooms, unload
 from mlestruct.structures.base import Array, Ints
@@ -19,7 +19,7 @@ from mlestruct.structures.base import Array, Ints
 NEAR = 0.05  # an entry's last move, below which Newton's method takes over
 TURN = 20  # majorising steps before it does in any case
 PATIENCE = 4  # Newton steps that come no closer, before it is given up
-STEADY = 1e-5  # an entry's relative move at the path's end: the next step, squared, is none
+STEADY = 1e-4  # an entry's relative move at the path's end: the next step's is its square
 PROVEN = 1e-7  # of a value's size: what may be missing
 
 MAJORISE, NEWTON, FOLLOW, DONE = 0, 1, 2, 3
@@ -40,16 +40,16 @@ class Course(NamedTuple):
 def descend(score, weight, b, slack, frame, limit, tol, phase, gap):
     """At most LANES examples from b (any positive point) to their optimum, in place.
 
-    ``phase`` of each is MAJORISE, NEWTON for a good start, or FOLLOW, which needs none. ``gap``
-    becomes a bound on what is missing, in units of the value's size; ``slack`` is 0, or μ/b of the
-    path's end. Weights of variables may be negative. Returns the steps of the slowest.
+    ``phase`` of each is MAJORISE, NEWTON for a good start, or FOLLOW for a point of the interior.
+    ``gap`` becomes a bound on what is missing, in units of the value's size; ``slack`` is 0, or
+    μ/b of the path's end. Weights of variables may be negative. Returns the steps of the slowest.
     """
     count, room = len(b), rooms(frame, len(b))
     best, none = np.full(count, np.inf), np.zeros(count, np.int64)
     course = Course(phase, none, best, np.ones(count), np.full(count, LEAST), gap)
     for lane in range(count):
         if phase[lane] == FOLLOW:
-            course.mu[lane] = central(score[lane], frame, b[lane], slack[lane])
+            course.mu[lane] = central(score[lane], frame, b[lane], slack[lane], BACK)
     for step in range(limit):
         for lane in range(count):
             if phase[lane] != DONE:
@@ -95,7 +95,7 @@ def _advance(lane, course, least, tol, score, weight, b, slack, frame, room):
     if lost or (phase[lane] != DONE and course.since[lane] >= PATIENCE):
         phase[lane] = FOLLOW
         room.price[lane], room.total[lane] = 0.0, 0.0
-        course.mu[lane] = central(score[lane], frame, at, slack[lane])
+        course.mu[lane] = central(score[lane], frame, at, slack[lane], 1.0)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -17,6 +17,7 @@ import numpy as np
 ROUNDING = 1e-5  # Newton steps below this are squared by the next
 FAINT = 1e-8  # marginals below this are only known absolutely
 LEAST = 1e-10  # μ
+BACK = 0.01  # of the way to the path's start, from another optimum
 SHORT = 0.99  # of the way to the nearest entry that would become zero
 
 
@@ -56,23 +57,24 @@ def settled(moved, before, tol):
 
 
 @nb.njit(cache=True, nogil=True)
-def central(score, frame, b, slack):
-    """The path's start: uniform tables, but for variables that stay as they are; its μ."""
+def central(score, frame, b, slack, back):
+    """``back`` of the way to the path's start: uniform tables, and variables that stay; its μ."""
     for i in range(len(frame.node_start) - 1):
         if frame.free[i + 1] > frame.free[i]:
-            _level(b, frame.node_start[i], frame.node_start[i + 1])
+            _level(b, frame.node_start[i], frame.node_start[i + 1], back)
     for f in range(len(frame.table_start) - 1):
-        _level(b, frame.table_start[f], frame.table_start[f + 1])
-    mu = max(1.0, np.abs(score).mean())
+        _level(b, frame.table_start[f], frame.table_start[f + 1], back)
+    mu = back * max(1.0, np.abs(score).mean())
     for k in range(len(b)):
         slack[k] = mu / b[k]
     return mu
 
 
 @nb.njit(cache=True, nogil=True)
-def _level(b, first, last):
+def _level(b, first, last, back):
     for k in range(first, last):
-        b[k] = 1.0 / (last - first)
+        held = (1.0 - back) * b[k] if back < 1.0 else 0.0  # b may be anything where Newton failed
+        b[k] = held + back / (last - first)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -90,5 +92,5 @@ def follow(b, slack, delta, mu):
         b[k] += near * delta[k]
         mass += b[k] * slack[k]
     least = min(near, far)
-    shrink = 0.1 if least > 0.9 else 0.5 if least > 0.5 else 1.0
+    shrink = min(0.1, mu**0.5) if least > 0.9 else 0.5 if least > 0.5 else 1.0
     return moved, max(LEAST, shrink * mass / len(b))
