@@ -1,6 +1,6 @@
 """Horses: figure and ground of 264 photographs, by learners that differ in their inference.
 
-Photographs of at most 26 pixels a side (means over ``BLOCK``² of the data's), 200 for training. A
+Photographs of at most 40 pixels a side (means over ``BLOCK``² of the data's), 200 for training. A
 pixel's features are its colour at four scales, gradient histograms and its place, these whitened;
 which of ``COLOURS`` colours it is nearest to, and a constant; an edge's are a constant and one that
 fades with contrast. λ is the paper's, per pixel. Reported: the share of wrong pixels, averaged over
@@ -36,8 +36,9 @@ RHO, SWEEPS, COLOURS, LEVELS = 0.5, 5, 30, (0.1, 0.01)
 NEAR = 1e-3  # of log-beliefs: enough to tell which label is likelier
 PER_PIXEL = 3420.0 / (200 * 20_000)  # the paper's λ over its pixels: 200 × 10k to 40k
 FAINT = 1e-3  # variance, of standardised features, below which whitening leaves a direction faint
-BLOCK, QUICK, SHOWN = 3, 4, 4  # pixels of the data a side; pictures
-ROUNDS, PASSES = 40, 500
+BLOCK, SHOWN = 2, 4  # pixels of the data a side; pictures
+QUICK = 4, 4  # pictures, and their block
+ROUNDS, PASSES = 40, 1000
 LEARNERS: dict[str, Any] = {
     "pixels": lambda **given: procedural(loss="ucl", iterations=0, surrogate=False, **given),
     "lbfgs": lambda **given: mle_struct(RHO, **given),
@@ -73,8 +74,7 @@ class Run(NamedTuple):
 
 def horses(setting: Setting) -> Iterator[Row]:
     """Every learner: its test error, and when it came near."""
-    folder, count = setting.data("horses"), QUICK if setting.quick else None
-    train, test = parts(folder, count)
+    train, test = parts(setting.data("horses"), *(QUICK if setting.quick else (None, BLOCK)))
     lam = PER_PIXEL * sum(mask.size for mask in train.masks)
     yield {"method": "all ground", "test error": test.error([m < 0 for m in test.masks])}
     small, none = (train.batch.select(range(2)), train.features.select(np.arange(2))), Run()
@@ -110,12 +110,12 @@ def followed(learner: Any, train: Part, test: Part, before: Run) -> Run:
     return Run(curve, state.theta, found, state.round, state.certificate.relative)
 
 
-def parts(folder: Path, count: int | None) -> tuple[Part, Part]:
+def parts(folder: Path, count: int | None, block: int) -> tuple[Part, Part]:
     """Training and test pictures; colours and scales are the training pictures'."""
     with (folder / "list.csv").open() as file:
         listed = [(row["name"], row["split"]) for row in csv.DictReader(file)]
     seen = {
-        part: [reads(folder / part, name) for name, of in listed if of == part][:count]
+        part: [reads(folder / part, name, block) for name, of in listed if of == part][:count]
         for part in ("train", "test")
     }
     palette = images.centres(np.concatenate([p.reshape(-1, 3) for p, _ in seen["train"]]), COLOURS)
@@ -134,15 +134,17 @@ def parts(folder: Path, count: int | None) -> tuple[Part, Part]:
     return found[0], found[1]
 
 
-def reads(folder: Path, name: str) -> tuple[Array, NDArray[np.int64]]:
+def reads(folder: Path, name: str, block: int) -> tuple[Array, NDArray[np.int64]]:
     """A photograph and its mask, made smaller."""
     from matplotlib.image import imread
 
-    photo, mask = (smaller(imread(folder / kind / f"{name}.png")) for kind in ("images", "masks"))
+    photo, mask = (
+        smaller(imread(folder / kind / f"{name}.png"), block) for kind in ("images", "masks")
+    )
     return photo, (mask[:, :, 0] >= 0.5).astype(np.int64)
 
 
-def smaller(image: NDArray[Any], block: int = BLOCK) -> Array:
+def smaller(image: NDArray[Any], block: int) -> Array:
     """Means over blocks of pixels; what is left at the right and below is left out."""
     rows, columns = (side // block for side in image.shape[:2])
     blocks = image[: block * rows, : block * columns].reshape(rows, block, columns, block, -1)
