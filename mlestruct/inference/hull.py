@@ -9,14 +9,19 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, block_gaps
 from mlestruct.entropy import Entropy
-from mlestruct.inference.matching_values import price_value, tangent_value
-from mlestruct.inference.scaling import prepared
+from mlestruct.inference.matching_graph import Layout
+from mlestruct.inference.matching_newton import DENSE
+from mlestruct.inference.matching_split import approach, split_value
+from mlestruct.inference.matching_values import price_value
+from mlestruct.inference.messages import Messages
+from mlestruct.inference.scaling import Scaling, prepared
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.structures.base import Array
 from mlestruct.structures.matching import Matching
 
 PROVEN = "convex hull of matchings, odd sets proven"
 DEGREES = "degree polytope"
+LOOSE = 1e-8  # relative; a bound that is looser is worth better prices
 HALVINGS = 12  # of the way from an interior point to a τ outside the hull
 
 
@@ -63,6 +68,21 @@ def hull_gaps(
     return np.minimum(asked, gaps), np.where(asked < gaps, more, slack), oracle.polytope
 
 
+def degree_gaps(
+    dual: Dual, oracle: Oracle[Any], theta: Array, tau: Array, warm: Any, messages: Messages
+) -> tuple[Array, Array]:
+    """Every example's gap where nothing but the degrees binds, and the part due to the oracle.
+
+    By the oracle; above ρ = ½ the nodes' own bound counts where it is less, as near a vertex: there
+    (1 − τ) log(1 − τ) is steep, and its slope at a τ in floats says little.
+    """
+    gaps, slack = block_gaps(dual, oracle, theta, tau)
+    if not isinstance(messages, Scaling) or messages.rho <= 0.5:
+        return gaps, slack
+    own = price_gaps(dual, theta, tau, warm)
+    return np.minimum(gaps, own), np.where(own < gaps, 0.0, slack)
+
+
 def dual_certificate(
     dual: Dual, theta: Array, tau: Array, warm: Any, polytope: str | None = None
 ) -> Certificate:
@@ -95,26 +115,32 @@ def dual_certificate(
 def price_gaps(dual: Dual, theta: Array, tau: Array, warm: Any) -> Array:
     """Every example's upper bound on max ⟨score, ·⟩ + H, less its value at τ.
 
-    For ρ ≤ ½ the dual value, a bound at any node prices; above, the tangent's beside τ.
+    For ρ ≤ ½ the dual value, a bound at any node prices; above, the sum of the nodes' own. Where
+    that is loose, prices of small graphs are improved first.
     """
     batch, rho = dual.batch, _common(dual.entropy)
     scores, upper = dual.scores(theta), np.empty(len(dual.batch))
+    value = dual.entropy.each(tau) + batch.totals(scores * tau)
     for number, (structure, members) in enumerate(batch.groups()):
-        graph, centre = prepared(structure)
+        graph, _ = prepared(structure)
         asked = batch.rows(scores, members)
-        score, live = graph.gather(asked), graph.gather(batch.rows(tau, members))
-        known, x = (graph.ptr, graph.head, graph.strict), warm[number].x
-        if rho <= 0.5:
-            upper[members] = [price_value(score[m], *known, rho, x[m]) for m in range(len(members))]
-        else:
-            s, y, spare = np.empty(graph.nodes), np.empty(graph.nodes), np.empty(graph.live)
-            upper[members] = [
-                tangent_value(score[m], *known, rho, x[m], live[m], centre, s, y, spare)[1]
-                for m in range(len(members))
-            ]
-        if graph.base is not None:
-            upper[members] += asked @ graph.base
-    return np.maximum(upper - dual.entropy.each(tau) - batch.totals(scores * tau), 0.0)
+        sure = asked @ graph.base if graph.base is not None else np.zeros(len(members))
+        for m, row, x, base in zip(members, graph.gather(asked), warm[number].x, sure, strict=True):
+            upper[m] = base + _above(row, graph, rho, x, value[m] - base)
+    return np.maximum(upper - value, 0.0)
+
+
+def _above(score: Array, graph: Layout, rho: float, x: Array, value: float) -> float:
+    """One example's bound; Newton's prices, O(nodes³) a step, where it is far from ``value``."""
+    ptr, head, strict = graph.ptr, graph.head, graph.strict
+    if rho <= 0.5:
+        return float(price_value(score, ptr, head, strict, rho, x))
+    bound = float(split_value(score, ptr, head, strict, rho, x))
+    if bound - value <= LOOSE * (1.0 + abs(value)) or graph.nodes > DENSE:
+        return bound
+    better, tau = x.copy(), np.empty(graph.live)
+    approach(score, ptr, head, strict, rho, better, tau, 1e-9, 100, True)
+    return min(bound, float(split_value(score, ptr, head, strict, rho, better)))
 
 
 def _common(entropy: Entropy) -> float:

@@ -14,7 +14,7 @@ from mlestruct.dual import Certificate, Dual, Interior, block_gaps, interior
 from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.hull import hull_gaps, into_hull, relaxed
+from mlestruct.inference.hull import degree_gaps, hull_gaps, into_hull, relaxed
 from mlestruct.inference.message_proof import LOCAL, message_gaps
 from mlestruct.inference.messages import Messages, routine
 from mlestruct.inference.scores import as_finite_scores
@@ -123,7 +123,8 @@ def _direct(dual: Dual, oracle: Oracle[Any], inner: Interior, messages: Messages
     if not relaxed(dual.batch, oracle):
         point = inner.pull(tau)
         if not isinstance(messages, SumProduct):
-            return _Found(point, *block_gaps(known, oracle, none, point), oracle.polytope)
+            proof = degree_gaps(known, oracle, none, point, warm, messages)
+            return _Found(point, *proof, oracle.polytope)
         own = message_gaps(known, messages, none, point, warm)
         if float(dual.batch.weight @ own) <= TIGHT * max(1.0, abs(dual.value(point))):
             return _Found(point, own, np.zeros_like(own), LOCAL)

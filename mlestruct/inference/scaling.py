@@ -14,9 +14,11 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference.matching_bethe import propagate_bethe
 from mlestruct.inference.matching_bp import propagate
 from mlestruct.inference.matching_graph import Layout, layout
+from mlestruct.inference.matching_newton import DENSE
 from mlestruct.inference.matching_repair import balance, fill_table, shrink
 from mlestruct.inference.matching_scale import scale
-from mlestruct.inference.matching_values import dual_value, stationary_value, tangent_value
+from mlestruct.inference.matching_split import approach, split_value
+from mlestruct.inference.matching_values import dual_value, stationary_value
 from mlestruct.inference.messages import Beliefs
 from mlestruct.structures.base import Array
 from mlestruct.structures.bipartite import BipartiteMatching
@@ -148,15 +150,14 @@ class State:
         return State(self.x.copy(), self.sent.copy(), self.mode.copy())
 
 
-COLD, SCALED, SENT, LOGS, RAISED = 0, 1, 2, 3, 4
+COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5
 
 
 @nb.njit(cache=True, nogil=True)
 def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
          residual, sweeps, x, sent, mode, tau, log_z):  # fmt: skip
     """Every example: scale, or send messages where a marginal is too large for scaling; repair."""
-    n, report = len(strict), np.zeros(3)
-    s, y = np.empty(n), np.empty(n)
+    report = np.zeros(3)
     spare = np.empty(len(head) if rho > 0.5 else 0)
     for m in range(len(score)):
         state = mode[m]
@@ -177,8 +178,7 @@ def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, col
         else:
             shrink(ptr, head, tau[m])
         if rho > 0.5 and not report[0] <= 1e-7:
-            log_z[m] = tangent_value(score[m], ptr, head, strict, rho, x[m], tau[m], centre, s, y,
-                                     spare)[1]  # fmt: skip
+            log_z[m] = split_value(score[m], ptr, head, strict, rho, x[m])
 
 
 @nb.njit(cache=True, nogil=True)
@@ -206,20 +206,28 @@ def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, sta
 @nb.njit(cache=True, nogil=True)
 def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, state, residual,
           sweeps, tau, log_off, report):  # fmt: skip
-    """At ρ = 1 messages, in floats, then in the log domain, then ascent; ascent first below."""
+    """At ρ = 1 messages in floats, below it ascent; then the least of the nodes' own bounds.
+
+    Large graphs, or with odd cycles: messages in the log domain, and at ρ = 1 ascent at last.
+    """
     old, enough = x.copy(), max(residual, 1e-7)
-    if rho == 1.0 and state != LOGS:
+    if rho == 1.0 and state != LOGS and state != SPLIT:
         if propagate_bethe(score, ptr, head, strict, two_sided, state == COLD, residual, sweeps, x,
                            sent, tau, log_off, report):  # fmt: skip
             return SENT
         x[:] = old
-    elif state != LOGS:
+    elif state != LOGS and state != SPLIT:
         _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, state == COLD,
                   residual, sweeps, tau, sent[0], report)  # fmt: skip
         log_off[:] = sent[0]
         if report[0] <= enough:
             return RAISED
         x[:] = old
+    if two_sided and len(x) <= DENSE:
+        cold = state != SPLIT
+        approach(score, ptr, head, strict, rho, x, tau, max(residual, 1e-7), 12, cold)
+        report[0] = np.inf  # of its own ρ: the value is to be the bound
+        return SPLIT
     propagate(score, ptr, head, strict, rho, two_sided, x, sent, state != LOGS, residual, sweeps,
               tau, log_off, report)  # fmt: skip
     if report[0] <= enough:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.dual import Certificate, Dual, block_gaps, interior
+from mlestruct.dual import Certificate, Dual, interior
 from mlestruct.engine import Running, Tree
 from mlestruct.errors import counted_from
-from mlestruct.inference.hull import hull_gaps, into_hull, relaxed
+from mlestruct.inference.hull import degree_gaps, hull_gaps, into_hull, relaxed
 from mlestruct.inference.message_proof import LOCAL, message_gaps
 from mlestruct.inference.messages import Messages
 from mlestruct.inference.sum_product import SumProduct
@@ -123,7 +123,7 @@ class Judge:
             enough = -1.0 if asked.oracle else np.inf
             gaps, slack, polytope = hull_gaps(dual, self.oracle, asked.theta, point, warm, enough)
         else:
-            gaps, slack = block_gaps(dual, self.oracle, asked.theta, point)
+            gaps, slack = degree_gaps(dual, self.oracle, asked.theta, point, warm, messages)
             polytope = self.oracle.polytope
         weight = dual.batch.weight
         return Evidence(
