@@ -25,7 +25,8 @@ from papers.mle_struct.judge import area
 
 Array = NDArray[np.float64]
 GAMES = "issue_7", "issue_15"
-LAST, RHOS, LAM, ROUNDS, QUICK = 6, (0.5, 1.0), 1.0, 300, 50
+LAST, RHOS = 6, (0.5, 1.0)
+FIT: dict[str, Any] = {"regulariser": 1.0, "solver": FrankWolfe(tol=1e-3, rounds=300)}
 
 
 class Round(NamedTuple):
@@ -62,18 +63,16 @@ def rounds(path: Path) -> list[Round]:
 def swiss(setting: Setting) -> Iterator[Row]:
     """Imitation of the pairing program: weights, areas, right pairs, held-out log-likelihood."""
     folder = setting.data("swiss_pairings")
-    names, most = (GAMES[:1], 2) if setting.quick else (GAMES, None)
+    names, most = (GAMES[:1], 3) if setting.quick else (GAMES, None)
     games = [rounds(folder / f"{name}.csv") for name in names]
     train, test = ([r for g in games for r in part(g)[:most]] for part in (_early, _late))
     batch, features = _problem(train)
     held, seen = _problem(test)
     assert held.target is not None
     count = float(held.target.sum())
-    solver = FrankWolfe(tol=1e-3, rounds=QUICK if setting.quick else ROUNDS)
-    fit: dict[str, Any] = {"regulariser": LAM, "solver": solver}
     single = _mean_area(held, -seen.matrix[:, 0])
     for name, rho in [("mle_struct", rho) for rho in RHOS] + [("ssvm", None)]:
-        made: Any = mle_struct(rho, **fit) if rho else ssvm(**fit)
+        made: Any = mle_struct(rho, **FIT) if rho else ssvm(**FIT)
         model = made.fit(batch, features)
         score = seen.potentials(model.theta)
         right = [held.structure(m).encode(y) for m, y in enumerate(best(held, score)[0])]
