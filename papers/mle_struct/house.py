@@ -35,7 +35,7 @@ PUBLISHED = [0, 0.0040, 0.0022, 0.0049, 0, 0.017, 0.041, 0.051, 0.080, 0.12]
 PUBLISHED_SCAN = {0.6: 0.013, 0.7: 0.017, 0.8: 0.017, 0.9: 0.020}  # by ρ, at gap 50
 PUBLISHED_SSVM = [0, 0, 0.0022, 0, 0, 0.022, 0.051, 0.067, 0.14, 0.11]
 SHARES = 10.0 ** np.arange(-1, -7.5, -0.5)  # λ per training pair, strongest first
-BETHE_SHARES = SHARES[SHARES > 3e-3]  # weaker optima are near vertices: slow, not certified
+FIRM, WEAK, FAR = 4, 6, 70  # how many for Bethe: weaker are near vertices, slow before this gap
 KINDS: list[tuple[str, float | None]] = [("mle_struct", 0.5), ("ssvm", None), ("none", None)]
 KINDS += [("sinkhorn", None), ("mle_struct", 1.0)]
 CLIP, CERTIFIED, SWEEPS = 1e-6, 1e-3, 200
@@ -89,10 +89,10 @@ def load(folder: Path, gap: int, split: str) -> Pairs:
     return Pairs(batch, Dense.of(batch, np.concatenate([x.reshape(n * n, -1) for x in X])), truth)
 
 
-def shares(learner: str, rho: float | None, quick: bool) -> Array:
+def shares(learner: str, rho: float | None, gap: int, quick: bool) -> Array:
     """The λ per training pair that are tried; briefly, only two of them except at ρ = ½."""
     if rho == 1.0:
-        return BETHE_SHARES[:2] if quick else BETHE_SHARES
+        return SHARES[: 2 if quick else WEAK if gap >= FAR else FIRM]
     found = SHARES[::2] if learner == "sinkhorn" else SHARES
     return found[:2] if quick and rho != 0.5 else found
 
@@ -153,7 +153,7 @@ def house(setting: Setting) -> Iterator[Row]:
         plan += [(50, "mle_struct", rho) for rho in PUBLISHED_SCAN]
     for gap, learner, rho in plan:
         parts = (load(folder, gap, split) for split in ("train", "validate", "test"))
-        row, theta, test = one(gap, learner, rho, shares(learner, rho, setting.quick), *parts)
+        row, theta, test = one(gap, learner, rho, shares(learner, rho, gap, setting.quick), *parts)
         rows.append(row)
         yield row
         if (learner, rho) == ("mle_struct", 0.5) and gap in SHOWN:
@@ -164,13 +164,18 @@ def house(setting: Setting) -> Iterator[Row]:
 
 
 def by_gap(rows: list[Row]) -> dict[str, tuple[list[int], list[float]]]:
-    """Errors of ρ = ½, as published, of the SVM and of equal weights."""
-    half = [row for row in rows if row["rho"] == 0.5]
-    found = {"ρ = ½": half, "SVM": [row for row in rows if row["learner"] == "ssvm"]}
-    found["equal weights"] = [row for row in rows if row["learner"] == "none"]
-    curves = {name: [row["test_error"] for row in some] for name, some in found.items()}
-    curves["paper's"] = [row["published"] for row in half]
-    return {name: ([row["gap"] for row in half], values) for name, values in curves.items()}
+    """Errors of ρ = ½, as published, of Bethe and of the SVM."""
+    kinds = {"ρ = ½": ("mle_struct", 0.5), "Bethe": ("mle_struct", 1.0), "SVM": ("ssvm", None)}
+    found = {
+        name: [row for row in rows if (row["learner"], row["rho"]) == kind]
+        for name, kind in kinds.items()
+    }
+    curves = {
+        name: ([row["gap"] for row in some], [row["test_error"] for row in some])
+        for name, some in found.items()
+    }
+    gaps = curves["ρ = ½"][0]
+    return {**curves, "paper's": (gaps, [row["published"] for row in found["ρ = ½"]])}
 
 
 def one(
