@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from mlestruct.dual import Dual
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.frank_wolfe import slopes, steps
-from mlestruct.frank_wolfe.slots import CAP, occupied, recalled, room, widened
-from mlestruct.structures.base import Array
+from mlestruct.frank_wolfe.slots import CAP, occupied, recalled, room, widened, widths
+from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree, like
 
 BUDGET = 512 * 2**20  # bytes for all atoms together
@@ -22,6 +23,7 @@ FLAT = 44  # numbers per coordinate at the peak, which the first rounds' joint s
 class Tangent:
     """The score Φθ + bias + ∇H(at); per example H(τ) + ⟨bias, τ⟩ and what leaving τ costs."""
 
+    theta: Array
     at: Array
     score: Array
     energy: Array
@@ -32,8 +34,9 @@ class Tangent:
 class Iterate:
     """A feasible τ, kept either alone (plain steps) or as weights of a bounded active set.
 
-    Memory per example: (support · 16 + columns · 8 bytes) per atom, at most ``CAP`` atoms and
-    ``BUDGET`` bytes in all; a full set pours its lightest atom into the base point.
+    Memory per example: (support · 16 + moments · 8, or 32 where they are sparse) bytes per atom,
+    at most ``CAP`` atoms and ``BUDGET`` bytes in all; a full set pours its lightest atom into the
+    base point.
     """
 
     dual: Dual
@@ -42,6 +45,7 @@ class Iterate:
     x: Any
     s: Any
     atoms: Any | None = None
+    gram: Any | None = None  # products of the atoms' moments, where there is no entropy
     floor: float = 0.0  # the interior point's least weight
 
     @classmethod
@@ -56,10 +60,12 @@ class Iterate:
         width = int(np.diff(columns.start).max(initial=0))
         lengths = [size, width, terms, terms, terms, width, CAP, CAP, CAP]
         delta, *rest = (np.zeros(length) for length in lengths)
-        s = steps.Scratch._make([delta, np.zeros(size, dtype=np.int64), *rest])
+        place, column = (np.zeros(length, dtype=np.int64) for length in (size, width))
+        s = steps.Scratch._make([delta, place, column, *rest])
         iterate = cls(dual, u, _problem(dual), x, s)
         if active:
-            iterate.atoms = room(dual, tau, x.moment, np.zeros(len(batch), dtype=np.int64), 1)
+            none = np.zeros(len(batch), dtype=np.int64)
+            iterate.atoms = room(tau, x.moment, none, np.diff(columns.start), False, 1)
         iterate.synchronise()
         return iterate
 
@@ -73,20 +79,20 @@ class Iterate:
             self.x.moment[:] = self.dual.features.each(self.x.tau)
         slopes.refresh(self.p, self.x)
 
-    def tangent(self, share: float) -> Tangent:
-        """What the oracle is asked, taken at (1 − share)τ + share·u."""
+    def tangent(self, share: float, theta: Array) -> Tangent:
+        """What the oracle is asked, taken at (1 − share)τ + share·u and at θ."""
         blocks, size = len(self.dual.batch), self.dual.batch.size
         at, slope = np.empty(size), np.empty(size)
         energy, spread = np.empty(blocks), np.empty(blocks)
         slopes.tangent(share, self.u, self.p, self.x, at, slope, energy, spread)
-        slope += self.dual.features.potentials(self.x.theta)
-        return Tangent(at, slope, energy, spread)
+        slope += self.dual.features.potentials(theta)
+        return Tangent(theta, at, slope, energy, spread)
 
     def tree(self) -> Tree:
         """What the next rounds depend on: live arrays. Slopes and weights follow from τ and r."""
         if self.atoms is None:
             return self.floor, self.x.tau, self.x.r, self.x.moment
-        return self.floor, self.x.tau, self.x.r, occupied(self.dual, self.atoms)
+        return self.floor, self.x.tau, self.x.r, occupied(self.atoms)
 
     def recall(self, tree: Tree) -> None:
         """Stand where another iterate of the same problem stood."""
@@ -98,35 +104,50 @@ class Iterate:
             self.x.moment[:] = rest
         slopes.refresh(self.p, self.x)
 
-    def make_room(self, vertices: Array) -> None:
-        """Widen the atoms' slots when a vertex has a larger support than any before."""
-        if self.atoms is None:
+    def make_room(self, vertices: Array, moments: Array) -> None:
+        """Widen the atoms' slots when a vertex or its moments have more entries than any before."""
+        atoms = self.atoms
+        if atoms is None:
             return
-        support = np.add.reduceat(vertices != 0, self.dual.batch.offsets[:-1]).astype(np.int64)
-        if (support <= self.atoms.width).all():
-            return
-        width = np.maximum(support, self.atoms.width)
-        cap = _capacity(self.dual, width)
-        if not self.atoms.known.any():
-            self.atoms = room(self.dual, self.atoms.base, self.atoms.base_moment, width, cap)
+        width, wide, sparse = widths(self.dual, vertices, moments)
+        if atoms.known.any():
+            vertex = widened(atoms.vertex, width, atoms.known)
+            moment = widened(atoms.moment, wide, atoms.known)
+            self.atoms = atoms._replace(vertex=vertex, moment=moment)
         else:
-            self.atoms = widened(self.atoms, width)
+            cap = _capacity(self.dual, width, wide, sparse)
+            wide = np.minimum((1 + sparse) * wide, np.diff(self.dual.features.columns.start))
+            self.atoms = room(atoms.base, atoms.base_moment, width, wide, sparse, cap)
+
+    def pour(self, vertices: Array) -> None:
+        """Every base, a vertex itself, becomes an atom."""
+        moments = self.dual.features.each(vertices)
+        self.make_room(vertices, moments)
+        sets.scaled_pass(vertices, moments, 0, 1.0, self.p, self.atoms)
 
 
-def footprint(dual: Dual, vertices: Array, *, active: bool) -> int:
+def footprint(dual: Dual, vertices: Array, moments: Array, *, active: bool) -> int:
     """Bytes of a run's arrays beside its problem, if vertices stay as large as these."""
     batch, columns = dual.batch, len(dual.features.columns.index)
     flat = 8 * (FLAT * batch.size + 2 * columns)
     if not active:
         return flat
-    width = np.add.reduceat(vertices != 0, batch.offsets[:-1])
-    slots = _capacity(dual, width) * (16 * int(width.sum()) + 8 * columns + 40 * len(batch))
+    shape = widths(dual, vertices, moments)
+    slots = _capacity(dual, *shape) * (_bytes(*shape) + 48 * len(batch))
     return flat + slots + 8 * batch.size
 
 
-def _capacity(dual: Dual, width: Array) -> int:
-    per_atom = 16 * int(width.sum()) + 8 * len(dual.features.columns.index)
-    return int(np.clip(BUDGET // max(per_atom, 1), 4, CAP))
+def _bytes(width: Ints, wide: Ints, sparse: bool) -> int:
+    """Of one atom per example; sparse moments get room to spare."""
+    return 16 * int(width.sum()) + (32 if sparse else 8) * int(wide.sum())
+
+
+def _capacity(dual: Dual, width: Ints, wide: Ints, sparse: bool) -> int:
+    """Atoms that ``BUDGET`` has room for, and without entropy for their products too."""
+    most = BUDGET // max(_bytes(width, wide, sparse), 1)
+    if dual.entropy.flat:
+        most = min(most, isqrt(BUDGET // (8 * len(width))))
+    return int(np.clip(most, 4, CAP))
 
 
 def _problem(dual: Dual) -> Any:

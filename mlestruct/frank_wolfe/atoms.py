@@ -14,23 +14,25 @@ import numpy as np
 
 IDLE = 12  # rounds after which a vertex without weight may be forgotten
 Atoms = namedtuple(
-    "Atoms",
-    "cap known support_start width place amount length moment weight stiff used tag "
-    "base base_moment rest interior",
+    "Atoms", "cap known vertex moment weight stiff used tag base base_moment rest interior"
 )
+# A row per slot: ``length`` entries from start[m] + slot · width[m] on, each an ``amount`` at a
+# ``place`` of a flat array, ascending. Rows without places are dense: all of the block's.
+Rows = namedtuple("Rows", "start width length place amount")
 jit = nb.njit(cache=True, nogil=True)
 
 
 @jit
-def add_moment(m, slot, factor, p, atoms, out, keep):
-    """out = keep · out + factor · (a slot's moments, the base's at −1)."""
-    first = p.column_start[m]
-    count = p.column_start[m + 1] - first
-    moment, at = atoms.moment, atoms.cap * first + slot * count
-    if slot < 0:
-        moment, at = atoms.base_moment, first
-    for j in range(count):
-        out[j] = keep * out[j] + factor * moment[at + j]
+def add_row(m, slot, factor, rows, first, out):
+    """out += factor · a slot's row; ``out`` begins at the flat position ``first``."""
+    start = rows.start[m] + slot * rows.width[m]
+    count = rows.length[m, slot]
+    if len(rows.place) == 0:
+        for j in range(count):
+            out[j] += factor * rows.amount[start + j]
+    else:
+        for e in range(start, start + count):
+            out[rows.place[e] - first] += factor * rows.amount[e]
 
 
 @jit
@@ -56,8 +58,8 @@ def insert(m, vertices, moments, now, p, atoms):
         atoms.known[m] += 1
     elif atoms.weight[m, chosen] > 0.0:
         merge(m, chosen, p, atoms)
-    _fill(m, chosen, vertices, moments, p, atoms)
-    atoms.length[m, chosen] = length
+    _fill(m, chosen, vertices, p.offsets, atoms.vertex)
+    _fill(m, chosen, moments, p.column_start, atoms.moment)
     atoms.stiff[m, chosen] = np.inf  # promises nothing until it is known
     atoms.tag[m, chosen], atoms.used[m, chosen], atoms.weight[m, chosen] = tag, now, 0.0
     return chosen
@@ -75,27 +77,27 @@ def _tag(m, vertices, p):
 
 
 @jit
-def _fill(m, slot, vertices, moments, p, atoms):
-    e = atoms.support_start[m] + slot * atoms.width[m]
-    for k in range(p.offsets[m], p.offsets[m + 1]):
-        if vertices[k] != 0.0:
-            atoms.place[e] = k
-            atoms.amount[e] = vertices[k]
+def _fill(m, slot, flat, edges, rows):
+    start = rows.start[m] + slot * rows.width[m]
+    e, dense = start, len(rows.place) == 0
+    for k in range(edges[m], edges[m + 1]):
+        if dense or flat[k] != 0.0:
+            if not dense:
+                rows.place[e] = k
+            rows.amount[e] = flat[k]
             e += 1
-    here = p.column_start[m]
-    count = p.column_start[m + 1] - here
-    for j in range(count):
-        atoms.moment[atoms.cap * here + slot * count + j] = moments[here + j]
+    rows.length[m, slot] = e - start
 
 
 @jit
 def _same(m, slot, vertices, length, atoms):
-    if atoms.length[m, slot] != length:
+    own = atoms.vertex
+    if own.length[m, slot] != length:
         return False
-    start = atoms.support_start[m] + slot * atoms.width[m]
+    start = own.start[m] + slot * own.width[m]
     different = 0
     for e in range(start, start + length):
-        different += vertices[atoms.place[e]] != atoms.amount[e]
+        different += vertices[own.place[e]] != own.amount[e]
     return different == 0
 
 
@@ -106,11 +108,11 @@ def merge(m, slot, p, atoms):
     keep = rest / (rest + weight)
     for k in range(p.offsets[m], p.offsets[m + 1]):
         atoms.base[k] *= keep
-    start = atoms.support_start[m] + slot * atoms.width[m]
-    for e in range(start, start + atoms.length[m, slot]):
-        atoms.base[atoms.place[e]] += (1.0 - keep) * atoms.amount[e]
-    own = atoms.base_moment[p.column_start[m] : p.column_start[m + 1]]
-    add_moment(m, slot, 1.0 - keep, p, atoms, own, keep)
+    add_row(m, slot, 1.0 - keep, atoms.vertex, 0, atoms.base)
+    here = p.column_start[m]
+    own = atoms.base_moment[here : p.column_start[m + 1]]
+    own *= keep
+    add_row(m, slot, 1.0 - keep, atoms.moment, here, own)
     atoms.interior[m] *= keep
     atoms.rest[m] = rest + weight
     atoms.weight[m, slot] = 0.0
@@ -140,6 +142,4 @@ def rebuild(tau, p, atoms):
         for slot in range(atoms.known[m]):
             atoms.weight[m, slot] /= total
             if atoms.weight[m, slot] > 0.0:
-                start = atoms.support_start[m] + slot * atoms.width[m]
-                for e in range(start, start + atoms.length[m, slot]):
-                    tau[atoms.place[e]] += atoms.weight[m, slot] * atoms.amount[e]
+                add_row(m, slot, atoms.weight[m, slot], atoms.vertex, 0, tau)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -15,7 +15,7 @@ from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.engine import Engine, engine_of
-from mlestruct.frank_wolfe import steps
+from mlestruct.frank_wolfe import flat, steps
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent, footprint
 from mlestruct.frank_wolfe.asking import Asking, Elsewhere
 from mlestruct.frank_wolfe.atoms import scaled_pass
@@ -35,6 +35,8 @@ SMOOTHING, MOST_SMOOTHING = 0.5, 0.3
 PROGRESS, SHRINK, GROWTH = 1e-5, 0.5, 1.5
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
 WORTH = 0.25  # of the new vertices' gain: a corrective pass that gains less is its round's last
+# Without entropy θ(τ) leaps from round to round. Max-margin asks between it and the best θ so far.
+CENTRE = 0.5
 LARGE = 1000  # a vertex with more ones than this makes an active set not worth its memory
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
 log = logging.getLogger("mlestruct")
@@ -50,6 +52,16 @@ class _Standing:
     before: tuple[float, float] = (np.inf, np.inf)
     seconds_per_call: float = 0.0
     bytes: int = 0
+    best: Array | None = None
+    least: tuple[float, float] = (np.inf, 0.0)
+
+    def better(self, theta: Array, proof: Certificate) -> tuple[Array, Certificate]:
+        """The best weights of all rounds, and their certificate: their objective was known then."""
+        primal = proof.gap - proof.objective
+        if self.best is None or primal < self.least[0]:
+            self.best, self.least = theta, (primal, proof.slack)
+        primal, slack = self.least
+        return self.best, replace(proof, gap=primal + proof.objective, slack=slack)
 
 
 @dataclass(frozen=True)
@@ -135,22 +147,31 @@ class FrankWolfe:
                 loop.save(where)
                 if number and number % CHECKED == 0:
                     iterate.synchronise()
-                tangent = iterate.tangent(now.share)
+                theta = iterate.x.theta.copy()
+                if now.best is not None:
+                    theta = CENTRE * now.best + (1.0 - CENTRE) * theta
+                tangent = iterate.tangent(now.share, theta)
                 began = time.perf_counter()
                 vertices, upper = asked(tangent.score)
                 if number == 0:
                     now.seconds_per_call = (time.perf_counter() - began) / len(dual.batch)
                     now.step = self._choose(dual, vertices)
-                    now.bytes = footprint(dual, vertices, active=now.step == "pairwise")
+                    moments = dual.features.each(vertices)
+                    active = now.step == "pairwise"
+                    now.bytes = footprint(dual, vertices, moments, active=active)
                 cost = Cost(self.rounds, len(dual.batch), now.seconds_per_call, now.bytes)
                 if number == 0:
                     log.info("at most %s", cost)
                     if now.step == "pairwise":
                         iterate = Iterate.start(dual, tau, inner.tau, active=True)
+                        if margin and start is None:
+                            iterate.pour(tau)
                 calls = (number + 1) * len(dual.batch)
                 proof, gap, mass = _certify(
                     iterate, tangent, vertices, upper, inner, oracle.polytope
                 )
+                if margin and now.step == "pairwise":
+                    theta, proof = now.better(theta, proof)
                 elapsed = time.perf_counter() - clock
                 done = (
                     proof.relative <= self.tol
@@ -158,7 +179,7 @@ class FrankWolfe:
                     or (self.calls is not None and calls + len(dual.batch) > self.calls)
                     or (self.seconds is not None and elapsed > self.seconds)
                 )
-                theta, tau_ = iterate.x.theta.copy(), iterate.x.tau
+                tau_ = iterate.x.tau
                 yield State(number, calls, elapsed, proof, theta, tau_, tangent.at, cost, done)
                 if done:
                     return
@@ -178,9 +199,9 @@ class FrankWolfe:
     def _step(
         self, step: Step, number: int, iterate: Iterate, vertices: Array, margin: bool
     ) -> None:
-        order = np.arange(len(iterate.dual.batch))
-        moments = iterate.dual.features.each(vertices)
-        iterate.make_room(vertices)
+        dual = iterate.dual
+        order, moments = np.arange(len(dual.batch)), dual.features.each(vertices)
+        iterate.make_room(vertices, moments)
         p, x, s, atoms, floor = iterate.p, iterate.x, iterate.s, iterate.atoms, iterate.floor
         warm = number < self.warm and not margin and step in ("pairwise", "block")
         if warm or step in ("batch", "batch_fixed"):
@@ -189,7 +210,12 @@ class FrankWolfe:
         elif step == "pairwise":
             gained = steps.pairwise_pass(order, vertices, moments, number, floor, p, x, atoms, s)
             count, least = self.corrective, WORTH * gained
-            steps.corrective_passes(count, least, order, number, floor, p, x, atoms, s)
+            if dual.entropy.flat and dual.regulariser.plain:
+                gram = iterate.gram = flat.gram_of(atoms, iterate.gram)
+                count, least = flat.MORE * count, flat.WORTH * gained
+                flat.settled_passes(count, least, order, number, p, x, atoms, gram, s)
+            else:
+                steps.corrective_passes(count, least, order, number, floor, p, x, atoms, s)
         else:
             first = (number + 1) * len(order)
             steps.plain_pass(order, vertices, moments, step == "block_fixed", first, p, x, s)
@@ -239,7 +265,7 @@ def _certify(
     inner: Interior,
     polytope: str,
 ) -> tuple[Certificate, float, float]:
-    """The round's certificate (θ = θ(τ): no bracket), its gap, and the vertices' Σ|a|·view."""
+    """The round's certificate, its gap, and the vertices' Σ|a|·view."""
     dual = iterate.dual
     batch, weight = dual.batch, dual.batch.weight
     out = np.empty((3, len(batch)))
@@ -250,6 +276,7 @@ def _certify(
         refuse_below(batch, upper, batch.observed(tangent.score), "the observed outcome")
     energy = tangent.energy if batch.constant is None else tangent.energy + batch.constant
     gap = float(weight @ (upper - here + tangent.spread))
+    gap += dual.regulariser.bracket(tangent.theta, iterate.x.r)
     proof = Certificate(
         gap if inner.withheld is None else float("inf"),
         float(weight @ (upper - best)),

@@ -24,10 +24,10 @@ Point = namedtuple("Point", "tau smooth rough stiff held r theta moment")
 
 
 @jit
-def refresh_weights(m, p, x):
-    """θ = ∇R*(r) on the weights of block m."""
-    for j in range(p.column_start[m], p.column_start[m + 1]):
-        k = p.column[j]
+def refresh_weights(column, wide, p, x):
+    """θ = ∇R*(r) on the weights column[:wide]."""
+    for j in range(wide):
+        k = column[j]
         pull = x.r[k] + p.terms[0, k] * p.terms[1, k]
         if p.ridge:
             x.theta[k] = pull / p.terms[0, k]
@@ -86,9 +86,9 @@ def rough_slope(m, p, x):
 def refresh(p, x):
     """All slopes and weights from τ and r."""
     smooth_slopes(np.arange(len(x.tau)), len(x.tau), p, x)
+    refresh_weights(p.column, len(p.column), p, x)
     for m in range(len(p.weight)):
         rough_slope(m, p, x)
-        refresh_weights(m, p, x)
 
 
 @jit

@@ -10,11 +10,12 @@ from collections import namedtuple
 
 import numba as nb
 
-from mlestruct.frank_wolfe.atoms import add_moment, insert, jit
+from mlestruct.frank_wolfe.atoms import add_row, insert, jit
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_slopes
 
-Scratch = namedtuple("Scratch", "delta place change a t dt theta lead up down")
+# delta: a direction, not zero on ``place`` alone; change: its moments, on the weights ``column``
+Scratch = namedtuple("Scratch", "delta place column change a t dt theta lead up down")
 
 PAIRS = 2  # steps taken per scoring of an active set: a line search costs less than a scoring
 FRESH = 4  # rounds, or corrective passes, between recomputations of stiffness
@@ -48,32 +49,33 @@ def _collect(m, count, p, x, s):
 
 
 @jit
-def move(m, most, count, gamma, p, x, s):
-    """Exact step along s.delta (support s.place[:count]) and s.change; returns γ and the decrease.
+def move(m, most, count, wide, gamma, p, x, s):
+    """Exact step along s.delta (on s.place[:count]) and s.change (on s.column[:wide]).
 
-    A given ``gamma`` ≥ 0 replaces the line search (the papers' fixed steps). The decrease is the
-    trapezoid's, at most twice and at least half the truth at an interior minimum.
+    Returns γ and the decrease. A given ``gamma`` ≥ 0 replaces the line search (the papers' fixed
+    steps). The decrease is the trapezoid's, at most twice and at least half the truth at an
+    interior minimum.
     """
     first, weight = p.offsets[m], p.weight[m]
-    column = p.column[p.column_start[m] : p.column_start[m + 1]]
+    column = s.column
     size, linear = _collect(m, count, p, x, s)
     linear *= weight
     quadratic, slope = 0.0, 0.0
-    for j in range(len(column)):
+    for j in range(wide):
         s.change[j] *= weight
         if p.ridge:
             linear -= x.theta[column[j]] * s.change[j]
             quadratic += s.change[j] * s.change[j] / p.terms[0, column[j]]
     if gamma < 0.0:
         line = Line(
-            linear, quadratic, x.r, s.change, column, len(column), p.ridge, p.terms,
+            linear, quadratic, x.r, s.change, column, wide, p.ridge, p.terms,
             weight, s.a, s.t, s.dt, size,
         )  # fmt: skip
         gamma, slope = search(line, most)
     if gamma > 0.0:
-        for j in range(len(column)):
+        for j in range(wide):
             x.r[column[j]] -= gamma * s.change[j]
-        refresh_weights(m, p, x)
+        refresh_weights(column, wide, p, x)
         for i in range(count):
             k = s.place[i]
             x.tau[k] = min(max(x.tau[k] + gamma * s.delta[k - first], 0.0), 1.0)
@@ -90,9 +92,11 @@ def plain_step(m, vertices, moments, gamma, most, p, x, s):
         s.delta[k - first] = vertices[k] - x.tau[k]
         s.place[k - first] = k
     here = p.column_start[m]
-    for j in range(p.column_start[m + 1] - here):
+    wide = p.column_start[m + 1] - here
+    for j in range(wide):
+        s.column[j] = p.column[here + j]
         s.change[j] = moments[here + j] - x.moment[here + j]
-    taken, _ = move(m, most, last - first, gamma, p, x, s)
+    taken, _ = move(m, most, last - first, wide, gamma, p, x, s)
     for j in range(here, p.column_start[m + 1]):
         x.moment[j] += taken * (moments[j] - x.moment[j])
     for k in range(last - first):
@@ -118,13 +122,14 @@ def _spread(m, slot, sign, count, p, atoms, s):
             s.delta[k - first] += sign * atoms.base[k]
             s.place[k - first] = k
         return p.offsets[m + 1] - first
-    start = atoms.support_start[m] + slot * atoms.width[m]
-    for e in range(start, start + atoms.length[m, slot]):
-        k = atoms.place[e]
+    own = atoms.vertex
+    start = own.start[m] + slot * own.width[m]
+    for e in range(start, start + own.length[m, slot]):
+        k = own.place[e]
         if s.delta[k - first] == 0.0:
             s.place[count] = k
             count += 1
-        s.delta[k - first] += sign * atoms.amount[e]
+        s.delta[k - first] += sign * own.amount[e]
     return count
 
 
@@ -149,19 +154,55 @@ def _difference(m, toward, away, p, atoms, s):
         return _only_changed(m, count, p, s)
     count = _spread(m, -1, 1.0 if toward < 0 else -1.0, 0, p, atoms, s)
     other, sign = (toward, 1.0) if away < 0 else (away, -1.0)
-    start = atoms.support_start[m] + other * atoms.width[m]
-    for e in range(start, start + atoms.length[m, other]):
-        s.delta[atoms.place[e] - p.offsets[m]] += sign * atoms.amount[e]
+    add_row(m, other, sign, atoms.vertex, p.offsets[m], s.delta)
     return _only_changed(m, count, p, s)
+
+
+@jit
+def _changes(m, toward, away, p, atoms, s):
+    """s.change = moments of toward − away, on s.column; returns the size of its support."""
+    rows, here = atoms.moment, p.column_start[m]
+    if len(rows.place) > 0 and toward >= 0 and away >= 0:
+        return _sparse_changes(m, toward, away, rows, p.column, s)
+    wide = p.column_start[m + 1] - here
+    for j in range(wide):
+        s.column[j], s.change[j] = p.column[here + j], 0.0
+    for slot, sign in ((toward, 1.0), (away, -1.0)):
+        if slot < 0:
+            for j in range(wide):
+                s.change[j] += sign * atoms.base_moment[here + j]
+        else:
+            add_row(m, slot, sign, rows, here, s.change)
+    return wide
+
+
+@jit
+def _sparse_changes(m, toward, away, rows, column, s):
+    """The same by merging two rows of ascending places."""
+    i, j, wide = rows.start[m] + toward * rows.width[m], rows.start[m] + away * rows.width[m], 0
+    last_i, last_j = i + rows.length[m, toward], j + rows.length[m, away]
+    while i < last_i or j < last_j:
+        a = rows.place[i] if i < last_i else len(column)
+        b = rows.place[j] if j < last_j else len(column)
+        k, value = min(a, b), 0.0
+        if a == k:
+            value += rows.amount[i]
+            i += 1
+        if b == k:
+            value -= rows.amount[j]
+            j += 1
+        if value != 0.0:
+            s.column[wide], s.change[wide] = column[k], value
+            wide += 1
+    return wide
 
 
 @jit
 def pairwise_step(m, toward, away, most, p, x, atoms, s):
     """Move weight from one atom to another: only coordinates where they differ are touched."""
     count = _difference(m, toward, away, p, atoms, s)
-    add_moment(m, toward, 1.0, p, atoms, s.change, 0.0)
-    add_moment(m, away, -1.0, p, atoms, s.change, 1.0)
-    gamma, decrease = move(m, most, count, -1.0, p, x, s)
+    wide = _changes(m, toward, away, p, atoms, s)
+    gamma, decrease = move(m, most, count, wide, -1.0, p, x, s)
     for i in range(count):
         s.delta[s.place[i] - p.offsets[m]] = 0.0
     if gamma > 0.0:
@@ -177,34 +218,20 @@ def pairwise_step(m, toward, away, most, p, x, atoms, s):
 
 
 @dot
-def _products(known, slope, place, amount, start, width, length, theta, moment, at, score):
-    """⟨Φθ + slope, atom⟩ of every slot, in one function: a call each would cost more."""
-    wide = len(theta)
+def products(m, known, values, first, rows, more, out):
+    """⟨values, row⟩ of every slot, added to ``out`` or not; values begin at place ``first``."""
+    place, amount, length = rows.place, rows.amount, rows.length[m]
+    begin, width = rows.start[m], rows.width[m]
     for slot in range(known):
-        first, total, moved = start + slot * width, 0.0, 0.0
-        for e in range(first, first + length[slot]):
-            total += slope[place[e]] * amount[e]
-        own = moment[at + slot * wide : at + (slot + 1) * wide]
-        for j in range(wide):
-            moved += theta[j] * own[j]
-        score[slot] = total + moved
-
-
-@dot
-def _stiffness(known, stiff, place, amount, start, width, length, out):
-    for slot in range(known):
-        first, total = start + slot * width, 1e-12
-        for e in range(first, first + length[slot]):
-            total += stiff[place[e]] * amount[e]
-        out[slot] = total
-
-
-@jit
-def _add_rough(m, p, x, atoms, s):
-    for slot in range(atoms.known[m]):
-        start = atoms.support_start[m] + slot * atoms.width[m]
-        for e in range(start, start + atoms.length[m, slot]):
-            s.lead[slot] += x.rough[atoms.place[e]] * atoms.amount[e]
+        start, count, total = begin + slot * width, length[slot], 0.0
+        if len(place) == 0:
+            own = amount[start : start + count]
+            for j in range(count):
+                total += values[j] * own[j]
+        else:
+            for e in range(start, start + count):
+                total += values[place[e] - first] * amount[e]
+        out[slot] = out[slot] + total if more else total
 
 
 @jit
@@ -229,15 +256,12 @@ def _score(m, fresh, loose, p, x, atoms, s):
     theta = s.theta[: p.column_start[m + 1] - here]
     for j in range(len(theta)):
         theta[j] = x.theta[p.column[here + j]]
-    start, width, length = atoms.support_start[m], atoms.width[m], atoms.length[m]
-    _products(
-        known, x.smooth, atoms.place, atoms.amount, start, width, length,
-        theta, atoms.moment, atoms.cap * here, s.lead,
-    )  # fmt: skip
-    if fresh:
-        _stiffness(known, x.stiff, atoms.place, atoms.amount, start, width, length, atoms.stiff[m])
+    products(m, known, theta, here, atoms.moment, False, s.lead)
+    products(m, known, x.smooth, 0, atoms.vertex, True, s.lead)
     if p.start[m] < p.start[m + 1]:
-        _add_rough(m, p, x, atoms, s)
+        products(m, known, x.rough, 0, atoms.vertex, True, s.lead)
+    if fresh:
+        products(m, known, x.stiff, 0, atoms.vertex, False, atoms.stiff[m])
     lead, weight, stiff = s.lead, atoms.weight[m], atoms.stiff[m]
     mean, mass, base = 0.0, 0.0, 0.0
     if loose:
@@ -250,8 +274,9 @@ def _score(m, fresh, loose, p, x, atoms, s):
     for slot in range(known):
         ahead = lead[slot] - mean
         behind = max(-ahead, 0.0)
-        s.up[slot] = ahead * ahead / stiff[slot] if ahead > 0.0 else 0.0
-        s.down[slot] = behind * min(weight[slot], behind / stiff[slot])
+        bend = stiff[slot] + 1e-12
+        s.up[slot] = ahead * ahead / bend if ahead > 0.0 else 0.0
+        s.down[slot] = behind * min(weight[slot], behind / bend)
     return base - mean
 
 

@@ -22,6 +22,7 @@ from mlestruct.structures import BipartiteMatching, chain
 from mlestruct.trees import pack, unpack
 
 N, M, D = 5, 6, 4
+ROWS = "vertex", "moment"
 
 
 def learning(seed=0, temperature=1.0, kind="perfect", **regulariser):
@@ -169,7 +170,7 @@ def test_a_vertex_met_twice_takes_one_slot():
     iterate = iterate_of(dual, 3)
     vertices = dual.batch.target
     moments = dual.features.each(vertices)
-    iterate.make_room(vertices)
+    iterate.make_room(vertices, moments)
     first = sets.insert(0, vertices, moments, 50, iterate.p, iterate.atoms)
     known = iterate.atoms.known[0]
     assert sets.insert(0, vertices.copy(), moments, 51, iterate.p, iterate.atoms) == first
@@ -256,9 +257,10 @@ def test_a_pairwise_step_touches_only_what_differs():
     steps.pairwise_step(0, toward, away, most, iterate.p, x, atoms, iterate.s)
     dense = np.zeros((2, dual.batch.size))
     for row, slot in zip(dense, (toward, away), strict=True):
-        first = atoms.support_start[0] + slot * atoms.width[0]
-        part = slice(first, first + atoms.length[0, slot])
-        row[atoms.place[part]] = atoms.amount[part]
+        own = atoms.vertex
+        first = own.start[0] + slot * own.width[0]
+        part = slice(first, first + own.length[0, slot])
+        row[own.place[part]] = own.amount[part]
     assert (x.tau[dense[0] == dense[1]] == before[dense[0] == dense[1]]).all()
     assert not iterate.s.delta.any()
 
@@ -283,12 +285,20 @@ def test_an_iterate_put_together_again_is_the_same(step, regulariser, number):
         return
     used = np.arange(iterate.atoms.cap) < iterate.atoms.known[:, None]
     assert 0 < used.mean() < 0.5
-    for name, own in iterate.atoms._asdict().items():
-        same = getattr(again.atoms, name)
+    for name, own in fields(iterate.atoms).items():
+        same = fields(again.atoms)[name]
         if np.shape(own) == used.shape:
             own, same = own[used], same[used]
         assert np.array_equal(own, same), name
-    assert sum(array.nbytes for array in arrays.values()) < iterate.atoms.place.nbytes
+    assert sum(array.nbytes for array in arrays.values()) < iterate.atoms.vertex.place.nbytes
+
+
+def fields(atoms):
+    """Of the atoms and of their rows."""
+    own = atoms._asdict()
+    for rows in ROWS:
+        own |= {f"{rows}.{name}": part for name, part in own.pop(rows)._asdict().items()}
+    return own
 
 
 @pytest.mark.parametrize(
@@ -296,13 +306,17 @@ def test_an_iterate_put_together_again_is_the_same(step, regulariser, number):
     [
         ("cap", lambda cap: 10**6),
         ("known", lambda known: known + 300),
-        ("width", lambda width: width + 10**6),
-        ("width", lambda width: -width),
-        ("length", lambda length: length + 10**6),
-        ("length", lambda length: length[:-1]),
-        ("place", lambda place: place + 10**6),
-        ("place", lambda place: place - N * N),
-        ("place", lambda place: place.astype(float)),
+        ("vertex", lambda rows: rows._replace(width=rows.width + 10**6)),
+        ("vertex", lambda rows: rows._replace(width=-rows.width)),
+        ("vertex", lambda rows: rows._replace(length=rows.length + 10**6)),
+        ("vertex", lambda rows: rows._replace(length=rows.length[:-1])),
+        ("vertex", lambda rows: rows._replace(place=rows.place + 10**6)),
+        ("vertex", lambda rows: rows._replace(place=rows.place - N * N)),
+        ("vertex", lambda rows: rows._replace(place=rows.place.astype(float))),
+        ("vertex", lambda rows: rows._replace(place=None)),
+        ("moment", lambda rows: rows._replace(width=rows.width - 1)),
+        ("moment", lambda rows: rows._replace(amount=rows.amount[:-1])),
+        ("moment", lambda rows: rows._replace(place=np.arange(len(rows.amount)))),
         ("rest", lambda rest: rest[:-1]),
         ("base", lambda base: base.astype(np.float32)),
         ("base_moment", lambda moment: np.append(moment, 0.0)),
@@ -313,7 +327,8 @@ def test_what_kernels_would_follow_out_of_bounds_is_refused(name, forge):
     iterate = iterate_of(learning(), 20)
     *rest, atoms = iterate.tree()
     forged = sets.Atoms._make(atoms)
-    forged = forged._replace(**{name: forge(getattr(forged, name))})
+    whole = getattr(forged, name)
+    forged = forged._replace(**{name: forge(sets.Rows._make(whole) if name in ROWS else whole)})
     with pytest.raises(ValueError, match=r"active set of another problem|expected, found"):
         iterate.recall((*rest, tuple(forged)))
     iterate.recall((*rest, atoms))

@@ -1,0 +1,128 @@
+"""Max-margin rounds: settled blocks, sparse moments, and the best weights so far."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mlestruct.batch import Batch
+from mlestruct.features import Tied
+from mlestruct.frank_wolfe import FrankWolfe, flat, slots
+from mlestruct.frank_wolfe import atoms as sets
+from mlestruct.learners import ssvm
+from mlestruct.oracle import resolve
+from mlestruct.structures import chain
+
+TIGHT = FrankWolfe(tol=1e-7, rounds=400)
+
+
+@pytest.fixture
+def words(rng):
+    """Chains of one-hot inputs: each touches few of the weights."""
+    lengths = rng.integers(3, 7, 8)
+    seen = [np.eye(12)[rng.integers(0, 12, n)] for n in lengths]
+    labels = [(x.argmax(axis=1) + rng.integers(0, 2, len(x))) % 5 for x in seen]
+    batch = Batch.of([chain(int(n), 5) for n in lengths], labels, weight=0.5 + rng.random(8))
+    return batch, Tied.of(batch, seen)
+
+
+def watched(monkeypatch, dual, rounds):
+    """The iterate that a run of so many rounds leaves behind."""
+    kept, step = [], FrankWolfe._step
+
+    def keeping(self, name, number, iterate, *rest):
+        step(self, name, number, iterate, *rest)
+        kept[:] = [iterate]
+
+    monkeypatch.setattr(FrankWolfe, "_step", keeping)
+    FrankWolfe(tol=0.0, rounds=rounds).solve(dual, resolve(None, dual.batch))
+    return kept[0]
+
+
+def leads(dual, iterate, m):
+    """⟨Φθ + bias, vertex⟩ of every known vertex of an example, and their weights."""
+    score, own = dual.scores(dual.theta(iterate.x.tau)), iterate.atoms.vertex
+    found = []
+    for slot in range(iterate.atoms.known[m]):
+        start = own.start[m] + slot * own.width[m]
+        part = slice(start, start + own.length[m, slot])
+        found.append(float(score[own.place[part]] @ own.amount[part]))
+    return np.array(found), iterate.atoms.weight[m, : len(found)]
+
+
+def test_settled_blocks_are_the_best_mixture_of_their_vertices(words, monkeypatch):
+    """KKT of the restricted problem, from scores computed afresh; no array drifts on the way."""
+    dual = ssvm(regulariser=0.5).dual(*words)
+    iterate = watched(monkeypatch, dual, 12)
+    p, x, atoms, s, order = iterate.p, iterate.x, iterate.atoms, iterate.s, np.arange(8)
+    gram = flat.gram_of(atoms, iterate.gram)
+    flat.settled_passes(3000, 1e-16, order, 99, p, x, atoms, gram, s)
+    for m in order:
+        lead, weight = leads(dual, iterate, m)
+        assert (weight > 1e-9).sum() > 1 or m > 0
+        np.testing.assert_allclose(lead[weight > 1e-9], lead.max(), atol=1e-6)
+    tracked = x.tau.copy(), x.r.copy(), x.theta.copy()
+    sets.rebuild(x.tau, p, atoms)
+    fresh = x.tau, dual.residual(x.tau), dual.theta(x.tau)
+    for old, new in zip(tracked, fresh, strict=True):
+        np.testing.assert_allclose(old, new, atol=1e-9)
+
+
+def test_sparse_moments_are_the_same_moments(words, monkeypatch):
+    """Kept sparse or dense, a run ends at the same optimum, and both are met here."""
+    values = []
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(slots, "SPARSE", share)
+        dual = ssvm(regulariser=0.5).dual(*words)
+        assert (len(watched(monkeypatch, dual, 3).atoms.moment.place) > 0) == (share == 1.0)
+        monkeypatch.undo()
+        monkeypatch.setattr(slots, "SPARSE", share)
+        values.append(TIGHT.solve(dual, resolve(None, dual.batch)).certificate)
+    first, second = values
+    assert abs(first.objective - second.objective) <= first.gap + second.gap
+    assert max(first.relative, second.relative) <= 1e-7
+
+
+def test_pairwise_steps_and_settled_ones_agree(words, monkeypatch):
+    """A bound that never binds takes the general steps: the same optimum."""
+    bounded = partial(ssvm, solver=TIGHT)
+    from mlestruct.regulariser import Regulariser
+
+    d = words[1].d
+    one = bounded(regulariser=0.5).fit(*words)
+    two = bounded(regulariser=Regulariser.of(d, 0.5, upper=1e6)).fit(*words)
+    assert one.certificate.relative <= 1e-7
+    gaps = one.certificate.gap + two.certificate.gap
+    assert abs(one.certificate.objective - two.certificate.objective) <= gaps
+    np.testing.assert_allclose(one.theta, two.theta, atol=np.sqrt(2 * gaps / 0.5) + 1e-6)
+
+
+def test_the_gap_of_the_best_weights_never_rises(words):
+    """Its primal objective is the least so far, and evaluated afresh it is what is stated."""
+    learner = ssvm(regulariser=0.5, solver=FrankWolfe(tol=0.0, rounds=25))
+    dual, oracle = learner.dual(*words), resolve(None, words[0])
+    gaps = []
+    for state in learner.states(*words):
+        batch, theta = dual.batch, state.theta
+        best = oracle.many(batch, dual.scores(theta))[1] + batch.constant
+        primal = dual.regulariser.value(theta) + batch.weight @ best - theta @ dual.observed
+        assert state.gap - state.certificate.objective == pytest.approx(primal, rel=1e-9)
+        gaps.append(state.gap)
+    assert (np.diff(gaps) <= 1e-9 * gaps[0]).all()
+    assert gaps[-1] < 0.1 * gaps[0]
+
+
+def test_vertices_with_more_entries_than_any_before_find_room(words, monkeypatch):
+    """Slots are widened under what they hold."""
+    dual = ssvm(regulariser=0.5).dual(*words)
+    iterate = watched(monkeypatch, dual, 5)
+    rows, known = iterate.atoms.moment, iterate.atoms.known
+    wider = slots.widened(rows, rows.width + 3, known)
+    assert (wider.width >= rows.width + 3).all()
+    for m in range(8):
+        for slot in range(known[m]):
+            old, new = (np.zeros(dual.features.d) for _ in range(2))
+            sets.add_row(m, slot, 1.0, rows, m * dual.features.d, old)
+            sets.add_row(m, slot, 1.0, wider, m * dual.features.d, new)
+            assert np.array_equal(old, new)
+            assert old.any()
