@@ -51,6 +51,7 @@ def room(base: Array, moment: Array, width: Ints, wide: Ints, sparse: bool, cap:
 
 
 def _rows(width: Ints, sparse: bool, cap: int) -> Any:
+    width = np.maximum(width, int(sparse))  # empty matchings too: rows without places are dense
     start = np.concatenate([[0], np.cumsum(cap * width)]).astype(np.int64)
     size, length = int(start[-1]), np.zeros((len(width), cap), dtype=np.int64)
     return Rows(start, width, length, np.zeros(size * sparse, dtype=np.int64), np.zeros(size))
@@ -128,7 +129,7 @@ def _refuse_astray(rows: Any, known: Ints, edges: Ints) -> None:
     """ValueError unless every entry lies within the edges of its own block."""
     like(rows.width, np.zeros(len(known), dtype=np.int64))
     dense, size = rows.place is None, np.diff(edges)
-    fits = rows.width == size if dense else (rows.width >= 0) & (rows.width <= size)
+    fits = rows.width == size if dense else (rows.width > 0) & (rows.width <= np.maximum(size, 1))
     if not fits.all():
         raise ValueError("an active set of another problem")
     owner, width = np.repeat(np.arange(len(known)), known), np.repeat(rows.width, known)

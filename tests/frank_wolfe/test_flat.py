@@ -1,5 +1,6 @@
 """Max-margin rounds: settled blocks, sparse moments, and the best weights so far."""
 
+from collections import namedtuple
 from functools import partial
 
 import numpy as np
@@ -126,3 +127,16 @@ def test_vertices_with_more_entries_than_any_before_find_room(words, monkeypatch
             sets.add_row(m, slot, 1.0, wider, m * dual.features.d, new)
             assert np.array_equal(old, new)
             assert old.any()
+
+
+def test_rows_of_nothing_are_sparse_all_the_same():
+    """An empty matching has no entries; taken for a dense row it was read beyond its end."""
+    none = np.zeros(2, dtype=np.int64)
+    atoms = slots.room(np.full(6, 0.2), np.zeros(0), none, none, False, 4)
+    shape = np.ones(2), np.array([0, 3, 6]), np.zeros(3, dtype=np.int64)
+    p = namedtuple("Problem", "weight offsets column_start")(*shape)
+    sets.scaled_pass(np.zeros(6), np.zeros(0), 0, 0.9, p, atoms)
+    tau = np.empty(6)
+    sets.rebuild(tau, p, atoms)
+    assert np.allclose(tau, 0.02)
+    assert not atoms.vertex.length[:, 0].any()
