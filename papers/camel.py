@@ -53,6 +53,7 @@ PAIRS = list(combinations(range(CLASSES), 2))
 NER_LAM, KINDS = 0.1, ("person", "location", "other")
 
 SOLVER = FrankWolfe(tol=1e-3)
+BRIEF = FrankWolfe(tol=1e-2, rounds=10)
 CCCP: dict[str, Any] = {"rounds": 10, "tol": 1e-2}
 STRONG = 1.0  # from here on messages stall for minutes, and CAMEL takes its own dual
 
@@ -150,14 +151,19 @@ def accuracy(theta: Array, images: Images) -> float:
 
 
 def learn(
-    name: str, batch: Batch[Any], features: Features, lam: float, route: str = "auto"
+    name: str,
+    batch: Batch[Any],
+    features: Features,
+    lam: float,
+    route: str = "auto",
+    solver: FrankWolfe = SOLVER,
 ) -> Learnt:
     """By name; CPU seconds are those of all threads. ``route`` is CAMEL's."""
     kind, options = LEARN[name]
     if kind.startswith("camel"):
         options = options | {"route": route}
     clock = time.process_time()
-    learner: Any = LEARNERS[kind](regulariser=lam, solver=SOLVER, **options)
+    learner: Any = LEARNERS[kind](regulariser=lam, solver=solver, **options)
     if not isinstance(learner, Camel):
         theta = learner.fit(batch, features).theta
         return Learnt(theta, 1, 1, time.process_time() - clock)
@@ -171,6 +177,7 @@ def learn(
 def vision(setting: Setting) -> Iterator[Row]:
     """Accuracy on held-out images: mean and standard error over seeds × folds, and paired."""
     count, seeds, folds = (2, 1, 2) if setting.quick else (IMAGES, SEEDS, FOLDS)
+    solver = BRIEF if setting.quick else SOLVER
     for coupling in COUPLINGS[:1] if setting.quick else COUPLINGS:
         route = "auto" if coupling < STRONG else "coupled"
         right: dict[str, list[float]] = {name: [] for name in LEARN}
@@ -181,7 +188,7 @@ def vision(setting: Setting) -> Iterator[Row]:
             for f in range(folds):
                 train, test = (images.some(np.flatnonzero(part)) for part in (fold != f, fold == f))
                 for name in LEARN:
-                    learnt = learn(name, *train.problem(), LAM, route)
+                    learnt = learn(name, *train.problem(), LAM, route, solver)
                     found[name].append(learnt)
                     right[name].append(accuracy(learnt.theta, test))
         for name, runs in found.items():

@@ -80,6 +80,7 @@ def test_the_test_images_are_seen_once_lambda_is_chosen(data, monkeypatch):
     assert all("λ = 0.01" in row["workload"] for row in rows)
 
 
+@pytest.mark.nightly  # compiles for 20 s what no other test needs
 def test_snakes_briefly(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a search pseudo-likelihood already finds the positions of nearly all cells."""
     monkeypatch.setenv("MLESTRUCT_DATA", str(shared_data))
