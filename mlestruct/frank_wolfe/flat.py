@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from mlestruct.frank_wolfe.atoms import add_row, jit
+from mlestruct.frank_wolfe.leads import products
 from mlestruct.frank_wolfe.slopes import refresh_weights
-from mlestruct.frank_wolfe.steps import products
 
 MORE, WORTH = 8, 0.01  # passes for each corrective one, and what the last gains, as in rounds
 ENOUGH = 0.1  # of a block's first difference of leads: a smaller one ends its steps

@@ -18,8 +18,7 @@ from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import flat, steps
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent, footprint
 from mlestruct.frank_wolfe.asking import Asking, Elsewhere
-from mlestruct.frank_wolfe.atoms import scaled_pass
-from mlestruct.frank_wolfe.line_search import Line, search
+from mlestruct.frank_wolfe.joint import joint_step
 from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.frank_wolfe.state import Cost, State, noted
 from mlestruct.oracle import Oracle
@@ -155,13 +154,8 @@ class FrankWolfe:
                 vertices, upper = asked(tangent.score)
                 if number == 0:
                     now.seconds_per_call = (time.perf_counter() - began) / len(dual.batch)
-                    now.step = self._choose(dual, vertices)
-                    moments = dual.features.each(vertices)
-                    active = now.step == "pairwise"
-                    now.bytes = footprint(dual, vertices, moments, active=active)
-                cost = Cost(self.rounds, len(dual.batch), now.seconds_per_call, now.bytes)
-                if number == 0:
-                    log.info("at most %s", cost)
+                    self._plan(dual, vertices, now)
+                    log.info("at most %s", self._cost(dual, now))
                     if now.step == "pairwise":
                         iterate = Iterate.start(dual, tau, inner.tau, active=True)
                         if margin and start is None:
@@ -173,14 +167,11 @@ class FrankWolfe:
                 if margin and now.step == "pairwise":
                     theta, proof = now.better(theta, proof)
                 elapsed = time.perf_counter() - clock
-                done = (
-                    proof.relative <= self.tol
-                    or number == self.rounds
-                    or (self.calls is not None and calls + len(dual.batch) > self.calls)
-                    or (self.seconds is not None and elapsed > self.seconds)
-                )
-                tau_ = iterate.x.tau
-                yield State(number, calls, elapsed, proof, theta, tau_, tangent.at, cost, done)
+                late = self.seconds is not None and elapsed > self.seconds
+                spent_up = self.calls is not None and calls + len(dual.batch) > self.calls
+                done = proof.relative <= self.tol or number == self.rounds or late or spent_up
+                ends, cost = (iterate.x.tau, tangent.at), self._cost(dual, now)
+                yield State(number, calls, elapsed, proof, theta, *ends, cost, done)
                 if done:
                     return
                 if not dual.entropy.flat:
@@ -189,6 +180,14 @@ class FrankWolfe:
                 if now.step == "pairwise" and number + 1 >= self.warm and not dual.entropy.flat:
                     now.share = _smoothing(now.share, gap, mass, now.before, proof.objective)
                     now.before = proof.objective, gap
+
+    def _plan(self, dual: Dual, vertices: Array, now: _Standing) -> None:
+        """The kind of step, and what it will need, from the first vertices."""
+        now.step, moments = self._choose(dual, vertices), dual.features.each(vertices)
+        now.bytes = footprint(dual, vertices, moments, active=now.step == "pairwise")
+
+    def _cost(self, dual: Dual, now: _Standing) -> Cost:
+        return Cost(self.rounds, len(dual.batch), now.seconds_per_call, now.bytes)
 
     def _choose(self, dual: Dual, vertices: Array) -> Step:
         if self.step != "auto":
@@ -206,7 +205,7 @@ class FrankWolfe:
         warm = number < self.warm and not margin and step in ("pairwise", "block")
         if warm or step in ("batch", "batch_fixed"):
             gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
-            _joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
+            joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
         elif step == "pairwise":
             gained = steps.pairwise_pass(order, vertices, moments, number, floor, p, x, atoms, s)
             count, least = self.corrective, WORTH * gained
@@ -219,42 +218,6 @@ class FrankWolfe:
         else:
             first = (number + 1) * len(order)
             steps.plain_pass(order, vertices, moments, step == "block_fixed", first, p, x, s)
-
-
-def _joint_step(
-    iterate: Iterate, vertices: Array, moments: Array, gamma: float | None, most: float, now: int
-) -> float:
-    """One step of all blocks by a common γ, exact unless given."""
-    dual, p, x = iterate.dual, iterate.p, iterate.x
-    delta = vertices - x.tau
-    change = x.r - dual.residual(vertices)
-    if gamma is None:
-        gamma = _joint_search(dual, x, delta, change, dual.entropy.line(x.tau, delta), most)
-    x.tau[:] += gamma * delta
-    if iterate.atoms is not None:
-        scaled_pass(vertices, moments, now, gamma, p, iterate.atoms)
-    iterate.synchronise()
-    return gamma
-
-
-def _joint_search(dual: Dual, x: Any, delta: Array, change: Array, line: Any, most: float) -> float:
-    regulariser = dual.regulariser
-    d = len(change)
-    terms = np.array(
-        [regulariser.lam, regulariser.prior, regulariser.l1, regulariser.lower, regulariser.upper]
-    ).reshape(5, d)
-    linear = -float(dual.batch.bias @ dual.weigh(delta))
-    quadratic = 0.0
-    if regulariser.plain:
-        linear -= float(x.theta @ change)
-        quadratic = float((change**2 / regulariser.lam).sum())
-    a, t, dt = line.a, line.t, line.dt
-    moving = (a != 0) & (dt != 0)
-    along = Line(
-        linear, quadratic, x.r, change, np.arange(d), d, regulariser.plain, terms,
-        1.0, a[moving], t[moving], dt[moving], int(moving.sum()),
-    )  # fmt: skip
-    return float(search(along, most)[0])
 
 
 def _certify(

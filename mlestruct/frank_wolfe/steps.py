@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-import numba as nb
-
 from mlestruct.frank_wolfe.atoms import add_row, insert, jit
+from mlestruct.frank_wolfe.leads import score
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_slopes
 
@@ -19,7 +18,6 @@ Scratch = namedtuple("Scratch", "delta place column change a t dt theta lead up 
 
 PAIRS = 2  # steps taken per scoring of an active set: a line search costs less than a scoring
 FRESH = 4  # rounds, or corrective passes, between recomputations of stiffness
-dot = nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 
 
 @jit
@@ -217,69 +215,6 @@ def pairwise_step(m, toward, away, most, p, x, atoms, s):
     return decrease
 
 
-@dot
-def products(m, known, values, first, rows, more, out):
-    """⟨values, row⟩ of every slot, added to ``out`` or not; values begin at place ``first``."""
-    place, amount, length = rows.place, rows.amount, rows.length[m]
-    begin, width = rows.start[m], rows.width[m]
-    for slot in range(known):
-        start, count, total = begin + slot * width, length[slot], 0.0
-        if len(place) == 0:
-            own = amount[start : start + count]
-            for j in range(count):
-                total += values[j] * own[j]
-        else:
-            for e in range(start, start + count):
-                total += values[place[e] - first] * amount[e]
-        out[slot] = out[slot] + total if more else total
-
-
-@jit
-def _base_score(m, p, x, atoms, s):
-    here, total = p.column_start[m], 0.0
-    for j in range(p.column_start[m + 1] - here):
-        total += s.theta[j] * atoms.base_moment[here + j]
-    for k in range(p.offsets[m], p.offsets[m + 1]):
-        total += (x.smooth[k] + x.rough[k]) * atoms.base[k]
-    return total
-
-
-@jit
-def _score(m, fresh, loose, p, x, atoms, s):
-    """Every atom's lead ⟨Φθ + bias + ∇H(τ), atom − mean⟩ and what a step to or from it promises.
-
-    That is lead² / stiffness, or all its weight's worth where that is less: choosing by slope
-    alone would forever chase coordinates of tiny probability. The stiffness may be a few passes
-    old (a gather saved). Returns the base's lead.
-    """
-    here, known = p.column_start[m], atoms.known[m]
-    theta = s.theta[: p.column_start[m + 1] - here]
-    for j in range(len(theta)):
-        theta[j] = x.theta[p.column[here + j]]
-    products(m, known, theta, here, atoms.moment, False, s.lead)
-    products(m, known, x.smooth, 0, atoms.vertex, True, s.lead)
-    if p.start[m] < p.start[m + 1]:
-        products(m, known, x.rough, 0, atoms.vertex, True, s.lead)
-    if fresh:
-        products(m, known, x.stiff, 0, atoms.vertex, False, atoms.stiff[m])
-    lead, weight, stiff = s.lead, atoms.weight[m], atoms.stiff[m]
-    mean, mass, base = 0.0, 0.0, 0.0
-    if loose:
-        base, mass = _base_score(m, p, x, atoms, s), atoms.rest[m]
-        mean = base * mass
-    for slot in range(known):
-        mean += lead[slot] * weight[slot]
-        mass += weight[slot]
-    mean /= max(mass, 1e-300)
-    for slot in range(known):
-        ahead = lead[slot] - mean
-        behind = max(-ahead, 0.0)
-        bend = stiff[slot] + 1e-12
-        s.up[slot] = ahead * ahead / bend if ahead > 0.0 else 0.0
-        s.down[slot] = behind * min(weight[slot], behind / bend)
-    return base - mean
-
-
 @jit
 def _heaviest(m, atoms):
     """The atom that is nearly the whole mean: then none lies below it."""
@@ -294,7 +229,7 @@ def _heaviest(m, atoms):
 def pair_steps(m, forced, fresh, now, floor, p, x, atoms, s):
     """The most promising pairwise steps of block m, the first towards ``forced`` where given."""
     loose = atoms.rest[m] > 2.0 * floor
-    lead = _score(m, fresh, loose, p, x, atoms, s)
+    lead = score(m, fresh, loose, p, x, atoms, s)
     spare = (atoms.rest[m] - floor) * -lead if loose else 0.0
     decrease = 0.0
     for _ in range(PAIRS):

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.errors import Infeasible
+from mlestruct_oracles import qpbo_forms as forms
 from mlestruct_oracles import qpbo_kernels as kernels
 from mlestruct_oracles.maxflow import Backend, min_cut, resolve
 
@@ -118,7 +119,7 @@ class _Models:
         self.finite_unary, self.finite_pair = unary, pair
         if forbidden:
             self.finite_unary, self.finite_pair = _penalise(edges, unary, pair)
-        self.field, self.coupling, self.error = kernels.signed_form(
+        self.field, self.coupling, self.error = forms.signed_form(
             edges, self.finite_unary, self.finite_pair
         )
 
@@ -167,7 +168,7 @@ def _gate_edges(edges: ArrayLike, n: int) -> Ints:
             f"edges are {ends.dtype} of shape {ends.shape}, wanted integers (edges, 2)"
         )
     ends = np.require(ends, np.int64, ["C", "W"])
-    edge = kernels.wrong_edge(ends, n)
+    edge = forms.wrong_edge(ends, n)
     if edge >= 0:
         raise ValueError(
             f"edge {edge} ({_ends(ends, edge)}) must join two of the nodes 0 to {n - 1}"
@@ -177,7 +178,7 @@ def _gate_edges(edges: ArrayLike, n: int) -> Ints:
 
 def _gate_scores(name: str, scores: Floats) -> bool:
     """Whether some score is −inf; NaN, +inf and what would overflow raise with their place."""
-    place, forbidden = kernels.scan(scores.ravel(), LARGEST)
+    place, forbidden = forms.scan(scores.ravel(), LARGEST)
     if place >= 0:
         where = ", ".join(str(k) for k in np.unravel_index(place, scores.shape))
         raise ValueError(
@@ -203,7 +204,7 @@ def _penalise(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Floats]
     which no neighbour outweighs. The second is local, so clamping nodes costs no precision.
     """
     finite_unary, finite_pair = unary.copy(), pair.copy()
-    model, node, edge = kernels.soften(edges, finite_unary, finite_pair)
+    model, node, edge = forms.soften(edges, finite_unary, finite_pair)
     if node >= 0:
         raise Infeasible(f"example {model}: both states of node {node} are forbidden")
     if edge >= 0:
@@ -222,7 +223,7 @@ def _solve(model: _Models, backend: Backend, flows: Flows | None) -> Relaxed:
     arcs = 2 * (n + len(model.edges))
     together = max(1, backend.together // max(n, 1))
     largest = backend.largest(arcs * min(models, together))
-    field, coupling, slack, shift = kernels.whole(model.field, model.coupling, model.error, largest)
+    field, coupling, slack, shift = forms.whole(model.field, model.coupling, model.error, largest)
     side = np.zeros((models, n), dtype=np.int8)
     for start in range(0, models, together):
         part = slice(start, start + together)

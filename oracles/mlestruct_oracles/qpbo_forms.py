@@ -1,0 +1,212 @@
+"""Scores of pairwise binary models made ready for a cut: checks, penalties, signs, whole numbers.
+
+Every kernel takes a batch of models over the same edges; `qpbo` says what the words mean.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TINIEST = 5e-324
+
+
+@njit(cache=True, nogil=True)
+def scan(scores: Floats, largest: float) -> tuple[int, bool]:
+    strange = 0
+    for k in range(len(scores)):  # without a way out, which would keep it from being vectorised
+        strange += not abs(scores[k]) <= largest
+    for k in range(len(scores) if strange else 0):
+        if not (abs(scores[k]) <= largest or scores[k] == -np.inf):
+            return k, True
+    return -1, strange > 0
+
+
+@njit(cache=True, nogil=True)
+def wrong_edge(edges: Ints, n: int) -> int:
+    """The first that does not join two of n nodes, or −1."""
+    for e in range(len(edges)):
+        i, j = edges[e]
+        if i < 0 or j < 0 or i >= n or j >= n or i == j:
+            return e
+    return -1
+
+
+# --- forbidden states and configurations --------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def soften(edges: Ints, unary: Floats, pair: Floats) -> tuple[int, int, int]:
+    n, m = unary.shape[1], len(edges)
+    reach = np.empty(n)
+    for k in range(len(unary)):
+        for e in range(m):
+            if not _lift_rows(pair[k, e], unary[k, edges[e, 0]], unary[k, edges[e, 1]]):
+                return k, -1, e
+        total = 0.0
+        for i in range(n):
+            reach[i] = _range(unary[k, i])
+            if reach[i] < 0:
+                return k, i, -1
+            total += reach[i]
+        for e in range(m):
+            total += _range(pair[k, e].ravel())
+        cost = _above(2 * total)
+        for e in range(m):
+            spread = _range(pair[k, e].ravel()) + _fill(pair[k, e].ravel(), cost)
+            reach[edges[e, 0]] += spread
+            reach[edges[e, 1]] += spread
+        for i in range(n):
+            _fill(unary[k, i], _above(2 * reach[i]))
+    return -1, -1, -1
+
+
+@njit(cache=True, nogil=True)
+def _lift_rows(table: Floats, first: Floats, second: Floats) -> bool:
+    """Moves a wholly forbidden row or column to its node; False if the whole table is forbidden."""
+    for turn in range(2):
+        view = table if turn == 0 else table.T
+        node = first if turn == 0 else second
+        dead0 = view[0, 0] == -np.inf and view[0, 1] == -np.inf
+        dead1 = view[1, 0] == -np.inf and view[1, 1] == -np.inf
+        if dead0 and dead1:
+            return False
+        if dead0 or dead1:
+            dead = 0 if dead0 else 1
+            node[dead] = -np.inf
+            view[dead, 0] = view[1 - dead, 0]
+            view[dead, 1] = view[1 - dead, 1]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _range(table: Floats) -> float:
+    """Largest minus least finite score, −1 if there is none."""
+    low, high = np.inf, -np.inf
+    for score in table:
+        if score > -np.inf:
+            low, high = min(low, score), max(high, score)
+    return high - low if low <= high else -1.0
+
+
+@njit(cache=True, nogil=True)
+def _fill(table: Floats, cost: float) -> float:
+    """Forbidden entries cost that much; returns what it added to the table's range."""
+    low, used = np.inf, 0.0
+    for score in table:
+        if score > -np.inf:
+            low = min(low, score)
+    for k in range(len(table)):
+        if table[k] == -np.inf:
+            table[k], used = low - cost, cost
+    return used
+
+
+@njit(cache=True, nogil=True)
+def _above(bound: float) -> float:
+    """A power of two well above the bound: it adds without rounding to scores on a coarse grid."""
+    return 2.0 ** (np.ceil(np.log2(bound)) + 1) if bound > 0 else 1.0
+
+
+# --- the signed form ----------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    """The rounded a + b, and what rounding took from it, exactly (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, abs((a - (total - part)) + (b - part))
+
+
+@njit(cache=True, nogil=True)
+def _differences(
+    pair: Floats, coupling: Floats, down: Floats, right: Floats, slips: Floats
+) -> None:
+    """Couplings, what edges add to their ends' fields, and rounding errors. Without branches."""
+    for e in range(len(pair)):
+        down0, slip0 = _two_sum(pair[e, 1, 0], -pair[e, 0, 0])
+        down1, slip1 = _two_sum(pair[e, 1, 1], -pair[e, 0, 1])
+        right0, slip2 = _two_sum(pair[e, 0, 1], -pair[e, 0, 0])
+        right1, slip3 = _two_sum(pair[e, 1, 1], -pair[e, 1, 0])
+        coupling[e], slip4 = _two_sum(right1, -right0)
+        down[e], slip5 = _two_sum(down0, down1)
+        right[e], slip6 = _two_sum(right0, right1)
+        slips[e] = slip0 + slip1 + 2 * (slip2 + slip3) + slip4 + slip5 + slip6
+
+
+@njit(cache=True, nogil=True)
+def signed_form(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Floats, Floats]:
+    """The field (M, n), coupling (M, m), and the sum (M,) of all rounding errors made in them."""
+    models, n, m = len(unary), unary.shape[1], len(edges)
+    field, coupling, error = np.empty((models, n)), np.empty((models, m)), np.zeros(models)
+    down, right, slips = np.empty(m), np.empty(m), np.empty(m)
+    for k in range(models):
+        lost = 0.0
+        for i in range(n):
+            field[k, i], slip = _two_sum(2 * unary[k, i, 1], -2 * unary[k, i, 0])
+            lost += slip
+        _differences(pair[k], coupling[k], down, right, slips)
+        for e in range(m):
+            i, j = edges[e]
+            field[k, i], slip0 = _two_sum(field[k, i], down[e])
+            field[k, j], slip1 = _two_sum(field[k, j], right[e])
+            lost += slips[e] + slip0 + slip1
+        error[k] = lost
+    return field, coupling, error
+
+
+@njit(cache=True, nogil=True)
+def whole(
+    field: Floats, coupling: Floats, error: Floats, largest: float
+) -> tuple[Floats, Floats, Floats, Ints]:
+    """Field and coupling × 2^shift as whole numbers up to `largest`; what all rounding may cost."""
+    slack, shift = np.empty(len(field)), np.empty(len(field), dtype=np.int64)
+    whole_field, whole_coupling = np.empty_like(field), np.empty_like(coupling)
+    for k in range(len(field)):
+        size = max(_most(field[k]), _most(coupling[k]))
+        shift[k] = math.frexp(largest)[1] - 1 - math.frexp(size)[1]
+        lost = _round(field[k], shift[k], whole_field[k])
+        lost += _round(coupling[k], shift[k], whole_coupling[k])
+        # Any two s differ by at most 1; half, because the form is twice the score. The factor
+        # covers the rounding of these sums themselves.
+        slack[k] = 0.5 * (_scaled(lost, -shift[k]) + error[k]) * (1 + 1e-9)
+        if lost > 0:
+            slack[k] = max(slack[k], TINIEST)
+    return whole_field, whole_coupling, slack, shift
+
+
+@njit(cache=True, nogil=True)
+def _most(values: Floats) -> float:
+    most = 0.0
+    for value in values:
+        most = max(most, abs(value))
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _scaled(value: float, shift: int) -> float:
+    """The value × 2^shift, where 2^shift itself may be out of range."""
+    half = shift // 2
+    return value * 2.0**half * 2.0 ** (shift - half)
+
+
+@njit(cache=True, nogil=True)
+def _round(values: Floats, shift: int, out: Floats) -> float:
+    """Rounds values × 2^shift; returns the sum of what that changed."""
+    half, lost = shift // 2, 0.0
+    first, second = 2.0**half, 2.0 ** (shift - half)
+    for k in range(len(values)):
+        scaled = values[k] * first * second
+        out[k] = np.rint(scaled)
+        lost += abs(scaled - out[k])
+        if scaled == 0 and values[k] != 0:  # underflow
+            lost += TINIEST
+    return lost
+
+
+# --- the cut ------------------------------------------------------------------------------------
