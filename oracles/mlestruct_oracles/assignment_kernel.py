@@ -5,7 +5,8 @@ Every row gets a column of its own, so that the sum of scores is greatest (after
 duals: no matching beats Σu + Σv, whatever the prices are. The best one reaches it, since its rows
 have their best columns and free columns cost nothing. Searches keep the first true; prices of
 columns that would stay free are taken down by searches of their own, so the prices of any earlier
-question are a start, and tables need not be square.
+question are a start, and tables need not be square. Among columns equally near, free ones come
+first: a search through tied scores would else visit every column that is taken before one of them.
 
 Cost: each of at most n + m searches reads at most n rows of m entries, O((n + m) n m) from bad
 prices and O(n² m) from none; after a small change few rows lose their column, and the rest is three
@@ -20,7 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from mlestruct_oracles.blossom_rows import least
+from mlestruct_oracles.blossom_rows import least, least_sum
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,6 +29,7 @@ Ints = NDArray[np.int64]
 NONE = -1
 NO_NAN = {"nnan", "nsz"}  # what a vectorised maximum needs; infinities keep their meaning
 ROUNDING = 1e-14  # of the largest score: an edge this close to tight is tight
+CHUNK = 64  # columns looked through one by one for the nearest
 STALE = 8.0  # prices this many times the largest score would cost its last digits
 
 
@@ -36,6 +38,7 @@ class Search(NamedTuple):
 
     price: Array
     distance: Array
+    taken: Array  # added to a distance: 0 where the column is free, else infinity
     previous: Ints
     reached: Ints
     reached_at: Array
@@ -48,9 +51,8 @@ def solve_all(tables: Array, prices: Array, column: Ints, upper: Array) -> int:
     ``prices`` and ``column`` (NONE: unknown) hold where to start, and then the answer's.
     """
     _, n, m = tables.shape
-    search = Search(
-        np.empty(m), np.empty(m), np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)
-    )
+    previous, reached = np.empty(m, np.int64), np.empty(m, np.int64)
+    search = Search(np.empty(m), np.empty(m), np.empty(m), previous, reached, np.empty(m))
     row, waiting = np.empty(m, np.int64), np.empty(n, np.int64)
     for k in range(len(tables)):
         solved = solve(tables[k], prices[k], column[k], row, waiting, search)
@@ -80,13 +82,16 @@ def solve(
 
 @njit(cache=True, nogil=True, fastmath=NO_NAN)
 def gain(scores: Array, price: Array) -> float:
-    """max_j (score_j − price_j)."""
-    best = -np.inf
-    for j in range(scores.size):
-        value = scores[j] - price[j]
-        if value > best:
-            best = value
-    return best
+    """max_j (score_j − price_j). Four quarters at a time, as ``least``."""
+    q = scores.size // 4
+    a = b = c = d = -np.inf
+    for j in range(q):
+        a, b = max(a, scores[j] - price[j]), max(b, scores[j + q] - price[j + q])
+        c = max(c, scores[j + 2 * q] - price[j + 2 * q])
+        d = max(d, scores[j + 3 * q] - price[j + 3 * q])
+    for j in range(4 * q, scores.size):
+        a = max(a, scores[j] - price[j])
+    return max(max(a, b), max(c, d))
 
 
 @njit(cache=True, nogil=True)
@@ -139,9 +144,9 @@ def claim(table: Array, price: Array, column: Ints, row: Ints, waiting: Ints, co
         i = waiting[k]
         best = gain(table[i], price)
         j = 0
-        while j < price.size - 1 and table[i, j] - price[j] != best:
+        while j < price.size and not (row[j] == NONE and table[i, j] - price[j] == best):
             j += 1
-        if row[j] != NONE:
+        if j == price.size:
             waiting[kept] = i
             kept += 1
             continue
@@ -163,25 +168,39 @@ def relax(scores: Array, start: float, i: int, search: Search) -> None:
 
 
 @njit(cache=True, nogil=True)
+def first(values: Array, value: float) -> int:
+    """The first place of the least value; some place where a value is not a number."""
+    j = 0
+    while j + CHUNK < values.size and least(values[j : j + CHUNK]) > value:
+        j += CHUNK
+    while j < values.size - 1 and values[j] != value:
+        j += 1
+    return j
+
+
+@njit(cache=True, nogil=True)
 def augment(table: Array, price: Array, column: Ints, row: Ints, search: Search) -> bool:
     """The shortest path from where distances start to a free column, and the prices on the way."""
+    distance, taken, count = search.distance, search.taken, 0
     search.price[:] = price
-    count = 0
+    for j in range(price.size):
+        taken[j] = 0.0 if row[j] == NONE else np.inf
     while True:
-        nearest = least(search.distance)
+        nearest = least(distance)
         if not nearest < np.inf:
             return False
-        j = 0
-        while j < price.size - 1 and search.distance[j] != nearest:
-            j += 1
-        if row[j] == NONE:
+        if least_sum(distance, taken) == nearest:
             break
+        j = first(distance, nearest)
         search.reached[count] = j
         search.reached_at[count] = nearest
         count += 1
-        search.distance[j] = search.price[j] = np.inf
+        distance[j] = search.price[j] = np.inf
         i = row[j]
         relax(table[i], nearest + table[i, j] - price[j], i, search)
+    j = 0
+    while j < price.size - 1 and distance[j] + taken[j] != nearest:
+        j += 1
     for k in range(count):
         price[search.reached[k]] += nearest - search.reached_at[k]
     root = len(table)

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 from mlestruct_oracles.assignment import Assignment
-from mlestruct_oracles.assignment_kernel import NONE, solve_all
+from mlestruct_oracles.assignment_kernel import NONE, Search, augment, solve_all
 from scipy.optimize import linear_sum_assignment
 
 from mlestruct.batch import Batch
@@ -89,6 +89,24 @@ def test_any_question_from_any_answer(shape, rng):
         tables = MAKERS[name](rng, full)
         asked(tables, start)
         asked(tables, cold(full))
+
+
+@pytest.mark.parametrize("m", [2, 5, 63, 64, 65, 300])
+def test_a_search_takes_a_free_column_before_its_equals(m, rng):
+    """No column is visited although all are as near; reached holds the columns a search visits."""
+    free = int(rng.integers(m))
+    table, price = np.ones((m, m)), np.zeros(m)
+    column = np.delete(np.arange(m), free)
+    row = np.full(m, NONE)
+    row[column] = np.arange(m - 1)
+    column = np.append(column, NONE)
+    full, whole = np.zeros(m), np.full(m, m - 1)
+    search = Search(full.copy(), full - 1.0, full.copy(), whole, np.full(m, -7), full.copy())
+    assert augment(table, price, column, row, search)
+    assert column[-1] == free
+    assert row[free] == m - 1
+    np.testing.assert_array_equal(search.reached, -7)
+    np.testing.assert_array_equal(price, 0.0)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
