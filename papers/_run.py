@@ -23,14 +23,15 @@ class Setting:
     quick: bool = False
     plot: Path | None = None
 
-    def data(self, name: str) -> Path:
-        """The folder of a data set that cannot be shipped."""
-        if self.folder is None or not (self.folder / name).is_dir():
-            raise FileNotFoundError(
-                f"no folder {name} under {self.folder}: give its parent by --data or "
-                "MLESTRUCT_DATA (docs/papers/index.md says where each data set comes from)"
-            )
-        return self.folder / name
+    def data(self, *names: str) -> Path:
+        """The folder of a data set that cannot be shipped: the first of these names there is."""
+        for name in names:
+            if self.folder is not None and (self.folder / name).is_dir():
+                return self.folder / name
+        raise FileNotFoundError(
+            f"no folder {' or '.join(names)} under {self.folder}: give its parent by --data or "
+            "MLESTRUCT_DATA (docs/papers/index.md says where each data set comes from)"
+        )
 
     def save(self, figure: Any, name: str) -> None:
         """Write a matplotlib figure where ``--plot`` says, if it does."""

@@ -66,12 +66,12 @@ def joined(one: Pairs, other: Pairs) -> Pairs:
     truth = [*one.truth, *other.truth]
     batch = Batch.of([one.batch.structure(0)] * len(truth), truth)
     rows = np.concatenate([one.features.matrix, other.features.matrix])
-    return Pairs(batch, Dense.of(batch, rows), truth)
+    return Pairs(batch, Dense.of(batch, rows), truth, one.frames)
 
 
 def scaled(pairs: Pairs, spread: Array) -> Pairs:
     features = Dense.of(pairs.batch, pairs.features.matrix / spread)
-    return Pairs(pairs.batch, features, pairs.truth)
+    return Pairs(pairs.batch, features, pairs.truth, pairs.frames)
 
 
 def row(gap: int, rule: str, k: int, valid: Pairs, test: Pairs, path: list[Array]) -> Row:

@@ -13,7 +13,7 @@ from papers.mle_struct.clock import reached
 from papers.mle_struct.denoising import LAMS, copies, denoising
 from papers.mle_struct.density import density
 from papers.mle_struct.horses import LEARNERS, horses, smaller, whitening
-from papers.mle_struct.house import house, load
+from papers.mle_struct.house import house, load, published
 from papers.mle_struct.inference import LEVELS, inference
 from papers.mle_struct.judge import area, binned
 from papers.mle_struct.markets import markets
@@ -55,6 +55,27 @@ def test_landmarks_are_shuffled_and_none_is_lost(shared_data: Path) -> None:
     for truth in pairs.truth:
         assert sorted(truth) == list(range(30))
         assert (truth != np.arange(30)).any()
+
+
+def test_another_sequence_has_its_own_published_column(
+    shared_data: Path, printed: Printed, tmp_path: Path
+) -> None:
+    """The hotel's form is the house's with 101 frames: its errors are not held to the house's."""
+    home = tmp_path / "cmu_hotel"
+    home.mkdir()
+    known = np.load(shared_data / "cmu_house" / "house.npz")["features"][:101]
+    np.savez(home / "hotel.npz", features=known)
+    lines = (shared_data / "cmu_house" / "pairs.csv").read_text().splitlines()
+    kept = [line for line in lines[1:] if max(map(int, line.split(",")[2:4])) <= 101]
+    (home / "pairs.csv").write_text("\n".join([lines[0], *kept]))
+    rows = printed(house, tmp_path)
+    said = {(row["learner"], row["rho"]): row["published"] for row in rows}
+    assert said == {
+        ("mle_struct", 0.5): 0.061, ("ssvm", None): None, ("none", None): None,
+        ("sinkhorn", None): None, ("mle_struct", 1.0): 0.061,
+    }  # fmt: skip
+    assert published(111, "mle_struct", 0.5, 50) == 0.017
+    assert published(77, "mle_struct", 0.5, 50) is None
 
 
 def test_permanents_keep_the_sandwich(printed: Printed) -> None:
