@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlestruct import data as data
+    from mlestruct import estimators as estimators
+    from mlestruct import features as features
     from mlestruct import graphs as graphs
+    from mlestruct import images as images
     from mlestruct import inference as inference
     from mlestruct import learners as learners
+    from mlestruct import metrics as metrics
     from mlestruct import oracle as oracle
     from mlestruct import plot as plot
+    from mlestruct import readers as readers
     from mlestruct import scorers as scorers
+    from mlestruct import structures as structures
     from mlestruct import tables as tables
     from mlestruct import testing as testing
     from mlestruct.batch import Batch as Batch
@@ -108,12 +114,18 @@ _HOME = {
 }
 _MODULES = (
     "data",
+    "estimators",
+    "features",
     "graphs",
+    "images",
     "inference",
     "learners",
+    "metrics",
     "oracle",
     "plot",
+    "readers",
     "scorers",
+    "structures",
     "tables",
     "testing",
 )

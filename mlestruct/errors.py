@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 
 class Infeasible(ValueError):
@@ -18,6 +18,24 @@ class Infeasible(ValueError):
     ) -> None:
         super().__init__(message)
         self.separators, self.groups = separators, groups
+
+
+class NotFitted(ValueError, AttributeError):
+    """A model was asked before it was fitted; see :func:`not_fitted`."""
+
+
+def not_fitted(model: object) -> Exception:
+    """What to raise: scikit-learn's NotFittedError where it is installed, else our own.
+
+    Both are a ValueError and an AttributeError, so that ``hasattr`` is False for what only a fit
+    knows.
+    """
+    message = f"this {type(model).__name__} is not fitted yet: call fit first"
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return NotFitted(message)
+    return cast(Exception, NotFittedError(message))
 
 
 class LostWorker(RuntimeError):

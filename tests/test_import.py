@@ -34,7 +34,7 @@ def test_every_exported_name_is_there(name):
     assert name in dir(ms)
 
 
-@pytest.mark.parametrize("name", ["data", "graphs", "plot", "scorers", "testing"])
+@pytest.mark.parametrize("name", ms._MODULES)
 def test_modules_come_with_the_first_use(name):
     """ms.plot needs no import of its own."""
     assert getattr(ms, name).__name__ == f"mlestruct.{name}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Literal, Self, TypedDict
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,25 +34,7 @@ Examples = tuple[Sequence[Any], Sequence[Any]]
 FREE = ("workers", "engine", "progress")  # settings that change no bit
 
 
-class Settings(TypedDict, total=False):
-    """What every estimator can be told; see :class:`Estimator`."""
-
-    learner: str | Callable[..., Learns]
-    rho: Rho
-    alpha: float | Sequence[float]
-    bounds: tuple[ArrayLike, ArrayLike] | None
-    oracle: AnyOracle
-    solver: Route
-    tol: float
-    max_rounds: int
-    max_seconds: float | None
-    workers: int
-    engine: Engine | str | None
-    held_out: float
-    random_state: int | np.random.Generator | None
-    progress: bool | None
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class Estimator(Predictor):
     """Learn weights of a structured output from outcomes, with nothing but a MAP solver.
 
@@ -74,38 +56,20 @@ class Estimator(Predictor):
     ``route_`` (which solver it was). A ``fit`` that fails leaves the estimator as it was.
     """
 
-    def __init__(
-        self,
-        *,
-        learner: str | Callable[..., Learns] = "mle_struct",
-        rho: Rho = None,
-        alpha: float | Sequence[float] = 1.0,
-        bounds: tuple[ArrayLike, ArrayLike] | None = None,
-        oracle: AnyOracle = None,
-        solver: Route = "auto",
-        tol: float = 1e-3,
-        max_rounds: int = 1000,
-        max_seconds: float | None = None,
-        workers: int = 1,
-        engine: Engine | str | None = None,
-        held_out: float = 0.25,
-        random_state: int | np.random.Generator | None = 0,
-        progress: bool | None = None,
-    ) -> None:
-        self.learner = learner
-        self.rho = rho
-        self.alpha = alpha
-        self.bounds = bounds
-        self.oracle = oracle
-        self.solver = solver
-        self.tol = tol
-        self.max_rounds = max_rounds
-        self.max_seconds = max_seconds
-        self.workers = workers
-        self.engine = engine
-        self.held_out = held_out
-        self.random_state = random_state
-        self.progress = progress
+    learner: str | Callable[..., Learns] = "mle_struct"
+    rho: Rho = None
+    alpha: float | Sequence[float] = 1.0
+    bounds: tuple[ArrayLike, ArrayLike] | None = None
+    oracle: AnyOracle = None
+    solver: Route = "auto"
+    tol: float = 1e-3
+    max_rounds: int = 1000
+    max_seconds: float | None = None
+    workers: int = 1
+    engine: Engine | str | None = None
+    held_out: float = 0.25
+    random_state: int | np.random.Generator | None = 0
+    progress: bool | None = None
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """Take from all of the training data what encoding needs, such as the labels."""

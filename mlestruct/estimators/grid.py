@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Unpack
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.base import Estimator, Settings
+from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.door import width_of
 from mlestruct.estimators.labels import classes_of, numbered, states_of, tied_names
 from mlestruct.features import Tied
@@ -19,6 +19,7 @@ from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import grid
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GridModel(Estimator):
     """Images: X is a list of (rows, columns, p) arrays, y of (rows, columns) labels.
 
@@ -38,12 +39,8 @@ class GridModel(Estimator):
     [0, 0, 0, 1, 1, 1]
     """
 
-    def __init__(
-        self, *, intercept: bool = True, contrast: bool = False, **settings: Unpack[Settings]
-    ) -> None:
-        super().__init__(**settings)
-        self.intercept = intercept
-        self.contrast = contrast
+    intercept: bool = True
+    contrast: bool = False
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, and how much neighbours differ on average."""

@@ -8,6 +8,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
+from mlestruct.errors import not_fitted
 from mlestruct.estimators.door import check_lengths
 from mlestruct.estimators.params import Parameters
 from mlestruct.learners.joint import Mixture, Prediction, predict, stability
@@ -68,7 +69,7 @@ class JointModel(Parameters):
 
     def _predicted(self, observed: Sequence[ArrayLike]) -> Iterator[Prediction]:
         if not hasattr(self, "coef_"):
-            raise ValueError("this JointModel is not fitted yet: call fit first")
+            raise not_fitted(self)
         check_lengths(observed, observed)
         for m, y in enumerate(observed):
             try:

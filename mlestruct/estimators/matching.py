@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.base import Estimator, Settings
+from mlestruct.estimators.base import Estimator
 from mlestruct.inference import marginals
 from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
 from mlestruct.structures.base import Array
 from mlestruct.structures.matching import BipartiteMatching, Kind
 
 
+@dataclass(eq=False, repr=False)
 class MatchingModel(Estimator):
     """Bipartite matchings: X holds (rows, columns, d) arrays, y each row's column (−1: none).
 
@@ -28,9 +30,13 @@ class MatchingModel(Estimator):
     (4, 4)
     """
 
-    def __init__(self, kind: Kind = "perfect", **settings: Unpack[Settings]) -> None:
-        super().__init__(**settings)
-        self.kind = kind
+    kind: Kind = "perfect"
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features, which is that of the weights."""
+        self._check_fitted()
+        return len(self.coef_)
 
     def structures(self, X: Sequence[Any]) -> list[BipartiteMatching]:
         shapes = [np.shape(x) for x in X]

@@ -7,6 +7,13 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 
+class _Requests(dict[str, Any]):
+    """What was asked of each method; scikit-learn's clone copies it by the attribute's name."""
+
+    def __sklearn_clone__(self) -> _Requests:
+        return _Requests(self)
+
+
 class Parameters:
     """``get_params`` returns what the constructor was given; ``clone`` and searches need no more.
 
@@ -56,7 +63,33 @@ class Parameters:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's searches ask: a supervised estimator that needs y."""
-        from sklearn.utils import Tags, TargetTags
+        """What scikit-learn asks: a supervised estimator over lists, not matrices, of examples."""
+        from sklearn.utils import InputTags, Tags, TargetTags
 
-        return Tags(estimator_type=None, target_tags=TargetTags(required=True))
+        lists = InputTags(two_d_array=False)
+        return Tags(None, TargetTags(required=True), input_tags=lists)
+
+    def get_metadata_routing(self) -> Any:
+        """Which of fit's and score's arguments scikit-learn's searches are to hand on."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        asked = getattr(self, "_metadata_request", {})
+        request = MetadataRequest(owner=self)
+        for method in ("fit", "score"):
+            if "sample_weight" in inspect.signature(getattr(type(self), method, id)).parameters:
+                wanted = asked.get(method)
+                getattr(request, method).add_request(param="sample_weight", alias=wanted)
+        return request
+
+    def set_fit_request(self, *, sample_weight: bool | str | None = None) -> Self:
+        """Whether searches hand ``sample_weight`` (True, or another name for it) to ``fit``."""
+        return self._request("fit", sample_weight)
+
+    def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
+        """Whether searches hand ``sample_weight`` (True, or another name for it) to ``score``."""
+        return self._request("score", sample_weight)
+
+    def _request(self, method: str, wanted: bool | str | None) -> Self:
+        asked = getattr(self, "_metadata_request", {})
+        self._metadata_request = _Requests(asked, **{method: wanted})
+        return self

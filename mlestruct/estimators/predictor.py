@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
+from mlestruct.errors import not_fitted
 from mlestruct.estimators.calibration import Calibration
 from mlestruct.estimators.door import check_lengths, rng_of, weights_of
 from mlestruct.estimators.params import Parameters
+from mlestruct.estimators.ragged import Ragged
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import Marginals, best, marginals
@@ -87,10 +89,15 @@ class Predictor(Parameters):
         """A name per weight."""
         return [f"feature {j}" for j in range(len(self.coef_))]
 
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """The names of the weights as an array, in the order of ``coef_``."""
+        self._check_fitted()
+        return np.array(self.names(), dtype=object)
+
     def predict(self, X: Sequence[Any], decision: Decision = "map") -> list[Any]:
         """The most probable outcome, or (``expected``) the one with most parts expected right."""
         outcomes = self._decide(*self._scored(X), decision)
-        return [self.present(x, outcome) for x, outcome in zip(X, outcomes, strict=True)]
+        return Ragged(self.present(x, outcome) for x, outcome in zip(X, outcomes, strict=True))
 
     def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> list[Any]:
         if decision not in ("map", "expected"):
@@ -135,13 +142,15 @@ class Predictor(Parameters):
         return Draws(outcomes, all(found.exact for found in drawn), how)
 
     def _shaped(self, X: Sequence[Any], batch: Batch[Any], flat: Array) -> list[Array]:
-        return [
+        return Ragged(
             self.shape(x, batch.structure(m), flat[batch.coordinates(m)]) for m, x in enumerate(X)
-        ]
+        )
 
-    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+    def score(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
+    ) -> float:
         """Mean share of parts (rows, variables, coordinates) predicted right."""
-        batch, scores = self._scored(X, y)
+        batch, scores = self._scored(X, y, sample_weight)
         assert batch.target is not None
         right = []
         for m, outcome in enumerate(self._decide(batch, scores, "map")):
@@ -149,7 +158,7 @@ class Predictor(Parameters):
             loss, constant = structure.loss(batch.target[batch.coordinates(m)])
             wrong = loss @ structure.encode(outcome) + constant
             right.append(1.0 - wrong / structure.parts)
-        return float(np.mean(right))
+        return float(np.average(right, weights=batch.weight))
 
     def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]:
         """An interval for the exact log-likelihood, summed over the examples.
@@ -179,7 +188,7 @@ class Predictor(Parameters):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):
-            raise ValueError(f"this {type(self).__name__} is not fitted yet: call fit first")
+            raise not_fitted(self)
 
     def _scored(
         self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None

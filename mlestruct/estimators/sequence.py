@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.base import Estimator, Settings
+from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.door import width_of
 from mlestruct.estimators.labels import classes_of, numbered, states_of, tied_names
 from mlestruct.features import Masked, Tied
@@ -22,6 +22,7 @@ from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SequenceModel(Estimator):
     """Chains: X is a list of (length, p) arrays or sparse matrices, y of labels per position.
 
@@ -39,18 +40,8 @@ class SequenceModel(Estimator):
     ['B-LOC', 'O']
     """
 
-    _allowed: Ints | None
-
-    def __init__(
-        self,
-        *,
-        constraints: Literal["bio"] | None = None,
-        weights: Literal["all", "seen"] = "all",
-        **settings: Unpack[Settings],
-    ) -> None:
-        super().__init__(**settings)
-        self.constraints = constraints
-        self.weights = weights
+    constraints: Literal["bio"] | None = None
+    weights: Literal["all", "seen"] = "all"
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, the dictionary of attributes, and no weights chosen yet."""
@@ -62,7 +53,8 @@ class SequenceModel(Estimator):
             if isinstance(labels, str) or not isinstance(labels, Iterable):
                 raise ValueError(f"example {m}: y is {labels!r}; expected a label per position")
         known = [[label for label in labels if label is not None] for labels in y]
-        self.classes_, self._allowed = classes_of(known), None
+        self.classes_ = classes_of(known)
+        self._allowed: Ints | None = None
         self.attributes_ = Attributes.of(X) if _named(X) else None
         if self.attributes_ is not None and len(self.attributes_) == 0:
             raise ValueError("there are no features: no position has an attribute")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, combinations
-from typing import Any, Literal, Unpack
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.estimators.base import Settings
 from mlestruct.estimators.sequence import SequenceModel
 from mlestruct.readers import Attributes
 from mlestruct.structures.graph import FactorGraph
@@ -33,6 +33,7 @@ def capitalised_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
     return [(i, j) for i, j in found if j > i + 1]
 
 
+@dataclass(eq=False, repr=False)
 class SkipChainModel(SequenceModel):
     """Sequences with extra ties: X and y as :class:`SequenceModel` takes them.
 
@@ -47,17 +48,8 @@ class SkipChainModel(SequenceModel):
     >>> model = model.fit([[{"word": w} for w in x] for x in X], [[1, 0, 1], [0, 0, 1]])
     """
 
-    def __init__(
-        self,
-        skips: Callable[[Any], Pairs],
-        edges: Callable[[Any, int, int], Any] | None = None,
-        *,
-        weights: Literal["all", "seen"] = "all",
-        **settings: Unpack[Settings],
-    ) -> None:
-        super().__init__(weights=weights, **settings)
-        self.skips = skips
-        self.edges = edges
+    skips: Callable[[Any], Pairs]
+    edges: Callable[[Any, int, int], Any] | None = None
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, and the dictionaries of both kinds of attributes."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from dataclasses import dataclass
+from typing import Any
 
-from mlestruct.estimators.base import Estimator, Settings
+from mlestruct.estimators.base import Estimator
 from mlestruct.structures.base import Structure
 
 
+@dataclass(eq=False, repr=False)
 class StructuredModel(Estimator):
     """Any structure: X is a list of (coordinates, d) feature arrays, y of outcomes.
 
@@ -21,13 +23,13 @@ class StructuredModel(Estimator):
     [array([0., 1.])]
     """
 
-    def __init__(
-        self,
-        structure: Structure | Callable[[Any], Structure] | None = None,
-        **settings: Unpack[Settings],
-    ) -> None:
-        super().__init__(**settings)
-        self.structure = structure
+    structure: Structure | Callable[[Any], Structure] | None = None
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features, which is that of the weights."""
+        self._check_fitted()
+        return len(self.coef_)
 
     def structures(self, X: Sequence[Any]) -> list[Any]:
         given = self.structure

@@ -1,7 +1,9 @@
-"""scikit-learn's own checks, with a reason for each that does not apply."""
+"""scikit-learn's own checks and tools, with a reason for each check that does not apply."""
 
 from __future__ import annotations
 
+import copy
+import inspect
 import warnings
 
 import numpy as np
@@ -10,7 +12,12 @@ import pytest
 import mlestruct as ms
 
 pytest.importorskip("sklearn", minversion="1.8")
+import sklearn
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.utils import InputTags
 from sklearn.utils import estimator_checks as checks
+from sklearn.utils.validation import check_is_fitted
 
 
 class Rows(ms.SequenceModel):
@@ -22,77 +29,40 @@ class Rows(ms.SequenceModel):
     def predict(self, X, decision="map"):
         return np.concatenate(super().predict(_each(X), decision))
 
-    def score(self, X, y):
-        return super().score(_each(X), _each(y))
+    def score(self, X, y, sample_weight=None):
+        return super().score(_each(X), _each(y), sample_weight)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags = InputTags()
+        return tags
 
 
 def _each(values):
     return None if values is None else [np.asarray(v)[None] for v in np.asarray(values)]
 
 
-VALUE_ERROR = "ValueError, not NotFittedError: scikit-learn is optional"
-SETTINGS = "settings of the base class are taken as **settings"
 POSITIVE = "a weight of 0 is refused: leave the example out"
 PLACE = "a ValueError, but one that names the example and the place, in words of its own"
 SPARSE = "a sparse matrix is one example's features, not a list of examples"
-ANYWHERE = {
-    "check_estimators_unfitted": VALUE_ERROR,
-    "check_do_not_raise_errors_in_init_or_set_params": SETTINGS,
+EXCEPTIONS = {
     "check_all_zero_sample_weights_error": POSITIVE,
     "check_sample_weight_equivalence_on_dense_data": POSITIVE,
     "check_complex_data": PLACE,
     "check_dtype_object": PLACE,
     "check_estimators_empty_data_messages": PLACE,
     "check_estimators_nan_inf": PLACE,
-    "check_estimator_sparse_array": SPARSE,
-    "check_estimator_sparse_matrix": SPARSE,
-}
-LISTS = "X is a list of examples of any sizes; the check passes one matrix"
-NEEDS_LISTS = (
-    "check_dict_unchanged",
-    "check_dont_overwrite_parameters",
-    "check_estimators_dtypes",
-    "check_estimators_fit_returns_self",
-    "check_estimators_overwrite_params",
-    "check_estimators_pickle",
-    "check_f_contiguous_array_estimator",
-    "check_fit2d_1feature",
-    "check_fit2d_1sample",
-    "check_fit2d_predict1d",
-    "check_fit_check_is_fitted",
-    "check_fit_idempotent",
-    "check_fit_score_takes_y",
-    "check_methods_sample_order_invariance",
-    "check_methods_subset_invariance",
-    "check_n_features_in",
-    "check_n_features_in_after_fitting",
-    "check_pipeline_consistency",
-    "check_positive_only_tag_during_fit",
-    "check_readonly_memmap_input",
-    "check_sample_weights_list",
-    "check_sample_weights_not_an_array",
-    "check_sample_weights_not_overwritten",
-    "check_sample_weights_pandas_series",
-    "check_sample_weights_shape",
-)
-ROWS = {
-    **ANYWHERE,
     "check_fit2d_predict1d": PLACE,
     "check_n_features_in_after_fitting": PLACE,
+    "check_estimator_sparse_array": SPARSE,
+    "check_estimator_sparse_matrix": SPARSE,
     "check_estimator_sparse_tag": SPARSE,
 }
-
-
-def expected(estimator):
-    return ROWS if isinstance(estimator, Rows) else ANYWHERE | dict.fromkeys(NEEDS_LISTS, LISTS)
-
 
 with warnings.catch_warnings():  # scikit-learn is optional, so its BaseEstimator is no base of ours
     warnings.filterwarnings("ignore", message="Estimator .* does not inherit from")
     every = checks.parametrize_with_checks(
-        [Rows(tol=1e-4), ms.GridModel(), ms.MatchingModel()],
-        expected_failed_checks=expected,
-        xfail_strict=True,
+        [Rows(tol=1e-4)], expected_failed_checks=lambda _: EXCEPTIONS, xfail_strict=True
     )
 
 
@@ -100,3 +70,118 @@ with warnings.catch_warnings():  # scikit-learn is optional, so its BaseEstimato
 def test_scikit_learn_checks(estimator, check):
     """Each check passes, or fails for the reason that is stated."""
     check(estimator)
+
+
+PEOPLE = [{"id": i, "tidy": i % 3} for i in range(6)]
+PAIRS = [(0, 3), (1, 4), (2, 5)]
+
+
+def everyone():
+    """Every estimator of the front door, and examples it learns from."""
+    rng = np.random.default_rng(0)
+    matrices = [rng.standard_normal((n, n, 2)) for n in (2, 3, 2, 4)]
+    rows = [rng.standard_normal((n, 2)) for n in (2, 3, 1, 4)]
+    tags = [(row[:, 0] > 0).astype(int) for row in rows]
+    pixels = [rng.standard_normal((2, n, 1)) for n in (2, 3, 2, 4)]
+    dicts = [[{"x": float(v)} for v in row[:, 0]] for row in rows]
+    bits = [rng.integers(0, 2, 3) for _ in range(4)]
+    return {
+        "matching": (ms.MatchingModel(), matrices, [np.arange(len(x)) for x in matrices]),
+        "sequence": (ms.SequenceModel(), rows, tags),
+        "skips": (ms.SkipChainModel(lambda x: [], learner="lbp"), dicts, tags),
+        "grid": (ms.GridModel(), pixels, [(x[..., 0] > 0).astype(int) for x in pixels]),
+        "structured": (ms.StructuredModel(ms.Custom(3), oracle=lambda s: s > 0), [
+            rng.standard_normal((3, 2)) for _ in range(4)
+        ], bits),
+    }  # fmt: skip
+
+
+NAMES = ["matching", "sequence", "skips", "grid", "structured"]
+ASKED = ["predict", "predict_marginals", "potentials", "sample", "get_feature_names_out"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_setting_hides(name):
+    """The signature lists every setting, alpha and tol among them, and they come back."""
+    model = everyone()[name][0]
+    parameters = inspect.signature(type(model)).parameters
+    assert {"alpha", "tol", "learner", "oracle"} <= set(parameters)
+    assert all(p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters.values())
+    assert set(model.get_params()) == set(parameters)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unfitted_models_say_so_as_scikit_learn_does(name):
+    """NotFittedError from every question, and hasattr is False for what a fit learns."""
+    model, X, _ = everyone()[name]
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    for question in ASKED:
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(model, question)(X)
+    assert not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fitted_models_count_and_name_their_features(name):
+    """n_features_in_ is a count; there is a name for every weight."""
+    model, X, y = everyone()[name]
+    model = sklearn.clone(model).fit(X, y)
+    check_is_fitted(model)
+    assert model.n_features_in_ >= 1
+    names = model.get_feature_names_out()
+    assert names.shape == model.coef_.shape
+    assert names.dtype == object
+    assert not model.__sklearn_tags__().input_tags.two_d_array
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cross_val_predict_takes_ragged_lists(name):
+    """Every example is predicted by the model of the folds it is not in, in its own shape."""
+    model, X, y = everyone()[name]
+    found = cross_val_predict(model, X, y, cv=2)
+    halves = ([2, 3], [0, 1])
+    for train, held in (halves, halves[::-1]):
+        twin = copy.copy(model).fit([X[m] for m in train], [y[m] for m in train])
+        for m, expected in zip(held, twin.predict([X[m] for m in held]), strict=True):
+            np.testing.assert_array_equal(found[m], expected)
+
+
+@pytest.mark.parametrize("wanted", [True, "importance"])
+def test_weights_are_routed_to_fits_and_scores(wanted):
+    """With metadata routing a search hands each fold its weights; unasked, it is refused."""
+    _, X, y = everyone()["sequence"]
+    X, y, weight = X * 3, y * 3, np.linspace(0.5, 2.0, 12)
+    name = "sample_weight" if wanted is True else wanted
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = ms.SequenceModel(tol=1e-6).set_fit_request(sample_weight=wanted)
+        model.set_score_request(sample_weight=wanted)
+        search = GridSearchCV(model, {"alpha": [0.5]}, cv=3).fit(X, y, **{name: weight})
+        twin = ms.SequenceModel(alpha=0.5, tol=1e-6).fit(X, y, weight)
+        np.testing.assert_allclose(search.best_estimator_.coef_, twin.coef_)
+        deaf = sklearn.clone(model).set_fit_request().set_score_request()
+        with pytest.raises((ValueError, TypeError), match=name):
+            GridSearchCV(deaf, {"alpha": [0.5]}, cv=3).fit(X, y, **{name: weight})
+
+
+def test_scores_are_weighted():
+    """A score with weights is that of the examples repeated as often."""
+    model, X, y = everyone()["sequence"]
+    model.fit(X, [1 - labels for labels in y[:2]] + y[2:])
+    often = np.array([1, 2, 3, 1])
+    again = np.repeat(np.arange(4), often)
+    repeated = model.score([X[m] for m in again], [y[m] for m in again])
+    assert model.score(X, y, often) == pytest.approx(repeated)
+
+
+def test_room_mates_have_a_score():
+    """The share of people who get their observed partner; 1 where the plan is what was seen."""
+    model = ms.RoommateModel(ordinal="tidy")
+    with pytest.raises(NotFittedError):
+        model.score(PEOPLE, PAIRS)
+    model.fit(PEOPLE, PAIRS)
+    assert model.score(PEOPLE, PAIRS) == 1.0
+    swapped = [(0, 1), (3, 4), (2, 5)]
+    plan = {frozenset(pair[:2]) for pair in model.assign(PEOPLE).pairs}
+    right = sum(frozenset(pair) in plan for pair in swapped) / 3
+    assert model.score(PEOPLE, swapped) == pytest.approx(right)

@@ -13,6 +13,10 @@ model = ms.SequenceModel(alpha=(0.1, 1.0), tol=0.1).fit(train.X, train.y)
 model.set_params(**model.get_params())
 model.save(sys.argv[1])
 twin = ms.SequenceModel.load(sys.argv[1])
+try:
+    ms.GridModel().predict([[[0.0]]])
+except ValueError as error:
+    assert isinstance(error, AttributeError) and "not fitted yet" in str(error)
 assert ms.scorers.all_right(twin, train.X, train.y) <= twin.score(train.X, train.y)
 print(len(model.summary().names), ms.tables.table([{"a": 1}])["a"][0])
 """

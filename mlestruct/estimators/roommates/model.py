@@ -11,9 +11,10 @@ import numpy as np
 from mlestruct.checkpoint import Keeping, begin
 from mlestruct.digest import shown
 from mlestruct.dual import Certificate
+from mlestruct.errors import not_fitted
 from mlestruct.estimators import stored
 from mlestruct.estimators.params import Parameters
-from mlestruct.estimators.roommates.evaluation import Evaluation, evaluate
+from mlestruct.estimators.roommates.evaluation import Evaluation, Held, evaluate
 from mlestruct.estimators.roommates.explanation import Explanation
 from mlestruct.estimators.roommates.knowledge import Asked, Knowledge
 from mlestruct.estimators.roommates.learning import Extra, Sample, learn, stopped
@@ -183,7 +184,7 @@ class RoommateModel(Parameters):
     @property
     def _known(self) -> Knowledge:
         if not hasattr(self, "_knowledge"):
-            raise ValueError("this RoommateModel is not fitted yet: call fit first")
+            raise not_fitted(self)
         return self._knowledge
 
     @property
@@ -266,10 +267,24 @@ class RoommateModel(Parameters):
 
     def evaluate(self, people: Any, pairs: Any, top: Sequence[int] = (1, 5, 10)) -> Evaluation:
         """Judge on people and pairs that were not learned from; who is in no pair is left out."""
+        groups, notes = self._held(people, pairs)
+        return evaluate(groups, top, notes)
+
+    def score(self, people: Any, pairs: Any) -> float:
+        """The share of people whose observed partner the best plan gives them.
+
+        Of those in ``pairs``; who is in no pair is left out, as in :meth:`evaluate`.
+        """
+        groups, _ = self._held(people, pairs)
+        right = [group.pairing.solution.partner == group.partner for group in groups]
+        return float(np.concatenate(right).mean())
+
+    def _held(self, people: Any, pairs: Any) -> tuple[list[Held], list[str]]:
+        """Every group of the people in pairs, to judge on; and in words who is left out."""
         read = self._read(people)
         columns = replace(self._columns, weight=None)
         blocks, notes = blocks_of(read_pairs(pairs, read, columns), read)
-        return evaluate([self._known.held(read, block) for block in blocks], top, notes)
+        return [self._known.held(read, block) for block in blocks], notes
 
     def summary(self) -> Summary:
         """What was learned, how sure it is, what cannot be known, and the proof; ``print`` it."""
