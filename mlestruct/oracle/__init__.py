@@ -2,13 +2,13 @@
 
 from mlestruct.oracle.plain import BruteForce, Simplices
 from mlestruct.oracle.protocol import HULL, Answer, Answers, Oracle, attained, memory, remember
-from mlestruct.oracle.registry import REGISTRY, PerStructure, load, resolve
+from mlestruct.oracle.registry import CATALOGUE, PerStructure, load, resolve
 from mlestruct.oracle.solver import Solver, pin
 from mlestruct.oracle.wrappers import Cached, Counted, Validated
 
 __all__ = [
+    "CATALOGUE",
     "HULL",
-    "REGISTRY",
     "Answer",
     "Answers",
     "BruteForce",

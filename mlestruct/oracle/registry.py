@@ -1,10 +1,10 @@
-"""Oracles by name, each imported when it is asked for; every structure's own default."""
+"""The catalogue of solvers, each imported when it is asked for; every structure's own default."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from mlestruct.structures import (
 )
 from mlestruct.structures.base import Array, Structure
 
+AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
+
 
 @dataclass(frozen=True)
 class PerStructure:
@@ -35,9 +37,16 @@ class PerStructure:
 
     @classmethod
     def default(cls, batch: Batch[Any]) -> PerStructure:
-        oracles = {s.default_oracle: load(s.default_oracle) for s in batch.structures}
+        named = {s.default_oracle for s in batch.structures if isinstance(s.default_oracle, str)}
+        shared = {name: load(name) for name in named}
+        oracles = {
+            s: shared[s.default_oracle]
+            if s.default_oracle in shared
+            else resolve(s.default_oracle, batch)
+            for s in batch.structures
+        }
         names = " / ".join(sorted({oracle.polytope for oracle in oracles.values()}))
-        return cls(lambda structure: oracles[structure.default_oracle], names)
+        return cls(oracles.__getitem__, names)
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         vertices, upper = np.empty(batch.size), np.empty(len(batch))
@@ -59,51 +68,55 @@ class PerStructure:
         return None if free.all() else free
 
 
-REGISTRY = {
-    "assignment": "mlestruct_oracles.assignment:Assignment",
-    "linear_program": "mlestruct_oracles.linear_program:LinearProgram",
-    "b_matching": "mlestruct_oracles.b_matching:BMatchingSolver",
-    "blossom": "mlestruct_oracles.general_matching:Blossom",
-    "cp_sat": "mlestruct_oracles.cp_sat:CPSat",
-    "graph_cut": "mlestruct_oracles.qpbo_oracle:GraphCut",
-    "min_cost_flow": "mlestruct_oracles.min_cost_flow:MinCostFlow",
-    "networkx_matching": "mlestruct_oracles.networkx_matching:NetworkxMatching",
-    "planar_ising": "mlestruct_oracles.planar_ising:PlanarIsing",
-    "qpbo": "mlestruct_oracles.qpbo_oracle:QPBO",
-    "relaxation": "mlestruct_oracles.relaxation:Relaxation",
-    "shortest_path": "mlestruct_oracles.shortest_path:ShortestPath",
-    "simplices": "mlestruct.oracle:Simplices",
-    "trw_s": "mlestruct_oracles.trw_s:TRWS",
-    "viterbi": "mlestruct_oracles.viterbi:Viterbi",
+@dataclass(frozen=True)
+class Entry:
+    """One solver: ``place`` is module:class, made with ``settings``, asked about ``serves``.
+
+    Without ``serves`` it takes every structure that states constraints.
+    """
+
+    place: str
+    serves: type[Structure] = Structure
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self) -> Oracle[Any]:
+        """The solver; its module is imported now."""
+        module, name = self.place.split(":")
+        oracle: Oracle[Any] = getattr(importlib.import_module(module), name)(**self.settings)
+        return oracle
+
+
+QPBO = "mlestruct_oracles.qpbo_oracle:QPBO"
+CUT = "mlestruct_oracles.qpbo_oracle:GraphCut"
+
+CATALOGUE = {
+    "assignment": Entry("mlestruct_oracles.assignment:Assignment", BipartiteMatching),
+    "b_matching": Entry("mlestruct_oracles.b_matching:BMatchingSolver", BMatching),
+    "blossom": Entry("mlestruct_oracles.general_matching:Blossom", Matching),
+    "cp_sat": Entry("mlestruct_oracles.cp_sat:CPSat"),
+    "graph_cut": Entry(CUT, FactorGraph),
+    "graph_cut_ortools": Entry(CUT, FactorGraph, {"backend": "ortools"}),
+    "graph_cut_pymaxflow": Entry(CUT, FactorGraph, {"backend": "pymaxflow"}),
+    "linear_program": Entry("mlestruct_oracles.linear_program:LinearProgram"),
+    "min_cost_flow": Entry("mlestruct_oracles.min_cost_flow:MinCostFlow", Flow),
+    "networkx_matching": Entry("mlestruct_oracles.networkx_matching:NetworkxMatching", Matching),
+    "planar_ising": Entry("mlestruct_oracles.planar_ising:PlanarIsing", Ising),
+    "qpbo": Entry(QPBO, FactorGraph),
+    "qpbo_ortools": Entry(QPBO, FactorGraph, {"backend": "ortools"}),
+    "qpbo_pymaxflow": Entry(QPBO, FactorGraph, {"backend": "pymaxflow"}),
+    "relaxation": Entry("mlestruct_oracles.relaxation:Relaxation", FactorGraph),
+    "shortest_path": Entry("mlestruct_oracles.shortest_path:ShortestPath", Paths),
+    "simplices": Entry("mlestruct.oracle:Simplices"),
+    "trw_s": Entry("mlestruct_oracles.trw_s:TRWS", FactorGraph),
+    "viterbi": Entry("mlestruct_oracles.viterbi:Viterbi", FactorGraph),
 }
-
-# What each of them can be asked about; who is not listed takes whatever states constraints.
-SERVES: dict[str, tuple[type[Structure], ...]] = {
-    "assignment": (BipartiteMatching,),
-    "b_matching": (BMatching,),
-    "blossom": (Matching,),
-    "graph_cut": (FactorGraph,),
-    "min_cost_flow": (Flow,),
-    "networkx_matching": (Matching,),
-    "planar_ising": (Ising,),
-    "qpbo": (FactorGraph,),
-    "relaxation": (FactorGraph,),
-    "shortest_path": (Paths,),
-    "trw_s": (FactorGraph,),
-    "viterbi": (FactorGraph,),
-}
+"""Every solver with a name; a structure's default is one of these, or an oracle of its own."""
 
 
-def resolve(
-    oracle: Oracle[Any] | Callable[..., Any] | str | None, batch: Batch[Any]
-) -> Oracle[Any]:
+def resolve(oracle: AnyOracle, batch: Batch[Any]) -> Oracle[Any]:
     """An oracle from a name, a plain callable, an oracle, or None (the structure's default)."""
     if oracle is None:
-        names = {s.default_oracle for s in batch.structures}
-        if None in names:
-            kinds = sorted({type(s).__name__ for s in batch.structures if not s.default_oracle})
-            raise ValueError(f"{' and '.join(kinds)} has no default oracle: pass oracle=")
-        oracle = names.pop() if len(names) == 1 else PerStructure.default(batch)
+        oracle = _default(batch)
     if isinstance(oracle, str):
         _refuse_misfit(oracle, batch)
         return load(oracle)
@@ -114,18 +127,27 @@ def resolve(
     raise ValueError(f"an oracle is a name, a callable or has a method many; got {oracle!r}")
 
 
+def _default(batch: Batch[Any]) -> AnyOracle:
+    """What the batch's structures name as theirs; one for each where they differ."""
+    orphans = sorted({type(s).__name__ for s in batch.structures if s.default_oracle is None})
+    if orphans:
+        raise ValueError(f"{' and '.join(orphans)} has no default oracle: pass oracle=")
+    first, *others = batch.structures
+    if all(other.default_oracle == first.default_oracle for other in others):
+        return first.default_oracle
+    return PerStructure.default(batch)
+
+
 def _refuse_misfit(name: str, batch: Batch[Any]) -> None:
-    kinds = SERVES.get(name, (Structure,))
-    strange = next((s for s in batch.structures if not isinstance(s, kinds)), None)
+    served = CATALOGUE[name].serves if name in CATALOGUE else Structure
+    strange = next((s for s in batch.structures if not isinstance(s, served)), None)
     if strange is not None:
-        served = " and ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"the oracle {name!r} is for {served}, not {type(strange).__name__}")
+        kind = type(strange).__name__
+        raise ValueError(f"the oracle {name!r} is for {served.__name__}, not {kind}")
 
 
 def load(name: str | None) -> Oracle[Any]:
-    """The registered oracle of that name; its module is imported now."""
-    if name not in REGISTRY:
-        raise ValueError(f"no oracle named {name!r}; there are {', '.join(sorted(REGISTRY))}")
-    module, found = REGISTRY[name].split(":")
-    oracle: Oracle[Any] = getattr(importlib.import_module(module), found)()
-    return oracle
+    """The solver of that name in the catalogue; its module is imported now."""
+    if name not in CATALOGUE:
+        raise ValueError(f"no oracle named {name!r}; there are {', '.join(sorted(CATALOGUE))}")
+    return CATALOGUE[name].make()

@@ -94,8 +94,8 @@ class Structure:
     fixed: Flags
 
     @property
-    def default_oracle(self) -> str | None:
-        """The registered name of the solver to use when the user names none."""
+    def default_oracle(self) -> Any:
+        """The solver when the user names none: a name in the catalogue, an oracle, a function."""
         return None
 
     @property

@@ -15,7 +15,15 @@ from mlestruct_oracles.qpbo_oracle import QPBO, GraphCut
 
 import mlestruct as ms
 from mlestruct import Batch, Dense, FactorGraph, FrankWolfe, Infeasible, Regulariser, grid
-from mlestruct.oracle import REGISTRY, BruteForce, PerStructure, Validated, load, resolve
+from mlestruct.oracle import (
+    CATALOGUE,
+    BruteForce,
+    PerStructure,
+    Simplices,
+    Validated,
+    load,
+    resolve,
+)
 from mlestruct.structures.forests import in_forest_polytope
 from mlestruct.structures.spanning_trees import edge_appearance
 from mlestruct.testing import check_oracle, vertices
@@ -291,7 +299,49 @@ def test_learning_attractive_grids_with_a_cut_solver(rng):
 
 
 def test_the_table_names_every_oracle():
-    """README's rows and the registry's names are the same."""
+    """README's rows and the catalogue's names are the same."""
     page = Path(mlestruct_oracles.__file__).with_name("README.md").read_text(encoding="utf-8")
-    rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
-    assert {name for name in rows if name.islower()} == set(REGISTRY)
+    lines = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    rows = {name for line in lines for name in line.split("`")[1::2]}
+    assert {name for name in rows if name.islower()} == set(CATALOGUE)
+
+
+# --- the packages by name ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["qpbo", "graph_cut"])
+@pytest.mark.parametrize("package", ["pymaxflow", "ortools"])
+def test_max_flow_packages_have_names(name, package):
+    """The same best scores as the compiled max-flow's, on attractive grids."""
+    if package == "pymaxflow":
+        pytest.importorskip("maxflow")
+    rng = np.random.default_rng(5)
+    graph = ms.grid(3, 4)
+    batch = Batch.of([graph] * 4)
+    scores = rng.normal(size=batch.size)
+    pairs = scores.reshape(4, -1)[:, graph.node_start[-1] :].reshape(4, -1, 2, 2)
+    pairs[:, :, 0, 1] = pairs[:, :, 1, 0] = -1.0
+    pairs[:, :, 0, 0] = pairs[:, :, 1, 1] = 0.0
+    theirs, upper = Validated(resolve(f"{name}_{package}", batch)).many(batch, scores)
+    ours, best = Validated(resolve(name, batch)).many(batch, scores)
+    np.testing.assert_allclose(batch.totals(scores * theirs), batch.totals(scores * ours))
+    np.testing.assert_allclose(upper, best, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["function", "oracle"])
+def test_a_structure_brings_its_own_solver(form):
+    """A default that stands in no catalogue: fitted alone, and in a batch with another kind."""
+
+    def largest(scores):
+        return np.eye(3)[scores.argmax()]
+
+    class OneOfThree(ms.Custom):
+        default_oracle = staticmethod(largest) if form == "function" else Simplices()
+
+    mine = OneOfThree(3, exactly_one=[[0, 1, 2]])
+    scores = np.array([0.0, 2.0, 1.0])
+    batch = Batch.of([mine])
+    vertices, _ = resolve(None, batch).many(batch, scores)
+    assert vertices.tolist() == [0, 1, 0]
+    mixed = Batch.of([mine, ms.chain(2, 2)])
+    assert resolve(None, mixed).many(mixed, np.concatenate([scores, np.arange(8.0)]))[0][1] == 1
