@@ -1,82 +1,101 @@
 """Charts as inline SVG: no library, no script, nothing said by colour alone.
 
-Widths are those of a telephone, so that text stays legible there; colours are two that the
-colour-blind tell apart.
+Widths are those of a telephone, so that text stays legible there; colours are the page's own, for
+light and dark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.report.page import Html, element, shown
+from mlestruct.report.page import Html, element
 
 LONGEST = 17  # letters of a label: capitals of about 8 units fit as well
-WIDTH, ROW, LABELS = 360, 20, 150  # user units; on a telephone one is about a pixel
+WIDTH, ROW, LABELS = 360, 22, 150  # user units; on a telephone one is about a pixel
+APART = 26  # units between two numbers of an axis, at least
 PERCENTS = (0, 0.1, 0.5, 1, 2, 5, 10, 20, 40, 70, 100)
-INK, PALE, BLUE, RED = "#1a1a1a", "#d0d0d0", "#0072b2", "#d55e00"
+FACTORS = tuple(m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5))
+MOST = 6.0  # |log factor| that is drawn; intervals beyond run off the chart
+INK, PALE, PLUS, MINUS, CARD = "--ink", "--line", "--plus", "--minus", "--card"
 
 
-def intervals(
+def factors(
     names: Sequence[str], middle: Sequence[float], low: Sequence[float], high: Sequence[float]
 ) -> Html:
-    """A dot with a line per name: blue above 0, red below it, hollow where the line crosses 0."""
+    """exp of each value and interval, a dot with a line per name, on an axis of ratios.
+
+    Hollow where the line crosses 1. Intervals without an end run to the edge.
+    """
     bottom = ROW * len(names) + 8
-    x = Axis(min(0.0, *low), max(0.0, *high), LABELS, WIDTH - 12)
-    marks = [*x.grid(0, bottom), line(x(0), 0, x(0), bottom, INK)]
+    ends = np.clip([*low, *high, *middle, 0.0], -MOST, MOST)
+    x = Axis(float(ends.min()), float(ends.max()), LABELS, WIDTH - 14)
+    ticks = {float(np.log(f)): f"{f:g}" for f in FACTORS if x.low <= np.log(f) <= x.high}
+    marks = [*x.marked(spread(x, ticks, first=0.0), 0, bottom), line(x(0), 0, x(0), bottom, INK)]
     for k, (name, m, a, b) in enumerate(zip(names, middle, low, high, strict=True)):
-        y, colour = ROW * k + 14, BLUE if a > 0 else RED if b < 0 else INK
+        y, colour = ROW * k + 14, PLUS if a > 0 else MINUS if b < 0 else INK
+        m, a, b = np.clip([m, a, b], x.low, x.high).tolist()
         marks += [
             text(LABELS - 8, y + 4, brief(name), "end"),
             line(x(a), y, x(b), y, colour, 2),
             circle(x(m), y, colour, hollow=a <= 0 <= b),
         ]
-    return svg(bottom + 20, f"95 % intervals of {len(names)} contrasts", marks)
+    return svg(bottom + 20, f"95 % intervals of {len(names)} effects", marks)
 
 
-def bars(values: Mapping[str, float], low: float, high: float) -> Html:
-    """A bar per name from ``low`` on, its value beside it."""
+def shares(values: Mapping[str, float], marked: float) -> Html:
+    """A bar per name from 0 to 100, its value beside it, and a line at ``marked``."""
     bottom = ROW * len(values) + 8
-    x = Axis(low, high, LABELS, WIDTH - 50)
-    marks = x.grid(0, bottom)
+    x = Axis(0.0, 100.0, LABELS, WIDTH - 34)
+    marks = x.marked({t: f"{t:g}" for t in (0.0, 25.0, 50.0, 75.0, 100.0)}, 0, bottom)
     for k, (name, value) in enumerate(values.items()):
-        y, end = ROW * k + 7, x(float(np.clip(value, low, high)))
-        box = element("rect", x=x(low), y=y, width=round(end - x(low), 1), height=14, fill=BLUE)
+        y, end = ROW * k + 6, x(value)
         marks += [
-            text(LABELS - 8, y + 11, brief(name), "end"),
-            box,
-            text(end + 4, y + 11, f"{value:.3f}"),
+            text(LABELS - 8, y + 12, brief(name), "end"),
+            element(
+                "rect",
+                x=x(0),
+                y=y,
+                width=round(end - x(0), 1),
+                height=15,
+                style=f"fill:var({PLUS})",
+            ),
+            text(end + 4, y + 12, f"{value:.0f}"),
         ]
-    label = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+    marks.append(line(x(marked), 0, x(marked), bottom, INK))
+    label = ", ".join(f"{name} {value:.0f}" for name, value in values.items())
     return svg(bottom + 20, label, marks)
 
 
 def calibration_plot(
-    predicted: ArrayLike, observed: ArrayLike, low: ArrayLike, high: ArrayLike
+    predicted: ArrayLike,
+    observed: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    labels: Sequence[str],
 ) -> Html:
     """Observed frequency against predicted probability; square roots spread out small ones."""
     roots = np.sqrt(np.stack([predicted, observed, low, high], axis=1))
     top, bottom = float(roots.max()), WIDTH - 60
     x, y = Axis(0.0, top, 46, WIDTH - 14), Axis(0.0, top, bottom, 20)
+    ticks = {float(np.sqrt(p / 100)): f"{p:g}" for p in PERCENTS if np.sqrt(p / 100) <= top}
     marks = [
         line(x(0), y(0), x(top), y(top), INK),
-        text(x(top), bottom + 34, "predicted probability, %", "end"),
-        text(4, 12, "share that came true, %"),
+        text(x(top), bottom + 34, labels[0], "end"),
+        text(4, 12, labels[1]),
     ]
-    for percent in PERCENTS:
-        root = float(np.sqrt(percent / 100))
-        if root <= top:
-            marks += [
-                line(x(0), y(root), x(top), y(root), PALE),
-                text(x(root), bottom + 16, percent, "middle"),
-                text(x(0) - 6, y(root) + 4, percent, "end"),
-            ]
+    for root, words in spread(x, ticks).items():
+        marks += [
+            line(x(0), y(root), x(top), y(root), PALE),
+            text(x(root), bottom + 16, words, "middle"),
+            text(x(0) - 6, y(root) + 4, words, "end"),
+        ]
     for p, o, a, b in roots.tolist():
-        marks += [line(x(p), y(a), x(p), y(b), BLUE, 2), circle(x(p), y(o), BLUE)]
-    return svg(bottom + 40, f"Calibration in {len(roots)} bins", marks)
+        marks += [line(x(p), y(a), x(p), y(b), PLUS, 2), circle(x(p), y(o), PLUS)]
+    return svg(bottom + 40, f"{labels[1]} / {labels[0]}: {len(roots)}", marks)
 
 
 @dataclass(frozen=True)
@@ -92,18 +111,24 @@ class Axis:
         share = (value - self.low) / max(self.high - self.low, 1e-12)
         return round(self.start + share * (self.stop - self.start), 1)
 
-    @property
-    def ticks(self) -> list[float]:
-        """Round numbers inside, about four."""
-        raw = max(self.high - self.low, 1e-12) / 4
-        unit = 10.0 ** np.floor(np.log10(raw))
-        step = unit * min((1, 2, 5, 10), key=lambda m: abs(np.log(m * unit / raw)))
-        return (step * np.arange(np.ceil(self.low / step), self.high / step + 1e-9)).tolist()
+    def marked(self, ticks: Mapping[float, str], top: float, bottom: float) -> list[Html]:
+        """A pale line and its words per tick."""
+        lines = [line(self(t), top, self(t), bottom, PALE) for t in ticks]
+        return lines + [text(self(t), bottom + 15, words, "middle") for t, words in ticks.items()]
 
-    def grid(self, top: float, bottom: float) -> list[Html]:
-        """A pale line and its number per tick."""
-        lines = [line(self(t), top, self(t), bottom, PALE) for t in self.ticks]
-        return lines + [text(self(t), bottom + 15, shown(t), "middle") for t in self.ticks]
+
+def spread(axis: Axis, ticks: Mapping[float, str], first: float | None = None) -> dict[float, str]:
+    """Ticks that do not collide: ``first`` whatever else, then the others in their order."""
+    kept: dict[float, str] = {}
+    for value in (*_if_there(first, ticks), *ticks):
+        room = min((abs(axis(value) - axis(other)) for other in kept), default=np.inf)
+        if room >= APART:
+            kept[value] = ticks[value]
+    return kept
+
+
+def _if_there(value: float | None, ticks: Mapping[float, str]) -> Iterable[float]:
+    return [value] if value is not None and value in ticks else []
 
 
 def svg(height: float, label: str, marks: Sequence[Html]) -> Html:
@@ -118,13 +143,15 @@ def brief(name: str) -> str:
 
 
 def text(x: float, y: float, words: object, anchor: str = "start") -> Html:
-    return element("text", words, x=x, y=y, text_anchor=anchor, fill=INK)
+    return element("text", words, x=x, y=y, text_anchor=anchor, style=f"fill:var({INK})")
 
 
 def line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1) -> Html:
-    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=colour, stroke_width=width)
+    style = f"stroke:var({colour});stroke-width:{width}"
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, style=style)
 
 
 def circle(x: float, y: float, colour: str, hollow: bool = False) -> Html:
-    fill = "#ffffff" if hollow else colour
-    return element("circle", cx=x, cy=y, r=4, fill=fill, stroke=colour, stroke_width=1.5)
+    fill = CARD if hollow else colour
+    style = f"fill:var({fill});stroke:var({colour});stroke-width:1.5"
+    return element("circle", cx=x, cy=y, r=4, style=style)

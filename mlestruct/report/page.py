@@ -1,37 +1,16 @@
-"""HTML by nesting: what is not markup is text, and escaped; one page without scripts or links."""
+"""HTML by nesting: what is not markup is text, and escaped; one page that loads nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from types import NoneType
 from typing import Any
 
 import numpy as np
 
-STYLE = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
-       max-width: 50rem; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; }
-nav { display: flex; flex-wrap: wrap; gap: .2rem .9rem; } nav a { color: #00527f; }
-p, li { max-width: 42rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; margin: .5rem 0; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: #444; font-size: .9rem; min-width: 18rem; }
-summary { cursor: pointer; color: #00527f; margin: .5rem 0; }
-th, td { padding: .2rem .7rem .2rem 0; text-align: left; border-bottom: 1px solid #ccc;
-         vertical-align: top; }
-th { border-bottom-color: #444; }
-td.number, th.number { text-align: right; white-space: nowrap; }
-figure { margin: 1rem 0; } figure svg { display: block; width: 100%; max-width: 34rem; }
-figcaption { color: #444; font-size: .9rem; }
-.note { border-left: 4px solid #d55e00; padding-left: .8rem; }
-@media print { nav { display: none; } body { max-width: none; font-size: 10.5pt; padding: 0; }
-  h2 { break-after: avoid; } figure, tr { break-inside: avoid; } .wide { overflow: visible; }
-  details::details-content { content-visibility: visible; } }
-"""
+from mlestruct.report.look import SCRIPT, STYLE
 
 
 class Html(str):
@@ -101,12 +80,24 @@ def _numeric(values: Sequence[Any]) -> bool:
     return all(isinstance(v, (float, int, np.number, NoneType)) for v in values)
 
 
-def page(title: str, sections: Mapping[str, Sequence[object]], lead: str = "") -> str:
-    """The whole document: title, lead, links to the sections, the sections (named by a word)."""
-    links = element("nav", [element("a", n, href=f"#{n.lower()}") for n in sections])
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: the id that links to it, its heading, its content."""
+
+    id: str
+    heading: str
+    content: Sequence[object]
+
+
+def page(
+    title: str, sections: Sequence[Section], opening: Sequence[object] = (), language: str = "en"
+) -> str:
+    """The whole document: title, opening, links to the sections, the sections that have content."""
+    full = [section for section in sections if _inner(section.content)]
+    links = [element("a", section.heading, href=f"#{section.id}") for section in full]
     body = [
-        element("section", element("h2", name), *parts, id=name.lower())
-        for name, parts in sections.items()
+        element("section", element("h2", section.heading), section.content, id=section.id)
+        for section in full
     ]
     head = Html(
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -115,6 +106,12 @@ def page(title: str, sections: Mapping[str, Sequence[object]], lead: str = "") -
     return "<!DOCTYPE html>\n" + element(
         "html",
         element("head", head, element("title", title), style),
-        element("body", element("h1", title), element("p", lead), links, element("main", body)),
-        lang="en",
+        element(
+            "body",
+            element("header", element("h1", title), opening),
+            element("nav", links, aria_label=title),
+            element("main", body),
+            element("script", Html(SCRIPT)),
+        ),
+        lang=language,
     )

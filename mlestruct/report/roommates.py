@@ -17,20 +17,21 @@ from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.pairing import Decision
 from mlestruct.estimators.roommates.rules import Rule
 from mlestruct.report import sections
+from mlestruct.report.cards import cards
 from mlestruct.report.export import export_csv
-from mlestruct.report.page import page
+from mlestruct.report.headline import headline
+from mlestruct.report.page import Html, Section, element, page, paragraphs
 from mlestruct.report.survey import survey
+from mlestruct.report.words import Words
 from mlestruct.tables import Table
-
-TITLE = "Room-mates: a plan and its reasons"
-LEAD = "Made by mlestruct. Everything here is about people: keep it where their answers are kept."
 
 
 @dataclass(frozen=True)
 class Report:
     """A plan for people, its reasons and, where their own pairs are known, how well it predicts.
 
-    ``names`` is a column to show beside ids; ``protected`` itemises what explanations withhold.
+    ``names`` is a column to show beside ids; ``protected`` itemises what explanations withhold;
+    ``language`` is ``en`` or ``de``.
     """
 
     model: RoommateModel
@@ -40,6 +41,7 @@ class Report:
     calibration: Calibration | None = None
     names: str | None = None
     protected: bool = False
+    language: str = "en"
 
     @classmethod
     def of(
@@ -54,6 +56,7 @@ class Report:
         decision: Decision = "map",
         names: str | None = None,
         protected: bool = False,
+        language: str = "en",
     ) -> Self:
         """Pair people up by these rules; judge the model by ``pairs`` where they are known."""
         plan = model.assign(people, forbid=forbid, require=require, rooms=rooms, decision=decision)
@@ -62,7 +65,7 @@ class Report:
             evaluation = model.evaluate(people, pairs)
             true = zip(*(pairs[name].tolist() for name in model.partners), strict=True)
             calibration = _calibration(plan, true)
-        return cls(model, people, plan, evaluation, calibration, names, protected)
+        return cls(model, people, plan, evaluation, calibration, names, protected, language)
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """pairs.csv (with those who stay single), probabilities.csv and report.html."""
@@ -76,24 +79,40 @@ class Report:
         paths[2].write_text(self.html(), encoding="utf-8")
         return paths
 
+    def headline(self) -> list[str]:
+        """How many people, how good the plan is, and what matters most: a line each."""
+        summary, asked = self.model.summary(), self.model.questions_
+        return headline(self.plan, summary, asked, self.evaluation, Words.of(self.language))
+
     def html(self) -> str:
         """The page."""
         model, plan, summary = self.model, self.plan, self.model.summary()
+        words = Words.of(self.language)
         columns = [column for column in survey(self.people) if column.column in model.roles_]
         groups = {pairing.group.label: len(pairing.ids) for pairing in plan.pairings}
+        content = {
+            "plan": self._cards(words),
+            "effects": sections.effects(summary, model.questions_, words),
+            "evaluation": sections.evaluation(self.evaluation, self.calibration, words),
+            "proof": sections.proof(summary, plan, self.evaluation, words),
+            "data": sections.data(groups, columns, summary.notes, words),
+            "limits": sections.limits(words),
+        }
+        opening = [
+            element("p", words("made"), " ", words("lead"), class_="soft"),
+            element("div", paragraphs(*self.headline()), class_="glance"),
+        ]
+        parts = [Section(key, words(key), parts) for key, parts in content.items()]
+        return page(words("title"), parts, opening, self.language)
+
+    def _cards(self, words: Words) -> list[Html]:
+        """The plan, its reasons, and what is withheld."""
+        model, plan = self.model, self.plan
         reasons = [model.explain(plan, p.a, p.b, protected=self.protected) for p in plan.pairs]
         hidden = [] if self.protected else list(model.protected_)
-        content = {
-            "Data": sections.data(groups, columns, summary.notes),
-            "Weights": sections.weights(summary),
-            "Certificate": sections.certificate(summary, plan),
-            "Evaluation": sections.evaluation(self.evaluation),
-            "Calibration": sections.calibration(self.calibration),
-            "Plan": sections.plan(plan, self._shown),
-            "Explanations": sections.explanations(reasons, self._shown, hidden),
-            "Limits": sections.limits(summary),
-        }
-        return page(TITLE, content, LEAD)
+        withheld = words("withheld", columns=", ".join(hidden)) if hidden else ""
+        told = paragraphs(words("plan meaning"), withheld)
+        return [*told, *cards(plan, reasons, self._shown, words)]
 
     @cached_property
     def _shown(self) -> Callable[[Any], str]:

@@ -28,7 +28,7 @@ from mlestruct.estimators.roommates.observed import (
 from mlestruct.estimators.roommates.pairing import Decision
 from mlestruct.estimators.roommates.people import Missing, People, ids_of
 from mlestruct.estimators.roommates.plan import Plan
-from mlestruct.estimators.roommates.questionnaire import survey
+from mlestruct.estimators.roommates.questionnaire import Answers, survey
 from mlestruct.estimators.roommates.roles import Names, fitting, listed, roles_of
 from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
 from mlestruct.estimators.roommates.rules import Rule
@@ -193,6 +193,11 @@ class RoommateModel(Parameters):
         roles = {self.id: "id"} | ({} if self.cohort is None else {self.cohort: "cohort"})
         roles |= dict.fromkeys(listed(self.same), "same")
         return roles | {answers.column: answers.role for answers in self._known.asked.answers}
+
+    @property
+    def questions_(self) -> tuple[Answers, ...]:
+        """Every question that was learned from, with the answers people gave."""
+        return self._known.asked.answers
 
     @property
     def protected_(self) -> list[str]:
