@@ -16,9 +16,9 @@ import numpy as np
 import mlestruct as ms
 from benchmarks._clock import least
 from mlestruct.entropy import Entropy
-from mlestruct.inference import convergent
 from mlestruct.inference.exact import exact
-from mlestruct.inference.sum_product import SumProduct
+from mlestruct.inference.graph import convergent
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.readers.uai import Problem, read
 
 Row = dict[str, Any]

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.inference.matching_scale import scale
-from mlestruct.inference.scaling import Scaling, prepared
+from mlestruct.inference.matching.scale import scale
+from mlestruct.inference.matching.scaling import Scaling, prepared
 
 QUESTIONS, LEVELS = 14, 5
 SIZES = (400, 1000, 2400)

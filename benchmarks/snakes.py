@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 import mlestruct as ms
 from mlestruct.inference import best
-from mlestruct.inference.sum_product import SumProduct
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import LEARNERS, camel, lbp
 
 Row = dict[str, Any]

@@ -30,12 +30,12 @@ from scipy.spatial import Delaunay
 from mlestruct import Batch, Sparse
 from mlestruct.entropy import Entropy
 from mlestruct.estimators import SkipChainModel
+from mlestruct.families.consistency.camel import Camel
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.sampling import gibbs
-from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import LEARNERS
-from mlestruct.learners.camel import Camel
 from mlestruct.metrics import entity_f1
 from mlestruct.readers import read_columns
 from mlestruct.structures import FactorGraph

@@ -31,7 +31,7 @@ import numpy as np
 import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.estimators import SkipChainModel, capitalised_pairs
-from mlestruct.inference.sum_product import SumProduct
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive, lbp, pseudo_likelihood
 from mlestruct.learners.pseudo_likelihood import partly_observed
 from mlestruct.metrics import f1 as f1_score

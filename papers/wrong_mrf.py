@@ -22,9 +22,9 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from mlestruct.families.joint.prediction import Mixture, beliefs, predict
 from mlestruct.inference.exact import exact
 from mlestruct.inference.sampling import sample
-from mlestruct.learners.joint import Mixture, beliefs, predict
 from mlestruct.learners.trw import match_moments
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.spanning_trees import edge_appearance

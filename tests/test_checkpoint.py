@@ -13,6 +13,7 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Checkpoint, Writer
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
+from mlestruct.families.consistency.coupled import Coupled
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.frank_wolfe.asking import Asking
@@ -27,7 +28,6 @@ from mlestruct.learners import (
     pseudo_likelihood,
     trw_tightest,
 )
-from mlestruct.learners.coupled import Coupled
 from mlestruct.learners.missing import Partial, missing, seen
 from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve

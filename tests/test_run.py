@@ -27,7 +27,7 @@ def run(monkeypatch):
     [
         (["demo"], ["roommates"]),
         (["demo", "--out", "here"], ["roommates", "--out", "here"]),
-        (["verify", "--json"], ["verify", "--json"]),
+        (["infer", "--map"], ["infer", "--map"]),
     ],
 )
 def test_commands_are_those_of_mlestruct(run, arguments, command):

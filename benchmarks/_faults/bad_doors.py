@@ -16,7 +16,7 @@ from benchmarks._faults.refusal import Bad, bad
 from mlestruct import metrics
 from mlestruct.cli import main
 from mlestruct.estimators import Calibration
-from mlestruct.learners.joint import Mixture
+from mlestruct.families.joint.prediction import Mixture
 from mlestruct.readers import read_columns, uai
 from mlestruct.tables import table
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from mlestruct.cli import check, infer, roommates, verify
+from mlestruct.cli import check, infer, roommates
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="mlestruct", description="Learn who goes with whom, and prove how well it was learned."
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (roommates, check, verify, infer):
+    for command in (roommates, check, infer):
         command.add(commands)
     given = parser.parse_args(arguments)
     try:

@@ -1,9 +1,10 @@
 """The front door: estimators with scikit-learn manners over lists of examples."""
 
+from typing import TYPE_CHECKING
+
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.calibration import Calibration
 from mlestruct.estimators.grid import GridModel
-from mlestruct.estimators.joint import JointModel
 from mlestruct.estimators.matching import MatchingModel
 from mlestruct.estimators.predictor import Draws
 from mlestruct.estimators.roommates import RoommateModel
@@ -11,6 +12,10 @@ from mlestruct.estimators.sequence import SequenceModel
 from mlestruct.estimators.skip_chain import SkipChainModel, capitalised_pairs
 from mlestruct.estimators.structured import StructuredModel
 from mlestruct.estimators.summary import Summary
+from mlestruct.lazy import lazily
+
+if TYPE_CHECKING:
+    from mlestruct.families.joint.model import JointModel as JointModel
 
 __all__ = [
     "Calibration",
@@ -26,3 +31,5 @@ __all__ = [
     "Summary",
     "capitalised_pairs",
 ]
+
+__getattr__ = lazily(__name__, {"JointModel": "families.joint.model"})

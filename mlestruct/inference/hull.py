@@ -9,12 +9,12 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, block_gaps
 from mlestruct.entropy import Entropy
-from mlestruct.inference.matching_graph import Layout
-from mlestruct.inference.matching_newton import DENSE
-from mlestruct.inference.matching_split import approach, split_value
-from mlestruct.inference.matching_values import price_value
+from mlestruct.inference.matching.graph import Layout
+from mlestruct.inference.matching.newton import DENSE
+from mlestruct.inference.matching.scaling import Scaling, prepared
+from mlestruct.inference.matching.split import approach, split_value
+from mlestruct.inference.matching.values import price_value
 from mlestruct.inference.messages import Messages
-from mlestruct.inference.scaling import Scaling, prepared
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.structures.base import Array
 from mlestruct.structures.matching import Matching

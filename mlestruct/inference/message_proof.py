@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.dual import Dual
-from mlestruct.inference.sum_product import SumProduct
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.structures.base import Array
 
 LOCAL = "local polytope"

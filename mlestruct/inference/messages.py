@@ -33,10 +33,10 @@ class Messages(Protocol):
 
 
 ROUTINES = (
-    "forward_backward:ForwardBackward",
-    "path_sums:PathSums",
-    "scaling:Scaling",
-    "sum_product:SumProduct",
+    "graph.forward_backward:ForwardBackward",
+    "exact.path_sums:PathSums",
+    "matching.scaling:Scaling",
+    "graph.sum_product:SumProduct",
 )
 """Tried in this order: exact ones first, then the fastest."""
 

@@ -14,11 +14,11 @@ from mlestruct.dual import Certificate, Dual, Interior, block_gaps, interior
 from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.hull import degree_gaps, hull_gaps, into_hull, relaxed
 from mlestruct.inference.message_proof import LOCAL, message_gaps
 from mlestruct.inference.messages import Messages, routine
 from mlestruct.inference.scores import as_finite_scores
-from mlestruct.inference.sum_product import SumProduct
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho

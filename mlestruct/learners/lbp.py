@@ -6,7 +6,7 @@ from typing import Any
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.inference.sum_product import SumProduct
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.primal import Primal, refuse
 from mlestruct.objectives import Surrogate
 from mlestruct.reweighting import Rho

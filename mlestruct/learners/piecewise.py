@@ -15,13 +15,13 @@ from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
 from mlestruct.frank_wolfe import State
 from mlestruct.learners.convex import Learner
-from mlestruct.learners.coupled import Cover
 from mlestruct.learners.mle_struct import mle_struct
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph, RegionGraph
 from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.cover import Cover
 
 Unaries = Literal["inside", "own"]
 Pieces = Callable[[FactorGraph], Sequence[Sequence[int]]] | None

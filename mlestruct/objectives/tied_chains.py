@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.features import Masked, Tied
-from mlestruct.inference.forward_backward import ForwardBackward
+from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.messages import Messages
 from mlestruct.objectives.base import Answer, Cheaper, Head, Piece, Question, Special
 from mlestruct.objectives.tied_weights import Weights, weights_of

@@ -14,8 +14,8 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import estimate, exact
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.predict import best
-from mlestruct.inference.sum_product import SumProduct
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 

@@ -16,9 +16,9 @@ from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Engine, Running, Serial, engine_of
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.hull import relaxed
 from mlestruct.inference.messages import Messages
-from mlestruct.inference.sum_product import SumProduct
 from mlestruct.lbfgs import Step
 from mlestruct.objectives import Head, Sum, Surrogate
 from mlestruct.objectives.surrogate import loosened

@@ -10,10 +10,10 @@ import numpy as np
 from mlestruct.dual import Certificate, Dual, interior
 from mlestruct.engine import Running, Tree
 from mlestruct.errors import counted_from
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.hull import degree_gaps, hull_gaps, into_hull, relaxed
 from mlestruct.inference.message_proof import LOCAL, message_gaps
 from mlestruct.inference.messages import Messages
-from mlestruct.inference.sum_product import SumProduct
 from mlestruct.objectives import Head, Surrogate
 from mlestruct.objectives.base import Answer, Piece, Question, Share
 from mlestruct.objectives.tied_chains import special

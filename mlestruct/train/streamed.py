@@ -13,8 +13,8 @@ from mlestruct.checkpoint import begin
 from mlestruct.digest import digest
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State, noted
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.hull import relaxed
-from mlestruct.inference.sum_product import SumProduct
 from mlestruct.lbfgs import Step
 from mlestruct.objectives import Sum
 from mlestruct.objectives.base import Question

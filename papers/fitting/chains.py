@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.inference.condensed import Newton
+from mlestruct.families.fitting.condensed import Newton
+from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.learners import LEARNERS
-from mlestruct.objectives.losses import LOSSES
 from papers._run import Row, Setting
 from papers.fitting.methods import Array, Ints, Part, truncated_beliefs
 

@@ -15,14 +15,14 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct import images
-from mlestruct.inference.truncated import (
+from mlestruct.families.fitting.truncated import (
     Messages,
     beliefs,
     flooding,
     one_by_one,
     there_and_back,
 )
-from mlestruct.inference.truncated.schedule import Sweep
+from mlestruct.families.fitting.truncated.schedule import Sweep
 from mlestruct.learners import LEARNERS
 from papers._run import Row, Setting
 from papers.fitting.digits import FIT, both, load, tied

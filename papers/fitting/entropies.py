@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
+from mlestruct.families.fitting.implicit import coefficients
 from mlestruct.features.per_table import PerTable
-from mlestruct.learners.implicit import coefficients
 from papers._run import Row, Setting
 from papers.fitting.digits import THESIS, both, load
 from papers.fitting.methods import (

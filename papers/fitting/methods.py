@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mlestruct as ms
-from mlestruct.inference.condensed import Condensed
-from mlestruct.inference.sum_product import SumProduct
-from mlestruct.inference.truncated import Messages, beliefs
+from mlestruct.families.fitting.condensed import Condensed
+from mlestruct.families.fitting.implicit import coefficients, convex_likelihood
+from mlestruct.families.fitting.losses import errors, variables
+from mlestruct.families.fitting.truncated import Messages, beliefs
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import LEARNERS
-from mlestruct.learners.implicit import coefficients, convex_likelihood
-from mlestruct.objectives.losses import errors, variables
 from papers._run import Setting
 
 Array = NDArray[np.float64]

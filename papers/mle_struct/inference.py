@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import mlestruct as ms
 from mlestruct.features import NoFeatures
+from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.sampling import perturb_and_map
-from mlestruct.inference.scaling import Scaling
 from papers._run import Row, Setting
 from papers.mle_struct.clock import clocked, reached
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mlestruct import Batch, Dense, FrankWolfe, Matching, tables
 from mlestruct.inference import best
-from mlestruct.inference.scaling import Scaling
+from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.learners import mle_struct, ssvm
 from papers._run import Row, Setting
 from papers.mle_struct.dates import dates

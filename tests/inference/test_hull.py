@@ -11,7 +11,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.inference import best
 from mlestruct.inference.hull import dual_certificate
-from mlestruct.inference.scaling import Scaling
+from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 

@@ -4,8 +4,8 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.dual import certificate
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.message_proof import message_gaps
-from mlestruct.inference.sum_product import SumProduct
 from mlestruct.oracle import Counted, resolve
 from mlestruct.structures import grid
 

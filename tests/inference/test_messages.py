@@ -7,10 +7,10 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
-from mlestruct.inference.forward_backward import ForwardBackward
+from mlestruct.inference.graph.forward_backward import ForwardBackward
+from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.messages import routine
-from mlestruct.inference.scaling import Scaling
-from mlestruct.inference.sum_product import SumProduct
 
 FORESTS = {
     "chain": ms.chain(4, 3),

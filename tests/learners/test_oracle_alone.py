@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference import forward_backward, scaling, sum_product
+from mlestruct.families.consistency.coupled import Coupled
+from mlestruct.inference.graph import forward_backward, sum_product
+from mlestruct.inference.matching import scaling
 from mlestruct.learners import LEARNERS
-from mlestruct.learners.coupled import Coupled
 from mlestruct.oracle import Counted, load
 
 NAMES = ["camel", "camel0", "piecewise", "trw"]

@@ -10,7 +10,7 @@ from mlestruct_oracles.planar_ising import PlanarIsing
 
 import mlestruct as ms
 from mlestruct import Batch, Dense, FrankWolfe, Infeasible, Ising, grid
-from mlestruct.inference.kasteleyn import kasteleyn, log_partition
+from mlestruct.inference.exact.kasteleyn import kasteleyn, log_partition
 from mlestruct.oracle import Validated
 from mlestruct.testing import check_entropy, check_oracle, check_structure
 

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
-from mlestruct.inference.scaling import Scaling
+from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.structures.odd_sets import least_odd_cut, odd_set_proof
 from mlestruct.testing import vertices
 

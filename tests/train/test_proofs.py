@@ -6,8 +6,8 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct.engine import Serial
-from mlestruct.inference import convergent
-from mlestruct.inference.sum_product import SumProduct
+from mlestruct.inference.graph import convergent
+from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.oracle import resolve
 from mlestruct.train.proofs import judges, proven
 

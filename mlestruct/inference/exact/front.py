@@ -13,9 +13,9 @@ from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import elimination, grids, matching, paths
 from mlestruct.inference.exact.common import MEMORY, Exact, log_sum, refuse_large
 from mlestruct.inference.exact.enumeration import outcomes
+from mlestruct.inference.exact.kasteleyn import kasteleyn
 from mlestruct.inference.exact.treewidth import estimate
-from mlestruct.inference.forward_backward import ForwardBackward
-from mlestruct.inference.kasteleyn import kasteleyn
+from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.messages import Beliefs
 from mlestruct.inference.scores import as_scores
 from mlestruct.structures import (

@@ -1,0 +1,1 @@
+"""CAMEL: maximum entropy over consistent clusters, and its dual over weights and multipliers."""

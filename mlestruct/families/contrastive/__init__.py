@@ -1,0 +1,1 @@
+"""Contrastive free energies: objectives between pseudo-likelihood and maximum likelihood."""

@@ -1,0 +1,55 @@
+"""CF_k-Bethe: k steps of belief optimisation from the smoothed data point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.families.contrastive.belief_optimisation import (
+    CLIP,
+    STEPS,
+    TOL,
+    Couplings,
+    couplings,
+    descend,
+    logits,
+    write,
+)
+from mlestruct.families.contrastive.objectives.base import Relaxed
+from mlestruct.structures.base import Array
+from mlestruct.structures.graph import FactorGraph
+
+
+@dataclass(frozen=True)
+class BetheSteps:
+    """Binary pairwise graphs: marginals start at |y − ε|, for at 0 and 1 logits are infinite.
+
+    Moments of the data are those of y itself. ``tol`` ends a relaxation early, once no slope by a
+    logit is larger. O(k · edges).
+    """
+
+    steps: int = 10
+    epsilon: float = 1e-4
+    tol: float = 1e-6
+    exact: bool = False
+
+    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Couplings | None) -> Relaxed:
+        assert batch.target is not None
+        graph = couplings(batch) if warm is None else warm
+        y, z = batch.target[graph.place], batch.target[graph.place - 1]
+        known, clamped = (y == 1) | (z == 1), graph.fixed >= 0
+        state = np.where(clamped, graph.fixed, np.where(known, y, 0.5))
+        a = logits(np.clip(state, self.epsilon, 1 - self.epsilon))
+        sharp = CLIP * np.sign(state - 0.5)
+        data = batch.target
+        if not (known | clamped).all():
+            held = (known | clamped).astype(np.int8)
+            descend(graph, scores, a, held, STEPS, TOL)
+            data = np.empty(batch.size)
+            write(graph, scores, np.where(known | clamped, sharp, a), data)
+        found = descend(graph, scores, a, clamped.astype(np.int8), self.steps, self.tol)
+        tau = np.empty(batch.size)
+        write(graph, scores, np.where(clamped, sharp, a), tau)
+        return Relaxed(found.before, found.after, data, tau, graph)

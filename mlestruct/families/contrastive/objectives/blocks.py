@@ -1,0 +1,136 @@
+"""Parts of a labelled graph with their surroundings known: as states, or as marginals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mlestruct.batch import Batch
+from mlestruct.inference.graph.forward_backward import ForwardBackward
+from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.graph import FactorGraph
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some variables of a graph, joined by the factors they share; the rest lies outside.
+
+    Entry ``used[k]`` of the graph reads entry ``into[k]`` of ``inside``, and the states of the
+    variables outside that it depends on: ``outside[k]``, padded by one past the last coordinate.
+    """
+
+    nodes: Ints
+    inside: FactorGraph
+    used: Ints
+    into: Ints
+    outside: Ints
+
+    @classmethod
+    def of(cls, graph: FactorGraph, nodes: Any) -> Block:
+        """The induced part; it must be a forest, so that its marginals are exact."""
+        nodes = np.unique(np.asarray(nodes, dtype=np.int64))
+        within = np.isin(np.arange(graph.n_nodes), nodes)
+        scopes = np.split(graph.scope, graph.scope_start[1:-1])[: graph.n_factors]
+        place = np.cumsum(within) - 1
+        kept = [tuple(place[scope[within[scope]]].tolist()) for scope in scopes]
+        orders = {tuple(sorted(part)): part for part in kept if len(part) > 1}
+        inside = FactorGraph(graph.cards[nodes], list(orders.values()))
+        if not inside.is_forest:
+            raise ValueError(f"the block {nodes.tolist()} holds a cycle; its parts must be forests")
+        number = {part: f for f, part in enumerate(orders)}
+        used, into, outside = [], [], []
+        for i, v in enumerate(nodes):
+            used.append(np.arange(graph.node_start[v], graph.node_start[v + 1]))
+            into.append(np.arange(inside.node_start[i], inside.node_start[i + 1]))
+            outside.append(np.full((len(used[-1]), 0), graph.size))
+        for f, (scope, part) in enumerate(zip(scopes, kept, strict=True)):
+            if part:
+                start = graph.table_start[f]
+                table = np.arange(graph.table_start[f + 1] - start)
+                states = np.stack(np.unravel_index(table, tuple(graph.cards[scope])), axis=1)
+                used.append(start + table)
+                into.append(_entries(inside, part, states[:, within[scope]], number))
+                out = ~within[scope]
+                outside.append(graph.node_start[scope[out]] + states[:, out])
+        width = max(rows.shape[1] for rows in outside)
+        padded = [
+            np.pad(rows, ((0, 0), (0, width - rows.shape[1])), constant_values=graph.size)
+            for rows in outside
+        ]
+        joined = np.concatenate(used), np.concatenate(into), np.concatenate(padded)
+        return cls(nodes, inside, *joined)
+
+    def chances(self, tau: Array) -> Array:
+        """(examples × used): how likely each entry's surroundings are, if independent."""
+        return np.prod(np.pad(tau, ((0, 0), (0, 1)), constant_values=1.0)[:, self.outside], axis=2)
+
+    def scores(self, scores: Array, chances: Array) -> Array:
+        """(examples × entries inside): expected scores, given the surroundings."""
+        with np.errstate(invalid="ignore"):  # what is impossible outside may be forbidden too
+            weighed = np.where(chances > 0, scores[:, self.used] * chances, 0.0)
+        return np.asarray((self._sum @ weighed.T).T)
+
+    def around(self, graph: FactorGraph) -> Ints:
+        """The variables outside that share a factor with the block."""
+        out = self.outside[self.outside < graph.size]
+        return np.unique(graph.table_of[out])
+
+    @cached_property
+    def _sum(self) -> sp.csr_array:
+        entries = np.ones(len(self.used)), (self.into, np.arange(len(self.used)))
+        return sp.csr_array(entries, shape=(self.inside.size, len(self.used)))
+
+    def marginals(self, scores: Array) -> tuple[Array, Array]:
+        """log Z and τ of the inside, exactly."""
+        batch = Batch.of(self.inside, count=len(scores))
+        log_z, tau, _ = ForwardBackward().many(batch, np.ascontiguousarray(scores).ravel())
+        return log_z, tau.reshape(len(scores), -1)
+
+
+def _entries(
+    inside: FactorGraph, part: tuple[int, ...], states: Ints, number: dict[Any, int]
+) -> Ints:
+    """Where configurations of some variables lie inside: a node's table or a factor's."""
+    if len(part) == 1:
+        return inside.node_start[part[0]] + states[:, 0]
+    f = number[tuple(sorted(part))]
+    scope = inside.scope[inside.scope_start[f] : inside.scope_start[f + 1]].tolist()
+    ordered = states[:, [part.index(v) for v in scope]]
+    shape = tuple(inside.cards[scope])
+    return np.asarray(inside.table_start[f] + np.ravel_multi_index(tuple(ordered.T), shape))
+
+
+def expected(scores: Array, tau: Array) -> Array:
+    """⟨score, τ⟩ along the last axis, where forbidden entries have no mass."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(tau > 0, scores * tau, 0.0).sum(axis=-1))
+
+
+def singles(graph: FactorGraph) -> list[list[int]]:
+    """Every variable alone."""
+    return [[i] for i in range(graph.n_nodes)]
+
+
+def trees(graph: FactorGraph) -> list[list[int]]:
+    """Few disjoint blocks without cycles: each variable joins the first block that stays one."""
+    near: list[set[int]] = [set() for _ in range(graph.n_nodes)]
+    for scope in np.split(graph.scope, graph.scope_start[1:-1])[: graph.n_factors]:
+        for v in scope.tolist():
+            near[v].update(u for u in scope.tolist() if u != v)
+    blocks: list[list[int]] = []
+    component: list[dict[int, int]] = []
+    for v in range(graph.n_nodes):
+        for block, root in zip(blocks, component, strict=True):
+            touched = [root[u] for u in near[v] if u in root]
+            if len(set(touched)) == len(touched):
+                block.append(v)
+                root.update({u: v for u in root if root[u] in touched} | {v: v})
+                break
+        else:
+            blocks.append([v])
+            component.append({v: v})
+    return blocks

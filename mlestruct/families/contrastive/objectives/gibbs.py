@@ -1,0 +1,58 @@
+"""Contrastive divergence: k sweeps of coloured block Gibbs sampling from the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.families.contrastive.objectives.base import Relaxed, clamped
+from mlestruct.inference.sampling.gibbs import Chain
+from mlestruct.structures.base import Array
+from mlestruct.structures.graph import FactorGraph
+
+CLAMPED = 20  # sweeps of hidden variables given what was seen
+
+
+@dataclass(frozen=True)
+class GibbsSteps:
+    """CD-k: τ_k is the mean of ``chains`` labellings, k sweeps from the data.
+
+    No free energy is known of samples: F_0 and F_k are mean energies alone, which may rise.
+    Noise depends on ``seed`` and the scores only. Where forbidden configurations part the
+    labellings, chains stay on their side.
+    """
+
+    steps: int = 1
+    chains: int = 10
+    seed: int = 0
+    exact: bool = False
+    _ready: dict[FactorGraph, Chain] = field(default_factory=dict, repr=False, compare=False)
+
+    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Relaxed:
+        assert batch.target is not None
+        held = clamped(batch) if warm is None else warm[0]
+        rng = np.random.default_rng([self.seed, crc32(scores.tobytes())])
+        data, tau = np.empty(batch.size), np.empty(batch.size)
+        for m in range(len(batch)):
+            here = batch.coordinates(m)
+            free, score = self._chain(batch.structure(m)), scores[here]
+            if held is None:
+                data[here] = batch.target[here]
+                begin = np.tile(free.graph.decode(data[here]), (self.chains, 1))
+            else:
+                given = self._chain(held.structure(m))
+                drawn = [given.begin(score, None, rng) for _ in range(self.chains)]
+                begin = given.run(score, np.array(drawn), CLAMPED, rng)
+                data[here] = given.mean(begin)
+            tau[here] = free.mean(free.run(score, begin, self.steps, rng))
+        start, end = -batch.totals(scores * data), -batch.totals(scores * tau)
+        return Relaxed(start, end, data, tau, (held,))
+
+    def _chain(self, graph: FactorGraph) -> Chain:
+        if graph not in self._ready:
+            self._ready[graph] = Chain.of(graph)
+        return self._ready[graph]

@@ -1,0 +1,1 @@
+"""Fitting a loss of beliefs: through their optimum, or through so many iterations of messages."""

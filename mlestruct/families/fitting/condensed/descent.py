@@ -1,0 +1,159 @@
+"""Minimises w·(b log b) − η·b over the local polytope, and bounds what is missing.
+
+Majorisation, Newton's method, and the path of interior points where that comes no closer or to no
+optimum; all three are steps of one kind of system (:mod:`.steps`), eight examples at a time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from mlestruct.families.fitting.condensed.moves import (
+    BACK,
+    LEAST,
+    bend,
+    central,
+    clamp,
+    follow,
+    settled,
+)
+from mlestruct.families.fitting.condensed.proof import shortfall
+from mlestruct.families.fitting.condensed.room import answer, charge, load, rooms, unload
+from mlestruct.structures.base import Array, Ints
+
+NEAR = 0.05  # an entry's last move, below which Newton's method takes over
+TURN = 20  # majorising steps before it does in any case
+PATIENCE = 4  # Newton steps that come no closer, before it is given up
+STEADY = 1e-4  # an entry's relative move at the path's end: the next step's is its square
+PROVEN = 1e-7  # of a value's size: what may be missing
+
+MAJORISE, NEWTON, FOLLOW, DONE = 0, 1, 2, 3
+
+
+class Course(NamedTuple):
+    """How every example is getting on."""
+
+    phase: Ints
+    since: Ints  # steps in this phase, or since Newton's last halved
+    best: Array  # the smallest of those
+    clamps: Array  # of every entry
+    mu: Array
+    gap: Array
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def descend(score, weight, b, slack, frame, limit, tol, phase, gap):
+    """At most LANES examples from b (any positive point) to their optimum, in place.
+
+    ``phase`` of each is MAJORISE, NEWTON for a good start, or FOLLOW for a point of the interior.
+    ``gap`` becomes a bound on what is missing, in units of the value's size; ``slack`` is 0, or
+    μ/b of the path's end. Weights of variables may be negative. Returns the steps of the slowest.
+    """
+    count, room = len(b), rooms(frame, len(b))
+    best, none = np.full(count, np.inf), np.zeros(count, np.int64)
+    course = Course(phase, none, best, np.ones(b.shape), np.full(count, LEAST), gap)
+    for lane in range(count):
+        if phase[lane] == FOLLOW:
+            course.mu[lane] = central(score[lane], frame, b[lane], slack[lane], BACK)
+    for step in range(limit):
+        for lane in range(count):
+            if phase[lane] != DONE:
+                _slopes(lane, course, score, weight, b, slack, room)
+                charge(room.slope[lane], room.price[lane], room.total[lane], frame)
+                load(lane, b[lane], frame, room)
+        least = answer(frame.pattern, room)
+        for lane in range(count):
+            if phase[lane] != DONE:
+                unload(lane, b[lane], frame, room)
+                _advance(lane, course, least[lane], tol, score, weight, b, slack, frame, room)
+        if (phase == DONE).all():
+            return step + 1
+    for lane in range(count):
+        if phase[lane] != DONE:
+            gap[lane] = _missing(lane, score, weight, b, frame, room)
+    return limit
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _advance(lane, course, least, tol, score, weight, b, slack, frame, room):
+    """One example's step, and the phase it leads to."""
+    phase, at, delta = course.phase, b[lane], room.delta[lane]
+    course.since[lane] += 1
+    if phase[lane] == MAJORISE:
+        far = clamp(at, delta, course.clamps[lane])
+        if far <= NEAR or course.since[lane] >= TURN:
+            phase[lane], course.since[lane] = NEWTON, 0
+        return
+    if phase[lane] == FOLLOW:
+        moved, course.mu[lane] = follow(at, slack[lane], delta, course.mu[lane])
+        if course.mu[lane] == LEAST and moved <= STEADY:
+            course.gap[lane] = _missing(lane, score, weight, b, frame, room)
+            phase[lane] = DONE
+        return
+    moved = bend(at, delta, frame.table_start[0])
+    lost = not least > 0.0 or not moved < 1e6
+    if settled(moved, course.best[lane], tol):
+        course.gap[lane] = _missing(lane, score, weight, b, frame, room)
+        phase[lane], lost = DONE, not course.gap[lane] <= PROVEN
+    if moved < 0.5 * course.best[lane]:
+        course.best[lane], course.since[lane] = moved, 0
+    if lost or (phase[lane] != DONE and course.since[lane] >= PATIENCE):
+        phase[lane] = FOLLOW
+        room.price[lane], room.total[lane] = 0.0, 0.0
+        course.mu[lane] = central(score[lane], frame, at, slack[lane], 1.0)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _missing(lane, score, weight, b, frame, room):
+    """In units of a value's size: a nat per table, and its scores'."""
+    short = shortfall(
+        score[lane], weight[lane], b[lane], room.price[lane], room.total[lane], frame,
+        room.slope[lane],
+    )  # fmt: skip
+    tables = len(frame.free) + len(frame.square)
+    return short / (tables + np.abs(score[lane] * b[lane]).sum())
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def respond(weight, b, slope, frame, out):
+    """m = ∂L/∂v of at most LANES optima b, ``slope`` being b·∂L/∂b; False where F is not convex.
+
+    m = D⁻¹Aᵀ(A D⁻¹ Aᵀ)⁻¹A D⁻¹ ∂L/∂b − D⁻¹ ∂L/∂b with D = w/b, as a step with ∂L/∂b for gradient.
+    """
+    count, size = b.shape
+    room = rooms(frame, count)
+    for lane in range(count):
+        for k in range(size):
+            room.inverse[lane, k] = b[lane, k] / weight[lane, k]
+            room.slope[lane, k] = slope[lane, k] / b[lane, k]
+        for k in range(frame.table_start[0]):
+            room.curve[lane, k] = weight[lane, k] / b[lane, k]
+        load(lane, b[lane], frame, room)
+    least = answer(frame.pattern, room)
+    for lane in range(count):
+        unload(lane, b[lane], frame, room)
+        out[lane] = room.delta[lane]
+    return least[:count].min() > 0.0
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _slopes(lane, course, score, weight, b, slack, room):
+    """∇F and curvature; the majoriser bends twice as much, and not at all where F is concave."""
+    eta, w, at, z = score[lane], weight[lane], b[lane], slack[lane]
+    inverse, curve, slope = room.inverse[lane], room.curve[lane], room.slope[lane]
+    phase, mu, nodes = course.phase[lane], course.mu[lane], len(curve)
+    scale = 2.0 if phase == MAJORISE else 1.0
+    for k in range(len(at)):
+        slope[k] = w[k] * (np.log(at[k]) + 1.0) - eta[k]
+        bent = scale * w[k]
+        if phase == FOLLOW:
+            slope[k] -= mu / at[k]
+            bent += z[k]
+        elif phase == MAJORISE and k < nodes:
+            bent = max(bent, 0.0)
+        inverse[k] = at[k] / bent
+        if k < nodes:
+            curve[k] = bent / at[k]

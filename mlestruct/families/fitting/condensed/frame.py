@@ -1,0 +1,102 @@
+"""A factor graph compiled for condensed systems: tables eliminated, variables left.
+
+Unknowns are the changes of every variable's marginals but one state's. A factor's table
+follows from those of its variables by a small system of its own, so what couples the graph is
+one sparse matrix over variables: 784 unknowns for a binary image of 28 × 28, not 7,616.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from mlestruct.families.fitting.condensed.sparse import Pattern, pattern
+from mlestruct.structures.base import Ints
+from mlestruct.structures.graph import FactorGraph
+
+
+class Frame(NamedTuple):
+    """Where everything lies.
+
+    A factor's table must add up to 1, and for every state but one of each variable to that state's
+    marginal: so many rows. Which states are left out is chosen by :func:`condense`.
+    """
+
+    node_start: Ints
+    table_start: Ints
+    scope_start: Ints
+    scope: Ints
+    free: Ints  # a variable's unknowns are free[i]:free[i + 1]
+    row_start: Ints  # a factor's rows
+    square: Ints  # where its rows × rows inverse is kept
+    slot_start: Ints  # states of all slots, one after the other
+    entry: Ints  # which of those each table entry has
+    entry_at: Ints  # where a factor's begin
+    unknown_at: Ints  # where a factor's unknowns begin
+    unknown: Ints  # their positions in elimination order
+    unknown_row: Ints  # the row that each belongs to
+    node_at: Ints  # values that a variable's unknowns × unknowns add to
+    node_map: Ints
+    factor_at: Ints  # the same for a factor's
+    factor_map: Ints
+    pattern: Pattern
+
+
+def frame(graph: FactorGraph, nodes: Ints | None = None) -> Frame:
+    """O(graph) and one symbolic factorisation; ``nodes`` frees only these, the others stay."""
+    n, scope, scope_start = graph.n_nodes, graph.scope, graph.scope_start
+    order, unknowns = np.diff(scope_start), graph.cards - 1
+    if nodes is not None:
+        unknowns = np.where(np.isin(np.arange(n), nodes), unknowns, 0)
+    free = _starts(unknowns)
+    blocks = [np.arange(free[i], free[i + 1]) for i in range(n)]
+    cliques = [
+        np.concatenate([blocks[i] for i in scope[first:last]])
+        for first, last in pairwise(scope_start)
+    ]
+    pairs = [_square(block) for block in (*blocks, *cliques)]
+    at = _starts([len(some) for some in pairs])
+    joined = np.concatenate(pairs)
+    found, number = pattern(int(free[-1]), joined)
+    maps = np.asarray(number[joined[:, 0], joined[:, 1]]).ravel().astype(np.int64) - 1
+    slot_start = _starts(graph.cards[scope])
+    rows = 1 + np.add.reduceat(graph.cards[scope] - 1, scope_start[:-1])
+    row = _starts(graph.cards[scope] - 1)[:-1]
+    row += 1 - np.repeat(row[scope_start[:-1]], order)
+    _, node, slot = graph.below
+    return Frame(
+        graph.node_start,
+        graph.table_start,
+        scope_start,
+        scope,
+        free,
+        _starts(rows),
+        _starts(rows**2),
+        slot_start,
+        slot_start[slot] + node - graph.node_start[scope[slot]],
+        _starts(order * np.diff(graph.table_start)),
+        _starts([len(clique) for clique in cliques]),
+        found.position[_joined(cliques)],
+        _joined([r + np.arange(unknowns[i]) for r, i in zip(row, scope, strict=True)]),
+        at[: n + 1],
+        maps[: at[n]],
+        at[n:] - at[n],
+        maps[at[n] :],
+        found,
+    )
+
+
+def _starts(lengths: Sequence[int] | Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def _square(block: Ints) -> Ints:
+    """All ordered pairs."""
+    return np.stack([np.repeat(block, len(block)), np.tile(block, len(block))], axis=1)

@@ -1,0 +1,122 @@
+"""Working memory of a few examples of one graph, whose systems are solved side by side."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from mlestruct.families.fitting.condensed.sparse import LANES, conjugate, factor, solve
+from mlestruct.families.fitting.condensed.steps import condense, expand
+from mlestruct.structures.base import Array, Ints
+
+
+class Room(NamedTuple):
+    """A row per example, but for what a system of LANES of them needs."""
+
+    values: Array
+    right: Array  # becomes the unknowns
+    under: Ints  # rows of the factor
+    lower: Array
+    pivot: Array
+    row: Array
+    squares: Array
+    lift: Array
+    likely: Ints
+    place: Ints
+    rise: Array  # of the prices of every factor's rows
+    price: Array  # of every slot's states: Aᵀ price is ∇F where the last step led
+    total: Array  # of every factor's total
+    inverse: Array  # of every coordinate's curvature
+    curve: Array  # of variables' states
+    slope: Array
+    delta: Array
+
+
+@nb.njit(cache=True, nogil=True)
+def rooms(frame, count):
+    """Lanes that serve no example hold the identity."""
+    pattern = frame.pattern
+    n, size, rows = len(pattern.start) - 1, frame.table_start[-1], frame.row_start[-1]
+    stored = pattern.below[-1] if pattern.direct else 0
+    values = np.zeros((len(pattern.row), LANES))
+    for k in range(n):
+        values[pattern.start[k + 1] - 1] = 1.0
+    return Room(
+        values,
+        np.zeros((n, LANES)),
+        np.empty(stored, np.int64),
+        np.empty((stored, LANES)),
+        np.empty((n, LANES)),
+        np.empty((n, LANES)),
+        np.empty((count, frame.square[-1])),
+        np.empty((count, rows)),
+        np.empty((count, len(frame.free) - 1), np.int64),
+        np.empty((count, frame.slot_start[-1]), np.int64),
+        np.empty((count, rows)),
+        np.zeros((count, frame.slot_start[-1])),
+        np.zeros((count, len(frame.square) - 1)),
+        np.empty((count, size)),
+        np.empty((count, frame.table_start[0])),
+        np.empty((count, size)),
+        np.empty((count, size)),
+    )
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def load(lane, b, frame, room):
+    """One example's system, from its slope and curvature in ``room``."""
+    condense(
+        lane, b, room.inverse[lane], room.curve[lane], room.slope[lane], frame, room.values,
+        room.right, room.squares[lane], room.lift[lane], room.likely[lane], room.place[lane],
+        room.rise[lane],
+    )  # fmt: skip
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def answer(pattern, room):
+    """Solve every lane's system in place; the least pivot or curvature of each."""
+    if not pattern.direct:
+        return conjugate(room.values, pattern, room.right)
+    least = factor(room.values, pattern, room.under, room.lower, room.pivot, room.row)
+    solve(pattern, room.under, room.lower, room.pivot, room.right)
+    return least
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def unload(lane, b, frame, room):
+    """An example's step of every coordinate; prices rise to where it leads."""
+    expand(
+        lane, room.right, b, room.inverse[lane], room.slope[lane], frame, room.squares[lane],
+        room.lift[lane], room.likely[lane], room.place[lane], room.delta[lane], room.rise[lane],
+    )  # fmt: skip
+    _rise(room.rise[lane], room.place[lane], room.price[lane], room.total[lane], frame)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def charge(slope, price, total, frame):
+    """∇F − Aᵀ price in place of ∇F: steps are the same, and round by what is left, not by ∇F."""
+    entry, scope, slot_start = frame.entry, frame.scope, frame.slot_start
+    for f in range(len(frame.square) - 1):
+        slots, at = frame.scope_start[f + 1] - frame.scope_start[f], frame.entry_at[f]
+        for e in range(frame.table_start[f], frame.table_start[f + 1]):
+            slope[e] -= total[f]
+            for s in range(slots):
+                slope[e] -= price[entry[at + s]]
+            at += slots
+    for s in range(len(scope)):
+        first = frame.node_start[scope[s]] - slot_start[s]
+        for k in range(slot_start[s], slot_start[s + 1]):
+            slope[first + k] += price[k]
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _rise(rise, place, price, total, frame):
+    for f in range(len(total)):
+        h = frame.row_start[f]
+        total[f] += rise[h]
+        for s in range(frame.scope_start[f], frame.scope_start[f + 1]):
+            for k in range(frame.slot_start[s], frame.slot_start[s + 1]):
+                if place[k] >= 0:
+                    price[k] += rise[h + place[k]]

@@ -1,0 +1,124 @@
+"""Implicit fitting: weights, and entropies, for which convex inference predicts well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.families.fitting.condensed import Newton
+from mlestruct.families.fitting.implicit_objective import Implicit
+from mlestruct.families.fitting.losses import Loss, named
+from mlestruct.features import Features
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learners.primal import Heads, Primal, refuse, scored
+from mlestruct.learners.pseudo_likelihood import pseudo_likelihood
+from mlestruct.objectives import Head, Surrogate
+from mlestruct.regulariser import Regulariser
+from mlestruct.reweighting import Counting, Rho
+from mlestruct.structures import FactorGraph
+from mlestruct.structures.base import Array
+
+NEAR = 1e-4  # relative gap of the likelihood that fits start from
+
+
+def coefficients(node: float, factor: float = 1.0) -> Counting:
+    """The entropy Σ node·H(b_i) + Σ factor·H(b_α), concave on every graph."""
+
+    def numbers(graph: FactorGraph) -> Array:
+        return np.repeat([node, factor], [graph.n_nodes, graph.n_factors])
+
+    return Counting(numbers)
+
+
+def implicit(
+    rho: Rho = None,
+    oracle: Any = None,
+    route: str = "auto",
+    loss: str | Loss = "ucl",
+    entropy: Callable[[Batch[Any]], Features] | None = None,
+    surrogate: bool = True,
+    **settings: Any,
+) -> Primal:
+    """Σ_m w_m L(argmax ⟨Φ_mθ, b⟩ + H_ρ(b)) + R(θ), differentiated where inference has converged.
+
+    ``loss`` is one of :mod:`.losses`, or its name; ``rho`` as anywhere, or
+    :func:`coefficients`. ``entropy`` turns a batch into features of log w, and the entropy's
+    coefficients w = ρ's · exp(Ψω) are fitted too: θ is then (weights, ω). Fits start from the
+    convex surrogate likelihood (pseudo-likelihood where labels are missing), or with ``surrogate``
+    false from 0; ``settings`` are those of :class:`Primal`.
+    """
+    refuse("implicit", route, oracle=oracle)
+    objective = Implicit(named(loss), rho)
+
+    def heads(batch: Batch[Any], features: Features) -> dict[str, Head]:
+        if entropy is None:
+            return scored(batch, features)
+        base = objective.inference.weights(batch, rho)
+        if not (base > 0).all():
+            raise ValueError(f"rho={rho!r} has counts that are not positive: log w has no start")
+        return {**scored(batch, features), "weight": Head(entropy(batch), np.log(base), True)}
+
+    def doubt(stalled: int) -> str:
+        why = f"; inference stalled on {stalled} examples" if stalled else ""
+        return f"the loss is not convex in θ: a stationary point at best{why}"
+
+    words = ("local polytope", "none (a loss of beliefs)")
+    begin = surrogate_start(rho, settings, heads) if surrogate else None
+    return Primal(
+        "implicit", lambda batch: objective, *words, doubt=doubt, heads=heads, begin=begin,
+        **settings,
+    )  # fmt: skip
+
+
+def surrogate_start(
+    rho: Rho, settings: Mapping[str, Any], heads: Heads
+) -> Callable[[Batch[Any], Features], Array]:
+    """A convex fit's weights under every head of scores, 0 under one of entropies."""
+    given = settings.get("regulariser", 1.0)
+
+    def begin(batch: Batch[Any], features: Features) -> Array:
+        ridge = _first(given, features.d) if isinstance(given, Regulariser) else given
+        fit = _convex(batch, rho)(regulariser=ridge, solver=FrankWolfe(tol=NEAR))
+        theta = fit.fit(batch, features).theta
+        parts = heads(batch, features).items()
+        return np.concatenate(
+            [np.zeros(head.features.d) if name == "weight" else theta for name, head in parts]
+        )
+
+    return begin
+
+
+def _convex(batch: Batch[Any], rho: Rho) -> Callable[..., Primal]:
+    """The surrogate likelihood through messages; pseudo-likelihood where labels are missing."""
+    assert batch.target is not None
+    seen = (batch.rows(batch.target, members) for _, members in batch.groups())
+    kinds = (structure for structure, _ in batch.groups())
+    if not all(kind.contains(rows).all() for kind, rows in zip(kinds, seen, strict=True)):
+        return pseudo_likelihood
+    return partial(convex_likelihood, rho)
+
+
+def convex_likelihood(rho: Rho = None, **settings: Any) -> Primal:
+    """Σ_m [⟨θ, φ_m⟩ − log Z_ρ(θ, x_m)] − R(θ) by Newton's method inside: no oracle, no proof."""
+
+    def objective(batch: Batch[Any]) -> Surrogate:
+        messages = Newton.serve(Entropy.of(batch, rho))
+        if messages is None:
+            raise ValueError(
+                f"rho={rho!r} leaves no convex likelihood of a free labelled graph to start from; "
+                "pass surrogate=False"
+            )
+        return Surrogate(messages)
+
+    words = ("local polytope", "the entropy's")
+    return Primal("convex_likelihood", objective, *words, **settings)
+
+
+def _first(regulariser: Regulariser, d: int) -> Regulariser:
+    return Regulariser(*(getattr(regulariser, f.name)[:d] for f in fields(Regulariser)))

@@ -1,0 +1,46 @@
+"""Procedural fitting: weights for which a few iterations of inference predict well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlestruct.families.fitting.implicit import surrogate_start
+from mlestruct.families.fitting.losses import Loss, named
+from mlestruct.families.fitting.procedural_objective import Procedural
+from mlestruct.families.fitting.truncated import Messages, Method, beliefs
+from mlestruct.learners.primal import Heads, Primal, refuse, scored
+from mlestruct.reweighting import Rho
+
+
+def procedural(
+    rho: Rho = None,
+    oracle: Any = None,
+    route: str = "auto",
+    loss: str | Loss = "ucl",
+    iterations: int = 4,
+    method: Method | None = None,
+    heads: Heads = scored,
+    surrogate: bool = True,
+    **settings: Any,
+) -> Primal:
+    """Σ_m w_m L(what T iterations believe at Φ_mθ) + R(θ): inference and its cutting short are one.
+
+    ``method`` (default belief propagation, at ``rho`` if given) runs ``iterations`` times; beliefs
+    are to be asked of the same. ``loss`` is one of :mod:`.losses`, or its name.
+    ``heads`` may give every iteration weights of its own. Fits start from the convex surrogate
+    likelihood, or with ``surrogate`` false from 0; ``settings`` are those of :class:`Primal`.
+    """
+    refuse("procedural", route, oracle=oracle)
+    chosen = Messages(1.0 if rho is None else rho) if method is None else method
+    objective = Procedural(named(loss), chosen, iterations)
+    words = ("none", f"none (beliefs after {iterations} iterations)")
+    return Primal(
+        "procedural",
+        lambda batch: objective,
+        *words,
+        doubt=lambda stalled: "the loss is not convex in θ: a stationary point at best",
+        heads=heads,
+        begin=surrogate_start(None, settings, heads) if surrogate else None,
+        believe=lambda batch, scores: beliefs(batch, [scores], chosen, iterations),
+        **settings,
+    )

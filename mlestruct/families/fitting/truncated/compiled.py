@@ -1,0 +1,63 @@
+"""A graph compiled for truncated messages: its plan, and one iteration's visits."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlestruct.families.fitting.truncated.schedule import Order
+from mlestruct.inference.graph.plan import Plan, plan
+from mlestruct.reweighting import Rho, counting_numbers
+from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.graph import FactorGraph
+
+
+class Visits(NamedTuple):
+    """A sweep, where each visit's cavities lie on the tape, and what a slot's variable is."""
+
+    group: Ints
+    factor: Ints
+    tape: Ints
+    home: Ints
+    """Where the variable of every slot begins."""
+    share: Array
+    """c_α over that variable's c_i + Σ c_α."""
+
+
+class Ready(NamedTuple):
+    """One graph, compiled for messages."""
+
+    plan: Plan
+    visits: Visits
+    bethe: bool
+    """All numbers count 1: belief propagation."""
+    binary: bool
+    """Two states each, and pairs."""
+
+
+def compiled(graph: FactorGraph, rho: Rho, order: Order) -> Ready:
+    """For counting numbers that are positive on factors."""
+    refuse(graph)
+    counting = counting_numbers(graph, rho)
+    if (counting[graph.n_nodes :] <= 0).any():
+        f = int(np.argmin(counting[graph.n_nodes :]))
+        number = counting[graph.n_nodes + f]
+        raise ValueError(f"factor {f} counts {number:g}; messages need it positive")
+    full, sweep = plan(graph, counting), order(graph)
+    width = full.place[full.scope_start[1:]] - full.place[full.scope_start[:-1]]
+    tape = np.concatenate([[0], np.cumsum(width[sweep.factor])])
+    share = full.counts[full.owner] / full.whole[full.scope]
+    visits = Visits(*sweep, tape, full.node_start[full.scope], share)
+    bethe = bool((full.counts == 1).all() and (full.whole == 1).all())
+    binary = graph.is_pairwise and bool((graph.cards == 2).all())
+    return Ready(full, visits, bethe, binary)
+
+
+def refuse(graph: Any) -> None:
+    """A ValueError for what truncated inference cannot take."""
+    if not isinstance(graph, FactorGraph):
+        raise ValueError(f"truncated inference needs labelled graphs, not {type(graph).__name__}")
+    if (graph.fixed >= 0).any():
+        k = int(np.argmax(graph.fixed >= 0))
+        raise ValueError(f"coordinate {k} is fixed; truncated inference takes free graphs only")

@@ -1,0 +1,1 @@
+"""Values at the sites of a labelled graph: moments matched, predictions by the same surrogate."""

@@ -1,0 +1,78 @@
+"""JointModel: values at the sites of a labelled graph, from noisy observations of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from numpy.typing import ArrayLike
+
+from mlestruct.batch import Batch
+from mlestruct.errors import not_fitted
+from mlestruct.estimators.door import check_lengths
+from mlestruct.estimators.params import Parameters
+from mlestruct.families.joint.prediction import Mixture, Prediction, predict, stability
+from mlestruct.learners.trw import match_moments
+from mlestruct.reweighting import Rho
+from mlestruct.structures.base import Array
+from mlestruct.structures.graph import FactorGraph
+
+
+class JointModel(Parameters):
+    """Learns couplings of labels by matching moments, and predicts with the same surrogate.
+
+    ``mixture`` says how a site's label makes its value and how the value is seen. ``rho`` is the
+    surrogate of both steps; ``smoothing`` ε mixes the moments with uniform tables.
+
+    After ``fit``: ``coef_``, ``log_likelihood_`` (the surrogate's, per sample) and ``stability_``
+    (how far a change of scores moves the marginals at these weights, per unit).
+
+    >>> from mlestruct.structures import grid
+    >>> model = JointModel(grid(1, 2), Mixture(0.6, [-1.0, 1.0], [0.5, 0.5]), smoothing=0.1)
+    >>> model.fit([[0, 0], [1, 1]]).predict([[1.0, float("nan")]])[0].round(2).tolist()
+    [0.85, 0.56]
+    """
+
+    def __init__(
+        self,
+        graph: FactorGraph,
+        mixture: Mixture,
+        *,
+        rho: Rho = "trees",
+        smoothing: float = 0.0,
+    ) -> None:
+        self.graph = graph
+        self.mixture = mixture
+        self.rho = rho
+        self.smoothing = smoothing
+
+    def fit(self, labels: Sequence[ArrayLike]) -> Self:
+        """Learn from complete labellings of the graph."""
+        if not isinstance(self.graph, FactorGraph):
+            raise ValueError(f"graph is a labelled graph, not a {type(self.graph).__name__}")
+        check_lengths(labels, labels)
+        target = Batch.of(self.graph, labels).target
+        assert target is not None
+        mean = target.reshape(len(labels), -1).mean(axis=0)
+        found = match_moments(self.graph, mean, self.rho, self.smoothing)
+        self.coef_, self.log_likelihood_ = found.theta, found.log_likelihood
+        self.stability_ = stability(self.graph, found.theta, self.rho)
+        return self
+
+    def predict(self, observed: Sequence[ArrayLike]) -> list[Array]:
+        """The estimate of every site's value, for each array of observations (NaN: unseen)."""
+        return [found.z for found in self._predicted(observed)]
+
+    def predict_marginals(self, observed: Sequence[ArrayLike]) -> list[Array]:
+        """Labels' pseudo-probabilities (sites × labels), for each array of observations."""
+        return [found.labels for found in self._predicted(observed)]
+
+    def _predicted(self, observed: Sequence[ArrayLike]) -> Iterator[Prediction]:
+        if not hasattr(self, "coef_"):
+            raise not_fitted(self)
+        check_lengths(observed, observed)
+        for m, y in enumerate(observed):
+            try:
+                yield predict(self.graph, self.coef_, self.mixture, y, self.rho)
+            except ValueError as error:
+                raise ValueError(f"example {m}: {error}") from error

@@ -1,0 +1,146 @@
+"""Joint estimation and prediction: latent labels seen through a Gaussian mixture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.batch import Batch
+from mlestruct.dual import Dual
+from mlestruct.entropy import Entropy
+from mlestruct.families.joint.newton import polish, response
+from mlestruct.features import NoFeatures
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.exact import exact
+from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.oracle import Validated, resolve
+from mlestruct.regulariser import Regulariser
+from mlestruct.reweighting import Rho
+from mlestruct.structures import FactorGraph
+from mlestruct.structures.base import Array, as_numbers
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Z | label j ~ N(ν_j, σ_j²), seen as Y = αZ + √(1−α²) W with W ~ N(0, 1); NaN is unseen.
+
+    >>> Mixture(0.6, [-1.0, 1.0], [0.5, 0.5]).estimates([0.9]).round(4).tolist()
+    [[-0.4512, 1.1098]]
+    """
+
+    alpha: float
+    nu: ArrayLike
+    sigma2: ArrayLike
+
+    def __post_init__(self) -> None:
+        nu, sigma2 = as_numbers(self.nu, "nu"), as_numbers(self.sigma2, "sigma2")
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha is {self.alpha}; it must be in 0..1")
+        if nu.ndim != 1 or nu.shape != sigma2.shape or len(nu) == 0:
+            raise ValueError(f"nu and sigma2 need an entry per label, got {nu} and {sigma2}")
+        wrong = np.flatnonzero(~(np.isfinite(nu) & np.isfinite(sigma2) & (sigma2 > 0)))
+        if len(wrong):
+            j = int(wrong[0])
+            raise ValueError(f"label {j} has nu {nu[j]} and variance {sigma2[j]}; expected > 0")
+        object.__setattr__(self, "nu", nu)
+        object.__setattr__(self, "sigma2", sigma2)
+
+    @property
+    def _spread(self) -> Array:
+        """Var(Y | j)."""
+        return np.asarray(self.alpha**2 * np.asarray(self.sigma2) + 1 - self.alpha**2)
+
+    @property
+    def omega(self) -> Array:
+        """ω_j: how far an observation moves the estimate of Z."""
+        return np.asarray(self.alpha * np.asarray(self.sigma2) / self._spread)
+
+    def log_likelihood(self, y: ArrayLike) -> Array:
+        """log p(y_s | j), (sites, labels); 0 at unseen sites."""
+        off = np.asarray(y, dtype=float)[:, None] - self.alpha * np.asarray(self.nu)
+        value = -0.5 * off**2 / self._spread - 0.5 * np.log(2 * np.pi * self._spread)
+        return np.where(np.isnan(off), 0.0, value)
+
+    def estimates(self, y: ArrayLike) -> Array:
+        """E[Z_s | y_s, j] = ν_j + ω_j(y_s − αν_j), (sites, labels)."""
+        nu = np.asarray(self.nu)
+        off = np.asarray(y, dtype=float)[:, None] - self.alpha * nu
+        return np.asarray(nu + self.omega * np.where(np.isnan(off), 0.0, off))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Labels' (pseudo-)marginals given the observations, and the estimate of every Z_s."""
+
+    tau: Array
+    labels: Array
+    z: Array
+
+
+def predict(
+    graph: FactorGraph, theta: Array, mixture: Mixture, y: ArrayLike, rho: Rho = 1.0
+) -> Prediction:
+    """ẑ_s = Σ_j τ_s(j) E[Z_s | y_s, j], τ the surrogate's marginals at θ + log p(y | ·).
+
+    Use the ``rho`` that θ was learned with: errors of learning and prediction then cancel. None
+    is exact inference, by elimination.
+    """
+    states, y = len(np.asarray(mixture.nu)), as_numbers(y, "observations")
+    if np.isinf(y).any():
+        raise ValueError(f"the observation of site {np.flatnonzero(np.isinf(y))[0]} is infinite")
+    if (graph.cards != states).any() or np.shape(y) != (graph.n_nodes,):
+        raise ValueError(f"every site needs {states} labels and one observation (NaN: unseen)")
+    score = np.array(theta, dtype=float)
+    score[: graph.node_start[-1]] += mixture.log_likelihood(y).ravel()
+    tau = exact(graph, score).tau if rho is None else beliefs(graph, score, rho)
+    labels = tau[: graph.node_start[-1]].reshape(-1, states)
+    return Prediction(tau, labels, (labels * mixture.estimates(y)).sum(axis=1))
+
+
+def beliefs(graph: FactorGraph, score: Array, rho: Rho) -> Array:
+    """argmax ⟨score, τ⟩ + H_ρ(τ): by messages where they converge, else by Frank-Wolfe and Newton.
+
+    A stationary point only where H is not concave. ρ = 0 is independent sites in closed form.
+    """
+    if isinstance(rho, float | int) and rho == 0:
+        return independent(graph, score)
+    dual = _inference(graph, score, rho)
+    messages = SumProduct.of(dual.entropy, takeover=False, residual=1e-12)
+    found = messages.many(dual.batch, score)
+    if found.warm[graph].residual[0] <= 1e-10:
+        return found.tau
+    oracle = Validated(resolve("linear_program", dual.batch))
+    return polish(dual, FrankWolfe(tol=1e-6, rounds=100).solve(dual, oracle).tau.copy())
+
+
+def independent(graph: FactorGraph, score: Array) -> Array:
+    """Sites by their own scores, factor tables their products."""
+    tau = np.zeros(graph.size)
+    first = graph.node_start[-1]
+    top = np.maximum.reduceat(score[:first], graph.node_start[:-1])
+    tau[:first] = np.exp(score[:first] - np.repeat(top, graph.cards))
+    tau[:first] /= np.repeat(np.add.reduceat(tau[:first], graph.node_start[:-1]), graph.cards)
+    entry, node, _ = graph.below
+    log = np.log(np.maximum(tau, 1e-300))
+    product = np.bincount(entry, weights=log[node], minlength=graph.size)
+    tau[first:] = np.exp(product[first:])
+    return tau
+
+
+def stability(graph: FactorGraph, score: Array, rho: Rho) -> float:
+    """‖∇²B_ρ‖ at a score: a change of the scores by ε moves the marginals by this much times ε.
+
+    Proposition 2's constant is the supremum over scores; this is its value here.
+    """
+    dual = _inference(graph, score, rho)
+    curvature = response(dual, beliefs(graph, score, rho), np.eye(graph.size))
+    return float(np.linalg.eigvalsh(curvature)[-1])
+
+
+def _inference(graph: FactorGraph, score: Array, rho: Rho) -> Dual:
+    batch: Batch[Any] = Batch.of(graph, bias=score)
+    entropy = Entropy.of(batch, rho, allow_nonconvex=True)
+    return Dual(batch, NoFeatures(graph.size, 1), entropy, Regulariser.of(0))

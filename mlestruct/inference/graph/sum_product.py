@@ -1,0 +1,284 @@
+"""Reweighted sum-product: maximises ⟨score, τ⟩ + H(τ) over the local polytope by messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numba as nb
+import numpy as np
+from numba.extending import overload
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.errors import Infeasible
+from mlestruct.inference.graph import convergent
+from mlestruct.inference.graph.bound import upper_bound
+from mlestruct.inference.graph.feasible import fit_all, value
+from mlestruct.inference.graph.kernels import exponentials, scratch, tables
+from mlestruct.inference.graph.log_odds import begin_pairs, from_odds, pair_tables, ratios
+from mlestruct.inference.graph.pair_kernels import begin_edges, widest_table
+from mlestruct.inference.graph.plan import Edges, Pairs, Plan, boxes, plan, special
+from mlestruct.inference.graph.sweeps import RANGE, Sent, run
+from mlestruct.inference.messages import Beliefs
+from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.concavity import payments
+from mlestruct.structures.graph import FactorGraph
+from mlestruct.trees import Tree, like
+
+SCHEDULES = ("sequential", "flooding", "residual")
+STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
+LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
+
+
+class Ready(NamedTuple):
+    """What one structure with its counting numbers needs in every call."""
+
+    plan: Plan
+    special: Pairs | Edges | None
+    coefficient: Array
+    counting: Array
+
+    def shares(self, structure: FactorGraph) -> Array:
+        """What every slot's factor pays towards its node's counting number."""
+        paid = payments(self.counting, structure.views().over)
+        if paid is None:
+            raise ValueError("the entropy is not provably concave, so messages prove no bound")
+        return paid
+
+
+class Messages(NamedTuple):
+    """Messages and log-beliefs of one group of equal structures, for the next call."""
+
+    message: Array
+    belief: Array
+    residual: Array
+    sweeps: Ints
+
+
+@dataclass(frozen=True)
+class SumProduct:
+    """Any factor graph, any counting numbers with c_α > 0 and c_i + Σ c_α > 0.
+
+    ``schedule``: ``sequential`` (node after node, forwards and backwards), ``flooding`` (all at
+    once) or ``residual`` (nodes whose neighbours hardly moved wait). Sweeps stop when no
+    log-belief moves by more than ``residual``; damping starts at ``damping`` and grows where the
+    residual stalls. Each τ is feasible, and ``log_z`` the surrogate's value there: never above
+    its maximum, and short of it by the square of the residual. Where messages do not converge,
+    and ``takeover`` allows it, :func:`.convergent.ascend` goes on from their
+    τ. O(Σ table sizes · order) per sweep.
+    """
+
+    counting: dict[FactorGraph, Array] = field(repr=False)
+    schedule: Literal["sequential", "flooding", "residual"] = "sequential"
+    damping: float = 0.0
+    residual: float = 1e-10
+    sweeps: int = 1000
+    takeover: bool = True
+    _ready: dict[FactorGraph, Ready] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule is {self.schedule!r}; it must be one of {SCHEDULES}")
+        if not 0 <= self.damping < 1:
+            raise ValueError(f"damping is {self.damping}; it must be at least 0 and below 1")
+
+    @classmethod
+    def of(cls, entropy: Entropy, **settings: Any) -> SumProduct:
+        """For this entropy, concave or not; with cycles at ρ = 1 this is belief propagation."""
+        counting = dict(zip(entropy.batch.structures, entropy.counting, strict=True))
+        for structure, numbers in counting.items():
+            _refuse(structure, numbers)
+        takeover = settings.pop("takeover", True) and entropy.concave
+        return cls(counting, takeover=takeover, **settings)
+
+    @classmethod
+    def serve(cls, entropy: Entropy) -> SumProduct | None:
+        """Factor graphs with a concave entropy and factors that count at least 0.001.
+
+        States may be fixed; configurations forbidden by themselves are Frank-Wolfe's, since the
+        repair of τ does not know them.
+        """
+        for structure, numbers in zip(entropy.batch.structures, entropy.counting, strict=True):
+            if not isinstance(structure, FactorGraph) or not entropy.concave:
+                return None
+            if (numbers[structure.n_nodes :] < LEAST).any():
+                return None
+        found = cls.of(entropy)
+        shut = [s for s in found.counting if (s.fixed >= 0).any()]
+        return found if all(boxes(s, found.ready(s).plan) for s in shut) else None
+
+    def ready(self, structure: FactorGraph) -> Ready:
+        """Compiled once per structure."""
+        if structure not in self._ready:
+            numbers = self.counting[structure]
+            full = plan(structure, numbers)
+            coefficient = np.ascontiguousarray(numbers[structure.table_of])
+            self._ready[structure] = Ready(full, special(structure, full), coefficient, numbers)
+        return self._ready[structure]
+
+    def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
+        """Starts from the messages of the call whose ``warm`` is given."""
+        tau, log_z = np.empty(batch.size), np.empty(len(batch))
+        kept = {}
+        for structure, members in batch.groups():
+            ready = self.ready(structure)
+            state = _start(ready.plan, len(members), None if warm is None else warm.get(structure))
+            part = np.empty(len(members))
+            schedule = SCHEDULES.index(self.schedule)
+            how = (schedule, self.damping, self.residual, self.sweeps)
+            offsets = batch.offsets[members]
+            fixed = (ready.coefficient, ready.plan, ready.special)
+            _solve(offsets, scores, how, tau, part, *state, *fixed)
+            kept[structure] = state
+            log_z[members] = part
+            if self.takeover:
+                for m in members[state.residual > max(self.residual, STALLED)]:
+                    here = batch.coordinates(m)
+                    tau[here], log_z[m] = convergent.ascend(
+                        structure, ready.plan, ready.coefficient, scores[here], tau[here]
+                    )
+        if not np.isfinite(log_z).all():
+            m = int(np.flatnonzero(~np.isfinite(log_z))[0])
+            raise Infeasible(f"example {m}: no locally consistent point has a finite score")
+        return Beliefs(log_z, tau, kept)
+
+    def stalled(self, warm: dict[FactorGraph, Messages]) -> int:
+        """Examples whose messages still moved when their sweeps were spent."""
+        return sum(int((state.residual > self.residual).sum()) for state in warm.values())
+
+    def pack(self, warm: dict[FactorGraph, Messages]) -> Tree:
+        return [tuple(state) for state in warm.values()]
+
+    def unpack(self, batch: Batch[FactorGraph], tree: Tree) -> dict[FactorGraph, Messages]:
+        groups = list(batch.groups())
+        cold = {one: _start(self.ready(one).plan, len(members), None) for one, members in groups}
+        known = zip(cold, like(tree, self.pack(cold)), strict=True)
+        return {structure: Messages(*arrays) for structure, arrays in known}
+
+    def above(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Array:
+        """Each surrogate log Z is at most this, at any messages: ``warm`` of a call at ``scores``.
+
+        First-order in what they lack of convergence, as ``log_z`` is not. O(Σ tables · order).
+        """
+        out = np.empty(len(batch))
+        for structure, members in batch.groups():
+            ready, part = self.ready(structure), np.empty(len(members))
+            sent = (warm[structure].message, warm[structure].belief, ready.shares(structure))
+            _bounds(batch.offsets[members], scores, part, *sent, ready.plan, ready.special)
+            out[members] = part
+        return out
+
+
+def _refuse(structure: Any, counting: Array) -> None:
+    if not isinstance(structure, FactorGraph):
+        raise ValueError(f"sum-product runs on factor graphs, not on {type(structure).__name__}")
+    factors = counting[structure.n_nodes :]
+    if (factors <= 0).any():
+        f = int(np.argmin(factors))
+        raise ValueError(f"factor {f} counts {factors[f]:g}; sum-product needs it positive")
+
+
+def _start(plan: Plan, count: int, warm: Messages | None) -> Messages:
+    """Uniform messages, or copies of the last ones."""
+    if warm is not None and len(warm.message) == count:
+        kept = (warm.residual.copy(), warm.sweeps.copy())
+        return Messages(warm.message.copy(), warm.belief.copy(), *kept)
+    message = np.zeros((count, int(plan.place[-1])))
+    belief = np.zeros((count, int(plan.node_start[-1])))
+    return Messages(message, belief, np.zeros(count), np.zeros(count, dtype=np.int64))
+
+
+def narrow(score, message, belief, table, plan, kind):
+    """Whether the faster kernel ``kind`` may serve these scores, and what it starts from."""
+    raise NotImplementedError
+
+
+@overload(narrow)
+def _(score, message, belief, table, plan, kind):
+    made = getattr(kind, "instance_class", None)
+    if made is Pairs:  # the same memory holds one log-odds where the general kernel holds two logs
+
+        def odds(score, message, belief, table, plan, kind):
+            fits = ratios(score, table, kind) <= RANGE
+            return fits, begin_pairs(message[: len(plan.around)], belief[: len(plan.whole)])
+
+        return odds
+    if made is Edges:
+
+        def linear(score, message, belief, table, plan, kind):
+            return widest_table(score, table, plan) <= RANGE, begin_edges(message, belief, kind)
+
+        return linear
+    return None
+
+
+def write(score, sent, gauge, table, out, plan, kind):
+    """Beliefs of nodes and factors from the messages of kernel ``kind``."""
+    raise NotImplementedError
+
+
+@overload(write)
+def _(score, sent, gauge, table, out, plan, kind):
+    if getattr(kind, "instance_class", None) is Pairs:
+        return lambda score, sent, gauge, table, out, plan, kind: pair_tables(
+            sent.message, sent.belief, table, out, plan.table_start[0], kind
+        )
+    return lambda score, sent, gauge, table, out, plan, kind: tables(
+        score, sent.message, sent.belief, gauge, out, plan
+    )
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _solve(
+    offsets: Any, scores: Any, how: Any, tau: Any, log_z: Any,
+    message: Any, belief: Any, residual: Any, sweeps: Any, coefficient: Any, plan: Any, kind: Any,
+) -> None:  # fmt: skip
+    size = plan.table_start[-1]
+    gauge, table = scratch(plan)
+    for m in range(len(offsets)):
+        score = scores[offsets[m] : offsets[m] + size]
+        out = tau[offsets[m] : offsets[m] + size]
+        fits = False
+        if kind is not None:
+            fits, sent = narrow(score, message[m], belief[m], table, plan, kind)
+            if fits:
+                sweeps[m], residual[m] = run(score, *how, sent, gauge, table, kind)  # type: ignore[call-arg]
+                write(score, sent, gauge, table, out, plan, kind)
+        if not fits:
+            exponentials(score, table, plan)
+            logs = Sent(message[m], belief[m], message[m, :0], belief[m, :0])
+            sweeps[m], residual[m] = run(score, *how, logs, gauge, table, plan)  # type: ignore[call-arg]
+            write(score, logs, gauge, table, out, plan, plan)
+        fit_all(out, plan)
+        log_z[m] = value(score, out, coefficient)
+
+
+def general(message, belief, score, table, plan, kind):
+    """Messages and beliefs of kernel ``kind`` as those of the general one."""
+    raise NotImplementedError
+
+
+@overload(general)
+def _(message, belief, score, table, plan, kind):
+    if getattr(kind, "instance_class", None) is not Pairs:
+        return lambda message, belief, score, table, plan, kind: (message, belief)
+
+    def widened(message, belief, score, table, plan, kind):
+        if ratios(score, table, kind) > RANGE:
+            return message, belief
+        return from_odds(message, belief, plan)
+
+    return widened
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _bounds(
+    offsets: Any, scores: Any, bound: Any,
+    message: Any, belief: Any, share: Any, plan: Any, kind: Any,
+) -> None:  # fmt: skip
+    gauge, table = scratch(plan)
+    for m in range(len(offsets)):
+        score = scores[offsets[m] : offsets[m] + plan.table_start[-1]]
+        sent, log = general(message[m], belief[m], score, table, plan, kind)
+        bound[m] = upper_bound(score, sent, log, share, gauge, table, plan)

@@ -1,0 +1,1 @@
+"""Marginals of matchings at given counting numbers: scaling, belief propagation, Newton steps."""

@@ -1,0 +1,86 @@
+"""τ made exactly feasible: degrees corrected in proportion to τ, never below zero."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from mlestruct.inference.matching.kernels import conjugate, product
+
+
+@nb.njit(cache=True, nogil=True)
+def fill_table(tau, rows, columns):
+    """Rows and columns scaled below one, what rows lack spread over what columns have left.
+
+    The nearest feasible point of a kind, on complete bipartite graphs; rows sum to one.
+    """
+    table = tau.reshape(rows, columns)
+    for i in range(rows):
+        table[i] /= max(table[i].sum(), 1.0)
+    for j in range(columns):
+        table[:, j] /= max(table[:, j].sum(), 1.0)
+    lack, room = np.empty(rows), np.empty(columns)
+    for i in range(rows):
+        lack[i] = max(1.0 - table[i].sum(), 0.0)
+    for j in range(columns):
+        room[j] = max(1.0 - table[:, j].sum(), 0.0)
+    left = room.sum()
+    if left > 0.0:
+        for i in range(rows):
+            for j in range(columns):
+                table[i, j] += lack[i] * room[j] / left
+
+
+@nb.njit(cache=True, nogil=True)
+def shrink(ptr, head, tau):
+    """Every edge divided by the larger degree of its ends: enough where nodes may stay single."""
+    n = len(ptr) - 1
+    s = np.empty(n)
+    product(ptr, head, tau, np.ones(n), s)
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            tau[e] /= max(s[u], s[head[e]], 1.0)
+
+
+@nb.njit(cache=True, nogil=True)
+def balance(ptr, head, strict, tau, centre):
+    """τ_e (1 + p_u + p_v) with the right degrees, by conjugate gradients; returns the last error.
+
+    The system diag(degrees) + τ is a signless Laplacian, singular only along a bipartite gauge.
+    Where the result is negative (inference was far from done) it is mixed with ``centre``.
+    """
+    n, one = len(strict), np.ones(len(strict))
+    s, p, r, d, q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    bound = np.empty(n, dtype=np.bool_)
+    for _ in range(4):
+        product(ptr, head, tau, one, s)
+        worst = 0.0
+        for v in range(n):
+            bound[v] = strict[v] or s[v] > 1.0
+            r[v] = 1.0 - s[v] if bound[v] else 0.0
+            worst = max(worst, abs(r[v]))
+        if worst <= 1e-14:
+            break
+        conjugate(ptr, head, tau, s, bound, r, p, d, q, 3e-7)
+        for u in range(n):
+            for e in range(ptr[u], ptr[u + 1]):
+                tau[e] *= 1.0 + p[u] + p[head[e]]
+    _mix(ptr, head, strict, tau, centre, one, s)
+
+
+@nb.njit(cache=True, nogil=True)
+def _mix(ptr, head, strict, tau, centre, one, s):
+    """The nearest feasible point on the way to ``centre``; all the way if degrees did not fit."""
+    n, share = len(strict), 0.0
+    product(ptr, head, tau, one, s)
+    for v in range(n):
+        if (strict[v] and not abs(s[v] - 1.0) <= 1e-12) or not s[v] <= 1.0 + 1e-12:
+            share = 1.0
+    for e in range(len(tau)):
+        if tau[e] < 0.0:
+            share = max(share, tau[e] / (tau[e] - centre[e]))
+    if share > 0.0:
+        for e in range(len(tau)):
+            tau[e] = (
+                max((1.0 - share) * tau[e] + share * centre[e], 0.0) if share < 1.0 else centre[e]
+            )

@@ -1,0 +1,193 @@
+"""Scaling: node duals moved until every degree fits, then Newton where that creeps."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from mlestruct.inference.matching.kernels import absorb, entry, log_round, sums
+from mlestruct.inference.matching.newton import DENSE, polish
+
+PATIENCE = 40  # sweeps; those that do not gain four digits in as many are left to Newton
+
+
+@nb.njit(cache=True, nogil=True)
+def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, cold, residual,
+          sweeps, tau, report):  # fmt: skip
+    """Scale until every degree fits to ``residual``; report = (residual, sweeps, largest τ).
+
+    Two-sided graphs alternate; on others all nodes move at once, and each component's common
+    factor by half: there scaling has the eigenvalue −1, and would oscillate for ever.
+    """
+    n = len(strict)
+    tails, everyone = np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
+    for u in range(n):
+        tails[u] = ptr[u + 1] > ptr[u]
+    s, y, slope = np.ones(n), np.empty(n), np.empty(n)
+    move, last = np.empty(n), np.zeros(n)
+    common, total = np.empty(len(weights)), np.empty(len(weights))
+    if cold:
+        _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slope)
+    absorb(score, ptr, head, x, s, tau)
+    worst, before, earlier, sweep = np.inf, np.inf, 1.0, 0
+    omega, rate, exact = 1.0, 0.0, c == 0.0 and strict.all()
+    # Eliminations cost a handful of sweeps, conjugate gradients many more.
+    patience = min(PATIENCE, 5 + n // 40) if two_sided and n <= DENSE else PATIENCE
+    while sweep < sweeps:
+        sweep += 1
+        if two_sided:
+            sums(ptr, head, tau, s, c, False, True, y, slope)
+            heads = _step(strict, tails, False, exact, rho, x, s, y, slope)
+            sums(ptr, head, tau, s, c, True, False, y, slope)
+            worst = _step(strict, tails, True, exact, rho, x, s, y, slope)
+            worst = worst if exact else max(worst, heads)
+        else:
+            sums(ptr, head, tau, s, c, True, True, y, slope)
+            worst = _together(strict, component, weights, rho, omega, x, s, y, slope, move, last,
+                              common, total)  # fmt: skip
+            omega, rate = _relax(worst, before, omega, rate)
+        if not worst > residual:
+            break
+        before = worst
+        if sweep % patience == 0 and c >= 0.0:
+            if worst > 1e-4 * earlier and (rho > 0.0 or strict.all()):
+                absorb(score, ptr, head, x, s, tau)
+                worst = polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual,
+                               50)  # fmt: skip
+                absorb(score, ptr, head, x, s, tau)
+                if worst <= residual:
+                    break
+            earlier = worst
+        low, high = s.min(), s.max()
+        if not (low > 1e-60 and high < 1e60):
+            if not (low > 1e-200 and high < 1e200):
+                for v in range(n):
+                    s[v] = min(max(s[v], 1e-200), 1e200) if s[v] == s[v] else 1.0
+            absorb(score, ptr, head, x, s, tau)
+    report[0], report[1], report[2] = worst, sweep, _finish(ptr, head, c, x, s, tau)
+
+
+@nb.njit(cache=True, nogil=True)
+def _finish(ptr, head, c, x, s, tau):
+    """The kernel becomes τ, the factors go into the duals; returns the largest τ."""
+    largest = 0.0
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            tau[e] = entry(tau[e] * s[u] * s[head[e]], c)
+            largest = max(largest, tau[e])
+    for v in range(len(x)):
+        x[v] -= np.log(s[v])
+        s[v] = 1.0
+    return largest
+
+
+@nb.njit(cache=True, nogil=True)
+def _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slope):
+    """Duals at which no row of the kernel vanishes: by two rounds in the log domain if need be."""
+    low, high = score.min(), score.max()
+    if high - low < 300.0:
+        # Nothing underflows: the largest score at one is start enough.
+        x[:] = 0.0
+        for u in range(len(ptr) - 1):
+            for e in range(ptr[u], ptr[u + 1]):
+                x[u] = x[head[e]] = 0.5 * high
+        return
+    x[:] = -np.inf
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            x[u] = max(x[u], 0.5 * score[e])
+            x[head[e]] = max(x[head[e]], 0.5 * score[e])
+    for v in range(len(x)):
+        if x[v] == -np.inf:
+            x[v] = 0.0
+    if two_sided:
+        log_round(score, ptr, head, strict, rho, tails, x, y, slope)
+        log_round(score, ptr, head, strict, rho, ~tails, x, y, slope)
+        return
+    for _ in range(2):
+        old = x.copy()
+        log_round(score, ptr, head, strict, rho, everyone, x, y, slope)
+        for v in range(len(x)):
+            x[v] = 0.5 * (x[v] + old[v])
+
+
+@nb.njit(cache=True, nogil=True)
+def _newton(v, strict, rho, x, s, y, slope):
+    """Newton's step of log s_v for log(Σ τ + slack) = 0, and the row's error."""
+    mass, bend = y[v], slope[v]
+    if not strict[v] and rho > 0.0:
+        slack = np.exp(-(x[v] - np.log(s[v])) / rho)
+        mass += slack
+        bend += slack / rho
+    if mass <= 0.0:
+        return 0.0, 1.0
+    size = np.log(mass)
+    step = -size * mass / max(bend, 1e-3 * mass)
+    limit = 1.0 + abs(size)
+    step = min(max(step, -limit), limit)
+    room = x[v] - np.log(s[v])
+    if not strict[v] and rho <= 0.0 and step >= room:
+        # A slack without an entropy only forbids: x ≥ 0, and 0 where nothing binds.
+        return room, max(mass - 1.0, abs(room))
+    return step, abs(mass - 1.0)
+
+
+@nb.njit(cache=True, nogil=True)
+def _step(strict, tails, side, exact, rho, x, s, y, slope):
+    """Move the nodes of one side, which share no edges, by Newton; the largest error before.
+
+    ``exact``: sums are linear in s, and Newton's step is a division.
+    """
+    worst = 0.0
+    for v in range(len(s)):
+        if tails[v] == side and exact and y[v] > 0.0:
+            worst = max(worst, abs(y[v] - 1.0))
+            s[v] /= y[v]
+        elif tails[v] == side and (y[v] > 0.0 or strict[v]):
+            step, error = _newton(v, strict, rho, x, s, y, slope)
+            worst = max(worst, error)
+            s[v] *= np.exp(step)
+    return worst
+
+
+@nb.njit(cache=True, nogil=True)
+def _together(strict, component, weights, rho, omega, x, s, y, slope, move, last, common,
+              total):  # fmt: skip
+    """Move all nodes; a component's mean movement counts half. ω < 1 damps, ω > 1 has momentum."""
+    worst = 0.0
+    common[:] = 0.0
+    total[:] = 0.0
+    for v in range(len(s)):
+        move[v] = 0.0
+        if y[v] > 0.0 or strict[v]:
+            move[v], error = _newton(v, strict, rho, x, s, y, slope)
+            worst = max(worst, error)
+            weight = slope[v]
+            common[component[v]] += weight * move[v]
+            total[component[v]] += weight
+    for v in range(len(s)):
+        step = move[v]
+        if omega >= 1.0 and total[component[v]] > 0.0:
+            step -= 0.5 * common[component[v]] / total[component[v]]
+        last[v] = omega * step + max(omega - 1.0, 0.0) * last[v]
+        s[v] *= np.exp(last[v])
+    return worst
+
+
+@nb.njit(cache=True, nogil=True)
+def _relax(worst, before, omega, rate):
+    """The next ω: Chebyshev's for a spectrum in [−rate, rate], once the rate shows; ½ if stuck.
+
+    Scaling's eigenvalues on a dense graph come in near pairs ±σ, where this halves the sweeps.
+    """
+    if worst > 0.9 * before:
+        return (0.5 if omega <= 1.0 else 1.0), 0.0
+    if worst > 0.03:
+        return 1.0, 0.0
+    if rate == 0.0:
+        # The first sweep of the asymptotic regime only measures.
+        return 1.0, min(worst / before, 0.95)
+    if omega == 1.0:
+        rate = max(rate, min(worst / before, 0.95))
+        return 1.0 / (1.0 - 0.5 * rate * rate), rate
+    return 1.0 / (1.0 - 0.25 * rate * rate * omega), rate

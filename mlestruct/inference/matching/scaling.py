@@ -1,0 +1,267 @@
+"""Matching marginals by scaling and by messages, for any common ρ, made exactly feasible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.inference.matching.bethe import propagate_bethe
+from mlestruct.inference.matching.bp import propagate
+from mlestruct.inference.matching.graph import Layout, layout
+from mlestruct.inference.matching.newton import DENSE
+from mlestruct.inference.matching.repair import balance, fill_table, shrink
+from mlestruct.inference.matching.scale import scale
+from mlestruct.inference.matching.split import approach, split_value
+from mlestruct.inference.matching.values import dual_value, stationary_value
+from mlestruct.inference.messages import Beliefs
+from mlestruct.structures.base import Array
+from mlestruct.structures.bipartite import BipartiteMatching
+from mlestruct.structures.matching import Matching
+from mlestruct.trees import Tree, like
+
+
+@lru_cache(maxsize=256)
+def prepared(structure: Any) -> tuple[Layout, Array]:
+    """The live graph, and a feasible point that is positive on all of it."""
+    graph = layout(structure)
+    degree = np.diff(graph.ptr) + np.bincount(graph.head, minlength=graph.nodes)
+    if not graph.strict.any():
+        return graph, np.full(graph.live, 0.5 / max(degree.max(), 1))
+    if graph.edge is None and structure.interior() is not None:
+        return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
+    point, report = np.empty(graph.live), np.zeros(3)
+    args = (graph.strict, graph.component, np.ones(graph.components), 0.0, 0.5, graph.two_sided)
+    x = np.zeros(graph.nodes)
+    scale(
+        np.zeros(graph.live), graph.ptr, graph.head, *args, x, True, 1e-13, 100_000, point, report
+    )
+    balance(graph.ptr, graph.head, graph.strict, point, point.copy())
+    return graph, point
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """max ⟨W, τ⟩ + H_ρ(τ) over the degrees of a matching: bipartite or not, nodes single or not.
+
+    log Z is a dual value. For ρ ≤ ½ it bounds the surrogate from above wherever inference stopped;
+    for ρ > ½ it does so once a node's error exceeds 1e-7, and is within second order before.
+    ``residual`` is the largest error of a node's degree left before τ is repaired; the certificate
+    at the repaired τ pays for it. O(edges) per sweep, at most ``sweeps``.
+
+    On a graph with odd cycles the matchings' hull is smaller than the degree polytope; what this
+    gives there counts for the hull once :mod:`mlestruct.inference.hull` has proven it inside.
+    """
+
+    rho: float = 0.5
+    residual: float = 1e-11
+    sweeps: int = 10_000
+
+    @classmethod
+    def serve(cls, entropy: Entropy) -> Scaling | None:
+        """Matchings of any graph, with one ρ common to all nodes."""
+        if entropy.temperature != 1 or not entropy.concave:
+            return None
+        found = set()
+        for structure, counting in zip(entropy.batch.structures, entropy.counting, strict=True):
+            if type(structure) not in (BipartiteMatching, Matching):
+                return None
+            rho = float(counting[-1])
+            if not 0 <= rho <= 1 or not np.array_equal(counting, structure.counting(rho)):
+                return None
+            found.add(rho)
+        return cls(found.pop()) if len(found) == 1 else None
+
+    def alike(self, batch: Batch[Any]) -> tuple[Array, Array] | None:
+        """(w, s): the Hessian at equal scores is Σ w Φᵀ[I − Bᵀ(sI + BBᵀ)⁻¹B]Φ on complete graphs.
+
+        B are the nodes' edges. Exact where nothing stays single, near it else.
+        """
+        weight, slack = batch.weight.copy(), np.zeros(len(batch))
+        for structure, members in batch.groups():
+            if not (isinstance(structure, Matching) and structure.graph.complete):
+                return None
+            t = 1.0 / max(structure.n_nodes - 1, 2)
+            t *= 1.0 if structure.kind == "perfect" else 0.5
+            bend = 1.0 / t + (1.0 - 2.0 * self.rho) / (1.0 - t)
+            weight[members] /= max(bend, 1.0)
+            if structure.kind == "partial":
+                slack[members] = bend * (1.0 - t * (structure.n_nodes - 1)) / max(self.rho, 1e-3)
+        return weight, slack
+
+    def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
+        """The next call starts from this one's dual variables and messages."""
+        tau, log_z, kept = np.empty(batch.size), np.empty(len(batch)), []
+        for number, (structure, members) in enumerate(batch.groups()):
+            graph, centre = prepared(structure)
+            rows = batch.rows(scores, members)
+            state = self._state(graph, len(members)) if warm is None else warm[number].copy()
+            place = batch.index(members)
+            direct = graph.edge is None and isinstance(place, slice)
+            live = (
+                tau[place].reshape(len(members), -1)
+                if direct
+                else np.empty((len(members), graph.live))
+            )
+            log_z[members] = self._infer(graph, centre, graph.gather(rows), state, live)
+            if graph.base is not None:
+                log_z[members] += rows @ graph.base
+            if not direct:
+                tau[place] = graph.spread(live).reshape(-1)
+            kept.append(state)
+        return Beliefs(log_z, tau, kept)
+
+    def pack(self, warm: list[State]) -> Tree:
+        return [(state.x, state.sent, state.mode) for state in warm]
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> list[State]:
+        cold = [self._state(prepared(one)[0], len(members)) for one, members in batch.groups()]
+        return [State(*arrays) for arrays in like(tree, self.pack(cold))]
+
+    def _state(self, graph: Layout, count: int) -> State:
+        sent = (count, 2, graph.live if self.rho > 0.5 else 0)
+        return State(np.zeros((count, graph.nodes)), np.empty(sent), np.zeros(count, np.int8))
+
+    def _infer(self, graph: Layout, centre: Array, score: Array, state: State, tau: Array) -> Array:
+        log_z = np.zeros(len(score))
+        weights = np.ones(graph.components)
+        rows, columns = (0, 0) if graph.table is None else graph.table
+        if graph.live:
+            _all(score, graph.ptr, graph.head, graph.strict, graph.component, weights, self.rho,
+                 graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
+                 state.x, state.sent, state.mode, tau, log_z)  # fmt: skip
+        return log_z
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the next inference starts: node duals, messages, and which of the two were in use."""
+
+    x: Array
+    sent: Array
+    mode: Any
+
+    def copy(self) -> State:
+        return State(self.x.copy(), self.sent.copy(), self.mode.copy())
+
+
+COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5
+
+
+@nb.njit(cache=True, nogil=True)
+def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
+         residual, sweeps, x, sent, mode, tau, log_z):  # fmt: skip
+    """Every example: scale, or send messages where a marginal is too large for scaling; repair."""
+    report = np.zeros(3)
+    spare = np.empty(len(head) if rho > 0.5 else 0)
+    for m in range(len(score)):
+        state = mode[m]
+        if state <= SCALED:
+            state = _scaled(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
+                            state, residual, sweeps, tau[m], report)  # fmt: skip
+        if state == SCALED:
+            log_z[m] = dual_value(score[m], ptr, head, strict, 1.0 - 2.0 * rho, rho, x[m], tau[m])
+        else:
+            state = _sent(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
+                          sent[m], state, residual, sweeps, tau[m], spare, report)  # fmt: skip
+            log_z[m] = stationary_value(score[m], ptr, head, strict, rho, x[m], tau[m], spare)
+        mode[m] = state
+        if rows > 0 and strict[0]:
+            fill_table(tau[m], rows, columns)
+        elif strict.any():
+            balance(ptr, head, strict, tau[m], centre)
+        else:
+            shrink(ptr, head, tau[m])
+        if rho > 0.5 and not report[0] <= 1e-7:
+            log_z[m] = split_value(score[m], ptr, head, strict, rho, x[m])
+
+
+@nb.njit(cache=True, nogil=True)
+def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, state, residual,
+            sweeps, tau, report):  # fmt: skip
+    """SCALED where scaling is enough: for ρ ≤ ½, else while every τ is well below 1/(2ρ)."""
+    cold = state == COLD
+    if rho <= 0.5:
+        scale(score, ptr, head, strict, component, weights, 1.0 - 2.0 * rho, rho, two_sided, x,
+              cold, residual, sweeps, tau, report)  # fmt: skip
+        return SCALED
+    if cold:
+        scale(score, ptr, head, strict, component, weights, 0.0, 0.5, two_sided, x, True, 1e-2,
+              min(30, sweeps), tau, report)  # fmt: skip
+        for v in range(len(x)):
+            if not strict[v]:
+                x[v] *= 2.0 * rho
+        if report[2] > 0.4 / rho:
+            return COLD
+    scale(score, ptr, head, strict, component, weights, 1.0 - 2.0 * rho, rho, two_sided, x, False,
+          residual, min(100, sweeps), tau, report)  # fmt: skip
+    return SCALED if report[0] <= residual and report[2] < 0.45 / rho else COLD
+
+
+@nb.njit(cache=True, nogil=True)
+def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, state, residual,
+          sweeps, tau, log_off, report):  # fmt: skip
+    """At ρ = 1 messages in floats, below it ascent; then the least of the nodes' own bounds.
+
+    Large graphs, or with odd cycles: messages in the log domain, and at ρ = 1 ascent at last.
+    """
+    old, enough = x.copy(), max(residual, 1e-7)
+    if rho == 1.0 and state != LOGS and state != SPLIT:
+        if propagate_bethe(score, ptr, head, strict, two_sided, state == COLD, residual, sweeps, x,
+                           sent, tau, log_off, report):  # fmt: skip
+            return SENT
+        x[:] = old
+    elif state != LOGS and state != SPLIT:
+        _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, state == COLD,
+                  residual, sweeps, tau, sent[0], report)  # fmt: skip
+        log_off[:] = sent[0]
+        if report[0] <= enough:
+            return RAISED
+        x[:] = old
+    if two_sided and len(x) <= DENSE:
+        cold = state != SPLIT
+        approach(score, ptr, head, strict, rho, x, tau, max(residual, 1e-7), 12, cold)
+        report[0] = np.inf  # of its own ρ: the value is to be the bound
+        return SPLIT
+    propagate(score, ptr, head, strict, rho, two_sided, x, sent, state != LOGS, residual, sweeps,
+              tau, log_off, report)  # fmt: skip
+    if report[0] <= enough:
+        return LOGS
+    if rho == 1.0:
+        x[:] = old
+        _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, True, residual,
+                  sweeps, tau, log_off, report)  # fmt: skip
+    return COLD
+
+
+@nb.njit(cache=True, nogil=True)
+def _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, cold, residual,
+              sweeps, tau, log_off, report):  # fmt: skip
+    """Ascent for any ρ > ½: the convex part −c(1−τ)log(1−τ) of H by its tangent, then scaling.
+
+    Every round is a concave problem of the kind ρ = ½ solves. Few rounds do below ρ = 1, where
+    messages creep at large scores; at ρ = 1 it is slow, and never a cycle. ``log_off`` is where
+    the next call starts.
+    """
+    c, linear = 1.0 - 2.0 * rho, np.empty(len(score))
+    if cold:
+        log_off[:] = 0.0
+    worst = np.inf
+    for turn in range(min(sweeps, 300)):
+        for e in range(len(score)):
+            linear[e] = score[e] + c * log_off[e]
+        scale(linear, ptr, head, strict, component, weights, 0.0, rho, two_sided, x,
+              cold and turn == 0, residual, sweeps, tau, report)  # fmt: skip
+        worst = 0.0
+        for e in range(len(score)):
+            off = np.log(max(1.0 - tau[e], 1e-16))
+            worst = max(worst, abs(np.exp(off) - np.exp(log_off[e])))
+            log_off[e] = off
+        if worst <= residual:
+            break
+    report[0] = max(report[0], worst)

@@ -1,0 +1,65 @@
+"""The largest tables of a labelled graph, from which all its other tables follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from mlestruct.structures.base import Ints, Structure
+from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.regions import RegionGraph
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A structure's largest tables, and how all its coordinates follow from them.
+
+    τ = S t for consistent tables t, and they are consistent where B t = 0.
+    """
+
+    own: Ints
+    """The coordinates in tables that no other table holds."""
+    S: sp.csr_array
+    B: sp.csr_array
+    table: Ints
+    """The distribution that each of ``own`` belongs to."""
+
+    @classmethod
+    def of(cls, structure: Structure, split: bool = False) -> Cover:
+        """Read off the constraints: every separator is a marginal of each table that holds it.
+
+        ``split`` gives a separator the mean of its holders' marginals, not the first one's: the
+        same wherever tables are consistent.
+        """
+        if not isinstance(structure, FactorGraph | RegionGraph):
+            raise ValueError(f"clusters are tables of labelled graphs, not {type(structure)}")
+        rows = structure.constraints()
+        A = sp.csr_array(rows.A[rows.hi == 0])
+        negative = sp.coo_array(A.minimum(0))
+        child = np.empty(A.shape[0], dtype=np.int64)
+        child[negative.row] = negative.col
+        held, first, count = np.unique(child, return_index=True, return_counts=True)
+        if not split:
+            child, A, count = held, sp.csr_array(A[first]), np.ones_like(count)
+        own = np.setdiff1d(np.arange(structure.size), held)
+        share = np.zeros(structure.size)
+        share[held] = 1.0 / count
+        positive = sp.coo_array(A.maximum(0))
+        size = (structure.size, structure.size)
+        places = (child[positive.row], positive.col)
+        down = sp.csr_array((share[places[0]] * positive.data, places), shape=size)
+        keep = sp.csr_array((np.ones(len(own)), (own, own)), shape=size)
+        S = sp.csr_array(keep + down @ keep)
+        while (nested := sp.csr_array(keep + down @ S) - S).count_nonzero():
+            S = sp.csr_array(S + nested)
+        B = sp.csr_array(rows.A[rows.hi == 0] @ S[:, own])
+        B.data[np.abs(B.data) < 1e-12] = 0.0
+        B.eliminate_zeros()
+        B = sp.csr_array(B[np.diff(B.indptr) > 0])
+        return cls(own, sp.csr_array(S[:, own]), B, structure.table_of[own])
+
+    @property
+    def starts(self) -> Ints:
+        return np.flatnonzero(np.r_[True, np.diff(self.table) != 0])

@@ -1,0 +1,183 @@
+"""The contrastive learner: from piecewise-like at k = 1 to maximum likelihood, by one trainer."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.engine import Serial
+from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Contrastive
+from mlestruct.inference.exact import exact
+from mlestruct.learners import LEARNERS, contrastive, lbp
+from mlestruct.learners.pseudo_likelihood import partly_observed, pseudo_likelihood
+from mlestruct.objectives.base import Head, Sum, parts
+from mlestruct.objectives.slopes import Slopes
+from mlestruct.train import SmallBatches, descend
+
+SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
+
+
+def grids(rng, count=12, side=3, hidden=False):
+    """Noisy constant-ish grids with a constant and an input per pixel."""
+    graph = ms.grid(side, side)
+    y = [(rng.random(side * side) < rng.choice([0.2, 0.8])).astype(int) for _ in range(count)]
+    X = [np.stack([np.ones(side**2), one + rng.standard_normal(side**2)], axis=1) for one in y]
+    if hidden:
+        y = [np.where(rng.random(side**2) < 0.3, -1, one) for one in y]
+    batch = partly_observed(graph, y)
+    return batch, ms.Tied.of(batch, X)
+
+
+def test_weights_approach_belief_propagations_as_k_grows(rng):
+    """‖θ_k − θ_ML-BP‖ falls with k, to nothing."""
+    batch, features = grids(rng)
+    want = lbp(solver=SOLVER).fit(batch, features).theta
+    found = [contrastive(solver=SOLVER, k=k).fit(batch, features) for k in (1, 4, 300)]
+    away = [np.linalg.norm(model.theta - want) for model in found]
+    assert away[0] > away[1] > away[2]
+    assert away[2] < 1e-2 * np.linalg.norm(want)
+    limit = contrastive(solver=SOLVER, k=None).fit(batch, features).theta
+    np.testing.assert_allclose(limit, want, atol=1e-3)
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_the_k_step_gradient_vanishes_at_the_end(k, rng):
+    """Φᵀ(τ_k − data) + λθ = 0: what truncated learning solves, though no objective has it."""
+    batch, features = grids(rng)
+    model = contrastive(solver=ms.FrankWolfe(tol=1e-9, rounds=300), k=k).fit(batch, features)
+    total = Sum(Serial().start(parts(Contrastive(BetheSteps(k)), batch, {"score": Head(features)})))
+    value, slope = total(model.theta)
+    assert np.abs(slope + model.theta).max() < 1e-3
+    reached = value + 0.5 * model.theta @ model.theta
+    assert -model.certificate.objective == pytest.approx(reached, abs=1e-9)
+    assert np.isinf(model.certificate.gap)
+    assert "gradient of no objective" in str(model.certificate)
+
+
+def test_slopes_find_the_minimum_of_what_they_integrate(rng):
+    """With an exact gradient the integral is the value, up to trapezoids, and so is its minimum."""
+    batch, features = grids(rng)
+    ridge = ms.Regulariser.of(features.d, 0.5)
+    makers = parts(Contrastive(BlockSteps()), batch, {"score": Head(features)})
+    slopes = Slopes(Sum(Serial().start(makers)))
+    for step in islice(descend(slopes, ridge, np.zeros(features.d)), 60):
+        theta, settled = step[0], slopes.settle(step[0])
+    want = pseudo_likelihood(regulariser=0.5, solver=SOLVER).fit(batch, features)
+    np.testing.assert_allclose(theta, want.theta, atol=1e-2)
+    assert settled + ridge.value(theta) == pytest.approx(-want.certificate.objective, abs=1e-4)
+
+
+def test_slopes_are_fenced_by_the_objective():
+    """Trapezoids from where the search began; infinite where the value is a tenth larger."""
+    slopes = Slopes(lambda theta: (10.0 + float(theta @ theta), -np.exp(-theta)))  # type: ignore
+    at = np.zeros(1)
+    assert slopes(at)[0] == 10.0
+    assert slopes.settle(at) == 10.0
+    near, next_, out = np.array([0.5]), np.array([0.9]), np.array([2.0])
+    assert slopes(near)[0] == pytest.approx(10.0 - 0.25 * (1 + np.exp(-0.5)))
+    assert slopes(out)[0] == np.inf
+    assert slopes(next_)[0] == pytest.approx(10.0 - 0.45 * (1 + np.exp(-0.9)))
+    assert slopes.settle(near) == 10.25
+    want = 10.0 - 0.25 * (1 + np.exp(-0.5)) - 0.2 * (np.exp(-0.5) + np.exp(-0.9))
+    assert slopes(next_)[0] == pytest.approx(want)
+
+
+@pytest.mark.parametrize("free_energy", ["bethe", "mean_field", "trees"])
+def test_learning_does_not_run_away(free_energy):
+    """Strong couplings make all data optima of inference: no step may lead there."""
+    train, _, _ = ms.data.grids((30, 0, 0), side=6)
+    batch = ms.Batch.of(ms.grid(6, 6), train.y)
+    X = [np.stack([np.ones(36), x.ravel()], axis=1) for x in train.X]
+    solver = ms.FrankWolfe(tol=1e-3, rounds=60)
+    learner = contrastive(regulariser=0.1, k=20, free_energy=free_energy, solver=solver)
+    states = list(learner.states(batch, ms.Tied.of(batch, X)))
+    values = -np.array([state.certificate.objective for state in states])
+    assert (values[1:] <= 1.1 * values[:-1] + 1).all()
+    assert values[-1] < 0.5 * values[0]
+    assert np.abs(states[-1].theta).max() < 10
+
+
+@pytest.mark.parametrize("free_energy", ["bethe", "trees"])
+def test_hidden_labels_end_at_a_stationary_likelihood(free_energy, rng):
+    """On chains many steps are exact: Φᵀ(E[v] − E[v | seen]) + λθ = 0 by enumeration."""
+    graph, count = ms.chain(4, 2), 10
+    y = [np.where(rng.random(4) < 0.3, -1, rng.integers(0, 2, 4)) for _ in range(count)]
+    batch = partly_observed(graph, y)
+    features = ms.Dense.of(batch, rng.standard_normal((batch.size, 3)))
+    settings = {"epsilon": 1e-9} if free_energy == "bethe" else {}
+    sharp = ms.FrankWolfe(tol=1e-9, rounds=300)
+    learner = contrastive(solver=sharp, k=300, free_energy=free_energy, **settings)
+    model = learner.fit(batch, features)
+    scores = features.potentials(model.theta)
+    moments = np.zeros(batch.size)
+    for m, outcome in enumerate(y):
+        here = batch.coordinates(m)
+        seen = graph.clamp(outcome)
+        moments[here] = exact(graph, scores[here]).tau - exact(seen, scores[here]).tau
+    np.testing.assert_allclose(features.moments(moments) + model.theta, 0.0, atol=2e-3)
+    assert np.abs(model.theta).max() > 0.05
+
+
+def test_small_batches_and_samples(rng):
+    """Stochastic steps lower the likelihood's loss; divergence needs them, and repeats its bits."""
+    batch, features = grids(rng, side=2)
+
+    def loss(theta):
+        scores = features.potentials(theta)
+        parts_ = [batch.coordinates(m) for m in range(len(batch))]
+        log_z = [exact(batch.structure(m), scores[p]).log_z for m, p in enumerate(parts_)]
+        return sum(log_z) - scores @ batch.target
+
+    small, few = SmallBatches(4, 0.1), ms.FrankWolfe(tol=0.0, rounds=20)
+    for settings in ({"k": 3}, {"k": 1, "free_energy": "samples"}):
+        learner = contrastive(solver=few, small=small, **settings)
+        model = learner.fit(batch, features)
+        assert loss(model.theta) < 0.9 * loss(np.zeros(features.d))
+        assert (learner.fit(batch, features).theta == model.theta).all()
+    assert contrastive(free_energy="samples").small is not None
+
+
+def test_any_structure_by_its_oracle(rng):
+    """Matchings have no messages here: Frank-Wolfe steps from the data, ρ = ½."""
+    matching = ms.BipartiteMatching(3)
+    batch = ms.Batch.of(matching, [rng.permutation(3) for _ in range(6)])
+    features = ms.Dense.of(batch, rng.standard_normal((batch.size, 2)) + batch.target[:, None])
+    learner = contrastive(rho=0.5, k=20, free_energy="polytope", solver=ms.FrankWolfe(rounds=15))
+    model = learner.fit(batch, features)
+    want = ms.mle_struct(rho=0.5, solver=SOLVER).fit(batch, features).theta
+    np.testing.assert_allclose(model.theta, want, rtol=0.1)
+
+
+def test_by_name_through_an_estimator(rng):
+    """``learner="contrastive"``, and its own settings through ``partial``."""
+    train, _, _ = ms.data.grids((6, 0, 0), side=4)
+    structure = ms.grid(4, 4)
+    ties = np.tile([[1.0], [0.0], [0.0], [1.0]], (structure.n_factors, 1))
+    X = [np.vstack([np.outer(x.ravel(), [0.0, 1.0]).reshape(-1, 1), ties]) for x in train.X]
+    assert LEARNERS["contrastive"] is contrastive
+    plain = ms.StructuredModel(structure, learner="contrastive").fit(X, train.y)
+    more = ms.StructuredModel(structure, learner=partial(contrastive, k=3)).fit(X, train.y)
+    assert plain.coef_.shape == (1,)
+    assert plain.coef_[0] > 0
+    assert not np.allclose(plain.coef_, more.coef_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"k": 0}, "k is 0"),
+        ({"free_energy": "gibs"}, "no free energy 'gibs'"),
+        ({"free_energy": "trees", "k": None}, "at k=None"),
+        ({"free_energy": "mean_field", "epsilon": 0.1}, "no use for epsilon=0.1"),
+        ({"rho": 0.5}, "no use for rho=0.5"),
+        ({"free_energy": BetheSteps(3), "epsilon": 0.1}, "no use for epsilon"),
+        ({"route": "frank_wolfe"}, "direct route only"),
+    ],
+)
+def test_settings_without_a_use_are_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        contrastive(**settings)

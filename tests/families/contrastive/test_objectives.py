@@ -1,0 +1,319 @@
+"""Contrastive free energies: never negative, never rising, and right at both ends of k."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.entropy import Entropy
+from mlestruct.families.contrastive.objectives import (
+    BetheSteps,
+    BlockSteps,
+    Contrastive,
+    FrankWolfeSteps,
+    GibbsSteps,
+    Limit,
+    MeanFieldSteps,
+    TreeSteps,
+)
+from mlestruct.families.contrastive.objectives.blocks import trees
+from mlestruct.inference.exact import exact
+from mlestruct.inference.graph.mean_field import MeanField, mean_field
+from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sampling.gibbs import law_after_sweep
+from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.objectives.pseudo_likelihood import PseudoLikelihood
+
+LOOPY = ms.FactorGraph([2] * 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
+MIXED = ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)])
+THREES = ms.grid(3, 3, states=3)
+
+# every relaxation with a free energy, and the graphs it is for
+RELAXED = {
+    "bethe": (BetheSteps, [LOOPY, ms.grid(3, 3)]),
+    "parallel": (MeanFieldSteps, [LOOPY, MIXED, THREES]),
+    "sequential": (partial(MeanFieldSteps, parallel=False), [LOOPY, MIXED, THREES]),
+    "trees": (TreeSteps, [LOOPY, THREES]),
+    "polytope": (FrankWolfeSteps, [LOOPY, MIXED]),
+    "kikuchi": (FrankWolfeSteps, [ms.plaquettes(2, 3), ms.plaquettes(2, 2, states=3)]),
+}
+CASES = [(make, graph) for make, graphs in RELAXED.values() for graph in graphs]
+NAMES = [name for name, (_, graphs) in RELAXED.items() for _ in graphs]
+
+
+def drawn(graph, rng, count=4, hidden=0.0):
+    """Outcomes at random (some of their variables unseen), and weights."""
+    outcomes = [rng.integers(0, graph.cards) for _ in range(count)]
+    if not hidden:
+        return ms.Batch.of(graph, outcomes, weight=rng.uniform(0.5, 2.0, count))
+    for outcome in outcomes:
+        outcome[rng.random(len(outcome)) < hidden] = -1
+        outcome[rng.integers(len(outcome))] = -1
+    return partly_observed(graph, outcomes)
+
+
+def log_z(batch, scores, clamped=False):
+    """By enumeration, of every example; of the labellings that agree with what was seen."""
+    found = []
+    for m in range(len(batch)):
+        graph, here = batch.structure(m), batch.coordinates(m)
+        tables = np.split(batch.target[here], graph.node_start[1:])[: graph.n_nodes]
+        seen = {i: int(table.argmax()) for i, table in enumerate(tables) if table.sum() == 1}
+        found.append(exact(graph.clamp(seen) if clamped else graph, scores[here]).log_z)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.4])
+@pytest.mark.parametrize(("make", "graph"), CASES, ids=NAMES)
+def test_never_negative_and_never_rising(make, graph, hidden, rng):
+    """F_0 ≥ F_1 ≥ F_2 … of every example, weak and strong scores, and F_0 the same for all k."""
+    if hidden and isinstance(graph, ms.RegionGraph):
+        return
+    batch = drawn(graph, rng, hidden=hidden)
+    for strength in (0.1, 8.0):
+        scores = strength * rng.standard_normal(batch.size)
+        found = [make(steps=k)(batch, scores, None) for k in (1, 2, 3, 8)]
+        for one in found:
+            assert (one.start == found[0].start).all()
+            for m in range(len(batch)):
+                tau = one.tau[batch.coordinates(m)]
+                assert batch.structure(m).contains(tau, 1e-8)
+        path = np.array([found[0].start] + [one.end for one in found])
+        assert (np.diff(path, axis=0) <= 1e-12 * np.abs(path[0])).all()
+        assert (path[-1] < path[0]).any()
+
+
+@pytest.mark.parametrize(("make", "graph"), CASES, ids=NAMES)
+def test_value_and_gradient_are_the_ends(make, graph, rng):
+    """Σ w (F_0 − F_k), and w (τ_k − data): what the objective hands the trainer."""
+    batch = drawn(graph, rng)
+    scores = rng.standard_normal(batch.size)
+    one = make(steps=3)(batch, scores, None)
+    found = Contrastive(make(steps=3))(batch, {"score": scores}, None, 0.0)
+    again = Contrastive(make(steps=3))(batch, {"score": scores}, found.warm, 0.0)
+    assert found.value == pytest.approx(batch.weight @ (one.start - one.end))
+    assert found.value >= 0
+    weighed = batch.weight[batch.owner] * (one.tau - batch.target)
+    np.testing.assert_allclose(found.gradient["score"], weighed, atol=1e-12)
+    np.testing.assert_allclose(again.gradient["score"], weighed, atol=1e-12)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.4])
+@pytest.mark.parametrize("states", [2, 3])
+def test_on_a_tree_the_limit_is_maximum_likelihood(states, hidden, rng):
+    """CF_k → −log p(what was seen) and its gradient the exact one, where F has no error."""
+    graph = ms.tree([(0, 1), (1, 2), (1, 3)], [states] * 4)
+    batch = drawn(graph, rng, hidden=hidden)
+    scores = rng.standard_normal(batch.size)
+    target = batch.totals(scores * batch.target)
+    want = log_z(batch, scores) - (log_z(batch, scores, True) if hidden else target)
+
+    def propagated(part):
+        return SumProduct.of(Entropy.of(part, 1.0), takeover=False)
+
+    exact_ones = [(TreeSteps(3), 1e-6), (Limit(propagated), 1e-6)]
+    if states == 2:
+        exact_ones.append((BetheSteps(1000, epsilon=1e-9, tol=1e-10), 1e-5))
+    for relaxation, tol in exact_ones:
+        found = relaxation(batch, scores, None)
+        np.testing.assert_allclose(found.start - found.end, want, atol=tol)
+        for m in range(len(batch)):
+            here = batch.coordinates(m)
+            np.testing.assert_allclose(found.tau[here], exact(graph, scores[here]).tau, atol=1e-5)
+    # the gradient: finite differences of the enumerated likelihood
+    gradient = Contrastive(TreeSteps(3))(batch, {"score": scores}, None, 0.0).gradient["score"]
+    for j in rng.choice(batch.size, 8, replace=False):
+        step = 1e-5 * np.eye(batch.size)[j]
+        values = []
+        for moved in (scores + step, scores - step):
+            base = log_z(batch, moved, True) if hidden else batch.totals(moved * batch.target)
+            values.append(batch.weight @ (log_z(batch, moved) - base))
+        assert gradient[j] == pytest.approx((values[0] - values[1]) / 2e-5, abs=1e-4)
+
+
+def test_one_plaquette_is_exact_and_steps_approach_it(rng):
+    """Kikuchi's free energy of a 2 × 2 grid is exact: CF_k rises with k towards KL."""
+    graph = ms.plaquettes(2, 2)
+    batch = drawn(graph, rng)
+    scores = 0.5 * rng.standard_normal(batch.size)
+    vertices = np.array([graph.encode(state) for state in np.ndindex(2, 2, 2, 2)])
+    joint = scores.reshape(len(batch), -1) @ vertices.T
+    want = np.logaddexp.reduce(joint, axis=1) - batch.totals(scores * batch.target)
+    found = [FrankWolfeSteps(k, epsilon=1e-6)(batch, scores, None) for k in (5, 20, 100)]
+    left = np.array([want - (one.start - one.end) for one in found])
+    assert (left >= -1e-4).all()  # −1e-4: what smoothing adds to F_0's entropy
+    assert (left[-1] <= 0.05).all()
+    assert (left[0] > left[-1]).all()
+
+
+def test_mean_field_steps_end_at_mean_field(rng):
+    """Many sweeps from the data, in parallel or in turn, are mean field started there."""
+    batch = drawn(THREES, rng)
+    scores = rng.standard_normal(batch.size)
+    want = mean_field(batch, scores, start=batch.target).log_z
+    for parallel in (False, True):
+        found = MeanFieldSteps(500, parallel)(batch, scores, None)
+        np.testing.assert_allclose(found.start, -batch.totals(scores * batch.target), atol=1e-12)
+        if not parallel:  # in parallel another optimum may be nearer
+            np.testing.assert_allclose(-found.end, want, atol=1e-8)
+        again = mean_field(batch, scores, start=found.tau)
+        np.testing.assert_allclose(again.log_z, -found.end, atol=1e-8)
+
+
+def test_parallel_sweeps_do_not_cycle():
+    """Two repelling spins: undamped parallel updates jump between .042 and .851 for ever."""
+    graph = ms.FactorGraph([2, 2], [(0, 1)])
+    batch = ms.Batch.of(graph, [[0, 0]])
+    scores = np.array([0, 2.0, 0, 2.0, 0, 0, 0, -6.0])
+    ends = [MeanFieldSteps(k)(batch, scores, None) for k in range(1, 30)]
+    free = [one.end[0] for one in ends]
+    assert (np.diff(free) <= 0).all()
+    assert np.abs(ends[-1].tau - ends[-2].tau).max() < 1e-3
+    assert 0.1 < ends[-1].tau[1] < 0.8
+
+
+def test_trees_hold_every_variable_once_and_no_cycle(rng):
+    """The default blocks are disjoint forests, two on a grid; given ones are checked."""
+    for graph in (LOOPY, ms.grid(5, 6), THREES, ms.skip_chain(8, 2, [(0, 4), (2, 6), (0, 7)])):
+        blocks = trees(graph)
+        assert sorted(v for block in blocks for v in block) == list(range(graph.n_nodes))
+        for block in blocks:
+            inside = {v: i for i, v in enumerate(block)}
+            ends = [e for e in graph.scope.reshape(-1, 2).tolist() if set(e) <= set(block)]
+            kept = ms.FactorGraph([2] * len(block), [[inside[v] for v in e] for e in ends])
+            assert kept.is_forest
+    assert len(trees(ms.grid(5, 6))) == 2
+    batch = drawn(LOOPY, rng)
+    scores = np.zeros(batch.size)
+    with pytest.raises(ValueError, match="hold every variable once"):
+        TreeSteps(1, blocks=lambda graph: [[0, 1], [1, 2, 3]])(batch, scores, None)
+    with pytest.raises(ValueError, match="holds a cycle"):
+        TreeSteps(1, blocks=lambda graph: [[0, 1, 2, 3]])(batch, scores, None)
+
+
+def test_trees_are_nearer_than_independent_variables(rng):
+    """A product of rows is at least as good as a product of variables: F is lower."""
+    batch = drawn(ms.grid(4, 4), rng)
+    scores = rng.standard_normal(batch.size)
+    rows = TreeSteps(200, blocks=lambda graph: np.arange(16).reshape(4, 4).tolist())
+    assert (rows(batch, scores, None).end < MeanFieldSteps(200)(batch, scores, None).end).all()
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.3])
+@pytest.mark.parametrize("graph", [LOOPY, MIXED, THREES])
+def test_single_blocks_are_pseudo_likelihood(graph, hidden, rng):
+    """Value and gradient, in any order and with labels missing."""
+    batch = drawn(graph, rng, hidden=hidden)
+    scores = {"score": rng.standard_normal(batch.size)}
+    found = Contrastive(BlockSteps())(batch, scores, None, 0.0)
+    want = PseudoLikelihood()(batch, scores, None, 0.0)
+    assert found.value == pytest.approx(want.value, abs=1e-10)
+    np.testing.assert_allclose(found.gradient["score"], want.gradient["score"], atol=1e-12)
+
+
+def test_overlapping_blocks_are_conditional_likelihoods(rng):
+    """−Σ log p(block | rest) by enumeration, blocks of one to three variables that overlap."""
+    blocks = [[0, 1], [1, 2, 3], [3], [0, 2]]
+    batch = ms.Batch.of(MIXED, [rng.integers(0, MIXED.cards) for _ in range(3)])
+    # in (0, 1, 2), blocks [1, 2, 3] and [0, 2] hold two variables: a table inside
+    scores = rng.standard_normal(batch.size)
+    found = BlockSteps(lambda graph: blocks[2:])(batch, scores, None)
+    want = np.zeros(3)
+    for m in range(3):
+        here = batch.coordinates(m)
+        y = MIXED.decode(batch.target[here])
+        for block in blocks[2:]:
+            rest = {v: int(y[v]) for v in range(4) if v not in block}
+            want[m] += exact(MIXED.clamp(rest), scores[here]).log_z
+            want[m] -= scores[here] @ batch.target[here]
+    np.testing.assert_allclose(found.start - found.end, want, atol=1e-10)
+
+
+def test_contrastive_divergence_has_the_chains_law(rng):
+    """The mean of many chains, k sweeps from the data, is the exact law's after k sweeps."""
+    from mlestruct.inference.exact import joint_scores
+    from mlestruct.inference.sampling.gibbs import Chain
+
+    batch = ms.Batch.of(LOOPY, [[1, 0, 1, 1], [0, 0, 1, 0]])
+    scores = rng.standard_normal(batch.size)
+    order = Chain.of(LOOPY).order
+    for k in (1, 3):
+        found = GibbsSteps(k, chains=20_000)(batch, scores, None)
+        for m in range(2):
+            here = batch.coordinates(m)
+            joint, y = joint_scores(LOOPY, scores[here]), LOOPY.decode(batch.target[here])
+            law = np.zeros(joint.shape)
+            law[tuple(y)] = 1.0
+            for _ in range(k):
+                law = law_after_sweep(joint, law, order)
+            vertices = np.array([LOOPY.encode(state) for state in np.ndindex(*joint.shape)])
+            # 20,000 draws: standard error at most .0036
+            np.testing.assert_allclose(found.tau[here], law.ravel() @ vertices, atol=0.018)
+        same = GibbsSteps(k, chains=20_000)(batch, scores, None)
+        assert (same.tau == found.tau).all()
+
+
+def test_hidden_variables_of_chains_are_drawn_given_what_was_seen(rng):
+    """Without sweeps to speak of the data's moments are the clamped law's."""
+    batch = partly_observed(ms.chain(3, 2), [[1, -1, 0]])
+    scores = rng.standard_normal(batch.size)
+    found = GibbsSteps(1, chains=20_000)(batch, scores, None)
+    want = exact(ms.chain(3, 2).clamp({0: 1, 2: 0}), scores).tau
+    np.testing.assert_allclose(found.data, want, atol=0.018)
+
+
+def test_the_bias_of_the_gradient_fades_with_k(rng):
+    """τ_k − data against the exact gradient of the limit: smaller and smaller."""
+    batch = drawn(ms.grid(3, 3), rng)
+    scores = rng.standard_normal(batch.size)
+    limit = BetheSteps(2000, tol=1e-10)(batch, scores, None).tau
+    bias = [np.abs(BetheSteps(k)(batch, scores, None).tau - limit).max() for k in (1, 3, 10, 100)]
+    assert bias == sorted(bias, reverse=True)
+    assert bias[0] > 0.05
+    assert bias[-1] < 1e-4
+
+
+def test_conditional_and_generative(rng):
+    """Inputs as variables: clamped in both terms they are given, else the model draws them too."""
+    graph = ms.FactorGraph([2] * 4, [(0, 2), (1, 3), (0, 1)])  # labels 0, 1; inputs 2, 3
+    outcomes = [[1, 0, 1, 1], [0, 0, 0, 1]]
+    given = [graph.clamp({2: y[2], 3: y[3]}) for y in outcomes]
+    joint, conditional = ms.Batch.of(graph, outcomes), ms.Batch.of(given, outcomes)
+    scores = rng.standard_normal(joint.size)
+    target = joint.totals(scores * joint.target)
+    for batch in (joint, conditional):
+        want = [exact(batch.structure(m), scores[batch.coordinates(m)]).log_z for m in range(2)]
+        for relaxation, tol in ((BetheSteps(1000, 1e-9, 1e-10), 1e-5), (TreeSteps(2), 1e-9)):
+            found = relaxation(batch, scores, None)
+            np.testing.assert_allclose(found.start - found.end, want - target, atol=tol)
+    held = conditional.target[[4, 5, 6, 7]]
+    for relaxation in (BetheSteps(5), MeanFieldSteps(5), TreeSteps(5)):
+        found = relaxation(conditional, scores, None)
+        np.testing.assert_allclose(found.tau[[4, 5, 6, 7]], held, atol=1e-12)
+
+
+def test_limits_of_mean_field_and_messages(rng):
+    """ML-MF is mean field's bound from uniform marginals; nothing relaxes from the data."""
+    batch = drawn(LOOPY, rng)
+    scores = rng.standard_normal(batch.size)
+    found = Limit(lambda part: MeanField())(batch, scores, None)
+    np.testing.assert_allclose(-found.end, mean_field(batch, scores).log_z, atol=1e-8)
+
+
+def test_what_cannot_be_hidden_or_relaxed_is_refused(rng):
+    """No data, hidden parts of a region graph, forbidden pairs."""
+    batch = drawn(LOOPY, rng)
+    with pytest.raises(ValueError, match="starts at the data"):
+        Contrastive(BetheSteps())(
+            ms.Batch.of(LOOPY, count=1), {"score": np.zeros(LOOPY.size)}, None, 0.0
+        )
+    region = drawn(ms.plaquettes(2, 2), rng)
+    region.target[0] = 0.5
+    with pytest.raises(ValueError, match="only labelled graphs may have hidden"):
+        FrankWolfeSteps()(region, np.zeros(region.size), None)
+    hard = ms.Batch.of(LOOPY.forbid((), [(0, (0, 1))]), [[0, 0, 0, 0]])
+    with pytest.raises(ValueError, match="forbidden entry"):
+        MeanFieldSteps()(hard, np.zeros(batch.size // 4), None)

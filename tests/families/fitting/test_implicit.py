@@ -1,0 +1,398 @@
+"""Implicit fitting: optima against Newton in all coordinates, gradients against re-solving."""
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.families.fitting.condensed import (
+    Blockwise,
+    Condensed,
+    Newton,
+    Prices,
+    grid_blocks,
+    sparse,
+)
+from mlestruct.families.fitting.implicit import coefficients, implicit
+from mlestruct.families.fitting.implicit_objective import Implicit
+from mlestruct.families.fitting.losses import LOSSES
+from mlestruct.families.fitting.procedural import procedural
+from mlestruct.features.per_table import PerTable
+from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.objectives import Head
+
+GRAPHS = {
+    "grid": ms.grid(3, 4),
+    "grid of 3 states": ms.grid(2, 3, 3),
+    "order 3": ms.FactorGraph([2, 3, 1, 3], [(2, 0, 1), (1, 2), (3, 0)]),
+    "chain": ms.chain(5, 3),
+}
+ENTROPIES = {"positive": coefficients(0.01), "trees": None}
+
+
+def dense_response(graph, weight, tau, slope):
+    """−N (Nᵀ D N)⁻¹ Nᵀ ∂L/∂b over a basis N of the constraints' null space."""
+    from scipy.linalg import null_space
+
+    N = null_space(graph.constraints().A.toarray())
+    D = np.diag(weight / tau)
+    return -N @ np.linalg.solve(N.T @ D @ N, N.T @ (slope / tau))
+
+
+def batch_of(rng, graph, count):
+    weight = rng.uniform(0.5, 2.0, count)
+    return ms.Batch.of(graph, [rng.integers(graph.cards) for _ in range(count)], weight=weight)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("entropy", ENTROPIES)
+@pytest.mark.parametrize("strength", [1.0, 6.0])
+def test_optima_are_feasible_and_stationary(rng, graph, entropy, strength):
+    """A b = d, and ∇F − z lies in the row space of A: for lanes that are full, and that are not."""
+    structure, rho = GRAPHS[graph], ENTROPIES[entropy]
+    batch, inference = batch_of(rng, structure, 9), Condensed()
+    score, weight = strength * rng.standard_normal(batch.size), inference.weights(batch, rho)
+    found = inference.minimise(batch, score, weight)
+    assert not found.stalled.any()
+    A = structure.constraints().A.toarray()
+    for m in range(len(batch)):
+        here = batch.coordinates(m)
+        assert structure.contains(found.tau[here], 1e-7)
+        slope = weight[here] * (np.log(found.tau[here]) + 1) - score[here] - found.slack[here]
+        left = slope - A.T @ np.linalg.lstsq(A.T, slope, rcond=None)[0]
+        np.testing.assert_allclose(left * np.minimum(1, 1e6 * found.tau[here]), 0.0, atol=1e-6)
+
+
+def value(batch, score, weight, tau):
+    inside = np.maximum(tau, 1e-300)
+    return batch.totals(score * tau - weight * tau * np.log(inside))
+
+
+@pytest.mark.parametrize("strength", [1.0, 3.0, 10.0, 30.0])
+@pytest.mark.parametrize("node", [0.01, 1.0])
+def test_what_is_called_an_optimum_is_proven(rng, strength, node):
+    """Spin glasses: no value beats another method's by more than both bounds, and those are small.
+
+    The other method is the dual, which shares no system, step or stopping rule.
+    """
+    graph = ms.grid(4, 4)
+    batch = batch_of(rng, graph, 3)
+    field, coupling = rng.standard_normal((3, 16, 1)), rng.standard_normal((3, 24, 1))
+    parts = (field * [-1, 1]).reshape(3, -1), (coupling * [1, -1, -1, 1]).reshape(3, -1)
+    score = strength * np.concatenate(parts, axis=1).ravel()
+    weight = Condensed().weights(batch, coefficients(node))
+    found, dual = (
+        Condensed().minimise(batch, score, weight),
+        Prices().minimise(batch, score, weight),
+    )
+    assert not found.stalled.any()
+    assert not dual.stalled.any()
+    size = 40 + batch.totals(np.abs(score * found.tau))
+    apart = value(batch, score, weight, found.tau) - value(batch, score, weight, dual.tau)
+    assert (np.abs(apart) <= (found.gap + dual.gap) * size + 1e-12 * size).all()
+    for m in range(3):
+        assert graph.contains(found.tau[batch.coordinates(m)], 1e-6)
+
+
+@pytest.mark.parametrize("strength", [1.0, 3.0, 10.0, 30.0])
+def test_messages_find_the_same_log_z(rng, strength):
+    """Entropies with negative coefficients: sum-product's, whose upper bound brackets it."""
+    batch = batch_of(rng, ms.grid(4, 4), 2)
+    score = strength * rng.standard_normal(batch.size)
+    messages = SumProduct.of(ms.Entropy.of(batch, None)).many(batch, score)
+    found = Newton().many(batch, score)
+    assert not found.warm.stalled.any()
+    np.testing.assert_allclose(found.log_z, messages.log_z, atol=1e-6 * 40 * strength)
+
+
+def test_what_is_cut_short_says_how_far_it_is(rng):
+    """A bound after any number of steps, of which few are not enough."""
+    batch = batch_of(rng, ms.grid(4, 4), 4)
+    score = 10.0 * rng.standard_normal(batch.size)
+    weight = Condensed().weights(batch, coefficients(1.0))
+    best = Condensed().minimise(batch, score, weight)
+    for steps in (3, 30):
+        some = Condensed(steps=steps).minimise(batch, score, weight)
+        size = 40 + batch.totals(np.abs(score * some.tau))
+        short = value(batch, score, weight, best.tau) - value(batch, score, weight, some.tau)
+        assert (short <= some.gap * size + 1e-9 * size).all()
+        assert some.stalled.any() == (steps == 3)
+
+
+@pytest.mark.parametrize("loss", ["ucl", "cquad"])
+def test_gradients_where_scores_are_strong(rng, loss):
+    """Interior points, too: beliefs move with scores as their own curvature says."""
+    batch = batch_of(rng, ms.grid(3, 3), 1)
+    score, objective = 10.0 * rng.standard_normal(batch.size), Implicit(LOSSES[loss])
+    found = objective(batch, {"score": score}, None, 0.0)
+    assert found.warm.optima.slack.any()
+    for k in rng.choice(batch.size, 6, replace=False):
+        step = np.zeros(batch.size)
+        step[k] = 1e-3
+        up, down = (
+            objective(batch, {"score": score + sign * step}, None, 0.0).value for sign in (1, -1)
+        )
+        assert found.gradient["score"][k] == pytest.approx((up - down) / 2e-3, abs=1e-5, rel=1e-3)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("entropy", ENTROPIES)
+def test_responses_are_those_of_the_null_space(rng, graph, entropy):
+    """The condensed solve is the dense one, with coefficients of either sign."""
+    structure, inference = GRAPHS[graph], Condensed()
+    batch = batch_of(rng, structure, 2)
+    weight = inference.weights(batch, ENTROPIES[entropy])
+    tau = inference.minimise(batch, rng.standard_normal(batch.size), weight).tau
+    slope = rng.standard_normal(batch.size)
+    found = inference.respond(batch, weight, tau, slope)
+    for m in range(2):
+        here = batch.coordinates(m)
+        expected = dense_response(structure, weight[here], tau[here], slope[here])
+        np.testing.assert_allclose(found[here], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["ucl", "uclass", "cquad"])
+@pytest.mark.parametrize("fitted", [False, True])
+def test_gradients_are_those_of_solving_again(rng, loss, fitted):
+    """By scores, and by coefficients per configuration, to 1e-7."""
+    batch = batch_of(rng, GRAPHS["grid of 3 states"], 2)
+    heads = {"score": rng.standard_normal(batch.size)}
+    if fitted:
+        heads["weight"] = np.exp(0.3 * rng.standard_normal(batch.size))
+    objective = Implicit(LOSSES[loss], coefficients(0.05))
+    found = objective(batch, heads, None, 0.0)
+    for name in heads:
+        for k in rng.choice(batch.size, 5, replace=False):
+            step = np.zeros(batch.size)
+            step[k] = 1e-5
+            up, down = (
+                objective(batch, {**heads, name: heads[name] + sign * step}, None, 0.0).value
+                for sign in (1, -1)
+            )
+            assert found.gradient[name][k] == pytest.approx((up - down) / 2e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["ucl", "ccl"])
+def test_what_is_not_labelled_has_no_part_in_the_loss(rng, loss):
+    """Gradients of solving again, where half of the variables have no label."""
+    graph = ms.grid(2, 3)
+    batch = partly_observed(graph, [[0, -1, 1, 0, -1, -1], [-1, 1, 1, -1, 0, 1]])
+    score, objective = rng.standard_normal(batch.size), Implicit(LOSSES[loss], coefficients(0.1))
+    found = objective(batch, {"score": score}, None, 0.0)
+    for k in rng.choice(batch.size, 6, replace=False):
+        step = np.zeros(batch.size)
+        step[k] = 1e-5
+        up, down = (
+            objective(batch, {"score": score + sign * step}, None, 0.0).value for sign in (1, -1)
+        )
+        assert found.gradient["score"][k] == pytest.approx((up - down) / 2e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("of", [PerTable.of, ms.Tied.of])
+@pytest.mark.parametrize("width", [1, 2])
+def test_entropies_of_any_parametrisation(rng, of, width):
+    """Per table or configuration, constant or linear: positive, slopes those of solving again."""
+    batch = batch_of(rng, ms.grid(2, 3), 2)
+    nodes, edges = np.ones((12, width)), np.ones((14, width))
+    nodes[:, 1:], edges[:, 1:] = (
+        rng.uniform(size=(12, width - 1)),
+        rng.uniform(size=(14, width - 1)),
+    )
+    head = Head(of(batch, nodes, edges), exponential=True)
+    score, omega = rng.standard_normal(batch.size), 0.3 * rng.standard_normal(head.features.d)
+    objective = Implicit(LOSSES["uquad"])
+
+    def at(point):
+        weight = head.scores(point)
+        assert (weight > 0).all()
+        return objective(batch, {"score": score, "weight": weight}, None, 0.0)
+
+    gradient = head.pull(head.scores(omega), at(omega).gradient["weight"])
+    for k in range(len(omega)):
+        step = np.zeros(len(omega))
+        step[k] = 1e-5
+        change = (at(omega + step).value - at(omega - step).value) / 2e-5
+        assert gradient[k] == pytest.approx(change, abs=1e-7)
+
+
+def test_conjugate_gradients_agree_with_factors(rng, monkeypatch):
+    """Systems too large to factor are solved by iterations, to the same beliefs and gradients."""
+    batch = batch_of(rng, ms.grid(4, 4), 3)
+    heads = {"score": rng.standard_normal(batch.size)}
+    direct = Implicit(LOSSES["ucl"])(batch, heads, None, 0.0)
+    monkeypatch.setattr(sparse, "WORK", 0.0)
+    iterated = Implicit(LOSSES["ucl"])(batch, heads, None, 0.0)
+    np.testing.assert_allclose(iterated.tau, direct.tau, atol=1e-9)
+    np.testing.assert_allclose(iterated.gradient["score"], direct.gradient["score"], atol=1e-8)
+
+
+@pytest.mark.parametrize("side", [1, 3])
+def test_blocks_end_at_the_whole_graphs_optimum(rng, side):
+    """Overlapping blocks, disjoint ones, even single variables: every touching factor is free."""
+    batch = batch_of(rng, ms.grid(5, 4, 3), 2)
+    score = 2 * rng.standard_normal(batch.size)
+    weight = Condensed().weights(batch, coefficients(0.1))
+    blockwise = Blockwise(lambda graph: grid_blocks(5, 4, side, min(1, side - 1)))
+    found = blockwise.minimise(batch, score, weight)
+    expected = Condensed().minimise(batch, score, weight)
+    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-7)
+
+
+@pytest.mark.nightly
+def test_large_grids_in_overlapping_blocks_of_55(rng):
+    """Four blocks that share five rows or columns: the whole grid's optimum."""
+    batch = batch_of(rng, ms.grid(60, 58), 1)
+    score = rng.standard_normal(batch.size)
+    weight = Condensed().weights(batch, coefficients(0.1))
+    blocks = grid_blocks(60, 58)
+    assert len(blocks) == 4
+    found = Blockwise(lambda graph: blocks).minimise(batch, score, weight)
+    expected = Condensed().minimise(batch, score, weight)
+    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-7)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("newton", [False, True])
+def test_the_dual_has_the_same_beliefs(rng, graph, newton):
+    """Prices of the equalities, by L-BFGS alone or with Newton's method at the end."""
+    batch = batch_of(rng, GRAPHS[graph], 2)
+    score = 2.0 * rng.standard_normal(batch.size)
+    weight = Condensed().weights(batch, coefficients(0.1))
+    found = Prices(newton=newton).minimise(batch, score, weight)
+    expected = Condensed().minimise(batch, score, weight)
+    assert not found.stalled.any()
+    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-6)
+
+
+def test_blocks_cover_the_grid():
+    covered = np.unique(np.concatenate(grid_blocks(120, 60)))
+    assert len(covered) == 120 * 60
+    assert [len(b) for b in grid_blocks(60, 55)] == [55 * 55, 10 * 55]
+    with pytest.raises(ValueError, match="variable 3 is in no block"):
+        Blockwise(lambda graph: [np.arange(3)]).ready(ms.grid(2, 2))
+    with pytest.raises(ValueError, match="overlap of 3"):
+        grid_blocks(9, 9, 3, 3)
+
+
+@pytest.mark.parametrize("strength", [1.0, 10.0])
+def test_a_warm_start_changes_the_work_not_the_answer(rng, strength):
+    """Beliefs from those of nearby scores are the beliefs from scratch."""
+    batch = batch_of(rng, ms.grid(3, 3), 4)
+    inference, score = Condensed(), strength * rng.standard_normal(batch.size)
+    weight = inference.weights(batch, coefficients(0.01))
+    before = inference.minimise(batch, score, weight)
+    for near in (1.1, 0.5, -1.0):
+        warm = inference.minimise(batch, near * score, weight, before)
+        cold = inference.minimise(batch, near * score, weight)
+        assert not warm.stalled.any()
+        np.testing.assert_allclose(warm.tau, cold.tau, atol=1e-9 * strength**2)
+
+
+@pytest.mark.parametrize("entropy", ENTROPIES)
+def test_log_z_is_that_of_messages(rng, entropy):
+    """Newton's log Z and beliefs are sum-product's at its fixed point."""
+    batch = batch_of(rng, ms.grid(4, 4, 3), 2)
+    score, rho = rng.standard_normal(batch.size), ENTROPIES[entropy]
+    messages = SumProduct.of(ms.Entropy.of(batch, rho)).many(batch, score)
+    found = Newton(rho).many(batch, score)
+    np.testing.assert_allclose(found.log_z, messages.log_z, atol=1e-8)
+    np.testing.assert_allclose(found.tau, messages.tau, atol=1e-6)
+
+
+def noisy_grids(rng, count=6):
+    y = [np.kron(rng.integers(2, size=(2, 2)), np.ones((3, 3), int)).ravel() for _ in range(count)]
+    batch = ms.Batch.of(ms.grid(6, 6), y)
+    x = np.concatenate(y) + rng.standard_normal(36 * count)
+    return batch, ms.Tied.of(batch, np.stack([x, np.ones(len(x))], axis=1))
+
+
+def test_learning_lowers_the_loss_and_fitted_entropies_lower_it_more(rng):
+    """From the convex likelihood's weights; coefficients stay positive and are part of θ."""
+    batch, features = noisy_grids(rng)
+    ones = np.ones((batch.size, 1))
+    settings = {"regulariser": 0.01, "solver": ms.FrankWolfe(tol=1e-6, rounds=60)}
+
+    def psi(some):
+        return PerTable.of(some, ones[: 36 * len(some)])
+
+    plain = implicit(coefficients(0.1), loss="ucl", **settings)
+    fitted = implicit(coefficients(0.1), loss="ucl", entropy=psi, **settings)
+    values = {}
+    for name, learner in {"plain": plain, "fitted": fitted}.items():
+        model = learner.fit(batch, features)
+        objectives = [row[2] for row in model.history]
+        assert (np.diff(objectives) >= -1e-9).all()
+        assert objectives[-1] > objectives[0]
+        assert "not convex" in str(model.certificate.withheld)
+        values[name] = objectives[-1]
+    assert len(model.theta) == features.d + 2
+    assert values["fitted"] > values["plain"]
+
+
+def test_every_iteration_may_have_weights_of_its_own(rng):
+    """More heads fit no worse than shared weights."""
+    from mlestruct.learners.primal import scored
+
+    batch, features = noisy_grids(rng)
+    settings = {"regulariser": 0.01, "solver": ms.FrankWolfe(tol=1e-6, rounds=60)}
+
+    def heads(some, given):
+        head = scored(some, given)["score"]
+        return {"first": head, "second": head}
+
+    shared = procedural(iterations=2, **settings).fit(batch, features)
+    apart = procedural(iterations=2, heads=heads, **settings).fit(batch, features)
+    assert len(apart.theta) == 2 * len(shared.theta)
+    assert apart.history[-1][2] > shared.history[-1][2]
+
+
+def test_threads_change_no_bit(rng, monkeypatch):
+    """Fixed shards, summed in their order."""
+    from mlestruct.objectives import base
+
+    monkeypatch.setattr(base, "SHARD", 200)
+    batch, features = noisy_grids(rng)
+    thetas = [
+        implicit(
+            coefficients(0.1), surrogate=False, solver=ms.FrankWolfe(rounds=3, workers=workers)
+        )
+        .fit(batch, features)
+        .theta
+        for workers in (1, 3)
+    ]
+    assert (thetas[0] == thetas[1]).all()
+
+
+def test_what_it_refuses(rng):
+    batch = batch_of(rng, ms.grid(2, 2), 1)
+    score = np.zeros(batch.size)
+    with pytest.raises(ValueError, match="coordinate 0 has weight -1"):
+        Prices().minimise(batch, score, -np.ones(batch.size))
+    with pytest.raises(ValueError, match="factor 0 has weight -1"):
+        Condensed().minimise(batch, score, -np.ones(batch.size))
+    fixed = ms.Batch.of(ms.grid(2, 2).forbid(states=[(0, 1)]), count=1)
+    with pytest.raises(ValueError, match="coordinate 1 is fixed"):
+        Condensed().minimise(fixed, score, np.ones(batch.size))
+    with pytest.raises(ValueError, match="no use for oracle='qpbo'"):
+        implicit(oracle="qpbo")
+    learner = implicit(None, entropy=lambda some: PerTable.of(some, np.ones((4, 1))))
+    with pytest.raises(ValueError, match="log w has no start"):
+        learner.fit(batch, ms.Tied.of(batch, np.ones((4, 1))))
+
+
+def test_per_table_features_are_an_adjoint_pair(rng):
+    """⟨Ψω, τ⟩ = ⟨ω, Ψᵀτ⟩, one number per table, and members may be chosen."""
+    graphs = [ms.grid(2, 2), ms.grid(2, 3), ms.grid(2, 2)]
+    batch = ms.Batch.of(graphs, [np.zeros(g.n_nodes, int) for g in graphs])
+    psi = PerTable.of(batch, rng.standard_normal((14, 2)), rng.standard_normal((15, 3)))
+    omega, tau = rng.standard_normal(psi.d), rng.standard_normal(batch.size)
+    given = psi.potentials(omega)
+    assert given @ tau == pytest.approx(omega @ psi.moments(tau))
+    np.testing.assert_allclose(psi.each(tau).reshape(3, -1).sum(axis=0), psi.moments(tau))
+    for m in range(3):
+        here = given[batch.coordinates(m)]
+        tables = batch.structure(m).table_of
+        assert all(len(np.unique(here[tables == t])) == 1 for t in np.unique(tables))
+    chosen = psi.select(np.array([2, 1]))
+    expected = np.concatenate([given[batch.coordinates(m)] for m in (2, 1)])
+    np.testing.assert_allclose(chosen.potentials(omega), expected)

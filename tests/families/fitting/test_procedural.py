@@ -1,0 +1,249 @@
+"""Procedural fitting: truncated beliefs against a plain twin, gradients by complex step."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.families.fitting.losses import LOSSES
+from mlestruct.families.fitting.procedural_objective import Procedural
+from mlestruct.families.fitting.truncated import (
+    MeanField,
+    Messages,
+    beliefs,
+    flooding,
+    message_steps,
+    runs,
+    tape,
+    there_and_back,
+)
+from mlestruct.reweighting import counting_numbers
+
+GRAPHS = {
+    "grid": ms.grid(3, 3),
+    "grid of 3 states": ms.grid(2, 3, 3),
+    "order 3": ms.FactorGraph([2, 3, 2, 3], [(2, 0, 1), (2, 3), (3, 0)]),
+    "one factor": ms.FactorGraph([2, 2, 1], [(1, 0)]),
+}
+METHODS = {
+    "bp": Messages(),
+    "trw": Messages(0.5),
+    "flooding": Messages(order=flooding),
+    "mean field": MeanField(),
+}
+
+
+def agreeing(graph, f):
+    """(entry, [node entries]) of one factor."""
+    entry, node, _ = graph.below
+    for k in range(graph.table_start[f], graph.table_start[f + 1]):
+        yield k, node[entry == k]
+
+
+def twin_messages(graph, sets, iterations, rho, order):
+    """Plain sum-product in complex arithmetic: dictionaries, no normalisation but at the end."""
+    counts = counting_numbers(graph, rho)[graph.n_nodes :]
+    sweep, slots = order(graph), range(graph.n_factors)
+    scopes = [graph.scope[graph.scope_start[f] : graph.scope_start[f + 1]] for f in slots]
+    message = {(f, i): np.zeros(graph.cards[i], complex) for f in slots for i in scopes[f]}
+
+    def cavity(f, i, score):
+        first = graph.node_start[i]
+        field = score[first : first + graph.cards[i]].astype(complex)
+        for g in slots:
+            if i in scopes[g]:
+                field = field + (counts[g] - (g == f)) * message[g, i]
+        return field
+
+    def table(f, score):
+        near = np.concatenate([cavity(f, i, score) for i in scopes[f]])
+        start = np.concatenate([[0], np.cumsum(graph.cards[scopes[f]])])
+        for k, nodes in agreeing(graph, f):
+            local = [start[s] + n - graph.node_start[i] for s, (n, i) in
+                     enumerate(zip(nodes, scopes[f], strict=True))]  # fmt: skip
+            yield k, nodes, score[k] / counts[f] + near[local].sum(), near[local]
+
+    for t in range(iterations):
+        score = sets[min(t, len(sets) - 1)]
+        for g in range(len(sweep.group) - 1):
+            fresh = {}
+            for f in sweep.factor[sweep.group[g] : sweep.group[g + 1]]:
+                out = {i: np.zeros(graph.cards[i], complex) for i in scopes[f]}
+                for _, nodes, total, near in table(f, score):
+                    for s, i in enumerate(scopes[f]):
+                        out[i][nodes[s] - graph.node_start[i]] += np.exp(total - near[s])
+                fresh |= {(f, i): np.log(out[i] / out[i].sum()) for i in scopes[f]}
+            message |= fresh
+    score = sets[min(max(iterations, 1), len(sets)) - 1]
+    tau = np.zeros(graph.size, complex)
+    for i in range(graph.n_nodes):
+        here = slice(graph.node_start[i], graph.node_start[i + 1])
+        tau[here] = np.exp(cavity(-1, i, score))
+        tau[here] /= tau[here].sum()
+    for f in slots:
+        for k, _, total, _ in table(f, score):
+            tau[k] = np.exp(total)
+        here = slice(graph.table_start[f], graph.table_start[f + 1])
+        tau[here] /= tau[here].sum()
+    return tau
+
+
+def twin_mean_field(graph, sets, iterations):
+    q = np.repeat(1.0 / graph.cards, graph.cards).astype(complex)
+    for t in range(iterations):
+        score = sets[min(t, len(sets) - 1)]
+        for i in range(graph.n_nodes):
+            here = slice(graph.node_start[i], graph.node_start[i + 1])
+            field = score[here].astype(complex)
+            for f in range(graph.n_factors):
+                for k, nodes in agreeing(graph, f):
+                    own = [n for n in nodes if here.start <= n < here.stop]
+                    others = [n for n in nodes if n not in own]
+                    if own:
+                        field[own[0] - here.start] += score[k] * np.prod(q[others])
+            q[here] = np.exp(field) / np.exp(field).sum()
+    tau = np.concatenate([q, np.zeros(graph.size - len(q))])
+    for f in range(graph.n_factors):
+        for k, nodes in agreeing(graph, f):
+            tau[k] = np.prod(q[nodes])
+    return tau
+
+
+def twin(method, graph, sets, iterations):
+    if isinstance(method, MeanField):
+        return twin_mean_field(graph, sets, iterations)
+    return twin_messages(graph, sets, iterations, method.rho, method.order)
+
+
+def sets_of(rng, batch, count):
+    return [rng.standard_normal(batch.size) for _ in range(count)]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("method", METHODS)
+def test_beliefs_are_those_of_the_plain_twin(rng, graph, method):
+    """Any order and cards, shared and per-iteration scores, 0 to 3 iterations."""
+    batch = ms.Batch.of(GRAPHS[graph], count=2)
+    for iterations, count in ((0, 1), (1, 1), (3, 1), (3, 2)):
+        sets = sets_of(rng, batch, count)
+        tau = beliefs(batch, sets, METHODS[method], iterations)
+        for m in range(2):
+            here = batch.coordinates(m)
+            own = [s[here] for s in sets]
+            expected = twin(METHODS[method], GRAPHS[graph], own, iterations).real
+            np.testing.assert_allclose(tau[here], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("loss", ["ucl", "cquad"])
+def test_gradients_by_complex_step(rng, graph, method, loss):
+    """∂L/∂score(k) = Σ ∂L/∂b · Im b(score + ih e_k)/h, to 1e-10, for every set of scores."""
+    structure, truth = GRAPHS[graph], rng.integers(GRAPHS[graph].cards)
+    batch = ms.Batch.of(structure, [truth], weight=[1.5])
+    sets = sets_of(rng, batch, 2)
+    heads = {f"score {k}": s for k, s in enumerate(sets)}
+    found = Procedural(LOSSES[loss], METHODS[method], 2)(batch, heads, None, 0.0)
+    tau = beliefs(batch, sets, METHODS[method], 2)
+    value, slope = LOSSES[loss](tau, LOSSES[loss].units(batch))
+    assert found.value == pytest.approx(value, abs=1e-12)
+    for number in range(2):
+        for k in rng.choice(batch.size, size=min(batch.size, 6), replace=False):
+            moved = [s.astype(complex) for s in sets]
+            moved[number][k] += 1e-30j
+            change = twin(METHODS[method], structure, moved, 2).imag / 1e-30
+            expected = slope / tau @ change
+            assert found.gradient[f"score {number}"][k] == pytest.approx(expected, abs=1e-10)
+
+
+def test_lanes_and_logarithms_agree(rng, monkeypatch):
+    """The compiled odds and the general routine are one computation, padding lanes included."""
+    batch = ms.Batch.of(ms.grid(4, 5), [rng.integers(2, size=20) for _ in range(11)])
+    heads = {"a": 2 * rng.standard_normal(batch.size), "b": rng.standard_normal(batch.size)}
+    objective = Procedural(LOSSES["ccl"], Messages(), 3)
+    fast = objective(batch, heads, None, 0.0)
+    monkeypatch.setattr(message_steps, "fits", lambda *_: False)
+    slow = objective(batch, heads, None, 0.0)
+    assert fast.value == pytest.approx(slow.value, rel=1e-13)
+    for name in heads:
+        np.testing.assert_allclose(fast.gradient[name], slow.gradient[name], atol=1e-11)
+
+
+def test_rounding_does_not_grow_around_loops(rng, monkeypatch):
+    """Gradients of a large grid and many iterations: both routines, and no constant to the end."""
+    graph = ms.grid(40, 40)
+    batch = ms.Batch.of(graph, [rng.integers(2, size=1600)])
+    heads = {"score": rng.standard_normal(batch.size)}
+    objective = Procedural(LOSSES["ucl"], Messages(), 8)
+    fast = objective(batch, heads, None, 0.0).gradient["score"]
+    monkeypatch.setattr(message_steps, "fits", lambda *_: False)
+    slow = objective(batch, heads, None, 0.0).gradient["score"]
+    np.testing.assert_allclose(fast, slow, atol=1e-10)
+    sums = np.bincount(graph.table_of, weights=slow)  # a constant in a table changes nothing
+    np.testing.assert_allclose(sums, 0.0, atol=1e-10)
+
+
+def test_strong_scores_leave_the_odds(rng):
+    """Where odds could overflow the general routine answers: finite, and certain."""
+    batch = ms.Batch.of(ms.grid(3, 3), [np.zeros(9, dtype=int)])
+    scores = np.zeros(batch.size)
+    scores[18:] = np.tile([500.0, 0.0, 0.0, 500.0], 12)
+    scores[0] = 300.0
+    scores[2:4] = 5000.0  # a constant in a table is no strength
+    run = Messages().run(batch.structure(0), scores[None, None], 2, True)
+    assert isinstance(run, runs.MessageRun)
+    np.testing.assert_allclose(run.tau[0, :18:2], 1.0)
+    assert np.isfinite(run.pull(run.tau)).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_checkpoints_change_nothing(rng, monkeypatch, method):
+    """A tape of a few iterations at a time gives the gradients of a whole one, bit for bit."""
+    batch = ms.Batch.of(ms.grid(3, 3), [rng.integers(2, size=9) for _ in range(2)])
+    heads = {"a": rng.standard_normal(batch.size), "b": rng.standard_normal(batch.size)}
+    objective = Procedural(LOSSES["ucl"], METHODS[method], 7)
+    whole = objective(batch, heads, None, 0.0)
+    monkeypatch.setattr(tape, "MEMORY", 1000)
+    pieces = objective(batch, heads, None, 0.0)
+    for name in heads:
+        assert (whole.gradient[name] == pieces.gradient[name]).all()
+
+
+def test_any_number_of_iterations_may_follow_the_fitted_ones(rng):
+    """One set of scores per iteration, the last serving the rest: T at test time is free."""
+    graph = ms.grid(3, 3)
+    batch = ms.Batch.of(graph, count=1)
+    first, second = sets_of(rng, batch, 2)
+    for iterations in (1, 2, 6):
+        tau = beliefs(batch, [first, second], Messages(), iterations)
+        repeated = [first, *[second] * (iterations - 1)]
+        expected = twin(Messages(), graph, repeated[:iterations], iterations).real
+        np.testing.assert_allclose(tau, expected, atol=1e-12)
+
+
+def test_a_grid_is_swept_as_stated():
+    """Vertical factors in raster order, horizontal ones, then the reverse."""
+    graph = ms.grid(2, 3)
+    sweep = there_and_back(graph)
+    pairs = graph.scope.reshape(-1, 2)[sweep.factor].tolist()
+    down, across = [[0, 3], [1, 4], [2, 5]], [[0, 1], [1, 2], [3, 4], [4, 5]]
+    assert pairs == down + across + across[::-1] + down[::-1]
+
+
+def test_a_tree_is_exact_after_one_iteration(rng):
+    """On a chain one sweep there and back is forward-backward."""
+    graph = ms.chain(5, 3)
+    batch = ms.Batch.of(graph, count=1)
+    scores = rng.standard_normal(batch.size)
+    found = ms.marginals(batch, scores)
+    np.testing.assert_allclose(beliefs(batch, [scores], Messages(), 1), found.tau, atol=1e-9)
+
+
+def test_what_it_refuses():
+    batch = ms.Batch.of(ms.grid(2, 2).forbid(states=[(0, 1)]), count=1)
+    with pytest.raises(ValueError, match="coordinate 1 is fixed"):
+        beliefs(batch, [np.zeros(batch.size)], Messages(), 1)
+    free = ms.Batch.of(ms.grid(2, 2), count=1)
+    with pytest.raises(ValueError, match="factor 0 counts 0"):
+        beliefs(free, [np.zeros(free.size)], replace(Messages(), rho=0.0), 1)

@@ -1,0 +1,74 @@
+"""Where messages stall, Newton goes on to a certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.entropy import Entropy
+from mlestruct.inference.graph import convergent
+from mlestruct.inference.graph.sum_product import SumProduct
+
+
+def spin_glass(rows, columns, strength, rng):
+    """Couplings uniform in ±strength and fields in ±1, in the ±1 form."""
+    graph = ms.grid(rows, columns)
+    field = rng.uniform(-1, 1, graph.n_nodes)
+    coupling = rng.uniform(-strength, strength, graph.n_factors)
+    nodes = np.stack([-field, field], axis=1).ravel()
+    edges = np.stack([coupling, -coupling, -coupling, coupling], axis=1).ravel()
+    return graph, np.concatenate([nodes, edges])
+
+
+@pytest.mark.parametrize("strength", [3.0, 10.0])
+def test_strong_frustrated_grids_end_with_a_certificate(strength, rng):
+    """Messages have not converged after 100 sweeps; the answer is certified all the same."""
+    graph, score = spin_glass(6, 6, strength, rng)
+    batch = ms.Batch.of(graph, count=1)
+    entropy = Entropy.of(batch)
+    rough = SumProduct.of(entropy, sweeps=100, takeover=False).many(batch, score)
+    assert rough.warm[graph].residual[0] > 1e-10
+    found = ms.marginals(batch, score)
+    assert found.certificate.relative < 1e-7
+    assert rough.log_z[0] <= found.upper[0] + 1e-12
+
+
+@pytest.mark.parametrize(
+    "graph", [ms.grid(3, 3, 3), ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)])]
+)
+def test_newton_and_messages_have_one_maximum(graph, rng):
+    """From the uniform point, on graphs of more states and of order three."""
+    batch = ms.Batch.of(graph, count=1)
+    entropy, score = Entropy.of(batch), rng.standard_normal(batch.size)
+    routine = SumProduct.of(entropy)
+    log_z, tau, _ = routine.many(batch, score)
+    ready = routine.ready(graph)
+    start = graph.interior()
+    point, value = convergent.ascend(graph, ready.plan, ready.coefficient, score, start)
+    assert value == pytest.approx(log_z[0], abs=1e-11)
+    np.testing.assert_allclose(point, tau, atol=1e-6)
+    assert graph.contains(point, 1e-12)
+
+
+def test_newton_never_returns_less_than_it_was_given(rng):
+    """A τ at the maximum comes back, no worse; one with forbidden pairs comes back untouched."""
+    graph = ms.grid(2, 2).forbid(configurations=[(0, (0, 1))])
+    batch = ms.Batch.of(graph, count=1)
+    score = rng.standard_normal(batch.size)
+    routine = SumProduct.of(Entropy.of(batch))
+    log_z, tau, _ = routine.many(batch, score)
+    ready = routine.ready(graph)
+    same, value = convergent.ascend(graph, ready.plan, ready.coefficient, score, tau)
+    assert same is tau
+    assert value == pytest.approx(log_z[0], abs=1e-13)
+
+
+def test_newton_keeps_fixed_states_fixed(rng):
+    """Observed variables of a frustrated grid: certified, and nothing leaks onto other states."""
+    graph, score = spin_glass(5, 5, 8.0, rng)
+    clamped = graph.clamp({0: 1, 12: 0})
+    found = ms.marginals(ms.Batch.of(clamped, count=1), score)
+    assert found.certificate.relative < 1e-7
+    assert (found.tau[clamped.fixed == 0] == 0).all()
+    assert clamped.contains(found.tau, 1e-12)

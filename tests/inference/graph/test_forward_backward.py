@@ -1,0 +1,80 @@
+"""Chains in the linear domain, forests in the log domain: one answer, whatever the scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.inference.graph import chains
+from mlestruct.inference.graph.forward_backward import ForwardBackward
+
+
+def by_numpy(graph, score):
+    """The chain recursions in the log domain, one position after the other."""
+    start, table = graph.node_start, graph.table_start
+    nodes = [score[start[v] : start[v + 1]] for v in range(graph.n_nodes)]
+    pairs = [
+        score[table[t] : table[t + 1]].reshape(len(nodes[t]), -1) for t in range(graph.n_factors)
+    ]
+    ahead, behind = [nodes[0]], [np.zeros_like(nodes[-1])]
+    for node, pair in zip(nodes[1:], pairs, strict=True):
+        ahead.append(np.logaddexp.reduce(ahead[-1][:, None] + pair, axis=0) + node)
+    for node, pair in zip(nodes[:0:-1], pairs[::-1], strict=True):
+        behind.insert(0, np.logaddexp.reduce(pair + (node + behind[0])[None, :], axis=1))
+    log_z = np.logaddexp.reduce(ahead[-1])
+    tau = [a + b for a, b in zip(ahead, behind, strict=True)] + [
+        (ahead[t][:, None] + pairs[t] + (nodes[t + 1] + behind[t + 1])[None, :]).ravel()
+        for t in range(graph.n_factors)
+    ]
+    return log_z, np.exp(np.concatenate(tau) - log_z)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 100.0, 3000.0])
+def test_chains_agree_with_their_recursions(scale, rng):
+    """Unequal cards, equal and unequal tables, several lengths in one batch."""
+    graphs = [
+        ms.chain(5, 4),
+        ms.FactorGraph([2, 4, 2, 2], [(0, 1), (1, 2), (2, 3)]),
+        ms.chain(1, 3),
+    ]
+    batch = ms.Batch.of([graphs[i] for i in (0, 1, 0, 2, 0, 1)])
+    scores = scale * rng.standard_normal(batch.size)
+    for m in (0, 2):  # tied tables, within an example and across two
+        first = graphs[0].node_start[-1]
+        tied = scale * np.random.default_rng(5).standard_normal(16)
+        scores[batch.coordinates(m)][first:] = np.tile(tied, 4)
+    scores[batch.coordinates(1)][10:] = scale * np.tile(np.arange(8.0), 3)[:20]
+    log_z, tau, _ = ForwardBackward().many(batch, scores)
+    for m in range(len(batch)):
+        part = batch.coordinates(m)
+        expected = by_numpy(batch.structure(m), scores[part])
+        assert log_z[m] == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(tau[part], expected[1], atol=1e-9)
+
+
+def test_what_the_linear_domain_loses_is_done_in_the_log_domain():
+    """Scores that contradict each other by e^1000 leave NaN behind; the careful pass repairs it."""
+    graph = ms.chain(2, 2)
+    batch = ms.Batch.of(graph, count=1)
+    score = np.array([0.0, -900.0, 0.0, 0.0, -2000.0, -2000.0, 0.0, 1.0])
+    tau, log_z = np.empty(8), np.empty(1)
+    chains.sweep_chains(batch.offsets[:1], score, graph.node_start, graph.table_start, tau, log_z)
+    assert np.isnan(log_z[0])
+    found, tau, _ = ForwardBackward().many(batch, score)
+    expected = by_numpy(graph, score)
+    assert found[0] == pytest.approx(expected[0], rel=1e-12)
+    np.testing.assert_allclose(tau, expected[1], atol=1e-12)
+
+
+def test_a_forbidden_transition_by_score_is_exact(rng):
+    """−inf on a pair is a probability of zero, in either domain."""
+    graph = ms.chain(4, 3)
+    batch = ms.Batch.of(graph, count=1)
+    score = rng.standard_normal(graph.size)
+    score[graph.entry(1, (0, 2))] = -np.inf
+    log_z, tau, _ = ForwardBackward().many(batch, score)
+    expected = by_numpy(graph, score)
+    assert log_z[0] == pytest.approx(expected[0], rel=1e-12)
+    np.testing.assert_allclose(tau, expected[1], atol=1e-12)
+    assert tau[graph.entry(1, (0, 2))] == 0.0

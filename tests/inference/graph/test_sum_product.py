@@ -1,0 +1,210 @@
+"""Messages end at the surrogate's maximum, feasibly, whatever the schedule, or say they do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.entropy import Entropy
+from mlestruct.inference.exact import exact
+from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.messages import routine
+
+CYCLES = {
+    "binary grid": (ms.grid(3, 3), None),
+    "grid of three states": (ms.grid(3, 2, 3), None),
+    "unequal cards": (ms.FactorGraph([2, 3, 4], [(0, 1), (2, 1), (0, 2)]), None),
+    "order 3": (ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)]), 2 / 3),
+    "Shearer": (ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)]), None),
+    "forbidden": (ms.grid(2, 3, 3).forbid([(1, 2)], [(0, (0, 1))]), None),
+    "clamped": (ms.grid(3, 3, 3).clamp({0: 1, 4: 2}).forbid([(8, 0)]), None),
+    "clamped binary": (ms.grid(3, 3).clamp({4: 1}), None),
+    "clamped order 3": (
+        ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)]).clamp({1: 2}),
+        None,
+    ),
+    "loner": (ms.FactorGraph([2, 2, 2, 3], [(0, 1), (1, 2), (0, 2)]), 0.5),
+}
+
+
+def by_numpy(graph, counting, score, sweeps=3000):
+    """Flooding in the log domain, one dictionary of messages; node marginals at its end."""
+    n, c = graph.n_nodes, counting
+    scopes = [
+        graph.scope[graph.scope_start[f] : graph.scope_start[f + 1]] for f in range(graph.n_factors)
+    ]
+    score = np.where(graph.fixed == 0, -1e4, score)
+    unary = [score[graph.node_start[i] : graph.node_start[i + 1]] for i in range(n)]
+    tables = [
+        score[graph.table_start[f] : graph.table_start[f + 1]].reshape(tuple(graph.cards[scope]))
+        for f, scope in enumerate(scopes)
+    ]
+    message = {(f, i): np.zeros(graph.cards[i]) for f, scope in enumerate(scopes) for i in scope}
+    for _ in range(sweeps):
+        belief = []
+        for i in range(n):
+            around = [f for f, scope in enumerate(scopes) if i in scope]
+            total = unary[i] + sum(c[n + f] * message[f, i] for f in around)
+            belief.append(total / (c[i] + sum(c[n + f] for f in around)))
+        fresh = {}
+        for f, scope in enumerate(scopes):
+            for a, i in enumerate(scope):
+                joint = tables[f] / c[n + f]
+                for b, j in enumerate(scope):
+                    if b != a:
+                        shape = np.ones(len(scope), dtype=int)
+                        shape[b] = -1
+                        joint = joint + (belief[j] - message[f, j]).reshape(shape)
+                rest = tuple(b for b in range(len(scope)) if b != a)
+                out = np.logaddexp.reduce(joint, axis=rest)
+                fresh[f, i] = 0.5 * message[f, i] + 0.5 * (out - out.max())
+        change = max((np.abs(fresh[key] - message[key]).max() for key in message), default=0.0)
+        message = fresh
+        if change < 1e-13:
+            break
+    return np.concatenate([np.exp(b - np.logaddexp.reduce(b)) for b in belief])
+
+
+@pytest.mark.parametrize("name", CYCLES)
+@pytest.mark.parametrize("schedule", ["sequential", "flooding", "residual"])
+def test_messages_agree_with_their_plain_twin(name, schedule, rng):
+    """One fixed point: node marginals of the twin, tables that agree with them, a value there."""
+    graph, rho = CYCLES[name]
+    batch = ms.Batch.of(graph, count=2)
+    entropy = Entropy.of(batch, rho)
+    scores = rng.standard_normal(batch.size)
+    routine = SumProduct.of(entropy, schedule=schedule, takeover=False, residual=1e-12, sweeps=5000)
+    log_z, tau, _ = routine.many(batch, scores)
+    for m in range(2):
+        here = batch.coordinates(m)
+        assert graph.contains(tau[here], 1e-12)
+        expected = by_numpy(graph, entropy.counting[0], scores[here])
+        np.testing.assert_allclose(tau[here][: len(expected)], expected, atol=1e-8)
+        assert log_z[m] >= exact(graph, scores[here]).log_z - 1e-9  # all of these bound from above
+    np.testing.assert_allclose(log_z, entropy.each(tau) + batch.totals(scores * tau), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_the_oracle_certifies_the_messages(name, rng):
+    """The gap at the τ of the messages is rounding; forbidden pairs are Frank-Wolfe's own."""
+    graph, rho = CYCLES[name]
+    batch = ms.Batch.of(graph, count=2)
+    proof = ms.marginals(batch, rng.standard_normal(batch.size), rho=rho).certificate
+    forbidden = name == "forbidden"
+    assert (routine(Entropy.of(batch, rho)) is None) == forbidden
+    assert proof.relative <= (1e-4 if forbidden else 1e-7)
+
+
+def test_on_forests_messages_are_exact(rng):
+    """ρ = 1 on a tree of order 3 and below: log Z and τ of enumeration."""
+    graph = ms.FactorGraph([2, 3, 2, 2, 3], [(0, 1, 2), (2, 3), (1, 4)])
+    batch = ms.Batch.of(graph, count=3)
+    scores = 3.0 * rng.standard_normal(batch.size)
+    log_z, tau, _ = SumProduct.of(Entropy.of(batch)).many(batch, scores)
+    for m in range(3):
+        truth = exact(graph, scores[batch.coordinates(m)])
+        assert log_z[m] == pytest.approx(truth.log_z, abs=1e-9)
+        np.testing.assert_allclose(tau[batch.coordinates(m)], truth.tau, atol=1e-9)
+
+
+def test_a_warm_start_saves_sweeps_and_changes_nothing(rng):
+    """Nearby scores from the last messages: fewer sweeps, the same τ, the old state untouched."""
+    batch = ms.Batch.of([ms.grid(4, 4), ms.grid(3, 3, 3), ms.grid(4, 4)])
+    routine = SumProduct.of(Entropy.of(batch))
+    scores = 0.5 * rng.standard_normal(batch.size)
+    _, _, warm = routine.many(batch, scores)
+    near = scores + 1e-5 * rng.standard_normal(batch.size)
+    _, cold_tau, cold = routine.many(batch, near)
+    _, warm_tau, state = routine.many(batch, near, warm)
+    _, again, _ = routine.many(batch, near, warm)
+    np.testing.assert_allclose(warm_tau, cold_tau, atol=1e-8)
+    np.testing.assert_array_equal(warm_tau, again)
+    for structure in cold:
+        assert (state[structure].sweeps < cold[structure].sweeps).all()
+
+
+def test_unfinished_messages_are_feasible_and_below_the_maximum(rng):
+    """Two sweeps of strong couplings: τ is still feasible, log Z an underestimate."""
+    graph = ms.grid(4, 4)
+    batch = ms.Batch.of(graph, count=1)
+    scores = 10.0 * rng.standard_normal(batch.size)
+    entropy = Entropy.of(batch)
+    rough, tau, _ = SumProduct.of(entropy, sweeps=2, takeover=False).many(batch, scores)
+    done, _, _ = SumProduct.of(entropy).many(batch, scores)
+    assert graph.contains(tau, 1e-12)
+    assert rough[0] < done[0]
+
+
+@pytest.mark.parametrize("scale", [200.0, 5000.0])
+@pytest.mark.parametrize("states", [2, 3])
+def test_scores_beyond_the_linear_domain(scale, states, rng):
+    """Tables whose exponentials underflow: on a tree the messages stay exact."""
+    graph = ms.chain(5, states)
+    batch = ms.Batch.of(graph, count=2)
+    scores = scale * rng.standard_normal(batch.size)
+    log_z, tau, _ = SumProduct.of(Entropy.of(batch)).many(batch, scores)
+    for m in range(2):
+        truth = exact(graph, scores[batch.coordinates(m)])
+        assert log_z[m] == pytest.approx(truth.log_z, rel=1e-12)
+        np.testing.assert_allclose(tau[batch.coordinates(m)], truth.tau, atol=1e-9)
+
+
+@pytest.mark.parametrize("schedule", ["sequential", "flooding", "residual"])
+def test_damping_changes_the_way_and_not_the_end(schedule, rng):
+    """Half of the old message is kept: more sweeps, the same τ."""
+    batch = ms.Batch.of([ms.grid(4, 4), ms.grid(3, 3, 4), CYCLES["order 3"][0]])
+    entropy, scores = Entropy.of(batch), rng.standard_normal(batch.size)
+    plain = SumProduct.of(entropy, schedule=schedule).many(batch, scores)
+    damped = SumProduct.of(entropy, schedule=schedule, damping=0.5).many(batch, scores)
+    np.testing.assert_allclose(damped.tau, plain.tau, atol=1e-8)
+    for structure, state in damped.warm.items():
+        assert (state.sweeps > plain.warm[structure].sweeps).all()
+
+
+@pytest.mark.parametrize("states", [2, 4])
+def test_wide_and_narrow_tables_mix_in_one_batch(states, rng):
+    """Each example has the kernel its scores allow, also after messages of the other one."""
+    batch = ms.Batch.of(ms.grid(3, 3, states), count=3)
+    routine = SumProduct.of(Entropy.of(batch))
+    scores = rng.standard_normal(batch.size)
+    wide = scores.copy()
+    wide[batch.coordinates(1)] *= 300.0
+    _, _, warm = routine.many(batch, wide)
+    expected, got = routine.many(batch, scores), routine.many(batch, scores, warm)
+    np.testing.assert_allclose(got.tau, expected.tau, atol=1e-8)
+
+
+def test_both_routes_learn_one_grid_model(rng):
+    """TRW weights by L-BFGS on messages and by Frank-Wolfe, within both certificates."""
+    graph, lam = ms.grid(3, 3), 1.0
+    outcomes = [rng.integers(2, size=9) for _ in range(5)]
+    batch = ms.Batch.of(graph, outcomes)
+    features = ms.Dense.of(batch, rng.standard_normal((batch.size, 4)))
+    settings = {"regulariser": lam, "solver": ms.FrankWolfe(tol=1e-5, rounds=2000)}
+    fast = ms.mle_struct(**settings).fit(batch, features)
+    slow = ms.mle_struct(route="frank_wolfe", **settings).fit(batch, features)
+    gaps = fast.certificate.gap + slow.certificate.gap
+    assert fast.certificate.relative < 1e-5
+    assert abs(fast.certificate.objective - slow.certificate.objective) <= gaps + 1e-12
+    radius = sum(np.sqrt(2 * max(m.certificate.gap, 0.0) / lam) for m in (fast, slow))
+    assert np.linalg.norm(fast.theta - slow.theta) <= radius + 1e-9
+
+
+def test_who_is_served():
+    """Concave entropies of factor graphs; what is not concave must be asked for."""
+    grid = ms.Batch.of(ms.grid(3, 3))
+    assert isinstance(SumProduct.serve(Entropy.of(grid)), SumProduct)
+    bethe = Entropy.of(grid, 1.0, allow_nonconvex=True)
+    assert SumProduct.serve(bethe) is None
+    assert not SumProduct.of(bethe).takeover
+    assert SumProduct.serve(Entropy.of(grid, 0.0)) is None
+    assert SumProduct.serve(Entropy.of(ms.Batch.of(ms.BipartiteMatching(2)))) is None
+    with pytest.raises(ValueError, match="factor 0 counts 0"):
+        SumProduct.of(Entropy.of(grid, 0.0))
+    with pytest.raises(ValueError, match="not on BipartiteMatching"):
+        SumProduct.of(Entropy.of(ms.Batch.of(ms.BipartiteMatching(2))))
+    with pytest.raises(ValueError, match="schedule is 'random'"):
+        SumProduct.of(Entropy.of(grid), schedule="random")
+    with pytest.raises(ValueError, match=r"damping is 1\.0"):
+        SumProduct.of(Entropy.of(grid), damping=1.0)

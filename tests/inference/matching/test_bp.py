@@ -1,0 +1,79 @@
+"""Messages of matchings: fixed points are stationary, in floats as in logarithms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.entropy import Entropy
+from mlestruct.inference.matching.bp import propagate
+from mlestruct.inference.matching.scaling import LOGS, Scaling, State, prepared
+
+GRAPHS = {
+    "perfect": ms.BipartiteMatching(5),
+    "partial": ms.BipartiteMatching(3, 5, "partial"),
+    "complete": ms.Matching(6),
+    "complete partial": ms.Matching(5, kind="partial"),
+}
+
+
+def twin(structure, scores, rho, rounds=3000):
+    """The same messages in NumPy, one array entry per (node, edge); τ and the nodes' log sums."""
+    ends = structure.incidence().tocsc().indices.reshape(-1, 2)
+    loose = np.isin(np.arange(ends.max() + 1), structure.loose)
+    sent = np.zeros((2, len(ends)))
+    for _ in range(rounds):
+        cavity = [scores + rho * sent[1 - k] - (1 - rho) * sent[k] for k in (0, 1)]
+        fresh = np.empty_like(sent)
+        for v in range(len(loose)):
+            mine = [(k, e) for k in (0, 1) for e in np.flatnonzero(ends[:, k] == v)]
+            for k, e in mine:
+                others = [cavity[j][f] for j, f in mine if f != e] + [0.0] * int(loose[v])
+                fresh[k, e] = -np.logaddexp.reduce(others)
+        sent = 0.5 * (sent + fresh)
+    return 1.0 / (1.0 + np.exp(-scores - rho * sent.sum(axis=0)))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("rho", [0.8, 1.0])
+def test_messages_equal_their_numpy_twin(name, rho, rng):
+    structure = GRAPHS[name]
+    scores = rng.standard_normal(structure.size)
+    graph, _ = prepared(structure)
+    x, sent = np.zeros(graph.nodes), np.empty((2, graph.live))
+    tau, off, report = np.full(graph.live, 0.1), np.empty(graph.live), np.zeros(3)
+    score = graph.gather(scores[None])[0]
+    propagate(score, graph.ptr, graph.head, graph.strict, rho, graph.two_sided, x, sent, True,
+              1e-12, 5000, tau, off, report)  # fmt: skip
+    assert report[0] <= 1e-12
+    np.testing.assert_allclose(tau, twin(structure, scores, rho, 300), atol=1e-8)
+    np.testing.assert_allclose(np.exp(off), 1 - tau, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("scale", [1.0, 5.0, 40.0])
+def test_floats_and_logarithms_agree(name, scale, rng):
+    """Bethe messages in floats find what the log domain finds."""
+    structure = GRAPHS[name]
+    scores = scale * rng.standard_normal(structure.size)
+    batch = ms.Batch.of(structure, count=1)
+    graph, _ = prepared(structure)
+    fast = Scaling(1.0).many(batch, scores)
+    start = State(np.zeros((1, graph.nodes)), np.zeros((1, 2, graph.live)), np.array([LOGS]))
+    slow = Scaling(1.0).many(batch, scores, [start])
+    np.testing.assert_allclose(fast.log_z, slow.log_z, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("rho", [0.6, 0.75, 0.9, 1.0])
+def test_where_messages_fail_ascent_takes_over(rho):
+    """Two components, one nearly bipartite: value and bound meet for every ρ."""
+    pairs = [(u, v) for h in (0, 4) for u in range(h, h + 4) for v in range(u + 1, h + 4)]
+    structure = ms.Matching(8, pairs)
+    batch = ms.Batch.of(structure, count=1)
+    entropy = Entropy.of(batch, rho)
+    for seed in (16, 17, 25, 41, 43):
+        scores = 10.0 * np.random.default_rng(seed).standard_normal(structure.size)
+        found = Scaling(rho).many(batch, scores)
+        value = entropy.each(found.tau) + scores @ found.tau
+        assert 0 <= found.log_z[0] - value[0] + 1e-9 <= 1e-5

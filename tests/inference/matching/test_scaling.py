@@ -1,0 +1,263 @@
+"""Scaling finds what Frank-Wolfe finds over the degrees, at any ρ, score and graph."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+import mlestruct as ms
+from mlestruct.entropy import Entropy
+from mlestruct.errors import Infeasible
+from mlestruct.inference.exact import exact
+from mlestruct.inference.matching.graph import layout
+from mlestruct.inference.matching.kernels import entry, product, sums
+from mlestruct.inference.matching.scaling import Scaling, prepared
+from mlestruct.inference.matching.vertex import vertex_proof
+from mlestruct.inference.messages import routine
+
+HALVES = [(u, v) for half in (range(4), range(4, 8)) for u, v in combinations(half, 2)]
+GRAPHS = {
+    "perfect": ms.BipartiteMatching(4),
+    "one sided": ms.BipartiteMatching(3, 5, "one_sided"),
+    "square one sided": ms.BipartiteMatching(3, 3, "one_sided"),
+    "partial": ms.BipartiteMatching(3, 4, "partial"),
+    "dead pairs": ms.BipartiteMatching(4, forbidden=[(0, 0), (1, 0), (2, 0), (3, 1)]),
+    "required": ms.BipartiteMatching(4, 5, "one_sided", required=[(1, 2)], forbidden=[(0, 1)]),
+    "complete": ms.Matching(6),
+    "complete partial": ms.Matching(5, kind="partial"),
+    "ladder": ms.Matching(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 3)]),
+    "two components": ms.Matching(8, HALVES),
+    "clamped": ms.Matching(6, forbidden=[(0, 1)], required=[(2, 3)]),
+    "sparse partial": ms.Matching(5, [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4)], kind="partial"),
+}
+CASES = json.loads((Path(__file__).parents[3] / "datasets" / "cases.json").read_text())["cases"]
+
+
+def solve(structure, scores, rho, **settings):
+    """Beliefs over the degrees, and the surrogate's value at their τ."""
+    batch = ms.Batch.of(structure, count=len(scores) // structure.size)
+    entropy = Entropy.of(batch, rho)
+    assert Scaling.serve(entropy) == Scaling(rho)
+    found = Scaling(rho, **settings).many(batch, scores)
+    return found, entropy.each(found.tau) + batch.totals(scores * found.tau)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.5, 0.75, 1.0])
+def test_it_agrees_with_frank_wolfe_over_the_degrees(name, rho, rng):
+    """τ is feasible, as good as Frank-Wolfe's, and worth log Z, within the certificates."""
+    structure = GRAPHS[name]
+    scores = 2.0 * rng.standard_normal(2 * structure.size)
+    found, value = solve(structure, scores, rho)
+    assert structure.contains(found.tau.reshape(2, -1), 1e-12).all()
+    assert (found.tau >= 0).all()
+    np.testing.assert_allclose(found.log_z, value, atol=1e-8)
+    batch = ms.Batch.of(structure, count=2)
+    solver = ms.FrankWolfe(tol=1e-6, rounds=500)
+    slow = ms.marginals(batch, scores, "linear_program", rho=rho, solver=solver)
+    assert (found.log_z >= slow.lower - 1e-9).all()
+    assert (found.log_z <= slow.upper + 1e-9).all()
+    again = Scaling(rho).many(batch, scores, found.warm)
+    np.testing.assert_allclose(again.log_z, found.log_z, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("rho", [0.25, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("scale", [30.0, 1000.0])
+def test_extreme_scores_stay_finite_feasible_and_bounded(name, rho, scale, rng):
+    """Nothing overflows, and log Z never falls below what a feasible τ is worth."""
+    structure = GRAPHS[name]
+    scores = rng.uniform(-scale, scale, structure.size)
+    found, value = solve(structure, scores, rho)
+    assert np.isfinite(found.log_z).all()
+    assert structure.contains(found.tau, 1e-9)
+    assert found.log_z[0] >= value[0] - 1e-9 * scale
+
+
+@pytest.mark.parametrize("rho", [0.55, 0.8])
+def test_groups_that_hardly_mix_do_not_make_inference_creep(rho):
+    """Learned scores are like that; messages alone are off by up to 5e-5 after as many sweeps."""
+    group, structure = np.arange(30) // 5, ms.BipartiteMatching(30)
+    for noise in (1.0, 3.0):
+        rng = np.random.default_rng(0)
+        apart = 20.0 * (group[:, None] - group) ** 2
+        scores = noise * rng.standard_normal((30, 30)) - apart
+        found, value = solve(structure, scores.ravel(), rho, sweeps=1000)
+        np.testing.assert_allclose(found.log_z, value, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", [n for n in GRAPHS if "two" not in n])
+def test_half_bounds_enumeration_from_above(name, rng):
+    """Shearer: at ρ = ½ log Z is above the exact one on every graph."""
+    structure = GRAPHS[name]
+    for scale in (0.3, 3.0):
+        scores = scale * rng.standard_normal(structure.size)
+        found, _ = solve(structure, scores, 0.5)
+        assert found.log_z[0] >= exact(structure, scores).log_z - 1e-9
+
+
+def test_bethe_bounds_bipartite_enumeration_from_below(rng):
+    for name in ("perfect", "partial", "dead pairs"):
+        scores = rng.standard_normal(GRAPHS[name].size)
+        found, _ = solve(GRAPHS[name], scores, 1.0)
+        assert found.log_z[0] <= exact(GRAPHS[name], scores).log_z + 1e-9
+
+
+@pytest.mark.parametrize("name", ["permanent_3x3", "partial_bipartite_3x2", "perfect_K4"])
+def test_stored_values(name):
+    """log Z and τ of every stored ρ to 1e-8."""
+    case = CASES[name]
+    inputs = case["inputs"]
+    if name == "permanent_3x3":
+        structure, scores = ms.BipartiteMatching(3), np.log(inputs["weights"]).ravel()
+    elif name == "partial_bipartite_3x2":
+        structure, scores = ms.BipartiteMatching(3, 2, "partial"), np.ravel(inputs["theta"])
+    else:
+        structure, scores = ms.Matching(4, inputs["edges"]), np.array(inputs["theta"])
+    for variant in case["expected"]["variants"].values():
+        found, _ = solve(structure, scores, variant["rho"])
+        expected = variant.get("logZ", variant.get("logZ_local"))
+        assert found.log_z[0] == pytest.approx(expected, abs=1e-8)
+        if "tau" in variant:
+            np.testing.assert_allclose(found.tau, np.ravel(variant["tau"]), atol=1e-8)
+
+
+def test_all_ones_in_closed_form():
+    for n, bethe, half in zip(
+        CASES["permanent_all_ones"]["inputs"]["n"],
+        CASES["permanent_all_ones"]["expected"]["log_bethe"],
+        CASES["permanent_all_ones"]["expected"]["log_rho_half"],
+        strict=True,
+    ):
+        structure, zeros = ms.BipartiteMatching(n), np.zeros(n * n)
+        assert solve(structure, zeros, 1.0)[0].log_z[0] == pytest.approx(bethe, abs=1e-8)
+        assert solve(structure, zeros, 0.5)[0].log_z[0] == pytest.approx(half, abs=1e-10)
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.5, 1.0])
+@pytest.mark.parametrize("sweeps", [1, 2, 20])
+@pytest.mark.parametrize("name", ["perfect", "dead pairs", "complete", "one sided"])
+def test_unfinished_inference_never_looks_better(name, rho, sweeps, rng):
+    """Truncated: τ is still feasible, log Z still above the optimum, the gap holds the error."""
+    structure = GRAPHS[name]
+    scores = 15.0 * rng.standard_normal(structure.size)
+    truth, _ = solve(structure, scores, rho)
+    rough, value = solve(structure, scores, rho, sweeps=sweeps)
+    assert structure.contains(rough.tau, 1e-9)
+    assert rough.log_z[0] >= value[0] - 1e-8
+    assert rough.log_z[0] >= truth.log_z[0] - 1e-6
+
+
+class Forgetful(Scaling):
+    """Two sweeps from a cold start, every time."""
+
+    def many(self, batch, scores, warm=None):
+        return super().many(batch, scores)
+
+
+def test_learning_through_truncated_scaling_is_caught(rng):
+    """L-BFGS on a truncated dual does not report success: the certificate holds the true gap."""
+    from mlestruct.oracle import Validated, resolve
+    from mlestruct.regulariser import Regulariser
+    from mlestruct.train import Direct
+
+    n, examples, d = 6, 4, 5
+    X = rng.standard_normal((examples * n * n, d))
+    outcomes = [rng.permutation(n) for _ in range(examples)]
+    batch = ms.Batch.of(ms.BipartiteMatching(n), outcomes)
+    features = ms.Dense.of(batch, 6.0 * X)
+    solver = ms.FrankWolfe(tol=1e-7)
+    learner = ms.mle_struct(0.5, regulariser=Regulariser.of(d, 0.01), solver=solver)
+    dual = learner.dual(batch, features)
+    oracle = Validated(resolve(None, batch))
+    best = learner.fit(batch, features)
+    *_, last = Direct(1e-6, 50).run(dual, oracle, Forgetful(0.5, sweeps=2))
+    error = last.certificate.objective - best.certificate.objective
+    assert last.certificate.gap >= error - best.certificate.gap - 1e-9
+    assert best.certificate.relative <= 1e-5
+    assert last.certificate.relative > 1e-4
+
+
+def test_bethe_on_a_vertex_is_proven_by_the_spectral_rule(rng):
+    """permanent_3x3_dominant: log Z is the permutation's score; at zero scores it is not."""
+    case = CASES["permanent_3x3_dominant"]
+    scores = np.log(case["inputs"]["weights"]).ravel()
+    assert vertex_proof(scores, [0, 1, 2])
+    found, _ = solve(ms.BipartiteMatching(3), scores, 1.0)
+    assert found.log_z[0] == pytest.approx(case["expected"]["bethe_logZ"], abs=1e-6)
+    np.testing.assert_allclose(found.tau.reshape(3, 3), np.eye(3), atol=1e-6)
+    assert not vertex_proof(np.zeros(9), [0, 1, 2])
+    for _ in range(30):
+        scores = 3.0 * rng.standard_normal(16)
+        partner = linear_sum_assignment(-scores.reshape(4, 4))[1]
+        found, _ = solve(ms.BipartiteMatching(4), scores, 1.0)
+        inside = found.tau[(found.tau > 1e-4)].min() < 1 - 1e-4
+        if vertex_proof(scores, partner):
+            reached = scores.reshape(4, 4)[np.arange(4), partner].sum()
+            assert found.log_z[0] == pytest.approx(reached, abs=1e-5)
+        else:
+            assert inside
+
+
+@pytest.mark.parametrize("c", [-1.0, -0.5, 0.0, 0.4, 1.0])
+def test_entry_solves_its_equation(c):
+    """log τ − c log(1−τ) = log z on the lower branch."""
+    tip = 1.0 / (1.0 - c) if c < 0 else 1.0
+    for tau in np.linspace(1e-9, min(tip, 1.0) * 0.999, 50):
+        if c == 0.0 or tau < 1:
+            z = tau * (1 - tau) ** -c
+            assert entry(z, c) == pytest.approx(tau, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["perfect", "complete", "ladder", "dead pairs"])
+def test_kernels_equal_their_numpy_twins(name, rng):
+    graph, centre = prepared(GRAPHS[name])
+    kernel, s = rng.uniform(0, 0.2, graph.live), rng.uniform(0.5, 1, graph.nodes)
+    table = graph.matrix(kernel).toarray()
+    y, slope = np.empty(graph.nodes), np.empty(graph.nodes)
+    product(graph.ptr, graph.head, kernel, s, y)
+    np.testing.assert_allclose(y, table @ s)
+    for c in (0.0, -1.0, 0.5):
+        sums(graph.ptr, graph.head, kernel, s, c, True, True, y, slope)
+        z = table * np.outer(s, s)
+        tau = np.vectorize(lambda one: entry(one, c))(z)  # noqa: B023
+        np.testing.assert_allclose(y, tau.sum(axis=1))
+        np.testing.assert_allclose(slope, (tau * (1 - tau) / (1 - (1 - c) * tau)).sum(axis=1))
+    np.testing.assert_allclose(graph.matrix(centre).sum(axis=1)[graph.strict], 1.0)
+
+
+def test_dead_pairs_are_found():
+    """A pair that no perfect matching uses is no live edge; a forced one is known."""
+    graph = layout(GRAPHS["dead pairs"])
+    assert graph.base.reshape(4, 4)[3, 0] == 1
+    assert graph.live == 9
+    with pytest.raises(Infeasible, match="columns"):
+        layout(ms.BipartiteMatching(3, forbidden=[(0, 0), (1, 0), (0, 1), (1, 1)]))
+
+
+def test_it_serves_what_it_is_right_for():
+    """Matchings of every graph at one common ρ."""
+    square = ms.Batch.of(ms.BipartiteMatching(3))
+    for rho in (0.5, 0.7, 1.0):
+        assert routine(Entropy.of(square, rho)) == Scaling(rho)
+    for name in ("partial", "dead pairs", "ladder", "complete", "clamped"):
+        assert routine(Entropy.of(ms.Batch.of(GRAPHS[name]))) == Scaling()
+    assert Scaling.serve(Entropy.of(square, temperature=0.5)) is None
+    uneven = np.linspace(0.1, 0.6, 6)
+    assert Scaling.serve(Entropy.of(square, uneven)) is None
+
+
+@pytest.mark.parametrize("n", [60, 200])
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_complete_graphs_take_few_sweeps(n, rho, rng):
+    """At most 41 sweeps to 1e-8: the common scale does not oscillate."""
+    structure = ms.Matching(n)
+    scores = rng.standard_normal(structure.size)
+    found, value = solve(structure, scores, rho, residual=1e-8, sweeps=41)
+    np.testing.assert_allclose(found.log_z, value, atol=1e-6)
+    assert structure.contains(found.tau, 1e-12)

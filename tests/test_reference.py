@@ -1,0 +1,395 @@
+"""`python -m tests.reference`: what passes, what must fail, what a bad file says."""
+
+import copy
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlestruct.batch import Batch
+from mlestruct.families.fitting.condensed import Condensed
+from mlestruct.inference.exact import exact, matchings
+from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
+from tests import reference
+from tests.reference import matchings as families
+from tests.reference.__main__ import command
+from tests.reference.cases import Case, Malformed, load
+from tests.reference.compare import difference
+from tests.reference.solving import infer
+
+SHIPPED = json.loads(reference.default_paths()[0].read_text())
+CHEAP = ("permanent_3x3", "partial_bipartite_3x2", "ust_disconnected", "fw_first_step_chain")
+
+
+def written(tmp_path: Path, cases: dict) -> Path:
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps({"meta": {}, "cases": cases}))
+    return path
+
+
+def chosen(*names: str) -> dict:
+    needed = {*names, *(SHIPPED["cases"][name].get("inputs_from") for name in names)} - {None}
+    return {name: copy.deepcopy(SHIPPED["cases"][name]) for name in sorted(needed)}
+
+
+def run(capsys, paths=(), **options) -> tuple[int, list[str]]:
+    code = reference.main(paths, **options)
+    return code, capsys.readouterr().out.splitlines()
+
+
+def test_the_shipped_cases_pass(capsys):
+    code, lines = run(capsys)
+    assert [line for line in lines if "  failed" in line] == []
+    assert code == 0
+    assert lines[-1].split(" passed, ")[1].startswith("0 failed")
+    missing = {line.split("  ")[0] for line in lines if line.endswith("not implemented")}
+    kinds = {SHIPPED["cases"][name]["kind"] for name in missing}
+    assert kinds.isdisjoint(reference.KINDS)
+    assert not any("beyond the tolerance" in line for line in lines)
+
+
+def leaves(value, place=()):
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in pairs:
+            yield from leaves(inner, (*place, key))
+    else:
+        yield place
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_every_corrupted_number_is_found(tmp_path, capsys, name):
+    """Each compared entry in turn moved by a hundred tolerances, or by one where it is exact."""
+    clean = chosen(name)
+    parameters = reference.KINDS[clean[name]["kind"]][1]
+    places = [p for p in leaves(clean[name]["expected"]) if p[-1] not in parameters]
+    for place in places[:: max(1, len(places) // 6)]:
+        broken = copy.deepcopy(clean)
+        *path, last = place
+        target = broken[name]["expected"]
+        for step in path:
+            target = target[step]
+        target[last] += 1 if isinstance(target[last], int) else 1e-4 * max(1, abs(target[last]))
+        code, lines = run(capsys, [written(tmp_path, broken)])
+        assert code == 1, place
+        assert ", 1 failed" in lines[-1], place
+
+
+def test_another_shape_fails(tmp_path, capsys):
+    cases = chosen("permanent_3x3")
+    cases["permanent_3x3"]["expected"]["marginals"].pop()
+    code, lines = run(capsys, [written(tmp_path, cases)])
+    assert code == 1
+    assert any("shape (3, 3), expected (2, 3)" in line for line in lines)
+
+
+def test_unknown_kinds_are_listed_and_fail_when_strict(tmp_path, capsys):
+    cases = chosen("ust_disconnected")
+    cases["later"] = {"kind": "of_the_future", "inputs": {}, "expected": {"x": 1}, "tolerance": 1}
+    cases["ust_disconnected"]["expected"]["new_quantity"] = 1.0
+    path = written(tmp_path, cases)
+    code, lines = run(capsys, [path])
+    assert (code, lines[-1]) == (0, "2 passed, 0 failed, 2 skipped")
+    assert "later  of_the_future  not implemented" in lines
+    assert "ust_disconnected  new_quantity  not implemented" in lines
+    assert run(capsys, [path], strict=True)[0::1][0] == 1
+    assert run(capsys, [path], strict=True)[1][-1] == "2 passed, 2 failed"
+
+
+def test_json_lines_parse(tmp_path, capsys):
+    path = written(tmp_path, chosen("permanent_3x3", "ust_disconnected"))
+    code, lines = run(capsys, [path, path], as_json=True)
+    records = [json.loads(line) for line in lines]
+    assert code == 0
+    assert len(records) == 2 * (3 + 10 + 2)
+    wanted = {"case", "quantity", "expected", "got", "error", "verdict"}
+    assert all(wanted <= record.keys() for record in records)
+    assert {record["verdict"] for record in records} == {"passed"}
+
+
+def test_a_refusal_of_the_library_is_a_failed_line(tmp_path, capsys):
+    cases = chosen("mixed_hyper")
+    cases["mixed_hyper"]["inputs"]["scopes"][0] = [0, 9]
+    code, lines = run(capsys, [written(tmp_path, cases)])
+    assert code == 1
+    assert "factor 0" in lines[0]
+    assert lines[-1] == "0 passed, 1 failed"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("kind"), r"case 'permanent_3x3' lacks a string 'kind'"),
+        (lambda c: c.pop("expected"), r"case 'permanent_3x3' lacks an object 'expected'"),
+        (lambda c: c.update(tolerance="1"), r"case 'permanent_3x3': tolerance is '1'"),
+        (lambda c: c.update(tolerance={}), r"tolerance"),
+        (lambda c: c.update(tolerance=float("nan")), r"tolerance"),
+        (lambda c: c.update(field_tolerance={"logZ": "x"}), r"field_tolerance\.logZ"),
+        (lambda c: c.update(inputs_from="nobody"), r"inputs_from names 'nobody'"),
+        (lambda c: c.update(inputs_from="permanent_3x3"), r"circle"),
+        (lambda c: c["inputs"].pop("weights"), r"'permanent_3x3': inputs lacks 'weights'"),
+        (lambda c: c["inputs"].update(weights=[[1, 2], [3]]), r"inputs\.weights"),
+        (lambda c: c["inputs"].update(weights=[[1, "a"], [3, 4]]), r"inputs\.weights"),
+        (lambda c: c["inputs"].update(weights=[1.0, 2.0]), r"inputs\.weights has 1 axes"),
+        (lambda c: c["inputs"].update(weights=[[-1.0]]), r"square and positive"),
+        (lambda c: c["expected"]["variants"]["bethe"].pop("rho"), r"variants\.bethe lacks 'rho'"),
+        (lambda c: c["expected"].update(variants=3), r"variants must be an object"),
+    ],
+)
+def test_malformed_cases_are_named(tmp_path, change, message):
+    cases = chosen("permanent_3x3")
+    change(cases["permanent_3x3"])
+    with pytest.raises(ValueError, match=message):
+        reference.main([written(tmp_path, cases)])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"cases": []}', '{"cases": {"a": 1}}', '{"a": 1, "a": 2}', "\x00"]
+)
+def test_files_of_another_form_are_refused(tmp_path, text):
+    path = tmp_path / "cases.json"
+    path.write_text(text)
+    with pytest.raises(Malformed):
+        load(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere\.json"):
+        reference.main([tmp_path / "nowhere.json"])
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "error"),
+    [
+        (1.0, 1.0 + 1e-9, 1e-9),
+        (100.0, 101.0, 0.01),
+        (0.5, math.nan, math.inf),
+        (3, 3, 0.0),
+        (3, 4, math.inf),
+        (3, np.int64(3), 0.0),
+        (True, 1, math.inf),
+        (True, np.True_, 0.0),
+        ([1.0, 2.0], np.array([1.0, 2.0]), 0.0),
+        ([1.0, 2.0], [1.0], math.inf),
+        ([[1.0], [2.0]], [1.0, 2.0], math.inf),
+        (1.0, "1.0", math.inf),
+        ("-inf", -1e9, 0.0),
+    ],
+)
+def test_comparison(expected, got, error):
+    found = difference(expected, got).error
+    assert found == error or abs(found - error) < 1e-12
+
+
+def test_the_innermost_named_tolerance_counts():
+    case = Case("c", "k", None, None, 1e-8, {"tau": 1e-4, "grad": None})  # type: ignore[arg-type]
+    assert case.tolerance_at(("a", "logZ")) == 1e-8
+    assert case.tolerance_at(("tau", "x")) == 1e-4
+    assert case.tolerance_at(("grad",)) is None
+
+
+def test_informational_fields_are_not_compared(tmp_path, capsys):
+    cases = chosen("ust_disconnected")
+    cases["ust_disconnected"]["expected"]["n_components"] = 99
+    cases["ust_disconnected"]["field_tolerance"] = {"n_components": None}
+    assert run(capsys, [written(tmp_path, cases)])[1][-1] == "1 passed, 0 failed"
+
+
+def test_inputs_laid_over_those_of_another_case(tmp_path, capsys):
+    cases = chosen("ust_disconnected")
+    cases["bridge"] = {
+        "kind": "edge_appearance",
+        "inputs_from": "ust_disconnected",
+        "inputs": {"edges": [[4, 1]]},
+        "expected": {"rho": [1.0], "n_components": 5},
+        "tolerance": 1e-10,
+    }
+    assert run(capsys, [written(tmp_path, cases)])[1][-1] == "4 passed, 0 failed"
+
+
+def test_the_sandwich_of_likelihoods():
+    """ℓ_RW(θ_RW) ≤ ℓ(θ_MLE) ≤ ℓ_B(θ_B), and both surrogates around ℓ at either optimum."""
+    case = next(c for c in load(reference.default_paths()[0]) if c.kind == "mle_bipartite")
+    got = {line.quantity: line.got for line in reference.check(case)}
+    for lam in ("lam1.0", "lam0.2"):
+        one = {name.split(".")[-1]: v for name, v in got.items() if name.startswith(lam)}
+        assert one["rw_value"] <= one["hypertree_value"] <= one["exact_value"] <= one["bethe_value"]
+        assert one["rw_value"] <= one["loglik_at_rw_theta"] <= one["bethe_loglik_at_rw_theta"]
+        assert one["rw_loglik_at_bethe_theta"] <= one["loglik_at_bethe_theta"] <= one["bethe_value"]
+
+
+KLEE16 = [
+    *[(0, 7), (0, 10), (0, 13), (1, 2), (1, 4), (1, 8), (2, 5), (2, 9), (3, 4), (3, 6), (3, 11)],
+    *[(4, 12), (5, 6), (5, 14), (6, 15), (7, 8), (7, 9), (8, 9), (10, 11), (10, 12), (11, 12)],
+    *[(13, 14), (13, 15), (14, 15)],
+]
+
+
+def test_bethe_bounds_nothing_on_general_graphs():
+    """A bridgeless cubic graph whose Bethe value exceeds log Z although τ = ⅓ lies in the hull."""
+    structure = Matching(16, KLEE16)
+    listed = matchings(16, KLEE16)
+    assert len(listed) == 9
+    assert exact(structure, np.zeros(24)).log_z == pytest.approx(math.log(9), abs=1e-12)
+    from scipy.optimize import linprog
+
+    columns = np.vstack([listed.T, np.ones(9)])
+    weights = linprog(np.zeros(9), A_eq=columns, b_eq=np.append(np.full(24, 1 / 3), 1.0))
+    assert weights.status == 0
+    bethe = infer(structure, np.zeros(24), 1.0, families.HULL)
+    at_third = bethe.dual.entropy.each(np.full(24, 1 / 3))[0]
+    assert at_third == pytest.approx(2.3014565796142468, abs=1e-12)
+    assert -bethe.objective >= at_third - bethe.gap > math.log(9)
+    counting = structure.counting(1.0)
+    assert structure.bound(counting).kind == "none"
+
+
+def test_larger_cases_of_the_same_kinds(tmp_path, capsys, rng):
+    """Other sizes, unsorted scopes, one-state variables; expected values by enumeration here."""
+    cards, scopes = [3, 1, 2, 2], [[2, 0], [3, 1, 2]]
+    graph = FactorGraph(cards, scopes)
+    eta = rng.normal(size=graph.size)
+    states = list(np.ndindex(*cards))
+    scores = np.array([eta @ graph.encode(state) for state in states])
+    p = np.exp(scores - scores.max())
+    log_z = float(np.log(p.sum()) + scores.max())
+    tau = p @ np.array([graph.encode(state) for state in states]) / p.sum()
+    weights = np.exp(rng.normal(size=(5, 5)))
+    perfect = exact(BipartiteMatching(5), np.log(weights))
+    cases = {
+        "graph": {
+            "kind": "factor_graph_inference",
+            "inputs": {"K": cards, "scopes": scopes, "eta": eta.tolist()},
+            "expected": {
+                "logZ": log_z,
+                "marginals": tau.tolist(),
+                "map_value": float(scores.max()),
+                "map_state": list(states[int(scores.argmax())]),
+                "variants": [{"name": "tree", "rho": 1, "logZ": log_z, "tau": tau.tolist()}],
+            },
+            "tolerance": 1e-8,
+        },
+        "permanent": {
+            "kind": "permanent",
+            "inputs": {"weights": weights.tolist()},
+            "expected": {"logZ": perfect.log_z, "permanent": math.exp(perfect.log_z)},
+            "tolerance": 1e-8,
+        },
+    }
+    assert run(capsys, [written(tmp_path, cases)])[1][-1] == "8 passed, 0 failed"
+
+
+def test_graphs_without_edges(tmp_path, capsys):
+    cases = {
+        "alone": {
+            "kind": "grid_inference",
+            "inputs": {"shape": [1, 1], "edges": [], "theta1": [0.3], "J": []},
+            "expected": {
+                "logZ": math.log1p(math.exp(0.3)),
+                "node_marginals_p1": [1 / (1 + math.exp(-0.3))],
+                "edge_marginals": [],
+                "n_spanning_trees": 1,
+                "trw_half_logZ": math.log1p(math.exp(0.3)),
+                "trw_optrho_logZ": math.log1p(math.exp(0.3)),
+                "trw_opt_rho": [],
+                "lp_local_value": 0.3,
+            },
+            "tolerance": 1e-8,
+        }
+    }
+    assert run(capsys, [written(tmp_path, cases)])[1][-1] == "8 passed, 0 failed"
+
+
+def test_a_bethe_optimum_on_a_permutation(tmp_path, capsys):
+    """Barely inside the spectral rule, where no gradient shows it."""
+    weights = np.full((4, 4), 0.33) + 0.67 * np.eye(4)
+    cases = {
+        "vertex": {
+            "kind": "permanent_vertex_optimum",
+            "inputs": {"weights": weights.tolist()},
+            "expected": {"bethe_logZ": 0.0, "bethe_tau": np.eye(4).tolist()},
+            "tolerance": 1e-10,
+        }
+    }
+    assert run(capsys, [written(tmp_path, cases)])[1][-1] == "2 passed, 0 failed"
+
+
+def test_every_entry_counts_its_own_clamps(tmp_path, capsys, rng):
+    """Domke's algorithm 1 in plain NumPy: ε(c) = 1/(10c)² per entry, for every first iterate."""
+    graph = FactorGraph([3, 2, 3], [(0, 1), (1, 2), (0, 2)])
+    w, v = np.ones(graph.size), -20.0 * rng.normal(size=graph.size)
+    rows = graph.constraints()
+    A, d = rows.A.toarray(), rows.lo
+    b, c = graph.interior(), np.ones(graph.size)
+    for steps in range(1, 20):
+        before, slope, inverse = b, w * (np.log(b) - 1) + v, b / w / 2
+        price = -np.linalg.lstsq((A * inverse) @ A.T, d + A @ (inverse * slope), rcond=1e-12)[0]
+        b = -inverse * (slope + A.T @ price)
+        low = b <= 0
+        b[low] = 1 / (10 * c[low]) ** 2
+        c[low] += 1
+        ours = Condensed(steps=steps).minimise(Batch.of(graph, count=1), -v, w).tau
+        np.testing.assert_allclose(ours, b, rtol=1e-8, atol=1e-12)
+        if np.abs(b - before).max() <= 0.05:  # from here on Newton's method takes over
+            break
+    assert c.max() > 2
+
+
+def cluster_case(cards, scopes, sepsets, tables, data, **expected):
+    inputs = {
+        "K": cards,
+        "cluster_scopes": scopes,
+        "sepset_edges": sepsets,
+        "cluster_features": [np.asarray(table).tolist() for table in tables],
+        "data": data,
+    }
+    return {"kind": "camel", "inputs": inputs, "expected": expected, "tolerance": 1e-6}
+
+
+def test_clusters_of_different_sizes(tmp_path, capsys, rng):
+    """Piecewise with a penalty is a sum of small log-linear models: solved here by enumeration."""
+    from scipy.optimize import minimize
+    from scipy.special import logsumexp
+
+    cards, scopes, data = [2, 3, 2], [[0, 1], [1, 2], [2]], [[0, 2, 1], [1, 1, 0], [0, 0, 1]]
+    tables = [rng.normal(size=(np.prod([cards[i] for i in s]), 2)) for s in scopes]
+    states = [np.ravel_multi_index(np.array(data).T[s], [cards[i] for i in s]) for s in scopes]
+    mean = sum(table[at].mean(axis=0) for table, at in zip(tables, states, strict=True))
+
+    def value(w):
+        return len(data) * (w @ mean - sum(logsumexp(t @ w) for t in tables)) - w @ w / 4
+
+    w = minimize(lambda w: -value(w), np.zeros(2), tol=1e-14).x
+    pi = [np.exp(t @ w - logsumexp(t @ w)).tolist() for t in tables]
+    expected = {
+        "reg": {"sigma2": 2.0, "piecewise": {"w": w.tolist(), "dual_value": value(w), "pi": pi}}
+    }
+    case = cluster_case(cards, scopes, [[0, 1, 1], [1, 2, 2]], tables, data, **expected)
+    assert run(capsys, [written(tmp_path, {"ragged": case})])[1][-1] == "3 passed, 0 failed"
+    case["expected"]["reg"]["piecewise"]["pi"][2][0] += 1e-3
+    assert run(capsys, [written(tmp_path, {"ragged": case})])[1][-1] == "2 passed, 1 failed"
+
+
+@pytest.mark.parametrize("copies", [1, 2, 4])
+def test_the_number_of_samples_is_read_from_the_key(tmp_path, capsys, copies):
+    cases = chosen("camel_worked_example")
+    case = cases["camel_worked_example"]
+    case["inputs"]["data"] = case["inputs"]["data"] * copies
+    expected = case["expected"]
+    del expected["regularised_sigma2_10"]
+    total = expected.pop("dual_value_total_M3")
+    expected[f"dual_value_total_M{3 * copies}"] = copies * total
+    path = written(tmp_path, cases)
+    assert run(capsys, [path], strict=True)[1][-1] == "9 passed, 0 failed"
+
+
+def test_the_command_says_how_it_went(tmp_path, capsys):
+    cases = chosen("ust_disconnected")
+    cases["ust_disconnected"]["expected"]["n_components"] += 1
+    assert command([str(written(tmp_path, cases))]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
+    assert command([str(written(tmp_path, chosen("ust_disconnected")))]) == 0
+    assert command([str(tmp_path / "none.json")]) == 2
+    assert "none.json" in capsys.readouterr().err
