@@ -31,12 +31,12 @@ import numpy as np
 import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.estimators import SkipChainModel, capitalised_pairs
+from mlestruct.families.contrastive.objectives import Limit
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive, lbp, pseudo_likelihood
 from mlestruct.learners.pseudo_likelihood import partly_observed
 from mlestruct.metrics import f1 as f1_score
 from mlestruct.metrics import mcnemar
-from mlestruct.objectives.contrastive import Limit
 from mlestruct.readers import read_columns
 from papers._run import Row, Setting, main
 
