@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from mlestruct.errors import Infeasible, counting_from
 from mlestruct.features import Features
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.regulariser import Regulariser
+from mlestruct.results import Shown
 from mlestruct.structures.base import Array, Ints
 
 DOUBT = 1e-6  # relative to a score: what solvers' own tolerances may explain
@@ -79,7 +80,7 @@ class Dual:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Shown):
     """gap ≥ distance of the stated objective from its optimum, over the stated polytope.
 
     ``slack`` is the part that comes from the oracle's own bounds; ``relative`` divides by
@@ -98,6 +99,21 @@ class Certificate:
     @property
     def relative(self) -> float:
         return self.gap / max(1.0, abs(self.objective))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """One row: what is proven, of what, and over which polytope."""
+        fields = asdict(self) | {"relative": self.relative}
+        return {name: [value] for name, value in fields.items()}
+
+    def remarks(self) -> list[str]:
+        return [str(self)]
+
+    def plot(self, ax: Any = None) -> Any:
+        """The interval that is proven to hold the optimum, from objective − gap to objective."""
+        from mlestruct.plot import dots
+
+        ends = [(self.objective - self.gap, self.objective)]
+        return dots(["objective"], [self.objective], ends, label="optimum is proven here", ax=ax)
 
     def __str__(self) -> str:
         if self.withheld:

@@ -166,6 +166,29 @@ def weights(summary: Weights, *, top: int = 20, ax: Any = None) -> Any:
     return ax
 
 
+def dots(
+    names: Sequence[str],
+    values: Sequence[float],
+    spans: Sequence[tuple[float, float]] | None = None,
+    *,
+    mark: float | None = None,
+    label: str = "",
+    ax: Any = None,
+) -> Any:
+    """A dot per name, first on top, with an interval where there is one, and a line at ``mark``."""
+    ax, place = _axes(ax), np.arange(len(names))[::-1]
+    if mark is not None:
+        ax.axvline(mark, color=GREY, linewidth=1)
+    if spans is not None:
+        known = np.isfinite(np.asarray(spans, dtype=float).reshape(-1, 2)).all(axis=1)
+        ends = np.asarray(spans, dtype=float).reshape(-1, 2)[known]
+        ax.hlines(place[known], *ends.T, color=BLUE, linewidth=2)
+    ax.plot(values, place, "o", color=BLUE)
+    ax.set_yticks(place, names)
+    ax.set(xlabel=label)
+    return ax
+
+
 def calibration(report: Reliability, *, ax: Any = None) -> Any:
     """Share that came true against predicted probability, with the number of parts in each bin."""
     ax = _axes(ax)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.metrics import wilson
+from mlestruct.results import Shown
 from mlestruct.structures.base import Array, as_count, as_numbers
 
 ROUNDING = 1e-6  # of what inference calls a probability
@@ -15,7 +17,7 @@ TINY = 1e-300  # what no sum of probabilities falls below
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Shown):
     """Parts by predicted probability, in bins: means, shares that came true, counts.
 
     ``brier`` is the mean of (probability − outcome)². Empty bins are left out.
@@ -63,6 +65,21 @@ class Calibration:
     def error(self) -> float:
         """Expected calibration error (ECE): |predicted − observed| averaged over parts."""
         return float(self.count @ np.abs(self.predicted - self.observed) / self.count.sum())
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each bin."""
+        low, high = self.interval
+        named = {"predicted": self.predicted, "observed": self.observed, "low": low, "high": high}
+        return {name: values.tolist() for name, values in (named | {"parts": self.count}).items()}
+
+    def remarks(self) -> list[str]:
+        return str(self).splitlines()[-1:]
+
+    def plot(self, ax: Any = None) -> Any:
+        """As :func:`mlestruct.plot.calibration` draws it."""
+        from mlestruct.plot import calibration
+
+        return calibration(self, ax=ax)
 
     def __str__(self) -> str:
         rows = [f"{'predicted':>10}{'observed':>10}{'parts':>9}"]

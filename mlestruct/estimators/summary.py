@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mlestruct.dual import Certificate
 from mlestruct.inference.sandwich import Sandwich
+from mlestruct.results import Shown
 from mlestruct.structures.base import Array
 
 SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Shown):
     """Weights by name, largest first when printed, with the certificate and the cost.
 
     ``errors`` are the standard errors of the weights as fitted. ``intervals`` undo the shrinkage,
@@ -43,6 +45,23 @@ class Summary:
             return None
         found = [self.sandwich.contrast(one) for one in np.eye(len(self.weights))]
         return np.array([(c.lower, c.upper) for c in found])
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each weight; errors and intervals where they are known."""
+        found: dict[str, list[Any]] = {"name": list(self.names), "weight": self.weights.tolist()}
+        if self.errors is not None and (spans := self.intervals) is not None:
+            found |= {"error": self.errors.tolist()}
+            found |= {"low": spans[:, 0].tolist(), "high": spans[:, 1].tolist()}
+        return found
+
+    def remarks(self) -> list[str]:
+        return self._proof()
+
+    def plot(self, ax: Any = None) -> Any:
+        """The largest weights, as :func:`mlestruct.plot.weights` draws them."""
+        from mlestruct.plot import weights
+
+        return weights(self, ax=ax)
 
     def __str__(self) -> str:
         order = np.argsort(-np.abs(self.weights), kind="stable")

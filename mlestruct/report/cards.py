@@ -11,7 +11,7 @@ import numpy as np
 
 from mlestruct.estimators.roommates import Explanation, Pair, Plan
 from mlestruct.estimators.roommates.explanation import Contribution
-from mlestruct.report.page import Html, element
+from mlestruct.html import Html, element
 from mlestruct.report.words import Words
 
 REASONS = 2  # answers named for and against a pair

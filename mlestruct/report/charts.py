@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.report.page import Html, element
+from mlestruct.html import Html, element
 
 LONGEST = 17  # letters of a label: capitals of about 8 units fit as well
 WIDTH, ROW, LABELS = 360, 22, 150  # user units; on a telephone one is about a pixel

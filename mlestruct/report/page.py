@@ -1,83 +1,12 @@
-"""HTML by nesting: what is not markup is text, and escaped; one page that loads nothing."""
+"""A report's page: one document that loads nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from types import NoneType
-from typing import Any
 
-import numpy as np
-
+from mlestruct.html import Html, element, inner
 from mlestruct.report.look import SCRIPT, STYLE
-
-
-class Html(str):
-    """Markup; every other string is text."""
-
-    __slots__ = ()
-
-
-def element(name: str, *children: object, **attributes: object) -> Html:
-    """``element("a", "x < y", href="#z")``: text and attribute values are escaped.
-
-    Children may be nested lists. In an attribute's name ``_`` is a hyphen; one at the end drops.
-    """
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
-        for key, value in attributes.items()
-    )
-    return Html(f"<{name}{given}>{_inner(children)}</{name}>")
-
-
-def _inner(children: Iterable[object]) -> str:
-    parts = []
-    for child in children:
-        if isinstance(child, (list, tuple)):
-            parts.append(_inner(child))
-        else:
-            parts.append(child if isinstance(child, Html) else escape(str(child)))
-    return "".join(parts)
-
-
-def table(columns: Mapping[str, Sequence[Any]], caption: str = "") -> Html:
-    """Columns by name; numbers are rounded to four digits and stand to the right."""
-    kind = [{"class_": "number"} if _numeric(values) else {} for values in columns.values()]
-    head = [element("th", n, scope="col", **k) for n, k in zip(columns, kind, strict=True)]
-    rows = [
-        element("tr", [element("td", shown(v), **k) for k, v in zip(kind, row, strict=True)])
-        for row in zip(*columns.values(), strict=True)
-    ]
-    title = [element("caption", caption)] if caption else []
-    body = [element("thead", element("tr", head)), element("tbody", rows)]
-    return element("div", element("table", title, body), class_="wide")
-
-
-def by_field(fields: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "") -> Html:
-    """A table from rows."""
-    return table({name: [row[k] for row in rows] for k, name in enumerate(fields)}, caption)
-
-
-def paragraphs(*texts: str) -> list[Html]:
-    """Each text in a paragraph; none for an empty one."""
-    return [element("p", text) for text in texts if text]
-
-
-def folded(title: str, *content: object) -> Html:
-    """Content that opens with a click, without a script."""
-    return element("details", element("summary", title), *content)
-
-
-def shown(value: Any) -> str:
-    """A measured number in four digits, whole numbers and words as they are, nothing for None."""
-    if isinstance(value, (float, np.floating)):
-        return f"{value:.4g}".replace("-", "−")
-    return "" if value is None else value if isinstance(value, str) else str(value)
-
-
-def _numeric(values: Sequence[Any]) -> bool:
-    return all(isinstance(v, (float, int, np.number, NoneType)) for v in values)
 
 
 @dataclass(frozen=True)
@@ -93,7 +22,7 @@ def page(
     title: str, sections: Sequence[Section], opening: Sequence[object] = (), language: str = "en"
 ) -> str:
     """The whole document: title, opening, links to the sections, the sections that have content."""
-    full = [section for section in sections if _inner(section.content)]
+    full = [section for section in sections if inner(section.content)]
     links = [element("a", section.heading, href=f"#{section.id}") for section in full]
     body = [
         element("section", element("h2", section.heading), section.content, id=section.id)

@@ -12,15 +12,16 @@ from typing import Any, Self
 import numpy as np
 
 from mlestruct.estimators import Calibration, RoommateModel
-from mlestruct.estimators.roommates import Evaluation, Pair, Plan
+from mlestruct.estimators.roommates import Evaluation, Plan
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.pairing import Decision
 from mlestruct.estimators.roommates.rules import Rule
+from mlestruct.html import Html, element, paragraphs
 from mlestruct.report import sections
 from mlestruct.report.cards import cards
 from mlestruct.report.export import export_csv
 from mlestruct.report.headline import headline
-from mlestruct.report.page import Html, Section, element, page, paragraphs
+from mlestruct.report.page import Section, page
 from mlestruct.report.survey import survey
 from mlestruct.report.words import Words
 from mlestruct.tables import Table
@@ -72,9 +73,7 @@ class Report:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         paths = [place / name for name in ("pairs.csv", "probabilities.csv", "report.html")]
-        alone = [(s.person, None, s.probability, None, s.group, s.room) for s in self.plan.singles]
-        columns = zip(*self.plan.pairs, *alone, strict=True)
-        export_csv(paths[0], dict(zip(Pair._fields, columns, strict=True)))
+        export_csv(paths[0], self.plan.columns())
         export_csv(paths[1], likely(self.people[self.model.id], self.plan.pairings))
         paths[2].write_text(self.html(), encoding="utf-8")
         return paths

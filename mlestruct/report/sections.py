@@ -12,9 +12,9 @@ from typing import Any
 from mlestruct.estimators import Calibration
 from mlestruct.estimators.roommates import Contrast, Evaluation, Plan, Summary
 from mlestruct.estimators.roommates.questionnaire import Answers
+from mlestruct.html import Html, by_field, element, folded, paragraphs, shown, table
 from mlestruct.report.charts import calibration_plot, factors, shares
 from mlestruct.report.headline import effect, surest
-from mlestruct.report.page import Html, by_field, element, folded, paragraphs, shown, table
 from mlestruct.report.survey import Surveyed
 from mlestruct.report.words import Words
 

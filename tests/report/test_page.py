@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from mlestruct.html import Html, element, shown, table
 from mlestruct.report.charts import APART, Axis, calibration_plot, factors, shares, spread
-from mlestruct.report.page import Html, Section, element, page, shown, table
+from mlestruct.report.page import Section, page
 
 NASTY = "<script>alert('x')</script>&\"=1+1"
 

@@ -14,6 +14,7 @@ from mlestruct.batch import Batch
 from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.inference import marginals
 from mlestruct.inference.bounds import Interval, halves, halves_interval, log_z_interval
+from mlestruct.results import Shown
 from mlestruct.structures.base import Array, Ints, as_count
 
 
@@ -27,7 +28,7 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown):
     """How well held-out pairs rank among all that were possible, and how probable they were.
 
     ``auc``: the chance that a true pair ranks above another pair of its cohort, by ``marginal``,
@@ -47,6 +48,23 @@ class Evaluation:
     why: str
     pairs: int
     notes: list[str]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each measure, beside its value at random."""
+        rows = [(f"AUC by {name}", value, self.auc["random"]) for name, value in self.auc.items()]
+        rows += [(f"partner among {k}", s, self.top_random[k]) for k, s in self.top.items()]
+        likely = self.log_likelihood_estimate, self.log_likelihood_random
+        rows.append(("log-likelihood, about", *likely))
+        return {n: [row[k] for row in rows] for k, n in enumerate(("measure", "value", "random"))}
+
+    def remarks(self) -> list[str]:
+        return [f"{self.pairs} pairs held out", *self.notes]
+
+    def plot(self, ax: Any = None) -> Any:
+        """The areas under the curve, and chance."""
+        from mlestruct.plot import dots
+
+        return dots(list(self.auc), list(self.auc.values()), mark=0.5, label="AUC", ax=ax)
 
     def __str__(self) -> str:
         area = ", ".join(f"{name} {value:.3f}" for name, value in self.auc.items())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from math import exp
 from typing import Any, NamedTuple
 
 from mlestruct.estimators.roommates.pairing import Pairing
+from mlestruct.results import Shown
 from mlestruct.tables import Table
 
 
@@ -20,7 +22,7 @@ class Contribution(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """A pair's score in parts: ``contributions``, largest first, and ``withheld`` add up to it.
 
     ``withheld`` is the sum over protected columns, which are itemised only when asked for.
@@ -54,6 +56,23 @@ class Explanation:
             sorted(found, key=lambda row: -abs(row.contribution)),
             sum(part for name, part in parts.items() if name in protected),
         )
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each answer: what it adds to the score, and by what it multiplies the odds."""
+        rows = [(*row, exp(row.contribution)) for row in self.contributions]
+        names = (*Contribution._fields, "odds")
+        return {name: [row[k] for row in rows] for k, name in enumerate(names)}
+
+    def remarks(self) -> list[str]:
+        return str(self).splitlines()[:1]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Every answer's share of the score; right of 0 speaks for the pair."""
+        from mlestruct.plot import dots
+
+        names = [row.column for row in self.contributions]
+        shares = [row.contribution for row in self.contributions]
+        return dots(names, shares, mark=0.0, label="share of the score", ax=ax)
 
     def __str__(self) -> str:
         rows = [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -294,6 +296,21 @@ class RoommateModel(Parameters):
     def summary(self) -> Summary:
         """What was learned, how sure it is, what cannot be known, and the proof; ``print`` it."""
         return self._known.summary()
+
+    def report(
+        self, path: str | os.PathLike[str], people: Any, pairs: Any = None, **asked: Any
+    ) -> None:
+        """Write the page that ``mlestruct roommates assign`` writes: the plan and its reasons.
+
+        With the people's own ``pairs`` it also says how good the plan is. ``asked`` is what
+        :meth:`assign` takes, ``names`` (a column to show beside ids), ``protected`` and
+        ``language`` (``en`` or ``de``).
+        """
+        from mlestruct.report import Report
+
+        known = None if pairs is None else table(pairs)
+        found = Report.of(self, table(people), known, **asked)
+        Path(path).write_text(found.html(), encoding="utf-8")
 
     def save(self, path: stored.Path) -> None:
         """Write a model file, which predicts the same bits in another process; no data, no code."""

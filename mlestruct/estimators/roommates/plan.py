@@ -14,6 +14,7 @@ from mlestruct.estimators.roommates.people import People
 from mlestruct.estimators.roommates.rooms import Room, settle
 from mlestruct.estimators.roommates.rules import Rule, Rules
 from mlestruct.estimators.roommates.worth import Worth
+from mlestruct.results import Shown
 
 SHOWN = 20
 
@@ -55,8 +56,8 @@ class WhatIf:
     new: list[Pair]
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
     """Pairs that together score best (``map``), or are most often right (``expected``).
 
     ``probability`` is the pair's pseudo-probability, whatever the rules; ``score`` is the learned
@@ -139,8 +140,31 @@ class Plan:
             found.append((pairing, list(zip(homes, places, strict=True))))
         return found
 
-    def __str__(self) -> str:
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each pair, then for each single person, whose partner is None."""
+        alone = [(s.person, None, s.probability, None, s.group, s.room) for s in self.singles]
+        rows = [*map(tuple, self.pairs), *alone]
+        return {name: [row[k] for row in rows] for k, name in enumerate(Pair._fields)}
+
+    def remarks(self) -> list[str]:
         alone = ", ".join(map(str, self.left_over)) or "nobody"
+        return [
+            f"left over: {alone}",
+            f"total {self.objective:.6g}, proven best up to {self.gap:.2g}",
+        ]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Every pair's probability, most probable first; at most 40 pairs."""
+        from mlestruct.plot import dots
+
+        first = sorted(self.pairs, key=lambda pair: -pair.probability)[: 2 * SHOWN]
+        names = [f"{pair.a} + {pair.b}" for pair in first]
+        return dots(names, [pair.probability for pair in first], label="probability", ax=ax)
+
+    def __repr__(self) -> str:
+        return f"<Plan of {len(self.pairs)} pairs, {len(self.singles)} people alone: print it>"
+
+    def __str__(self) -> str:
         rows = [
             f"{p.a!s:>10} {p.b!s:>10} {p.probability:12.4f} {p.score:+8.3f}  {p.group}"
             for p in self.pairs[:SHOWN]
@@ -151,8 +175,7 @@ class Plan:
             [
                 f"{'person':>10} {'with':>10} {'probability':>12} {'score':>8}  group",
                 *rows,
-                f"left over: {alone}",
-                f"total {self.objective:.6g}, proven best up to {self.gap:.2g}",
+                *self.remarks(),
             ]
         )
 

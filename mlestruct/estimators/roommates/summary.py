@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from mlestruct.dual import Certificate
 from mlestruct.estimators.roommates.contrasts import Contrasts
 from mlestruct.estimators.stored import Fitted
 from mlestruct.metrics import Z
+from mlestruct.results import Shown
 from mlestruct.structures.base import Array
 
 SHOWN = 20
@@ -31,7 +32,7 @@ class Contrast(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Shown):
     """Contrasts, what these pairs ``unidentified`` leave, notes, certificate, bound and cost."""
 
     contrasts: list[Contrast]
@@ -59,6 +60,24 @@ class Summary:
         calls, seconds, *_ = fitted.history[-1]
         proof = fitted.certificate
         return cls(known, lost, notes, proof, proof.bound, fitted.alpha, calls, seconds)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each contrast."""
+        rows = self.contrasts
+        return {name: [row[k] for row in rows] for k, name in enumerate(Contrast._fields)}
+
+    def remarks(self) -> list[str]:
+        return [*self.notes, f"alpha {self.alpha:g}; {self.certificate}"]
+
+    def plot(self, ax: Any = None) -> Any:
+        """The surest contrasts with their 95 % intervals."""
+        from mlestruct.plot import dots
+
+        surest = sorted(self.contrasts, key=lambda c: -abs(c.estimate) / max(c.error, 1e-300))
+        first = surest[:SHOWN]
+        spans = [(c.low, c.high) for c in first]
+        names, values = [c.name for c in first], [c.estimate for c in first]
+        return dots(names, values, spans, mark=0.0, label="contrast", ax=ax)
 
     def __str__(self) -> str:
         surest = sorted(self.contrasts, key=lambda c: -abs(c.estimate) / max(c.error, 1e-300))

@@ -1,0 +1,52 @@
+"""Results that show themselves: words in a terminal, a table in a notebook, a frame, a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlestruct.html import element, table
+
+SHOWN = 20  # rows of a notebook's table
+
+
+class Shown:
+    """What a result offers beside ``print``.
+
+    Interface: ``columns()`` → lists of one length by name, a row for each thing that was found;
+    ``remarks()`` → lines that stand below the table; ``plot(ax=None)`` → matplotlib's axes.
+
+    >>> from mlestruct import Certificate
+    >>> Certificate(0.5, 0.0, 100.0, "hull", "exact").columns()["relative"]
+    [0.005]
+    """
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Lists of one length by name."""
+        raise NotImplementedError
+
+    def remarks(self) -> list[str]:
+        """What stands below the table; nothing by default."""
+        return []
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw on ``ax``, or on new axes; returns the axes."""
+        raise NotImplementedError
+
+    def to_frame(self) -> Any:
+        """A pandas data frame of :meth:`columns`."""
+        try:
+            import pandas
+        except ModuleNotFoundError as missing:
+            raise ModuleNotFoundError(
+                'to_frame needs pandas (pip install "mlestruct[tables]" pandas); columns() gives '
+                "the same as lists"
+            ) from missing
+        return pandas.DataFrame(self.columns())
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the first rows, and the remarks."""
+        columns = self.columns()
+        count = len(next(iter(columns.values()), []))
+        more = [f"… and {count - SHOWN} more rows: to_frame() has all"] if count > SHOWN else []
+        first = table({name: values[:SHOWN] for name, values in columns.items()})
+        return element("div", first, [element("p", line) for line in (*more, *self.remarks())])
