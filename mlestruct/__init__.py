@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mlestruct.dual import Certificate as Certificate
     from mlestruct.dual import certificate as certificate
     from mlestruct.entropy import Entropy as Entropy
+    from mlestruct.errors import ConvergenceWarning as ConvergenceWarning
     from mlestruct.errors import Infeasible as Infeasible
     from mlestruct.estimators import GridModel as GridModel
     from mlestruct.estimators import JointModel as JointModel
@@ -75,6 +76,7 @@ _HOME = {
     "Certificate": "dual",
     "Checkpoint": "checkpoint",
     "ClusterGraph": "structures",
+    "ConvergenceWarning": "errors",
     "Custom": "structures",
     "Dense": "features",
     "Entropy": "entropy",

@@ -1,4 +1,4 @@
-"""The exceptions of our own; everything else a user does wrong is a plain ValueError."""
+"""The exceptions and the warning of our own; whatever else is misused is a plain ValueError."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -36,6 +36,13 @@ def not_fitted(model: object) -> Exception:
     except ImportError:
         return NotFitted(message)
     return cast(Exception, NotFittedError(message))
+
+
+class ConvergenceWarning(UserWarning):
+    """A fit, or what was inferred, is further from what was asked for than it may be.
+
+    The message says how far, what the likely cause is and what to do.
+    """
 
 
 class LostWorker(RuntimeError):

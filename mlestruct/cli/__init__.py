@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from mlestruct.cli import check, infer, roommates
+from mlestruct.errors import ConvergenceWarning
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``mlestruct …``; returns the exit code: 2 for whatever the user can put right."""
+    """Run ``mlestruct …``; returns the exit code.
+
+    2 for whatever the user can put right; 1 where ``--strict`` was given and something was warned
+    of, such as a fit that has not converged.
+    """
     parser = argparse.ArgumentParser(
         prog="mlestruct", description="Learn who goes with whom, and prove how well it was learned."
     )
@@ -19,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add(commands)
     given = parser.parse_args(arguments)
     try:
-        return int(given.run(given))
+        return _heard(given)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _refused(f"{where}{error.strerror or error}")
@@ -28,6 +35,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("mlestruct: stopped", file=sys.stderr)
         return 130
+
+
+def _heard(given: argparse.Namespace) -> int:
+    """Run a command; its warnings are printed, and one of convergence fails a strict command."""
+    missed = False
+
+    def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        nonlocal missed
+        missed |= issubclass(category, ConvergenceWarning)
+        print(f"mlestruct: warning: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.showwarning = show
+        code = int(given.run(given))
+    return max(code, 1) if missed and getattr(given, "strict", False) else code
 
 
 def _refused(why: str) -> int:

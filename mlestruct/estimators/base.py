@@ -15,6 +15,7 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
+from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.door import alphas_of, check_lengths, part_of, rng_of, weights_of
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.stored import Fitted, loading, read, write
@@ -53,7 +54,8 @@ class Estimator(Predictor):
 
     After ``fit``: ``coef_``, ``certificate_``, ``history_`` (calls, seconds, objective, gap of
     every round), ``n_iter_``, ``alpha_``, ``alpha_scores_`` (of every alpha that was compared),
-    ``route_`` (which solver it was). A ``fit`` that fails leaves the estimator as it was.
+    ``route_`` (which solver it was), ``converged_`` (it reached ``tol``; where it did not, a
+    :class:`ConvergenceWarning` says why). A ``fit`` that fails leaves the estimator as it was.
     """
 
     learner: str | Callable[..., Learns] = "mle_struct"
@@ -94,18 +96,20 @@ class Estimator(Predictor):
         learnt.prepare(X, y)
         weight = weights_of(sample_weight, len(X))
         scores: list[tuple[float, float]] = []
-        at_work = copy.copy(learnt)
+        at_work, tried, missed = copy.copy(learnt), len(alphas), list[float]()
         try:
             if len(alphas) > 1 and validation is None:
-                alphas, scores = at_work._choose(X, y, weight, alphas, loop)
+                alphas, scores, missed = at_work._choose(X, y, weight, alphas, loop)
             at_work = learnt
-            learnt._learn(X, y, weight, validation, alphas, loop)
+            missed = learnt._learn(X, y, weight, validation, alphas, loop) or missed
         except Interrupted:
             self.__dict__ = at_work.__dict__
             raise
         learnt.alpha_scores_ = scores or learnt.alpha_scores_
         self.__dict__ = learnt.__dict__
         loop.finish()
+        how = self._short, self.certificate_, self.tol, missed, tried, self.get_params()
+        Ending(*how).warn(type(self).__name__)
         return self
 
     def _named(self) -> dict[str, Any]:
@@ -115,8 +119,11 @@ class Estimator(Predictor):
 
     def _choose(
         self, X: Sequence[Any], y: Sequence[Any], weight: Array | None, alphas: Array, loop: Loop
-    ) -> tuple[Array, list[tuple[float, float]]]:
-        """The alpha that scores best on held-out examples, those with all their labels; scores."""
+    ) -> tuple[Array, list[tuple[float, float]], list[float]]:
+        """The alpha that scores best on held-out examples, those with all their labels.
+
+        With all scores, and the alphas that did not converge.
+        """
         encoded = self.encode(X, y)
         whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
         share = float(as_numbers(self.held_out, "held_out"))
@@ -129,8 +136,10 @@ class Estimator(Predictor):
         chosen = np.sort(rng_of(self.random_state).permutation(whole)[:held])
         kept = np.setdiff1d(np.arange(len(X)), chosen)
         part = None if weight is None else weight[kept]
-        self._learn(*part_of(X, y, kept), part, part_of(X, y, chosen), alphas, loop)
-        return np.array([self.alpha_]), self.alpha_scores_
+        examples, held_out = part_of(X, y, kept), part_of(X, y, chosen)
+        missed = self._learn(*examples, part, held_out, alphas, loop)
+        missed += [] if self.converged_ else [self.alpha_]
+        return np.array([self.alpha_]), self.alpha_scores_, missed
 
     def _learn(
         self,
@@ -140,23 +149,29 @@ class Estimator(Predictor):
         validation: Examples | None,
         alphas: Array,
         loop: Loop,
-    ) -> None:
-        """Keep the model of the only alpha, or of the one that scores best on ``validation``."""
+    ) -> list[float]:
+        """Keep the model of the only alpha, or of the one that scores best on ``validation``.
+
+        Returns the other alphas whose fits have not converged.
+        """
         outcomes = self.encode(X, y)
         partly = any(isinstance(outcome, Partial) for outcome in outcomes)
         batch = (seen if partly else Batch.of)(self.structures(X), outcomes, weight=weight)
         features = self.features(batch, X)
         tried: list[tuple[float, int, dict[str, Any]]] = []
+        missed: list[float] = []
         for number, model in self._path(batch, features, alphas, partly, loop):
             self._keep(model, float(alphas[number]))
             if len(alphas) == 1:
                 self.alpha_scores_: list[tuple[float, float]] = []
-                return
+                return []
             if not isinstance(validation, Sequence) or len(validation) != 2:
                 raise ValueError(f"validation is (X, y), not {validation!r}")
             tried.append((self.score(*validation), -number, self.__dict__.copy()))
+            missed += [] if model.converged else [self.alpha_]
         self.__dict__.update(max(tried, key=lambda row: row[:2])[2])
         self.alpha_scores_ = sorted((float(alphas[-k]), score) for score, k, _ in tried)
+        return [alpha for alpha in missed if alpha != self.alpha_]
 
     def _path(
         self, batch: Batch[Any], features: Features, alphas: Array, partly: bool, loop: Loop
@@ -207,6 +222,7 @@ class Estimator(Predictor):
     def _keep(self, model: Model, alpha: float) -> None:
         self.coef_, self.certificate_, self.route_ = model.theta, model.certificate, model.route
         self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
+        self.converged_, self._short = model.converged, model.short
 
     def sandwich(
         self,
@@ -262,6 +278,7 @@ class Estimator(Predictor):
             self.alpha_,
             self.alpha_scores_,
             self.route_,
+            self._short,
         )
         write(path, type(self).__name__, self.get_params(), fitted, self.stored())
 
@@ -276,7 +293,9 @@ class Estimator(Predictor):
         with loading(path, cls.__name__):
             cls.check_names(settings)
             model = cls(**settings)
-            found = Model(fitted.coef, fitted.certificate, fitted.history, fitted.route)
+            found = Model(
+                fitted.coef, fitted.certificate, fitted.history, fitted.route, fitted.short
+            )
             model._keep(found, fitted.alpha)
             model.alpha_scores_ = fitted.alpha_scores
             model.restore(arrays)

@@ -64,6 +64,7 @@ class Predictor(Parameters):
     history_: list[tuple[int, float, float, float]]
     alpha_: float
     route_: str
+    converged_: bool
 
     def structures(self, X: Sequence[Any]) -> list[Any]:
         """The structure of every example."""

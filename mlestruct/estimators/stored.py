@@ -29,6 +29,7 @@ class Fitted:
     alpha: float
     alpha_scores: list[tuple[float, float]]
     route: str
+    short: str = ""
 
 
 def write(
@@ -52,6 +53,7 @@ def write(
         "certificate": asdict(fitted.certificate),
         "alpha": fitted.alpha,
         "route": fitted.route,
+        "short": fitted.short,
     }
     arrays = {
         "coef": fitted.coef,
@@ -94,6 +96,7 @@ def read(
             header["alpha"],
             [(float(a), float(b)) for a, b in arrays["alpha_scores"]],
             header["route"],
+            str(header["short"]),
         )
     prefix = "learned."
     learned = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -171,7 +171,10 @@ class FrankWolfe:
                 spent_up = self.calls is not None and calls + len(dual.batch) > self.calls
                 done = proof.relative <= self.tol or number == self.rounds or late or spent_up
                 ends, cost = (iterate.x.tau, tangent.at), self._cost(dual, now)
-                yield State(number, calls, elapsed, proof, theta, *ends, cost, done)
+                short = _short(proof.relative <= self.tol, late, spent_up) if done else ""
+                yield State(
+                    number, calls, elapsed, proof, theta, *ends, cost, done, short=short
+                )  # fmt: skip
                 if done:
                     return
                 if not dual.entropy.flat:
@@ -250,6 +253,10 @@ def _certify(
         inner.unused,
     )
     return proof, gap, float(weight @ mass)
+
+
+def _short(met: bool, late: bool, spent_up: bool) -> str:
+    return "" if met else "seconds" if late else "calls" if spent_up else "rounds"
 
 
 def _smoothing(

@@ -40,6 +40,8 @@ class State:
     ``tau`` is the live array: copy it if you keep it beyond the next round. The certificate's
     tangent was taken ``at`` a point nearby: ``certificate(dual, oracle, theta, tau, at=at)``.
     ``cut``: the ``direct`` route's own τ lay outside the outcomes' hull, and this one is near it.
+    ``short`` says why a last round has not reached what was asked of it: ``rounds``, ``seconds``,
+    ``calls`` ran out, no ``step`` led on, or the ``proof`` leaves more.
     Rounds that a checkpoint remembers come again without arrays, the last of them with its θ.
     """
 
@@ -54,6 +56,7 @@ class State:
     done: bool = False
     route: str = "frank_wolfe"
     cut: bool = False
+    short: str = ""
 
     @property
     def gap(self) -> float:
@@ -83,7 +86,7 @@ class Past:
 
     def add(self, state: State) -> None:
         proof, cost = state.certificate, state.cost
-        text = proof.polytope, proof.bound, proof.withheld, state.route
+        text = proof.polytope, proof.bound, proof.withheld, state.route, state.short
         self.rows.append((
             state.round, state.calls, state.seconds, proof.gap, proof.slack, proof.objective,
             proof.unused, cost.calls, cost.examples, cost.seconds_per_call, cost.bytes,
@@ -103,9 +106,9 @@ class Past:
             yield replace(_state(row, words), theta=self.theta, tau=tau, at=at)
 
 
-def _state(row: tuple[float, ...], words: list[tuple[str, str, str | None, str]]) -> State:
+def _state(row: tuple[float, ...], words: list[tuple[str, str, str | None, str, str]]) -> State:
     number, calls, seconds, gap, slack, objective, unused, *expected, done, cut, text = row
-    polytope, bound, withheld, route = words[int(text)]
+    polytope, bound, withheld, route, short = words[int(text)]
     return State(
         round=int(number),
         calls=int(calls),
@@ -118,6 +121,7 @@ def _state(row: tuple[float, ...], words: list[tuple[str, str, str | None, str]]
         done=bool(done),
         route=route,
         cut=bool(cut),
+        short=short,
     )
 
 

@@ -23,6 +23,7 @@ from mlestruct.structures.base import Array
 from mlestruct.train import Direct, SmallBatches
 
 Route = Literal["auto", "direct", "frank_wolfe"]
+ROUNDING = 1e-7  # a relative gap that inference's last digits explain: no other route is tried
 log = logging.getLogger("mlestruct")
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 
@@ -77,19 +78,23 @@ class Learner(Fits):
             yield from self._onward(dual, oracle, direct.run(dual, oracle, messages, start))
 
     def _onward(self, dual: Dual, oracle: Oracle[Any], states: Iterator[State]) -> Iterator[State]:
-        """Frank-Wolfe from where the direct route ends, if odd sets keep it from the tolerance."""
+        """Frank-Wolfe from where the direct route ends short: odd sets bind, or no step led on."""
         solver = self.solver
         for state in states:
             left = solver.rounds - state.round
             time = None if solver.seconds is None else solver.seconds - state.seconds
-            short = left > 0 and (time is None or time > 0)
-            more = state.cut and short and state.certificate.relative > solver.tol
+            lost = state.short == "step" and not state.certificate.relative <= ROUNDING
+            more = (state.cut or lost) and left > 0 and (time is None or time > 0)
+            more = more and not state.certificate.relative <= solver.tol
             yield replace(state, done=state.done and not more)
         if not more:
             return
-        log.info("%s: odd sets bind, on by frank_wolfe", self.name)
-        rest = replace(solver, rounds=left, seconds=time).run(dual, oracle, state.tau)
-        for on in rest:
+        log.info("%s: %s, on by frank_wolfe", self.name, "odd sets bind" if state.cut else "stuck")
+        start = state.tau if state.cut else None
+        for on in replace(solver, rounds=left, seconds=time).run(dual, oracle, start):
+            if on.done and not on.certificate.gap <= state.certificate.gap:
+                on = replace(on, certificate=state.certificate, theta=state.theta)
+                on = replace(on, tau=state.tau, at=state.tau)
             yield replace(
                 on,
                 round=state.round + 1 + on.round,

@@ -50,6 +50,10 @@ class Round:
     target: Array
     done: bool = False
 
+    def settled(self, tol: float) -> bool:
+        """Another round gains no more than ``tol`` relative."""
+        return self.stationarity <= tol * max(1.0, abs(self.lower))
+
     def __str__(self) -> str:
         return (
             f"objective in [{self.lower:.6g}, {self.upper:.6g}]; another round gains at most "
@@ -138,6 +142,7 @@ class Missing(Fits):
                     cost=Cost(self.rounds, count, 0.0),
                     done=one.done,
                     route="rounds of inference",
+                    short="rounds" if one.done and not one.settled(self.tol) else "",
                 )
 
         return noted(loop, states)
@@ -167,8 +172,7 @@ class Missing(Fits):
             seen, full = (self._infer(dual, b, theta, loop) for b in (clamped, batch))
             dual = self.learner.dual(replace(batch, target=seen.tau), features)
             state = _round(number, dual, theta, seen, full, proof)
-            small = self.tol * max(1.0, abs(state.lower))
-            if state.stationarity <= small or number == self.rounds:
+            if state.settled(self.tol) or number == self.rounds:
                 yield replace(state, done=True)
                 return
             yield state

@@ -26,6 +26,13 @@ class Model:
     """(calls, seconds, objective, gap) of every round."""
     route: str = ""
     """``direct`` through marginals, ``frank_wolfe`` through the oracle, or one after the other."""
+    short: str = ""
+    """Why the fit ended before what was asked of it, see :class:`State`; empty where it did not."""
+
+    @property
+    def converged(self) -> bool:
+        """The fit reached what was asked of it: for certified learners, the relative gap."""
+        return not self.short
 
 
 class Interrupted(KeyboardInterrupt):
@@ -92,8 +99,8 @@ def _collected(states: Iterator[State]) -> tuple[Model, State]:
     routes: dict[str, None] = {}
     last = None
 
-    def model(state: State) -> Model:
-        return Model(state.theta, state.certificate, history, ", then ".join(routes))
+    def model(state: State, short: str) -> Model:
+        return Model(state.theta, state.certificate, history, ", then ".join(routes), short)
 
     try:
         for last in states:
@@ -103,6 +110,6 @@ def _collected(states: Iterator[State]) -> tuple[Model, State]:
     except KeyboardInterrupt as ended:
         if last is None:
             raise
-        raise Interrupted(model(last)) from ended
+        raise Interrupted(model(last, "interrupted")) from ended
     assert last is not None
-    return model(last), last
+    return model(last, last.short), last

@@ -92,7 +92,9 @@ class Perceptron:
             proof = Certificate(np.inf, 0.0, mistakes / count, oracle.polytope, "not used", WHY)
             done = mistakes == 0 or late or epoch + 1 == self.epochs
             cost, mean = Cost(self.epochs, count, 0.0), np.asarray(total / calls)
-            yield State(epoch, calls, seconds, proof, mean, none, none, cost, done, "online")
+            short = "" if mistakes == 0 else "seconds" if late else "epochs"
+            ends = (none, none, cost, done, "online")
+            yield State(epoch, calls, seconds, proof, mean, *ends, short=short if done else "")
             if done:
                 return
             loop.save(where)

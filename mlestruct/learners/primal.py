@@ -120,7 +120,9 @@ class Primal(Fits):
             if self.doubt is not None:
                 proof = replace(proof, gap=np.inf)
             calls = (number + 1) * count
-            yield State(number, calls, seconds, proof, at, none, none, cost, done, "direct")
+            short = "" if met or not done else "seconds" if late else "rounds" if moved else "step"
+            ends = (none, none, cost, done, "direct")
+            yield State(number, calls, seconds, proof, at, *ends, short=short)
             if done:
                 return
             loop.save(partial(_after, number, where))

@@ -96,8 +96,10 @@ class Tightened(Fits):
             proof = last.certificate
             left = sum(float(pull @ (tree - rho[s])) for s, (pull, tree) in trees.items())
             proof = replace(proof, gap=proof.gap + left, polytope=TREES)
-            done = number == self.rounds or proof.relative <= self.learner.solver.tol
+            met = proof.relative <= self.learner.solver.tol
+            done, short = met or number == self.rounds, "" if met else last.short or "rounds"
             state = replace(last, round=number, calls=calls, certificate=proof, done=done)
+            state = replace(state, short=short if done else "")
             yield Round(state, rho)
             if done:
                 return

@@ -128,8 +128,8 @@ class Part:
         return None if pack is None or self.warm is None else pack(self.warm)
 
     def remember(self, tree: Tree) -> None:
-        if tree is not None:
-            self.warm = self.objective.unpack(self.batch, tree)  # type: ignore[attr-defined]
+        unpack: Any = getattr(self.objective, "unpack", None)
+        self.warm = None if tree is None else unpack(self.batch, tree)
 
 
 def places(heads: Mapping[str, Head]) -> dict[str, slice]:
@@ -148,6 +148,12 @@ class Sum:
         self.running = running
         self.tol = 0.0
         self.stalled = 0
+        self.cold = False
+
+    def forget(self) -> None:
+        """No warm starts any more: the pieces' next answers are those of a first call."""
+        self.running.remember([None] * len(self.running))
+        self.cold = True
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         first, *rest = self.running.round([Question(theta, self.tol)] * len(self.running))

@@ -78,18 +78,18 @@ def descents(
     factor: Array | None,
     since: Tree,
 ) -> Iterator[Step]:
-    """One descent, and another from its end where it ended in inference too coarse to go on."""
+    """One descent, and another from its end where inference there was too coarse, or went cold."""
     coarse, within = (True, None) if since is None else since
 
     def where() -> Tree:
         return coarse, step.where()
 
     while True:
-        coarse = total.tol > 0 if within is None else coarse
+        coarse, cold = total.tol > 0 if within is None else coarse, total.cold
         for step in descend(total, regulariser, theta, memory, factor, within):
             yield step._replace(where=where)
             theta = step.theta
-        if not coarse:
+        if not coarse and total.cold == cold:
             return
         within = None
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -33,15 +33,33 @@ from mlestruct.trees import Tree
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
 COARSEST = 1e-5  # a coarser residual makes the value too rough for the line search
 TIGHTER, FINEST = 0.03, 1e-9  # where one still is, a finer one, as long as that is not in earnest
+AGAIN = 0.1  # of the gap: if the weights' own part is more, a descent can still lower a proof
+NONE = np.zeros(0)
 
 
 @dataclass
 class _Standing:
-    """Where a run stands beside its descent."""
+    """Where a run stands beside its descent.
+
+    ``value`` is the start's; ``share`` of the tolerance is what the weights' own gap may take.
+    """
 
     number: int = 0
     loose: bool = False
+    cold: bool = False
     seconds_per_call: float = 0.0
+    value: float = np.inf
+    share: float = 1.0
+
+
+class End(NamedTuple):
+    """What a run ends in: see :class:`State`."""
+
+    proof: Certificate
+    theta: Array = NONE
+    tau: Array = NONE
+    cut: bool = False
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,7 +67,7 @@ class Task:
     """A problem as the route sees it: shards that evaluate and prove, and what they have in common.
 
     ``loose``: inference may be coarse at first. ``cheap``: it can prove itself without an oracle.
-    ``keep``: the last state is to hold τ.
+    ``keep``: the last state is to hold τ. ``given`` are the weights to begin with.
     """
 
     running: Running
@@ -60,6 +78,12 @@ class Task:
     cheap: bool
     steps: Callable[[Sum, Array, Tree], Iterator[Step]]
     keep: bool = True
+    given: Array | None = None
+
+    def start(self) -> Array:
+        """The weights to begin with: the regulariser's optimum, where none are given."""
+        ridge = self.regulariser
+        return ridge.weights(np.zeros(len(ridge))) if self.given is None else self.given
 
 
 @dataclass(frozen=True)
@@ -106,8 +130,9 @@ class Direct:
                     loose=loosened(messages, COARSEST) is not messages,
                     cheap=relaxed(dual.batch, oracle) or isinstance(messages, SumProduct),
                     steps=partial(self._steps, dual, messages),
+                    given=start,
                 )
-                yield from self.follow(task, start, loop, spent)
+                yield from self.follow(task, loop, spent)
 
         yield from noted(loop, rounds)
 
@@ -143,10 +168,9 @@ class Direct:
         epochs = self.small.run(surrogate, dual.batch, heads, ridge, theta, since)
         return (evaluated(total, ridge, *epoch) for epoch in epochs)
 
-    def follow(self, task: Task, start: Array | None, loop: Loop, spent: float) -> Iterator[State]:
+    def follow(self, task: Task, loop: Loop, spent: float) -> Iterator[State]:
         """The iterations of any task."""
-        ridge = task.regulariser
-        theta = ridge.weights(np.zeros(len(ridge))) if start is None else start
+        theta = task.start()
         total, now, since = Sum(task.running), _Standing(), None
         if loop.tree is None:
             now.loose = task.loose
@@ -154,6 +178,7 @@ class Direct:
         else:
             standing, total.tol, since, memory = loop.tree
             now = _Standing(*standing)
+            total.cold = now.cold
             task.running.remember(memory)
         yield from self._states(task, total, task.steps(total, theta, since), now, loop, spent)
 
@@ -175,7 +200,7 @@ class Direct:
             theta, value, gradient, moved, _ = step
             elapsed = time.perf_counter() - clock
             if now.number == 0:
-                now.seconds_per_call = elapsed / task.examples
+                now.seconds_per_call, now.value = elapsed / task.examples, value
             gap = ridge.bracket(theta, -gradient)
             met = gap <= self.tol * max(1.0, abs(value))
             if now.loose and not (met or moved) and TIGHTER * total.tol >= FINEST:
@@ -183,39 +208,59 @@ class Direct:
             elif now.loose and (met or not moved):
                 now.loose, moved, total.tol = False, True, 0.0  # from here on inference in earnest
                 gap = ridge.bracket(theta, -total(theta)[1])
+            elif not (met or moved or now.cold):
+                now.cold = moved = True  # another descent, by inference without warm starts
+                total.forget()
             relative = gap / max(1.0, abs(value))
-            done = (
-                relative <= self.tol
-                or not moved
-                or now.number >= self.rounds
-                or (self.seconds is not None and elapsed > self.seconds)
-            )
+            late = self.seconds is not None and elapsed > self.seconds
+            ended = "seconds" if late else "rounds" if now.number >= self.rounds else ""
+            ended = ended if moved else "step"
             if now.loose:
                 total.tol = min(total.tol, INNER * relative)
-            tau, proof, cut = np.zeros(0), _estimate(gap, -value, task.bound), False
+            found = End(_estimate(gap, -value, task.bound))
+            done = relative <= now.share * self.tol or ended != ""
             if done:
-                how = {"cheap": task.cheap, "keep": task.keep}
-                proof, found = proven(total.running, ridge, theta, self.tol, **how)
-                if task.keep:
-                    tau = np.concatenate([part.tau for part in found])
-                cut = any(part.moved for part in found)
+                found = self._end(task, total, theta, now.value, ended)
+                if not ended and found.short and gap > AGAIN * found.proof.gap:
+                    done, now.share = False, AGAIN * now.share  # the weights' part is in the way
+                theta = found.theta if done else theta
             yield State(
                 round=now.number,
                 calls=(now.number + 1) * task.examples,
                 seconds=time.perf_counter() - clock,
-                certificate=proof,
+                certificate=found.proof,
                 theta=theta,
-                tau=tau,
-                at=tau,
+                tau=found.tau,
+                at=found.tau,
                 cost=Cost(self.rounds, task.examples, now.seconds_per_call),
                 done=done,
                 route="direct",
-                cut=cut,
+                cut=found.cut,
+                short=found.short if done else "",
             )
             if done:
                 return
             now.number += 1
             loop.save(where)
+
+    def _end(self, task: Task, total: Sum, theta: Array, least: float, ended: str) -> End:
+        """What is proven of θ, or of the start where that is no worse and tol is not reached."""
+        found = self._proven(task, total, theta, ended)
+        if not found.short or found.proof.gap - found.proof.objective <= least:
+            return found
+        start, values = task.start(), []
+        for at in (start, theta):
+            total.forget()
+            values.append(total(at)[0] + task.regulariser.value(at))
+        return found if values[1] <= values[0] else self._proven(task, total, start, ended)
+
+    def _proven(self, task: Task, total: Sum, theta: Array, ended: str) -> End:
+        how = {"cheap": task.cheap, "keep": task.keep}
+        proof, found = proven(total.running, task.regulariser, theta, self.tol, **how)
+        tau = np.concatenate([part.tau for part in found]) if task.keep else NONE
+        cut = any(part.moved for part in found)
+        short = "" if proof.relative <= self.tol else ended or "proof"
+        return End(proof, theta, tau, cut, short)
 
 
 def _estimate(gap: float, objective: float, bound: str) -> Certificate:

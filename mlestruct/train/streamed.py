@@ -124,6 +124,7 @@ def stream(
             cheap=all(one.cheap for one in found),
             steps=steps,
             keep=False,
+            given=start,
         )
         log.info("%d examples in %d shards", task.examples, len(readers))
         setting = {
@@ -134,4 +135,4 @@ def stream(
         }
         size = sum(one.coordinates for one in found)
         loop = begin(direct.checkpoint, "stream", lambda: setting, size)
-        yield from noted(loop, partial(direct.follow, task, start, loop))
+        yield from noted(loop, partial(direct.follow, task, loop))

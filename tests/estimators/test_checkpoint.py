@@ -93,7 +93,8 @@ def test_ctrl_c_leaves_the_model_of_the_last_round(calls, tmp_path, ended):
     assert 0 < rounds <= calls
     assert learned(model)[2] == learned(whole)[2][:rounds]
     assert model.coef_.tobytes() == stop.value.model.theta.tobytes()
-    again = sequences(max_rounds=rounds - 1).fit(X, Y)  # the same rounds, and no more
+    with pytest.warns(ms.ConvergenceWarning, match="rounds ran out"):
+        again = sequences(max_rounds=rounds - 1).fit(X, Y)  # the same rounds, and no more
     assert again.coef_.tobytes() == model.coef_.tobytes()
     assert model.predict(X[:1])[0].shape == (5,)
     assert learned(model.fit(X, Y, checkpoint=path)) == learned(whole)

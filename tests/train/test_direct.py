@@ -43,11 +43,63 @@ def test_a_search_that_fails_at_coarse_values_gets_finer_ones_step_by_step():
     with Serial().start([lambda: shard]) as running:
         steps = partial(_steps, ridge)
         task = Task(running, ridge, 1, "exact", loose=True, cheap=True, steps=steps, keep=False)
-        *_, last = Direct(tol=1e-10).follow(task, None, begin(None, "direct"), 0.0)
+        *_, last = Direct(tol=1e-10).follow(task, begin(None, "direct"), 0.0)
     assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-5)
     used = sorted({tol for tol in shard.tols if tol > 0}, reverse=True)
     assert len(used) > 2
     assert used[-1] < 1e-7
+
+
+class Stale:
+    """½‖θ − best‖², and when warm a slope that leads away from θ = ``best`` at falling values."""
+
+    def __init__(self, lies: float, calls: int = 1) -> None:
+        self.lies, self.calls, self.asked = lies, calls, 0
+
+    def __call__(self, question):
+        if isinstance(question, Prove):
+            return Evidence(1.0, 0.0, 0.0, BEST - question.theta, "simplices", "exact")
+        off = question.theta - BEST
+        self.asked += 1
+        if self.asked > self.calls:
+            return Answer(-self.lies * self.asked, -np.ones(2))
+        return Answer(0.5 * float(off @ off), off)
+
+    def memory(self):
+        return self.asked
+
+    def remember(self, tree):
+        self.asked = 0 if tree is None else tree
+
+
+def test_weights_are_never_worse_than_the_starts():
+    """Warm answers that lie lead anywhere; what cold ones say of both ends decides."""
+    ridge = Regulariser.of(2, 1e-9)
+    with Serial().start([lambda: Stale(1e6)]) as running:
+        steps = partial(_steps, ridge)
+        task = Task(running, ridge, 1, "exact", loose=False, cheap=True, steps=steps, keep=False)
+        *_, last = Direct(tol=1e-10, rounds=20).follow(task, begin(None, "direct"), 0.0)
+    assert last.short
+    assert last.theta @ last.theta <= BEST @ BEST  # 0 is the start
+    assert np.linalg.norm(last.theta - BEST) <= np.linalg.norm(BEST)
+
+
+def test_a_search_that_fails_starts_cold_before_it_gives_up():
+    """Stale answers end the first descent; the second one, from cold inference, gets there."""
+    shard, ridge = Stale(-1e6, calls=4), Regulariser.of(2, np.array([1.0, 40.0]))
+    shard.forgotten = 0
+
+    def remember(tree):
+        shard.forgotten += tree is None
+        shard.asked, shard.calls = 0, 1000
+
+    shard.remember = remember
+    with Serial().start([lambda: shard]) as running:
+        steps = partial(_steps, ridge)
+        task = Task(running, ridge, 1, "exact", loose=False, cheap=True, steps=steps, keep=False)
+        *_, last = Direct(tol=1e-10).follow(task, begin(None, "direct"), 0.0)
+    assert shard.forgotten
+    assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-4)
 
 
 def _steps(ridge, total, theta, since):

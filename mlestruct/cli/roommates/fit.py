@@ -46,6 +46,9 @@ def add(parts: Any) -> None:
     parser.add_argument(
         "--checkpoint", metavar="FILE", help="keep the fit there; go on from it where it was ended"
     )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with 1 if the fit has not converged"
+    )
     parser.set_defaults(run=run)
 
 

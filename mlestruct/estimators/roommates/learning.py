@@ -18,7 +18,7 @@ from mlestruct.features import Pairs, Question
 from mlestruct.frank_wolfe import FrankWolfe, State
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import Sandwich
-from mlestruct.learners import Interrupted, mle_struct
+from mlestruct.learners import Interrupted, Model, mle_struct
 from mlestruct.learners.convex import Learner
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
@@ -78,11 +78,16 @@ def learn(
     tol: float,
     through: Callable[[Iterator[State]], Iterator[State]],
     loop: Loop,
-) -> tuple[Fitted, Sandwich]:
-    """The weights, and their errors from the observed pairs: for one year as for many."""
+) -> tuple[Fitted, Sandwich, list[float]]:
+    """The weights, and their errors from the observed pairs: for one year as for many.
+
+    With the other alphas that did not converge while they were compared.
+    """
     alphas = alphas_of(alpha)
     learner = mle_struct(rho, solver=FrankWolfe(tol=tol, checkpoint=loop))
-    scores = choose(learner, sample, alphas, rho) if len(alphas) > 1 else np.zeros(1)
+    scores, missed = np.zeros(1), list[float]()
+    if len(alphas) > 1:
+        scores, missed = choose(learner, sample, alphas, rho)
     chosen = float(alphas[scores.argmax()])
     learner = replace(learner, regulariser=chosen)
     last: list[State] = []
@@ -96,8 +101,9 @@ def learn(
     tried = list(zip(alphas.tolist(), scores.tolist(), strict=True))
     dual = learner.dual(sample.batch, sample.features)
     return (
-        Fitted(model.theta, model.certificate, model.history, chosen, tried, model.route),
+        fitted(model, chosen, tried),
         Sandwich.of(dual, model.theta, last[0].tau, "parts"),
+        missed,
     )
 
 
@@ -107,21 +113,41 @@ def stopped(sample: Sample, ended: Interrupted, rho: float) -> tuple[Fitted, San
     tau = marginals(sample.batch, sample.features.potentials(model.theta), rho=rho).tau
     dual = learner.dual(sample.batch, sample.features)
     return (
-        Fitted(model.theta, model.certificate, model.history, ended.given, [], model.route),
+        fitted(model, ended.given, []),
         Sandwich.of(dual, model.theta, tau, "parts"),
     )
 
 
-def choose(learner: Learner, sample: Sample, alphas: Array, rho: float) -> Array:
-    """The log-likelihood of held-out cohorts under every alpha, each learned on the others."""
+def fitted(model: Model, alpha: float, tried: list[tuple[float, float]]) -> Fitted:
+    """What a model file keeps."""
+    return Fitted(
+        model.theta,
+        model.certificate,
+        model.history,
+        alpha,
+        tried,
+        model.route,
+        model.short,
+    )
+
+
+def choose(
+    learner: Learner, sample: Sample, alphas: Array, rho: float
+) -> tuple[Array, list[float]]:
+    """The log-likelihood of held-out cohorts under every alpha, each learned on the others.
+
+    With the alphas of which some fit did not converge.
+    """
     order, total = np.argsort(-alphas, kind="stable"), np.zeros(len(alphas))
+    missed = np.zeros(len(alphas), dtype=bool)
     if len(np.unique(sample.cohort)) < 2:
         raise ValueError("several alphas need two cohorts or more: each is held out in turn")
     for rest, held in sample.held_out():
         models = learner.path(rest.batch, rest.features, alphas[order].tolist())
         for k, model in zip(order, models, strict=True):
             total[k] += held.log_likelihood(model.theta, rho)
-    return total
+            missed[k] |= not model.converged
+    return total, alphas[missed].tolist()
 
 
 def pair_features(

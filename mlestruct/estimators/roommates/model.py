@@ -15,6 +15,7 @@ from mlestruct.digest import shown
 from mlestruct.dual import Certificate
 from mlestruct.errors import not_fitted
 from mlestruct.estimators import stored
+from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.roommates.evaluation import Evaluation, Held, evaluate
 from mlestruct.estimators.roommates.explanation import Explanation
@@ -70,7 +71,8 @@ class RoommateModel(Parameters):
     entropy: ½ bounds log Z from above, 1 is Bethe. ``tol`` is the relative gap to certify.
 
     After ``fit``: ``coef_``, ``names_``, ``certificate_``, ``history_``, ``n_iter_``, ``alpha_``,
-    ``alpha_scores_``, ``notes_`` (what was left out).
+    ``alpha_scores_``, ``converged_`` (it reached ``tol``; else a warning), ``notes_`` (what was
+    left out).
 
     >>> people = [{"id": i, "tidy": i % 3} for i in range(6)]
     >>> model = RoommateModel(ordinal="tidy").fit(people, [(0, 3), (1, 4), (2, 5)])
@@ -156,11 +158,15 @@ class RoommateModel(Parameters):
         named = {name: shown(value) for name, value in settings if name != "progress"}
         loop = begin(checkpoint, type(self).__name__, lambda: named)
         try:
-            keep(*learn(sample, self.alpha, self.rho, self.tol, self._watched, loop))
+            found = learn(sample, self.alpha, self.rho, self.tol, self._watched, loop)
+            keep(*found[:2])
         except Interrupted as ended:
             keep(*stopped(sample, ended, self.rho))
             raise
         loop.finish()
+        missed = [alpha for alpha in found[2] if alpha != self.alpha_]
+        how = self._known.fitted.short, self.certificate_, self.tol, missed
+        Ending(*how, len(self.alpha_scores_), self.get_params()).warn(type(self).__name__)
         return self
 
     def _check_settings(self) -> None:
@@ -180,6 +186,7 @@ class RoommateModel(Parameters):
             fitted.history,
         )
         self.n_iter_, self.route_ = len(fitted.history), fitted.route
+        self.converged_ = not fitted.short
         self.alpha_, self.alpha_scores_ = fitted.alpha, fitted.alpha_scores
         self.names_, self.notes_, self._knowledge = known.asked.names, known.notes, known
 

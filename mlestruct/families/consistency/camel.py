@@ -51,6 +51,7 @@ class Round:
     multipliers: Array
     moved: float
     done: bool
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,12 +144,21 @@ class Camel(Fits):
             moved = float(np.abs(linear.grad(tau) - slope).max())
             objective = float(batch.weight @ linear.each(tau)) - plain.value(tau)
             hidden = len(solution.x) == 0 and objective - before <= proof.gap
-            done = moved <= self.tol or hidden or number + 1 == self.rounds
-            yield Round(number, objective, proof, solution.theta, tau, solution.delta, moved, done)
+            still = moved <= self.tol or hidden
+            done = still or number + 1 == self.rounds
+            short = self._short(proof, still) if done else ""
+            found = solution.theta, tau, solution.delta
+            yield Round(number, objective, proof, *found, moved, done, short)
             if done:
                 return
             at, before = tau, objective
             loop.save(where)
+
+    def _short(self, proof: Certificate, still: bool) -> str:
+        """What the last round lacks: its own proof, or the standstill that several are to reach."""
+        if not proof.relative <= self.solver.tol:
+            return "proof"
+        return "" if still or self.rounds == 1 else "rounds"
 
     def _loop(self) -> Loop:
         own = ("rho", "concave", "start", "rounds", "tol", "consistent", "split")
@@ -222,6 +232,7 @@ class Camel(Fits):
                 cost=Cost(self.rounds, count, 0.0),
                 done=one.done,
                 route="direct" if self._direct else "frank_wolfe",
+                short=one.short,
             )
 
     def runs(self, batch: Batch[Any], features: Features) -> Runs:

@@ -24,8 +24,9 @@ class JointModel(Parameters):
     ``mixture`` says how a site's label makes its value and how the value is seen. ``rho`` is the
     surrogate of both steps; ``smoothing`` ε mixes the moments with uniform tables.
 
-    After ``fit``: ``coef_``, ``log_likelihood_`` (the surrogate's, per sample) and ``stability_``
-    (how far a change of scores moves the marginals at these weights, per unit).
+    After ``fit``: ``coef_``, ``log_likelihood_`` (the surrogate's, per sample), ``stability_`` (how
+    far a change of scores moves the marginals at these weights, per unit) and ``converged_``
+    (always: the weights have a closed form).
 
     >>> from mlestruct.structures import grid
     >>> model = JointModel(grid(1, 2), Mixture(0.6, [-1.0, 1.0], [0.5, 0.5]), smoothing=0.1)
@@ -56,6 +57,7 @@ class JointModel(Parameters):
         mean = target.reshape(len(labels), -1).mean(axis=0)
         found = match_moments(self.graph, mean, self.rho, self.smoothing)
         self.coef_, self.log_likelihood_ = found.theta, found.log_likelihood
+        self.converged_ = True  # a closed form
         self.stability_ = stability(self.graph, found.theta, self.rho)
         return self
 
