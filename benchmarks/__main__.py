@@ -1,4 +1,4 @@
-"""python -m benchmarks NAME|all [--quick] [--json | --markdown] [--profile]: run benchmarks."""
+"""python -m benchmarks NAME|all [--quick] [--json | --markdown] [--profile | --against FOLDER]."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import date
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import benchmarks
@@ -28,8 +29,13 @@ def names() -> list[str]:
     return sorted(name for name in found if not name.startswith("_"))
 
 
-def results(name: str, quick: bool, profile: bool = False) -> Iterator[Row]:
+def results(
+    name: str, quick: bool, profile: bool = False, against: str | None = None
+) -> Iterator[Row]:
     """The rows of one benchmark; one row that says so where a peer is not installed."""
+    if against is not None:
+        yield from _beside(name, quick, against)
+        return
     try:
         rows = importlib.import_module(f"benchmarks.{name}").run(quick)
         yield from _profiled(rows) if profile else rows
@@ -43,6 +49,12 @@ def _profiled(rows: Iterable[Row]) -> Iterator[Row]:
     from benchmarks._profile import profiled
 
     return profiled(rows)
+
+
+def _beside(name: str, quick: bool, folder: str) -> Iterator[Row]:
+    from benchmarks._against import against
+
+    return against(name, quick, Path(folder))
 
 
 def line(row: Row) -> str:
@@ -78,7 +90,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("name", choices=[*names(), "all"])
     parser.add_argument("--quick", action="store_true", help="fewer seeds and smaller budgets")
-    parser.add_argument("--profile", action="store_true", help="where our time goes, instead")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--profile", action="store_true", help="where our time goes, instead")
+    kind.add_argument("--against", metavar="FOLDER", help="beside another checkout's, in turn")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per line")
     form.add_argument("--markdown", action="store_true", help="sections for docs/benchmarks.md")
@@ -92,8 +106,9 @@ def main(arguments: list[str] | None = None) -> int:
     for name in names() if options.name == "all" else [options.name]:
         if options.markdown:
             flags = " --quick" * options.quick + " --profile" * options.profile
+            flags += f" --against {Path(options.against).name}" if options.against else ""
             print(section(name, f"python -m benchmarks {name}{flags}"))
-        for row in results(name, options.quick, options.profile):
+        for row in results(name, options.quick, options.profile, options.against):
             missed += row.get("met") is False
             print(show(row), flush=True)
     return 1 if missed else 0

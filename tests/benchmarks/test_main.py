@@ -12,6 +12,7 @@ import pytest
 
 import mlestruct as ms
 from benchmarks.__main__ import KEYS, main, names
+from benchmarks._against import against, compared
 from benchmarks.growth import fitted
 
 
@@ -80,3 +81,41 @@ def test_growth_finds_the_exponent_of_a_power_law():
     row = fitted("cubic", lambda n: (n, 1e-6 * n**3), (10, 20, 40), 2.5)
     assert row["ours"] == pytest.approx(3.0)
     assert row["met"] is False
+
+
+def rows(quantity, *values):
+    return [{"workload": "w", "quantity": quantity, "ours": value} for value in values]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "ours", "met"),
+    [
+        ("CPU s", [1.04] * 5, True),
+        ("CPU s", [1.06] * 5, False),
+        ("CPU s", [0.5] * 5, True),
+        ("million messages/s", [0.9] * 5, False),
+        ("million messages/s", [2.0] * 5, True),
+        ("CPU s", [0.8, 0.9, 1.1, 1.3, 1.4], True),  # held to its scatter
+        ("worst relative gap", [2.0] * 5, None),
+    ],
+)
+def test_a_row_is_held_to_five_percent_or_its_scatter(quantity, ours, met):
+    found = compared("stub", rows(quantity, *ours), rows(quantity, *[1.0] * 5), "before")
+    assert found["met"] is met
+    assert found["peer"] == 1.0
+
+
+def test_two_checkouts_make_their_rows_in_turn(tmp_path, monkeypatch):
+    """The other folder's own benchmark and its own files, by this interpreter."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").touch()
+    (tmp_path / "benchmarks" / "__main__.py").write_text(
+        "import time\n"
+        "def results(name, quick):\n"
+        "    for k in range(2):\n"
+        "        row = {'workload': f'{k} at 1.{k}e-07', 'quantity': 'order'}\n"
+        "        yield row | {'ours': time.time()}\n"
+    )
+    monkeypatch.setattr("benchmarks._against.HERE", tmp_path)
+    first, second = against("any", True, tmp_path, turns=1)
+    assert first["ours"] < first["peer"] < second["ours"] < second["peer"]
