@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mlestruct.entropy import Entropy as Entropy
     from mlestruct.errors import ConvergenceWarning as ConvergenceWarning
     from mlestruct.errors import Infeasible as Infeasible
+    from mlestruct.estimators import GraphModel as GraphModel
     from mlestruct.estimators import GridModel as GridModel
     from mlestruct.estimators import JointModel as JointModel
     from mlestruct.estimators import MatchingModel as MatchingModel
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from mlestruct.learners import mle_struct as mle_struct
     from mlestruct.learners import ssvm as ssvm
     from mlestruct.oracle import Answer as Answer
+    from mlestruct.readers import Graph as Graph
     from mlestruct.regulariser import Regulariser as Regulariser
     from mlestruct.structures import BipartiteMatching as BipartiteMatching
     from mlestruct.structures import BMatching as BMatching
@@ -84,6 +86,8 @@ _HOME = {
     "Flow": "structures",
     "FrankWolfe": "frank_wolfe",
     "Functions": "features",
+    "Graph": "readers",
+    "GraphModel": "estimators",
     "GridModel": "estimators",
     "Infeasible": "errors",
     "JointModel": "estimators",

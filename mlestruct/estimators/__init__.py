@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.calibration import Calibration
+from mlestruct.estimators.graph import GraphModel
 from mlestruct.estimators.grid import GridModel
 from mlestruct.estimators.matching import MatchingModel
 from mlestruct.estimators.predictor import Draws
@@ -21,6 +22,7 @@ __all__ = [
     "Calibration",
     "Draws",
     "Estimator",
+    "GraphModel",
     "GridModel",
     "JointModel",
     "MatchingModel",

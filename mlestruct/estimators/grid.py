@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
-from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.door import width_of
-from mlestruct.estimators.labels import classes_of, numbered, states_of, tied_names
-from mlestruct.features import Tied
-from mlestruct.structures.base import Array, as_numbers
-from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.shapes import grid
+from mlestruct.estimators.graph import GraphModel, Left
+from mlestruct.estimators.tables import Table
+from mlestruct.readers import Graph
+from mlestruct.structures.base import Array, Ints, as_numbers
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GridModel(Estimator):
-    """Images: X is a list of (rows, columns, p) arrays, y of (rows, columns) labels.
+class GridModel(GraphModel):
+    """Images: X is a list of (rows, columns, channels) arrays, y of (rows, columns) labels.
 
-    Every pixel is tied to its four neighbours. Labels may be anything sortable; ``classes_`` lists
-    them. θ holds a weight per (feature, label), then one per (label, neighbour's label), right and
-    down. ``intercept`` adds a constant feature. ``contrast`` adds ties that fade where neighbours
-    differ, by exp(−‖x − x'‖² / their mean in training). One feature may come as (rows, columns).
+    Every pixel is tied to its four or eight ``neighbours``: a :class:`GraphModel` whose edges are
+    known. One channel may come as (rows, columns). Pixels of dtype uint8 are divided by 255, and
+    then those that are predicted must be uint8 as well. Labels may be anything sortable, some of
+    them void (see :class:`Labelled`). ``tables`` and ``intercept`` as in :class:`GraphModel`; a
+    full table has the left or upper pixel first. ``contrast`` adds ties that fade where neighbours
+    differ, by exp(−‖x − x'‖² / their mean in training); its name among ``tables`` is ``alike``.
 
-    The default entropy counts edges by their share of spanning trees and bounds log Z above; the
-    default solver's answers are optimal for two labels, and bounded for more. Other settings and
-    fitted attributes as :class:`Estimator`.
+    The default entropy counts edges by their share of spanning trees and bounds log Z above. Other
+    settings and fitted attributes as :class:`Estimator`.
 
     >>> rng = np.random.default_rng(0)
     >>> y = [np.arange(6) // 3 + np.zeros((6, 1), dtype=int) for _ in range(4)]
@@ -39,81 +36,93 @@ class GridModel(Estimator):
     [0, 0, 0, 1, 1, 1]
     """
 
-    intercept: bool = True
+    tables: Table | Mapping[Any, Table] = "full"
     contrast: bool = False
+    neighbours: Literal[4, 8] = 4
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
-        """The labels, and how much neighbours differ on average."""
-        self.classes_, images = classes_of(y), _images(X)
-        self.n_features_in_ = images[0].shape[2]
-        differences = np.concatenate([_differences(x) for x in images])
+        """The labels, how pixels are scaled, and how much neighbours differ on average."""
+        if self.neighbours not in (4, 8):
+            raise ValueError(f"neighbours is 4 or 8, not {self.neighbours!r}")
+        wholes = [x.whole if isinstance(x, Left) else x for x in X]
+        self.bytes_ = all(_is_bytes(x) for x in wholes)
+        images = [self._image(x, m) for m, x in enumerate(wholes)]
+        width_of(images, 3, "(rows, columns, features)")
+        differences = np.concatenate([_apart(x, self._edges(x)) for x in images])
         self.contrast_ = float(differences.mean()) if differences.any() else 1.0
+        super().prepare(X, y)
 
-    def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        found = []
-        for m, (x, labels) in enumerate(zip(X, y, strict=True)):
-            shape, given = np.shape(x)[:2], np.shape(labels)
-            if given not in (shape, (int(np.prod(shape)),)):
-                raise ValueError(f"example {m}: y has shape {given}; expected {shape}, as its X")
-            found.append(states_of(self.classes_, labels, m).ravel())
-        return found
+    def graphs(self, X: Sequence[Any]) -> list[Graph]:
+        """Every image as a graph of its pixels, row by row."""
+        wholes = [x.whole if isinstance(x, Left) else x for x in X]
+        images = [self._image(x, m) for m, x in enumerate(wholes)]
+        width_of(images, 3, "(rows, columns, features)", getattr(self, "n_features_in_", None))
+        graphs = [self._graph(image) for image in images]
+        return [
+            graph.part(x.known) if isinstance(x, Left) else graph
+            for graph, x in zip(graphs, X, strict=True)
+        ]
 
-    def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        shapes = [x.shape[:2] for x in _images(X)]
-        made = {s: grid(s[0], s[1], len(self.classes_)) for s in set(shapes)}
-        return [made[shape] for shape in shapes]
+    def _image(self, x: Any, m: int) -> Array:
+        """(rows, columns, features) of finite numbers."""
+        if _is_bytes(x) != self.bytes_:
+            kinds = ("numbers", "bytes (uint8)")
+            raise ValueError(
+                f"example {m}: pixels are {kinds[not self.bytes_]}, but the model's are "
+                f"{kinds[self.bytes_]}; divide uint8 pixels by 255 yourself, all of them"
+            )
+        image = as_numbers(x, f"example {m}: features")
+        image = image[:, :, None] if image.ndim == 2 else image
+        wrong = np.argwhere(~np.isfinite(image))
+        if len(wrong) and image.ndim == 3:
+            row, column, j = wrong[0].tolist()
+            value = image[row, column, j]
+            raise ValueError(f"example {m}: feature {j} of pixel ({row}, {column}) is {value}")
+        return image / 255.0 if self.bytes_ else image
 
-    def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied:
-        images = _images(X, self.n_features_in_)
-        nodes = [x.reshape(-1, x.shape[2]) for x in images]
-        if self.intercept:
-            nodes = [np.hstack([rows, np.ones((len(rows), 1))]) for rows in nodes]
-        edges = [np.ones((len(_differences(x)), 1)) for x in images]
+    def _edges(self, image: Array) -> Ints:
+        return neighbours(image.shape[0], image.shape[1], self.neighbours == 8)
+
+    def _graph(self, image: Array) -> Graph:
+        edges, ties = self._edges(image), None
         if self.contrast:
-            fades = [np.exp(-_differences(x)[:, None] / self.contrast_) for x in images]
-            edges = [np.hstack(pair) for pair in zip(edges, fades, strict=True)]
-        tied = Tied.of(batch, nodes, edges)
-        return replace(tied, table=len(self.classes_) ** 2)  # where no image has neighbours
+            ties = np.exp(-_apart(image, edges)[:, None] / self.contrast_)
+        names = ("alike",) if self.contrast else None
+        return Graph(image.reshape(-1, image.shape[2]), edges, ties, None, names)
 
-    def present(self, x: Any, outcome: Any) -> NDArray[Any]:
-        return self.classes_[outcome].reshape(np.shape(x)[:2])
+    def nodes_of(self, x: Any) -> int:
+        return int(np.prod(self.shape_of(x)))
 
-    def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
-        """The labels' probabilities at every pixel, (rows, columns, classes)."""
-        nodes = flat[: structure.node_start[-1]]
-        return nodes.reshape(*np.shape(x)[:2], len(self.classes_))
+    def ids_of(self, x: Any) -> None:
+        return None
 
-    def names(self) -> list[str]:
-        """``feature: label`` and ``label → neighbour's label``."""
-        features = numbered(self.n_features_in_) + ["constant"] * self.intercept
-        edges = ["", "alike: "] if self.contrast else [""]
-        return tied_names(features, self.classes_, edges)
+    def shape_of(self, x: Any) -> tuple[int, ...]:
+        return (int(x.known.sum()),) if isinstance(x, Left) else np.shape(x)[:2]
 
     def stored(self) -> dict[str, Any]:
-        numbers = {"width": self.n_features_in_, "contrast": self.contrast_}
-        return {"classes": self.classes_, **{n: np.array(v) for n, v in numbers.items()}}
+        own = {"contrast": np.array(self.contrast_), "bytes": np.array(self.bytes_)}
+        return {**super().stored(), **own}
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        self.classes_, self.n_features_in_ = arrays["classes"], int(arrays["width"])
-        self.contrast_ = float(arrays["contrast"])
+        super().restore(arrays)
+        self.contrast_, self.bytes_ = float(arrays["contrast"]), bool(arrays["bytes"])
 
 
-def _images(X: Sequence[Any], width: int | None = None) -> list[Array]:
-    """(rows, columns, features) of finite numbers; a single feature may lack its axis."""
-    images = [as_numbers(x, f"example {m}: features") for m, x in enumerate(X)]
-    images = [x[:, :, None] if x.ndim == 2 else x for x in images]
-    width_of(images, 3, "(rows, columns, features)", width)
-    for m, x in enumerate(images):
-        wrong = np.argwhere(~np.isfinite(x))
-        if len(wrong):
-            row, column, j = wrong[0].tolist()
-            raise ValueError(
-                f"example {m}: feature {j} of pixel ({row}, {column}) is {x[row, column, j]}"
-            )
-    return images
+def neighbours(rows: int, columns: int, diagonal: bool) -> Ints:
+    """Pairs of pixels that touch: to the right row by row, downwards, then both diagonals."""
+    node = np.arange(rows * columns).reshape(rows, columns)
+    sides = [(node[:, :-1], node[:, 1:]), (node[:-1], node[1:])]
+    if diagonal:
+        sides += [(node[:-1, :-1], node[1:, 1:]), (node[:-1, 1:], node[1:, :-1])]
+    pairs = [np.stack([first.ravel(), second.ravel()], axis=1) for first, second in sides]
+    return np.concatenate(pairs)
 
 
-def _differences(x: Array) -> Array:
-    """‖x − x'‖² of every edge, in the order of :func:`grid`."""
-    across, down = np.diff(x, axis=1), np.diff(x, axis=0)
-    return np.concatenate([(d**2).sum(axis=2).ravel() for d in (across, down)])
+def _is_bytes(x: Any) -> bool:
+    return getattr(x, "dtype", None) == np.uint8
+
+
+def _apart(image: Array, edges: Ints) -> Array:
+    """‖x − x'‖² of every edge."""
+    pixels = image.reshape(-1, image.shape[-1])
+    return np.asarray(((pixels[edges[:, 0]] - pixels[edges[:, 1]]) ** 2).sum(axis=1))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.door import width_of
-from mlestruct.estimators.labels import classes_of, numbered, states_of, tied_names
+from mlestruct.estimators.labelled import Labelled
+from mlestruct.estimators.labels import numbered, tied_names
 from mlestruct.features import Masked, Tied
-from mlestruct.learners.missing import Partial
 from mlestruct.readers import Attributes, bio_chain
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -23,7 +23,7 @@ from mlestruct.structures.shapes import chain
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceModel(Estimator):
+class SequenceModel(Labelled):
     """Chains: X is a list of (length, p) arrays or sparse matrices, y of labels per position.
 
     X may also hold CRFsuite-style lists of feature dicts (``attributes_`` is their dictionary).
@@ -31,7 +31,7 @@ class SequenceModel(Estimator):
     (feature, label), then one per (label, next label); on chains the likelihood is exact.
     ``constraints="bio"`` forbids what is no BIO sequence. ``weights="seen"`` keeps only weights
     that training outcomes use, as CRFsuite does; an unseen transition then weighs 0.
-    A label may be None in training: it was not seen (see ``ms.Partial``).
+    Labels may be void, None among them (see :class:`Labelled`).
     Other settings and fitted attributes as :class:`Estimator`.
 
     >>> X = [[{"word": w} for w in s.split()] for s in ("in Rome", "Rome is old")]
@@ -49,12 +49,6 @@ class SequenceModel(Estimator):
             raise ValueError(f"constraints is None or 'bio', not {self.constraints!r}")
         if self.weights not in ("all", "seen"):
             raise ValueError(f"weights is 'all' or 'seen', not {self.weights!r}")
-        for m, labels in enumerate(y):
-            if isinstance(labels, str) or not isinstance(labels, Iterable):
-                raise ValueError(f"example {m}: y is {labels!r}; expected a label per position")
-        known = [[label for label in labels if label is not None] for labels in y]
-        self.classes_ = classes_of(known)
-        self._allowed: Ints | None = None
         self.attributes_ = Attributes.of(X) if _named(X) else None
         if self.attributes_ is not None and len(self.attributes_) == 0:
             raise ValueError("there are no features: no position has an attribute")
@@ -63,21 +57,21 @@ class SequenceModel(Estimator):
             if self.attributes_ is None
             else len(self.attributes_)
         )
+        self.learn_labels(X, y)
+        self._allowed: Ints | None = None
 
-    def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        return [self._states(labels, m) for m, labels in enumerate(y)]
+    def nodes_of(self, x: Any) -> int:
+        return int(x.shape[0]) if hasattr(x, "shape") else len(x)
 
-    def _states(self, labels: Any, m: int) -> Ints | Partial:
-        """States; of a sequence with labels that are None, what is known."""
-        unseen = np.array([label is None for label in labels], dtype=bool)
-        if not unseen.any():
-            return states_of(self.classes_, labels, m)
-        states = np.full(len(labels), -1)
-        states[~unseen] = states_of(self.classes_, [x for x in labels if x is not None], m)
-        return Partial(states)
+    def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
+        """The stretches between positions that are not known."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(int)))
+        places = [slice(a, b) for a, b in edges.reshape(-1, 2).tolist()]
+        number = np.arange(len(known))
+        return [(x[place], np.isin(number, number[place])) for place in places]
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        lengths = [x.shape[0] if hasattr(x, "shape") else len(x) for x in X]
+        lengths = [self.nodes_of(x) for x in X]
         make: Callable[[int], FactorGraph] = partial(chain, states=len(self.classes_))
         if self.constraints == "bio":
             make = bio_chain(self.classes_.tolist())
@@ -106,9 +100,6 @@ class SequenceModel(Estimator):
         """Features of all ties between positions, stacked; None is a constant."""
         return None
 
-    def present(self, x: Any, outcome: Any) -> Any:
-        return self.classes_[outcome]
-
     def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
         """The labels' probabilities at every position, (length, classes)."""
         return flat[: structure.node_start[-1]].reshape(structure.n_nodes, -1)
@@ -124,14 +115,15 @@ class SequenceModel(Estimator):
         return [""]
 
     def stored(self) -> dict[str, Any]:
-        found = {"classes": self.classes_, "width": np.array(self.n_features_in_)}
+        found = {"width": np.array(self.n_features_in_), **self.stored_labels()}
         if self.attributes_ is not None:
             text = json.dumps(self.attributes_.names)
             found["attributes"] = np.frombuffer(text.encode(), dtype=np.uint8)
         return found if self._allowed is None else {**found, "allowed": self._allowed}
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        self.classes_, self.n_features_in_ = arrays["classes"], int(arrays["width"])
+        self.restore_labels(arrays)
+        self.n_features_in_ = int(arrays["width"])
         self._allowed, self.attributes_ = arrays.get("allowed"), None
         if "attributes" in arrays:
             names = json.loads(arrays["attributes"].tobytes())

@@ -14,6 +14,7 @@ from mlestruct.features.masked import Masked
 from mlestruct.features.pairs import Pairs
 from mlestruct.features.questions import Question
 from mlestruct.features.scaling import Scaling, with_intercept
+from mlestruct.features.shared import Shared
 from mlestruct.features.sparse import Sparse
 from mlestruct.features.tied import Tied
 
@@ -27,6 +28,7 @@ __all__ = [
     "Pairs",
     "Question",
     "Scaling",
+    "Shared",
     "Sparse",
     "Tied",
     "as_features",

@@ -2,5 +2,14 @@
 
 from mlestruct.readers.conll import read_columns
 from mlestruct.readers.feature_dicts import Attributes, bio_chain, bio_rules
+from mlestruct.readers.graphs import Graph, graph_of, region_labels
 
-__all__ = ["Attributes", "bio_chain", "bio_rules", "read_columns"]
+__all__ = [
+    "Attributes",
+    "Graph",
+    "bio_chain",
+    "bio_rules",
+    "graph_of",
+    "read_columns",
+    "region_labels",
+]

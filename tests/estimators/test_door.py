@@ -34,7 +34,7 @@ CASES = [
     (SEQUENCES, swap(CHAINS, 1, CHAINS[0][:0]), LABELS, r"example 1: X has shape \(0, 2\)"),
     (SEQUENCES, swap(CHAINS, 0, NAN), LABELS, "example 0: feature 0 of node 0 is nan"),
     (SEQUENCES, swap(CHAINS, 0, np.full((3, 2), -np.inf)), LABELS, "feature 0 of node 0 is -inf"),
-    (SEQUENCES, CHAINS, swap(LABELS, 2, ["a"]), "example 2: an outcome has 4 states"),
+    (SEQUENCES, CHAINS, swap(LABELS, 2, ["a"]), r"example 2: y has shape \(1,\)"),
     (SEQUENCES, CHAINS, swap(LABELS, 2, [1, 0, 1, 0]), "text in some examples and not in others"),
     (MATCHINGS, swap(PAIRS, 2, PAIRS[0][:, :2]), PARTNERS, "example 2: a perfect matching is squ"),
     (

@@ -102,7 +102,7 @@ def test_one_pixel_is_logistic_regression(rng):
         (lambda X, y: (X, [y[0], y[1].ravel()[:9], y[2]]), r"example 1: y has shape \(9,\)"),
         (lambda X, y: ([X[0], X[1] * np.inf, X[2]], y), r"example 1: feature 0 of pixel \(0, 0\)"),
         (lambda X, y: ([X[0], X[1][:0], X[2]], y), "example 1: X has shape .* none empty"),
-        (lambda X, y: (X, [y[0], y[1], np.full((4, 4), np.nan)]), "example 2: label 0 is nan"),
+        (lambda X, y: (X, [y[0], y[1], np.full((4, 4), np.inf)]), "example 2: label 0 is inf"),
         (lambda X, y: (X, [y[0], y[1], np.full((4, 4), "a")]), "text in some examples"),
     ],
 )

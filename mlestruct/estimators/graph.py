@@ -1,0 +1,192 @@
+"""GraphModel: a label per node of any graph, from features of nodes and of edges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlestruct.batch import Batch
+from mlestruct.estimators.labelled import Labelled
+from mlestruct.estimators.labels import numbered
+from mlestruct.estimators.tables import Table, check_table, table_names, table_spread
+from mlestruct.features import Features, Shared, Tied
+from mlestruct.readers import Graph, graph_of
+from mlestruct.structures.base import Array
+from mlestruct.structures.graph import FactorGraph
+
+
+class Left(NamedTuple):
+    """What is left of an example without the nodes that are not known."""
+
+    whole: Any
+    known: NDArray[np.bool_]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraphModel(Labelled):
+    """Graphs: X is a list of graphs, one per example, y of a label for each of its nodes.
+
+    A graph is (nodes, edges) or (nodes, edges, edge features), :class:`Graph`, or of networkx:
+    ``nodes`` are rows of features, ``edges`` pairs of node numbers or an adjacency matrix, dense or
+    sparse. ``Graph.from_regions`` makes one of superpixels. Labels may be anything sortable, some
+    of them void (see :class:`Labelled`); ``classes_`` lists them.
+
+    θ holds a weight per (node feature, label), then for every edge feature those of its table:
+    ``full``, a weight per (label, label), the first node of the edge first; ``symmetric``, one per
+    unordered pair; ``potts``, one for equal labels. ``tables`` is one of these for all edge
+    features, or a mapping from their names (or numbers). ``intercept`` adds a constant feature to
+    nodes and to edges. Other settings and fitted attributes as :class:`Estimator`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> ring = [(i, (i + 1) % 8) for i in range(8)]
+    >>> y = [np.arange(8) // 4 for _ in range(6)]
+    >>> X = [(labels + 0.5 * rng.standard_normal(8), ring) for labels in y]
+    >>> GraphModel(tables="potts").fit(X, y).predict(X)[0].tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
+    """
+
+    tables: Table | Mapping[Any, Table] = "symmetric"
+    intercept: bool = True
+
+    def graphs(self, X: Sequence[Any]) -> list[Graph]:
+        """Every example as a graph with checked features."""
+        found = []
+        for m, x in enumerate(X):
+            try:
+                found.append(self.graph(x))
+                if len(found[-1]) == 0:
+                    raise ValueError("a graph without nodes")
+            except ValueError as error:
+                raise ValueError(f"example {m}: {error}") from error
+        return found
+
+    def graph(self, x: Any) -> Graph:
+        """One example as a graph."""
+        return self.graph(x.whole).part(x.known) if isinstance(x, Left) else graph_of(x)
+
+    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+        """The labels, and the names of the features."""
+        graphs = self.graphs(X)
+        self.learn_labels(X, y)
+        self.n_features_in_ = int(graphs[0].nodes.shape[1])
+        self._names = list(graphs[0].names or numbered(self.n_features_in_))
+        width = 0 if graphs[0].ties is None else graphs[0].ties.shape[1]
+        self._tie_names = list(graphs[0].tie_names or [f"edge feature {j}" for j in range(width)])
+        if graphs[0].names is not None:
+            self.feature_names_in_ = np.array(self._names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._kinds()  # refuses names of no feature
+        self._check_widths(graphs)
+
+    def _check_widths(self, graphs: Sequence[Graph]) -> None:
+        for m, graph in enumerate(graphs):
+            ties = 0 if graph.ties is None else graph.ties.shape[1]
+            for what, given, names, known in (
+                ("node", graph.nodes.shape[1], graph.names, self._names),
+                ("edge", ties, graph.tie_names, self._tie_names),
+            ):
+                if given != len(known):
+                    raise ValueError(
+                        f"example {m} has {given} {what} features; expected {len(known)}"
+                    )
+                if names is not None and list(names) != known:
+                    raise ValueError(
+                        f"example {m} has {what} features {list(names)}; expected {known}"
+                    )
+
+    @property
+    def _tie_features(self) -> list[str]:
+        """The edge features by name, the constant first."""
+        return ["constant"] * self.intercept + self._tie_names
+
+    def _kinds(self) -> list[Table]:
+        """The table of every edge feature."""
+        names = self._tie_features
+        if not isinstance(self.tables, Mapping):
+            return [check_table(self.tables)] * len(names)
+        given = {names[k] if isinstance(k, int) and 0 <= k < len(names) else k: v
+                 for k, v in self.tables.items()}  # fmt: skip
+        strange = next((name for name in given if name not in names), None)
+        if strange is not None:
+            raise ValueError(f"tables names {strange!r}; edge features are {names}")
+        return [check_table(given.get(name, "symmetric")) for name in names]
+
+    def nodes_of(self, x: Any) -> int:
+        return int(x.known.sum()) if isinstance(x, Left) else len(graph_of(x))
+
+    def ids_of(self, x: Any) -> Sequence[Any] | None:
+        return None if isinstance(x, Left) else graph_of(x).ids
+
+    def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
+        return [(x if known.all() else Left(x, known), known)]
+
+    def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
+        made: dict[tuple[int, bytes], FactorGraph] = {}
+        found = []
+        for graph in self.graphs(X):
+            key = len(graph), graph.edges.tobytes()
+            if key not in made:
+                made[key] = FactorGraph([len(self.classes_)] * len(graph), graph.edges)
+            found.append(made[key])
+        return found
+
+    def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
+        graphs = self.graphs(X)
+        self._check_widths(graphs)
+        nodes = [_with_constant(graph.nodes, self.intercept) for graph in graphs]
+        empty = [np.zeros((len(graph.edges), 0)) for graph in graphs]
+        ties = [e if g.ties is None else g.ties for g, e in zip(graphs, empty, strict=True)]
+        edges = [np.hstack([np.ones((len(t), int(self.intercept))), t]) for t in ties]
+        states = len(self.classes_)
+        tied = replace(Tied.of(batch, nodes, edges), table=states**2)  # where nobody has edges
+        kinds = self._kinds()
+        if all(kind == "full" for kind in kinds):
+            return tied
+        spread = [sp.eye_array(tied.split), *(table_spread(kind, states) for kind in kinds)]
+        return Shared(tied, sp.csr_array(sp.block_diag(spread, format="csr")))
+
+    def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
+        """The labels' probabilities at every node, (nodes, classes)."""
+        nodes = flat[: structure.node_start[-1]]
+        return nodes.reshape(*self.shape_of(x), len(self.classes_))
+
+    def names(self) -> list[str]:
+        """``feature: label``, then the tables of every edge feature."""
+        labels = [str(label) for label in self.classes_.tolist()]
+        features = self._names + ["constant"] * self.intercept
+        found = [f"{feature}: {label}" for feature in features for label in labels]
+        for name, kind in zip(self._tie_features, self._kinds(), strict=True):
+            before = "" if name == "constant" else f"{name}: "
+            found += [before + entry for entry in table_names(kind, labels)]
+        return found
+
+    def stored(self) -> dict[str, Any]:
+        text = json.dumps({"names": self._names, "ties": self._tie_names,
+                           "named": hasattr(self, "feature_names_in_")})  # fmt: skip
+        return {"features": np.frombuffer(text.encode(), dtype=np.uint8), **self.stored_labels()}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        self.restore_labels(arrays)
+        known = json.loads(arrays["features"].tobytes())
+        self._names, self._tie_names = known["names"], known["ties"]
+        self.n_features_in_ = len(self._names)
+        if known["named"]:
+            self.feature_names_in_ = np.array(self._names, dtype=object)
+
+
+def _with_constant(rows: Any, wanted: bool) -> Any:
+    """Rows with a last column of ones."""
+    if not wanted:
+        return rows
+    ones = np.ones((rows.shape[0], 1))
+    if not sp.issparse(rows):
+        return np.hstack([rows, ones])
+    parts: list[Any] = [rows, sp.csr_array(ones)]
+    return sp.csr_array(sp.hstack(parts))

@@ -1,0 +1,152 @@
+"""What estimators of a label per node share: classes, void labels, scores of what is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mlestruct.checkpoint import Keeping
+from mlestruct.estimators.base import Estimator, Examples
+from mlestruct.estimators.door import check_lengths, weights_of
+from mlestruct.estimators.labels import classes_of
+from mlestruct.estimators.void import AUTO, Seen, codes_of, observed, seen_in
+
+
+class Known(list[Any]):
+    """Labels that are all known, once those with one of ``codes`` are left out."""
+
+    def __init__(self, codes: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.codes = codes
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Labelled(Estimator):
+    """A label for every node of a graph, with labels that may be void.
+
+    Void are None, NaN, masked entries, what a :class:`Partial` leaves out and the labels named by
+    ``void``: one or several; None for no other; by default −1, where the others are two integers
+    from 0 on or more. ``unseen`` says what is learned of nodes with void labels: as ``hidden``
+    variables they are summed over, in rounds of inference (:class:`Missing`; likelihoods only);
+    ``left_out`` learns from the other nodes and the edges between them, with any learner.
+    Scores are of the known labels.
+    """
+
+    void: Any = AUTO
+    unseen: Literal["hidden", "left_out"] = "hidden"
+
+    def nodes_of(self, x: Any) -> int:
+        """How many labels an example has."""
+        raise NotImplementedError
+
+    def ids_of(self, x: Any) -> Sequence[Any] | None:
+        """What its nodes are called, if not by their numbers."""
+        return None
+
+    def shape_of(self, x: Any) -> tuple[int, ...]:
+        """The shape of its labels."""
+        return (self.nodes_of(x),)
+
+    def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
+        """What is left of an example without some nodes, and whose labels each part takes."""
+        raise NotImplementedError
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        validation: Examples | None = None,
+        checkpoint: Keeping = None,
+    ) -> Self:
+        if self.unseen not in ("hidden", "left_out"):
+            raise ValueError(f"unseen is 'hidden' or 'left_out', not {self.unseen!r}")
+        if self.unseen == "left_out":
+            X, y, sample_weight = self._without_void(X, y, sample_weight)
+        return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
+
+    def _without_void(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None
+    ) -> tuple[list[Any], Known, NDArray[np.float64]]:
+        """Examples without the nodes that have no label."""
+        check_lengths(X, y)
+        given, codes = weights_of(sample_weight, len(X)), codes_of(self.void, self._seen(X, y, ()))
+        seen = self._seen(X, y, codes)
+        kept, labels, weight = [], Known(codes), []
+        for m, (x, one) in enumerate(zip(X, seen, strict=True)):
+            whole = np.empty(one.known.size, dtype=one.labels.dtype)
+            whole[one.known.ravel()] = one.labels
+            for part, nodes in self.parts(x, one.known.ravel()) if one.known.any() else []:
+                kept.append(part)
+                labels.append(whole[nodes])
+                weight.append(1.0 if given is None else given[m])
+        return kept, labels, np.array(weight)
+
+    def learn_labels(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+        """``classes_``, and ``void_``: the codes that mean no label."""
+        self.void_ = y.codes if isinstance(y, Known) else codes_of(self.void, self._seen(X, y, ()))
+        self.classes_ = classes_of([seen.labels for seen in self._seen(X, y, self.void_)])
+
+    def _seen(self, X: Sequence[Any], y: Sequence[Any], void: Sequence[Any]) -> list[Seen]:
+        """What is known of every example's labels; their shape is checked."""
+        found = []
+        for m, (x, given) in enumerate(zip(X, y, strict=True)):
+            try:
+                found.append(self._seen_in(x, given, void))
+            except ValueError as error:
+                raise ValueError(f"example {m}: {error}") from error
+        return found
+
+    def _seen_in(self, x: Any, given: Any, void: Sequence[Any]) -> Seen:
+        ids = self.ids_of(x)
+        if ids is not None and isinstance(given, Mapping):
+            strange = next((name for name in given if name not in set(ids)), None)
+            if strange is not None:
+                raise ValueError(f"y names {strange!r}, which is no node")
+            given = np.array([given.get(name) for name in ids], dtype=object)
+        seen, shape = seen_in(given, void, self.nodes_of(x)), self.shape_of(x)
+        if seen.known.shape not in (shape, (int(np.prod(shape)),)):
+            raise ValueError(f"y has shape {seen.known.shape}; expected {shape}, as its X")
+        return seen
+
+    def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        return [observed(self.classes_, s, m) for m, s in enumerate(self._seen(X, y, self.void_))]
+
+    def present(self, x: Any, outcome: Any) -> NDArray[Any]:
+        return np.asarray(self.classes_[outcome].reshape(self.shape_of(x)))
+
+    def stored_labels(self) -> dict[str, Any]:
+        """Classes and codes of void labels, for a model file."""
+        codes = [code.item() if hasattr(code, "item") else code for code in self.void_]
+        text = json.dumps(codes).encode()
+        return {"classes": self.classes_, "void": np.frombuffer(text, dtype=np.uint8)}
+
+    def restore_labels(self, arrays: dict[str, Any]) -> None:
+        """The inverse of :meth:`stored_labels`."""
+        self.classes_ = arrays["classes"]
+        self.void_ = tuple(json.loads(arrays["void"].tobytes()))
+
+    def score(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Mean share of labels predicted right, of those that are known in each example."""
+        self._check_fitted()
+        check_lengths(X, y)
+        seen = self._seen(X, y, self.void_)
+        if all(one.known.all() for one in seen):
+            return super().score(X, y, sample_weight)
+        weight = weights_of(sample_weight, len(X))
+        judged = [m for m, one in enumerate(seen) if one.known.any()]
+        if not judged:
+            raise ValueError("no label in y is known: there is nothing to score")
+        right = [
+            np.mean(predicted.ravel()[seen[m].known.ravel()] == seen[m].labels)
+            for m, predicted in zip(judged, self.predict([X[m] for m in judged]), strict=True)
+        ]
+        return float(np.average(right, weights=None if weight is None else weight[judged]))

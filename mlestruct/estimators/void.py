@@ -1,0 +1,111 @@
+"""Labels of which some are void: not known, so that nothing is learned or judged of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlestruct.estimators.labels import Labels, as_labels, states_of
+from mlestruct.learners.missing import Partial
+from mlestruct.structures.base import Ints
+
+AUTO = "auto"
+
+
+class Seen(NamedTuple):
+    """One example's labels: the known ones in order, and where they stand."""
+
+    labels: Labels
+    known: NDArray[np.bool_]
+
+
+def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
+    """What is known of an example's labels.
+
+    Void are None, NaN, masked entries, the codes in ``void``, and in a :class:`Partial` −1 as well;
+    a mapping names the nodes that are known.
+    """
+    if isinstance(given, Partial):
+        return seen_in(given.observed, [*void, -1], nodes)
+    if isinstance(given, Mapping):
+        given = _listed(given, nodes)
+    if given is None or isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"y is {given!r}; expected a label for each of {nodes} nodes")
+    array = _array(given)
+    known = ~_missing(array)
+    if isinstance(given, np.ma.MaskedArray):
+        known &= ~np.ma.getmaskarray(given)
+    for code in void:
+        known &= np.asarray(array != code, dtype=bool)
+    return Seen(as_labels(array[known]), known)
+
+
+def _listed(given: Mapping[Any, Any], nodes: int) -> list[Any]:
+    strange = [i for i in given if not isinstance(i, (int, np.integer)) or not 0 <= i < nodes]
+    if strange:
+        raise ValueError(f"y names node {strange[0]!r}; there are nodes 0 to {nodes - 1}")
+    return [given.get(i) for i in range(nodes)]
+
+
+def _array(given: Any) -> NDArray[Any]:
+    """Labels as they are: a list stays a list of objects, as ["a", nan] is no text."""
+    if isinstance(given, np.ma.MaskedArray):
+        return np.asarray(given.data)
+    if hasattr(given, "dtype") or hasattr(given, "__array__"):
+        return np.asarray(given)
+    return np.array(list(given), dtype=object)
+
+
+def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where there is no value at all: None, NaN, pandas' NA."""
+    if array.dtype.kind in "fc":
+        return np.isnan(array)
+    if array.dtype.kind != "O":
+        return np.zeros(array.shape, dtype=bool)
+    flat = [v is None or type(v).__name__ == "NAType" or _is_nan(v) for v in array.ravel()]
+    return np.array(flat, dtype=bool).reshape(array.shape)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def codes_of(setting: Any, seen: Sequence[Seen]) -> tuple[Any, ...]:
+    """The labels that mean void: those named, or −1 where the others are two integers ≥ 0 or more.
+
+    Beside 0 and 1 alone, −1 may be a class of its own: a warning says how it was taken.
+    """
+    if not (isinstance(setting, str) and setting == AUTO):
+        if setting is None:
+            return ()
+        listed = isinstance(setting, Iterable) and not isinstance(setting, str)
+        return tuple(setting) if listed else (setting,)
+    values = [s.labels for s in seen if s.labels.size]
+    if not values or any(v.dtype.kind not in "iu" for v in values):
+        return ()
+    distinct = np.unique(np.concatenate(values))
+    others = distinct[distinct != -1]
+    if len(others) == len(distinct) or len(others) < 2 or others[0] < 0:
+        return ()
+    if others.tolist() == [0, 1]:
+        warnings.warn(
+            "labels −1, 0, 1: −1 is taken for 'no label'; say void=-1 if that is right, or "
+            "void=None if it is a class of its own",
+            UserWarning,
+            stacklevel=2,
+        )
+    return (-1,)
+
+
+def observed(classes: Labels, seen: Seen, m: int) -> Ints | Partial:
+    """States of an example's labels; where some are void, what is known of them."""
+    states = states_of(classes, seen.labels, m)
+    if seen.known.all():
+        return states
+    found = np.full(seen.known.size, -1)
+    found[seen.known.ravel()] = states
+    return Partial(found)

@@ -1,0 +1,296 @@
+"""Labelled graphs as examples: nodes with features, edges with features, from many forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from mlestruct.structures.base import Array, Ints, as_integers, as_numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """One example of a GraphModel: ``nodes`` (n × p) features, ``edges`` (m × 2) node numbers.
+
+    ``ties`` (m × q) are features of the edges, None for none beside the constant. ``names`` and
+    ``tie_names`` name the columns of both. An edge is undirected; in a full table its first node
+    gives the row. ``ids``: what the nodes are called; ``regions``: of superpixels, the picture of
+    node numbers.
+
+    >>> graph = Graph.of([[0.5], [1.0], [2.0]], [(0, 1), (1, 2)])
+    >>> len(graph), graph.edges.tolist()
+    (3, [[0, 1], [1, 2]])
+    """
+
+    nodes: Any
+    edges: Ints
+    ties: Array | None = None
+    names: tuple[str, ...] | None = None
+    tie_names: tuple[str, ...] | None = None
+    ids: tuple[Any, ...] | None = field(default=None, repr=False)
+    regions: Ints | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, nodes: Any, edges: Any, ties: Any = None) -> Graph:
+        """Checked; ``edges`` is a list of pairs, or an adjacency matrix, dense or sparse.
+
+        Frames give their columns' names. In an adjacency matrix every entry is 0 or 1.
+        """
+        names, rows = _named(nodes, "node features")
+        tie_names, values = (None, None) if ties is None else _named(ties, "edge features")
+        pairs = _pairs(edges, rows.shape[0])
+        _check_edges(pairs, rows.shape[0])
+        if values is not None and (sp.issparse(values) or values.shape[0] != len(pairs)):
+            raise ValueError(f"edge features have shape {values.shape} for {len(pairs)} edges")
+        return cls(rows, pairs, values, names, tie_names)
+
+    @classmethod
+    def from_adjacency(cls, nodes: Any, adjacency: Any) -> Graph:
+        """Edges where the matrix is not 0; its entries are the one feature of the edges."""
+        full = sp.csr_array(adjacency)
+        pairs = _adjacent(full, int(full.shape[0]))
+        weight, back = (
+            np.asarray(full[a, b], dtype=float).reshape(-1)
+            for a, b in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0]))
+        )
+        both = (weight != 0) & (back != 0) & (weight != back)
+        if both.any():
+            i, j = pairs[np.argmax(both)].tolist()
+            raise ValueError(f"edge ({i}, {j}) has two weights: the matrix is not symmetric")
+        graph = cls.of(nodes, pairs, np.where(weight != 0, weight, back)[:, None])
+        return cls(graph.nodes, graph.edges, graph.ties, graph.names, ("weight",))
+
+    @classmethod
+    def from_networkx(
+        cls, graph: Any, names: Sequence[str] | None = None, tie_names: Sequence[str] | None = None
+    ) -> Graph:
+        """Node v is the v-th of ``graph.nodes``; attributes are features (default: all of them)."""
+        order = list(graph.nodes)
+        place = {node: v for v, node in enumerate(order)}
+        ends = list(graph.edges)
+        pairs = [(place[u], place[v]) for u, v, *_ in ends]
+        tables = [graph.nodes[node] for node in order], [graph.edges[edge] for edge in ends]
+        names, tie_names = (
+            tuple(dict.fromkeys(name for row in table for name in row) if given is None else given)
+            for table, given in zip(tables, (names, tie_names), strict=True)
+        )
+        rows = _attributes(tables[0], names, [f"node {node!r}" for node in order])
+        values = _attributes(tables[1], tie_names, [f"edge {edge!r}" for edge in ends])
+        found = cls.of(rows, np.array(pairs).reshape(-1, 2), values if tie_names else None)
+        return cls(found.nodes, found.edges, found.ties, names, tie_names or None, tuple(order))
+
+    @classmethod
+    def from_regions(cls, regions: ArrayLike, image: ArrayLike) -> Graph:
+        """Superpixels: a node for each region, an edge where two touch.
+
+        ``regions`` (rows × columns) numbers the region of each pixel from 0 on, ``image`` has the
+        pixels' channels (rows × columns × channels). Nodes have each channel's mean and standard
+        deviation, and the mean row and column as shares of the picture. Edges have the ``border``
+        (the share of the smaller region's outline that the two have in common) and ``alike``,
+        exp(−‖difference of the means‖² / its mean over the edges of the picture).
+        """
+        areas, pixels = _regions(regions), as_numbers(image, "an image")
+        pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
+        if pixels.ndim != 3 or pixels.shape[:2] != areas.shape:
+            raise ValueError(f"an image of shape {pixels.shape} for regions {areas.shape}")
+        count = int(areas.max()) + 1
+        means, spreads = _moments(pixels.reshape(-1, pixels.shape[2]), areas.ravel(), count)
+        places = np.moveaxis(np.indices(areas.shape), 0, 2).reshape(-1, 2) / np.array(areas.shape)
+        middle, _ = _moments(places, areas.ravel(), count)
+        pairs, shared = _borders(areas)
+        outline = np.bincount(pairs.ravel(), weights=np.repeat(shared, 2), minlength=count)
+        apart = ((means[pairs[:, 0]] - means[pairs[:, 1]]) ** 2).sum(axis=1)
+        scale = apart.mean() if apart.any() else 1.0
+        border = shared / np.minimum(*outline[pairs.T]) if len(pairs) else shared
+        ties = np.stack([border, np.exp(-apart / scale)], axis=1)
+        channels = range(pixels.shape[2])
+        names = [f"{what} of channel {k}" for what in ("mean", "spread") for k in channels]
+        return cls(
+            np.hstack([means, spreads, middle]),
+            pairs,
+            ties,
+            (*names, "row", "column"),
+            ("border", "alike"),
+            regions=areas,
+        )
+
+    def __len__(self) -> int:
+        return int(self.nodes.shape[0])
+
+    def paint(self, values: ArrayLike) -> NDArray[Any]:
+        """A value per node as a picture: every pixel has its region's."""
+        if self.regions is None:
+            raise ValueError("this graph was not made from regions")
+        return np.asarray(values)[self.regions]
+
+    def part(self, kept: NDArray[np.bool_]) -> Graph:
+        """The nodes that are kept and the edges between them."""
+        place = np.cumsum(kept) - 1
+        inside = kept[self.edges].all(axis=1)
+        ties = None if self.ties is None else self.ties[inside]
+        edges = place[self.edges[inside]]
+        return Graph(self.nodes[np.flatnonzero(kept)], edges, ties, self.names, self.tie_names)
+
+
+def graph_of(given: Any) -> Graph:
+    """A :class:`Graph` from one, from (nodes, edges) or (nodes, edges, edge features), or networkx.
+
+    A mapping has these as ``nodes``, ``edges`` and ``ties``.
+    """
+    if isinstance(given, Graph):
+        return given
+    if isinstance(given, Mapping):
+        strange = set(given) - {"nodes", "edges", "ties"}
+        if strange or not {"nodes", "edges"} <= set(given):
+            raise ValueError(f"a graph is nodes, edges and perhaps ties, not {sorted(given)}")
+        return Graph.of(given["nodes"], given["edges"], given.get("ties"))
+    if hasattr(given, "adj") and hasattr(given, "nodes") and hasattr(given, "edges"):
+        return Graph.from_networkx(given)
+    if isinstance(given, (tuple, list)) and len(given) in (2, 3):
+        return Graph.of(*given)
+    raise ValueError(
+        f"X holds a {type(given).__name__}; a graph is (nodes, edges), (nodes, edges, edge "
+        "features), ms.Graph or of networkx"
+    )
+
+
+def region_labels(regions: ArrayLike, labels: ArrayLike, void: Any = None) -> NDArray[Any]:
+    """Of every region the label that most of its pixels have; ``void`` where all are void.
+
+    >>> region_labels([[0, 0, 1], [0, 1, 1]], [[5, 5, 255], [7, 255, 255]], void=255).tolist()
+    [5, 255]
+    """
+    areas, given = _regions(regions), np.asarray(labels)
+    if given.shape != areas.shape:
+        raise ValueError(f"labels of shape {given.shape} for regions {areas.shape}")
+    distinct, state = np.unique(given, return_inverse=True)
+    shape = (int(areas.max()) + 1, len(distinct))
+    votes = np.zeros(shape)
+    np.add.at(votes, (areas.ravel(), state.ravel()), 1.0)
+    if void is not None:
+        votes[:, distinct == void] *= 1e-9  # a single other pixel outvotes them
+    return np.asarray(distinct[votes.argmax(axis=1)])
+
+
+def _named(given: Any, what: str) -> tuple[tuple[str, ...] | None, Any]:
+    """Column names of a frame, and a matrix; one feature may lack its axis."""
+    names = getattr(given, "columns", None)
+    matrix: Any
+    if hasattr(given, "tocsr"):
+        matrix = sp.csr_array(given, dtype=float)
+    else:
+        matrix = as_numbers(given, what)
+        matrix = matrix[:, None] if matrix.ndim == 1 else matrix
+    if matrix.ndim != 2:
+        raise ValueError(f"{what} have shape {matrix.shape}; expected (rows, features)")
+    values: Any = matrix.data if sp.issparse(matrix) else matrix  # type: ignore[attr-defined]
+    if not np.isfinite(values).all():
+        raise ValueError(f"{what} hold {values[~np.isfinite(values)][0]}")
+    return None if names is None else tuple(map(str, names)), matrix
+
+
+def _pairs(edges: Any, nodes: int) -> Ints:
+    """Pairs of nodes from a list of them or from an adjacency matrix.
+
+    Of two nodes both are 2 × 2: [[0, 1], [1, 0]] as a list would name one edge twice.
+    """
+    if sp.issparse(edges):
+        return _adjacent(edges, nodes, units=True)
+    array = np.asarray(edges)
+    array = np.zeros((0, 2), dtype=np.int64) if array.size == 0 else array
+    square = array.shape == (nodes, nodes)
+    if square and (nodes != 2 or ((np.diag(array) == 0).all() and (array == array.T).all())):
+        return _adjacent(sp.csr_array(array), nodes, units=True)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(
+            f"edges have shape {array.shape}; expected (edges, 2), or an adjacency matrix "
+            f"({nodes}, {nodes})"
+        )
+    return as_integers(array, "nodes of edges")
+
+
+def _adjacent(matrix: Any, nodes: int, units: bool = False) -> Ints:
+    """Where a square matrix is not 0, each edge once; given both ways, the lower node first."""
+    entries = sp.coo_array(matrix)
+    if entries.shape != (nodes, nodes):
+        raise ValueError(f"an adjacency matrix of shape {entries.shape} for {nodes} nodes")
+    values = entries.data
+    wrong = values[(values != 0) & (values != 1)] if units else values[~np.isfinite(values)]
+    if len(wrong):
+        raise ValueError(
+            f"the adjacency matrix holds {wrong[0]}; entries are 0 or 1. To learn from weights of "
+            "edges: ms.Graph.from_adjacency(nodes, matrix)"
+        )
+    pairs = np.stack([entries.row, entries.col], axis=1)[values != 0].astype(np.int64)
+    present = set(map(tuple, pairs.tolist()))
+    once = [(i, j) for i, j in pairs.tolist() if i <= j or (j, i) not in present]
+    return np.array(sorted(once), dtype=np.int64).reshape(-1, 2)
+
+
+def _check_edges(pairs: Ints, nodes: int) -> None:
+    wrong = np.flatnonzero(((pairs < 0) | (pairs >= nodes)).any(axis=1))
+    if len(wrong):
+        raise ValueError(f"edge {wrong[0]} is {pairs[wrong[0]].tolist()}; there are {nodes} nodes")
+    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if len(loops):
+        raise ValueError(f"edge {loops[0]} joins node {pairs[loops[0], 0]} with itself")
+    ordered = np.sort(pairs, axis=1)
+    _, first, count = np.unique(ordered, axis=0, return_index=True, return_counts=True)
+    if (count > 1).any():
+        pair = ordered[first[count > 1][0]].tolist()
+        raise ValueError(f"the edge between nodes {pair[0]} and {pair[1]} is given twice")
+
+
+def _attributes(rows: Sequence[Any], names: Sequence[str], where: Sequence[str]) -> Array:
+    """(rows × names) of numbers; a missing attribute is refused by the name of its place."""
+    found = np.empty((len(rows), len(names)))
+    for i, row in enumerate(rows):
+        for j, name in enumerate(names):
+            if name not in row:
+                raise ValueError(f"{where[i]} has no attribute {name!r}")
+            if isinstance(row[name], str):
+                raise ValueError(f"{where[i]} has {name!r} = {row[name]!r}; features are numbers")
+            found[i, j] = row[name]
+    return found
+
+
+def _regions(given: ArrayLike) -> Ints:
+    areas = as_integers(np.asarray(given), "numbers of regions")
+    if areas.ndim != 2 or areas.size == 0 or areas.min() < 0:
+        raise ValueError("regions are a (rows, columns) picture of numbers from 0 on, none empty")
+    empty = np.flatnonzero(np.bincount(areas.ravel()) == 0)
+    if len(empty):
+        raise ValueError(
+            f"no pixel is of region {empty[0]}: number them from 0 on, as np.unique(regions, "
+            "return_inverse=True) does"
+        )
+    return areas
+
+
+def _moments(values: Array, owner: Ints, count: int) -> tuple[Array, Array]:
+    """Mean and standard deviation of every column within every region."""
+    size = np.bincount(owner, minlength=count)[:, None]
+
+    def mean(columns: Array) -> Array:
+        sums = [np.bincount(owner, weights=column, minlength=count) for column in columns.T]
+        return np.stack(sums, axis=1) / size
+
+    centre = mean(values)
+    return centre, np.sqrt(mean((values - centre[owner]) ** 2))
+
+
+def _borders(areas: Ints) -> tuple[Ints, Array]:
+    """Pairs of regions that touch, lower first, and how many pixels' sides they share."""
+    sides = [
+        np.stack([a.ravel(), b.ravel()], axis=1)
+        for a, b in ((areas[:, :-1], areas[:, 1:]), (areas[:-1], areas[1:]))
+    ]
+    touching = np.sort(np.concatenate(sides), axis=1)
+    touching = touching[touching[:, 0] != touching[:, 1]]
+    pairs, length = np.unique(touching, axis=0, return_counts=True)
+    return pairs.reshape(-1, 2), length.astype(float)

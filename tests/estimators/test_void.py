@@ -1,0 +1,165 @@
+"""Void labels: one code for sequences, images and graphs, in every form that says 'not known'."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+
+MODELS = ["sequence", "grid", "graph"]
+
+
+def examples(kind, rng, count=6):
+    """(model's class, X, y of shape (2, 3) or (6,)) with labels 0, 1, 2 that features tell."""
+    labels = [rng.permutation([0, 1, 2, 0, 1, 2]) for _ in range(count)]
+    rows = [np.eye(3)[y] + 0.3 * rng.standard_normal((6, 3)) for y in labels]
+    if kind == "sequence":
+        return ms.SequenceModel, rows, labels
+    if kind == "grid":
+        X = [x.reshape(2, 3, 3) for x in rows]
+        return ms.GridModel, X, [y.reshape(2, 3) for y in labels]
+    ring = [(i, (i + 1) % 6) for i in range(6)]
+    return ms.GraphModel, [(x, ring) for x in rows], labels
+
+
+def voided(y, gone, how):
+    """Labels of which some are void, in one of the forms."""
+    if how == "none":
+        found = y.astype(object)
+        found[gone] = None
+        return found
+    if how == "list":
+        return np.where(gone, None, y).tolist()
+    if how == "nan":
+        return np.where(gone, np.nan, y)
+    if how == "minus":
+        return np.where(gone, -1, y)
+    if how == "code":
+        return np.where(gone, 255, y).astype(np.uint8)
+    if how == "masked":
+        return np.ma.masked_array(y, gone)
+    return ms.Partial(np.where(gone, -1, y))
+
+
+HOWS = ["none", "list", "nan", "minus", "code", "masked", "partial"]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("unseen", ["hidden", "left_out"])
+def test_every_form_of_void_is_the_same(kind, unseen, rng):
+    """Seven ways to say that a label is not known: one model, one score."""
+    make, X, y = examples(kind, rng)
+    gone = [rng.random(labels.shape) < 0.3 for labels in y]
+    fits = {}
+    for how in HOWS:
+        given = [voided(labels, g, how) for labels, g in zip(y, gone, strict=True)]
+        void = 255 if how == "code" else "auto"
+        model = make(void=void, unseen=unseen, tol=1e-4).fit(X, given)
+        assert model.classes_.tolist() == [0, 1, 2]
+        fits[how] = (model.coef_, model.score(X, given))
+    for coef, score in fits.values():
+        np.testing.assert_array_equal(coef, fits["none"][0])
+        assert score == fits["none"][1]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_scores_count_what_is_known(kind, rng):
+    """The mean over examples of the share of known labels that are right."""
+    make, X, y = examples(kind, rng)
+    model = make().fit(X, y)
+    gone = [rng.random(labels.shape) < 0.5 for labels in y]
+    gone[0][:] = True
+    given = [voided(labels, g, "masked") for labels, g in zip(y, gone, strict=True)]
+    shares = [
+        np.mean(predicted[~g] == labels[~g])
+        for predicted, labels, g in zip(model.predict(X), y, gone, strict=True)
+        if not g.all()
+    ]
+    assert model.score(X, given) == pytest.approx(np.mean(shares))
+    with pytest.raises(ValueError, match="no label in y is known"):
+        model.score(X[:1], given[:1])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_hidden_labels_are_summed_over(kind, rng):
+    """The hidden model's weights are stationary: observed and free moments of features agree."""
+    make, X, y = examples(kind, rng, count=3)
+    gone = [rng.random(labels.shape) < 0.3 for labels in y]
+    given = [voided(labels, g, "none") for labels, g in zip(y, gone, strict=True)]
+    alpha = 2.0
+    model = make(tol=1e-7, alpha=alpha).fit(X, given)
+    batch = ms.Batch.of(model.structures(X), count=len(X))
+    features = model.features(batch, X)
+    scores = features.potentials(model.coef_)
+    held = [s.clamp(np.where(g, -1, labels).ravel())
+            for s, labels, g in zip(model.structures(X), y, gone, strict=True)]  # fmt: skip
+    inside = ms.marginals(ms.Batch.of(held), scores).tau
+    free = ms.marginals(batch, scores).tau
+    slope = features.moments(inside - free) - alpha * model.coef_
+    np.testing.assert_allclose(slope, 0.0, atol=0.02)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("learner", ["ssvm", "pseudo_likelihood", "perceptron", "piecewise"])
+def test_left_out_nodes_serve_every_learner(kind, learner, rng):
+    """Learners that sum over nothing learn from what is known, and predict every node."""
+    make, X, y = examples(kind, rng)
+    gone = [rng.random(labels.shape) < 0.3 for labels in y]
+    given = [voided(labels, g, "minus") for labels, g in zip(y, gone, strict=True)]
+    model = make(learner=learner, unseen="left_out").fit(X, given)
+    assert model.score(X, y) > 0.7
+    assert model.predict(X)[0].shape == y[0].shape
+    with pytest.raises(ValueError, match="cannot learn from Partial outcomes|no likelihood"):
+        make(learner=learner).fit(X, given)
+
+
+def test_left_out_is_the_graph_without_the_node(rng):
+    """A star whose middle is void is as many single nodes as it has leaves."""
+    star = [(0, k) for k in range(1, 5)]
+    X = [(rng.standard_normal((5, 2)), star) for _ in range(4)]
+    y = [np.concatenate([[-1], rng.permutation([0, 1, 2, 0])]) for _ in X]
+    model = ms.GraphModel(unseen="left_out", tol=1e-8).fit(X, y)
+    leaves = [(x[1:], []) for x, _ in X]
+    twin = ms.GraphModel(tol=1e-8).fit(leaves, [labels[1:] for labels in y])
+    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_minus_one_is_a_class_where_it_must_be(kind, rng):
+    """Beside one other label it is a class; beside 0 and 1 it warns; void= settles both."""
+    make, X, y = examples(kind, rng)
+    signs = [np.where(labels == 0, -1, 1) for labels in y]
+    assert make().fit(X, signs).classes_.tolist() == [-1, 1]
+    three = [labels - 1 for labels in y]
+    with pytest.warns(UserWarning, match="say void=-1 if that is right"):
+        assert make().fit(X, three).classes_.tolist() == [0, 1]
+    assert make(void=-1).fit(X, three).classes_.tolist() == [0, 1]
+    assert make(void=None).fit(X, three).classes_.tolist() == [-1, 0, 1]
+    assert make(void=[0, -1]).fit(X, [labels - 1 for labels in y]).classes_.tolist() == [1]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_nothing_known_anywhere_is_refused(kind, rng):
+    """A fit needs a label; unseen is one of two words; shapes are checked."""
+    make, X, y = examples(kind, rng)
+    nothing = [voided(labels, np.ones(labels.shape, dtype=bool), "none") for labels in y]
+    for unseen in ("hidden", "left_out"):
+        with pytest.raises(ValueError, match=r"no label|no examples"):
+            make(unseen=unseen).fit(X, nothing)
+    with pytest.raises(ValueError, match="unseen is 'hidden' or 'left_out'"):
+        make(unseen="skip").fit(X, y)
+    with pytest.raises(ValueError, match="example 1: y has shape"):
+        make().fit(X, [y[0], y[1].ravel()[:-1], *y[2:]])
+
+
+def test_words_and_missing_values(rng):
+    """Text labels with None and NaN: NaN is no label called 'nan'."""
+    X = [rng.standard_normal((3, 2)) for _ in range(3)]
+    y = [["a", float("nan"), "b"], ["b", None, "a"], np.array(["a", "b", None], dtype=object)]
+    assert ms.SequenceModel().fit(X, y).classes_.tolist() == ["a", "b"]
+    pandas = pytest.importorskip("pandas")
+    series = [pandas.Series(["a", None, "b"]), pandas.Series(["a", pandas.NA, "b"])]
+    assert ms.SequenceModel().fit(X[:2], series).classes_.tolist() == ["a", "b"]
+    numbers = [pandas.Series([1, None, 2], dtype="Int64")] * 2
+    assert ms.SequenceModel().fit(X[:2], numbers).classes_.tolist() == [1, 2]
