@@ -252,11 +252,27 @@ class FactorGraph(Structure):
         return np.where(self.table_of < self.n_nodes, tau, 0.0)
 
     def interior(self) -> Array | None:
-        """Uniform tables, when nothing is fixed."""
-        if (self.fixed >= 0).any():
+        """Independent variables, each uniform on the states it may have.
+
+        None where configurations are forbidden besides, which may leave no such point.
+        """
+        if (self.fixed < 0).all():
+            sizes = np.concatenate([self.cards, np.diff(self.table_start)])
+            return np.repeat(1.0 / sizes, sizes)
+        alive, first = ~self.closed(), self.node_start[-1]
+        states = np.bincount(self.table_of[:first], weights=alive[:first])
+        if (states == 0).any():
             return None
-        sizes = np.concatenate([self.cards, np.diff(self.table_start)])
-        return np.repeat(1.0 / sizes, sizes)
+        entry, node, _ = self.below
+        point = np.where(alive, 1.0, 0.0)
+        point[:first] /= states[self.table_of[:first]]
+        shares = np.log(states)[self.table_of[node]]
+        point[first:] = np.exp(-np.bincount(entry, weights=shares, minlength=self.size)[first:])
+        possible = np.bincount(entry, weights=~alive[node], minlength=self.size)[first:] == 0
+        if (possible != alive[first:]).any():
+            return None
+        point[first:][~possible] = 0.0
+        return point
 
     def bound(self, counting: Array) -> Bound:
         nodes, factors = counting[: self.n_nodes], counting[self.n_nodes :]

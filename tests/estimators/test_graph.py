@@ -1,4 +1,4 @@
-"""Graphs of labels: every form of a graph, every kind of table, void labels, against sums by hand."""
+"""Graphs of labels: every form of a graph, every kind of table, against sums by hand."""
 
 from __future__ import annotations
 
