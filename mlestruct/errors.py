@@ -45,6 +45,10 @@ class ConvergenceWarning(UserWarning):
     """
 
 
+class DataWarning(UserWarning):
+    """Data that were used as they are, and look as if they meant something else."""
+
+
 class LostWorker(RuntimeError):
     """Workers ended or hung again and again; ``example`` is the one that costs them, if known."""
 

@@ -127,8 +127,8 @@ def test_misuse_names_the_column_or_row(given, message):
     ("text", "message"),
     [
         ("", "is empty; expected a line of column names"),
-        ("a,a\n1,2\n", "has two columns 'a'"),
-        ("a,b\n1,2\n3\n", "row 1: 1 cells for 2 columns"),
+        ("a,a\n1,2\n", "line 1: two columns 'a' .1 and 2.; rename"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cells for 2 columns"),
         pytest.param(
             "a" * 200_000 + "\n1\n", "line 1: field larger than field limit", id="endless"
         ),

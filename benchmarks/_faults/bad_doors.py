@@ -179,9 +179,11 @@ def tables() -> Iterator[Bad]:
     )
     for name, text, says in (
         ("two.csv", "a,a\n1,2\n", "two columns 'a'"),
-        ("short.csv", "a,b\n1\n", "row 0: 1 cells for 2"),
-        ("empty.csv", "", "is empty"), ("semi.csv", "a;b\n1;2\n", "separated by commas"),
-    ):  # fmt: skip
+        ("short.csv", "a,b\n1\n", "line 2: 1 cells for 2"),
+        ("empty.csv", "", "is empty"),
+        ("quote.csv", 'a;b\n"1;2\n', "line 2: a quote is opened here and never closed"),
+        ("names.csv", "1,2\n3,4\n5,6\n", "line 1: '1, 2' looks like data"),
+    ):
         yield bad("table", f"{name}.*{says}", _file(table), name, text)
     for text, says in (
         ("MARKOV 1 2 1 1 0 3 1 2 3", "factor 0 states 3 entries"),

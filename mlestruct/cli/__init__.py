@@ -8,7 +8,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from mlestruct import __version__
 from mlestruct.cli import check, infer, roommates
+from mlestruct.cli.options import for_shell
 from mlestruct.errors import ConvergenceWarning
 
 
@@ -21,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="mlestruct", description="Learn who goes with whom, and prove how well it was learned."
     )
+    parser.add_argument("--version", action="version", version=f"mlestruct {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in (roommates, check, infer):
         command.add(commands)
@@ -31,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _refused(f"{where}{error.strerror or error}")
     except ValueError as error:
-        return _refused(str(error))
+        return _refused(for_shell(str(error)))
     except KeyboardInterrupt:
         print("mlestruct: stopped", file=sys.stderr)
         return 130

@@ -6,7 +6,15 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mlestruct.cli.options import add_columns, add_rules, aligned, rules
+from mlestruct.cli.options import (
+    add_columns,
+    add_json,
+    add_reading,
+    add_rules,
+    aligned,
+    opened,
+    rules,
+)
 
 if TYPE_CHECKING:
     from mlestruct.tables import Table
@@ -18,6 +26,8 @@ def add(commands: Any) -> None:
     parser.add_argument("tables", nargs="+", metavar="TABLE.csv", help="people, pairs, others")
     add_columns(parser)
     add_rules(parser)
+    add_reading(parser)
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -25,9 +35,8 @@ def run(given: argparse.Namespace) -> int:
     """A survey and the faults of every table; 1 if there are faults."""
     from mlestruct.report.faults import group_labels
     from mlestruct.report.survey import Surveyed, survey
-    from mlestruct.tables import table
 
-    tables = [table(path) for path in given.tables]
+    tables = [opened(given, path) for path in given.tables]
     group: dict[Any, str] = {}
     for read in tables:
         if given.id in read.names:
@@ -52,6 +61,7 @@ def _faults(read: Table, given: argparse.Namespace, group: dict[Any, str]) -> It
         asked = rules(given, read[given.id].tolist())
         yield from faults.faults_of_people(read, given.id, _groups(given))
         if asked["forbid"] or asked["require"]:
+            asked.pop("consent")
             yield from faults.faults_of_rules(read, given.id, _groups(given), **asked)
     if set(given.partners) <= set(read.names):
         yield from faults.faults_of_pairs(read, given.partners, group, given.cohort)

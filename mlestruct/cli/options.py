@@ -1,10 +1,35 @@
-"""What several commands share: options that name columns, rules and rows, and plain tables."""
+"""What several commands share: options that name columns, rules and files, and how they speak."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlestruct.tables import Table
+
+SETTINGS = (
+    "alpha", "binary", "categorical", "cohort", "consent", "decimal", "encoding", "fixed", "forbid",
+    "header", "ignore", "larger", "missing", "no_answer", "ordinal", "outcomes", "partner",
+    "partners", "protected", "require", "rho", "room", "rooms", "same", "separator", "sheet",
+    "unknown", "unpaired", "weight",
+)  # fmt: skip
+PYTHON = re.compile(rf"\b({'|'.join(SETTINGS)})=(?:'([^']*)'|(?=(\w)))?")
+
+
+def for_shell(message: str) -> str:
+    """In the words of the command line: ``missing='neutral'`` is ``--missing neutral``."""
+
+    def option(found: re.Match[str]) -> str:
+        name, quoted, more = found.groups()
+        value = f" {quoted}" if quoted else " " if more else ""
+        return f"--{name.replace('_', '-')}{value}"
+
+    return PYTHON.sub(option, message)
 
 
 def names(text: str) -> list[str]:
@@ -12,16 +37,39 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def partners(text: str) -> tuple[str, str]:
-    """Two names."""
+def partners(text: str) -> tuple[str, ...]:
+    """Two names or more."""
     listed = names(text)
-    if len(listed) != 2:
+    if len(listed) < 2:
         raise argparse.ArgumentTypeError(f"needs two columns such as id_a,id_b, not {text!r}")
-    return listed[0], listed[1]
+    return tuple(listed)
+
+
+def by_column(text: str) -> Any:
+    """``neutral``, ``99,-1``, or by column ``q1=99,q1=98,q2=9``."""
+    listed = names(text)
+    told: dict[str, list[str]] = {}
+    for part in listed:
+        column, mark, value = part.partition("=")
+        if mark:
+            told.setdefault(column.strip(), []).append(value.strip())
+    if told and sum(map(len, told.values())) < len(listed):
+        raise argparse.ArgumentTypeError(f"name a column for all or for none, not {text!r}")
+    return told or listed
+
+
+def unknown_rule(text: str) -> Any:
+    """``neutral``, or by column ``q1=neutral,q2=nearest``."""
+    told = by_column(text)
+    one = {n: v[0] for n, v in told.items()} if isinstance(told, dict) else told[0]
+    for rule in one.values() if isinstance(one, dict) else [one]:
+        if rule not in ("refuse", "neutral", "nearest"):
+            raise argparse.ArgumentTypeError(f"is refuse, neutral or nearest, not {text!r}")
+    return one
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Options that say who is who and who may share with whom."""
+    """Options that say who is who, who may share with whom, and who does."""
     some: dict[str, Any] = {"type": names, "default": [], "metavar": "COLUMNS"}
     parser.add_argument("--id", default="id", metavar="COLUMN", help="people's ids (default: id)")
     parser.add_argument("--cohort", metavar="COLUMN", help="pairs stay within a cohort")
@@ -31,8 +79,77 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         type=partners,
         default=("id_a", "id_b"),
         metavar="A,B",
-        help="the two columns of ids in a table of pairs (default: id_a,id_b)",
+        help="the columns of ids in a table of pairs (default: id_a,id_b)",
     )
+    parser.add_argument("--room", **some, help="who shares has the same room in these columns")
+    parser.add_argument("--partner", **some, help="who shares is named in these columns")
+    parser.add_argument(
+        "--larger",
+        choices=("refuse", "leave_out"),
+        default="refuse",
+        help="what becomes of rooms of three and more",
+    )
+    parser.add_argument(
+        "--no-answer",
+        type=by_column,
+        default=[],
+        metavar="VALUES",
+        help="codes for no answer, such as 99,-1 or q1=99,q2=9",
+    )
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Options that say how files are to be read, where what was found is wrong."""
+    told = parser.add_argument_group("files (found by themselves unless told; FILE.xlsx#SHEET)")
+    told.add_argument("--separator", metavar="SIGN", help="between cells: ',' ';' '|' or tab")
+    told.add_argument("--decimal", choices=(".", ","), help="the decimal mark of numbers")
+    told.add_argument("--encoding", metavar="NAME", help="such as utf-8, cp1252 or mac_roman")
+    told.add_argument("--header", type=int, metavar="LINE", help="the line of column names")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The option that makes output one JSON object."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def opened(given: argparse.Namespace, path: str, wanted: Sequence[str] = ()) -> Table:
+    """A file as a table, and in one line how it was read."""
+    from mlestruct.tables import read
+
+    separator = {"tab": "\t", "\\t": "\t"}.get(given.separator, given.separator)
+    if separator is not None and len(separator) != 1:
+        raise ValueError(f"--separator is one sign or tab, not {given.separator!r}")
+    told = {"decimal": given.decimal, "encoding": given.encoding, "header": given.header}
+    found = read(path, wanted, separator=separator, **told)
+    for line in found.said:
+        say(given, line)
+    return found
+
+
+def say(given: argparse.Namespace, *lines: object) -> None:
+    """To a person: on the output, or beside it where the output is JSON."""
+    for line in lines:
+        print(line, file=sys.stderr if given.json else sys.stdout, flush=True)
+
+
+def tell(given: argparse.Namespace, **found: Any) -> None:
+    """To a program: one JSON object, where it was asked for."""
+    if given.json:
+        print(json.dumps(found, default=plain, ensure_ascii=False, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no word for, in words it has."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
+    return str(value)
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON, which has no infinity."""
+    return float(value) if abs(value) < float("inf") else None
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +158,10 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--forbid", **pair, help="two people who may not share; repeatable")
     parser.add_argument("--require", **pair, help="two people who must share; repeatable")
     parser.add_argument(
-        "--rules", metavar="RULES.csv", help="columns rule (forbid or require), id_a, id_b"
+        "--rules", metavar="RULES", help="columns rule (forbid, require or allow), id_a, id_b"
+    )
+    parser.add_argument(
+        "--consent", metavar="FILE", help="column id, and who that person may share with"
     )
 
 
@@ -50,22 +170,45 @@ def own_ids(ids: Iterable[Any]) -> dict[str, Any]:
     return {str(person): person for person in ids}
 
 
-def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, list[tuple[Any, Any]]]:
-    """``forbid`` and ``require``: pairs of the table's own ids."""
-    from mlestruct.tables import table
+def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
+    """``forbid``, ``require`` and ``consent``: pairs of the table's own ids, with their places."""
+    from mlestruct.estimators.roommates.rules import Placed
 
     own = own_ids(ids)
-    asked = [("forbid", *pair) for pair in given.forbid]
-    asked += [("require", *pair) for pair in given.require]
-    if given.rules:
-        read = table(given.rules)
-        asked += zip(*(read[name].tolist() for name in ("rule", "id_a", "id_b")), strict=True)
-    made: dict[str, list[tuple[Any, Any]]] = {"forbid": [], "require": []}
-    for rule, a, b in asked:
-        if rule not in made:
-            raise ValueError(f"{given.rules}: a rule is forbid or require, not {rule!r}")
-        made[rule].append((own.get(str(a), a), own.get(str(b), b)))
+
+    def placed(pair: Sequence[Any], where: str) -> Placed:
+        return Placed.of([own.get(str(who), who) for who in pair], where)
+
+    made: dict[str, Any] = {
+        "forbid": [placed(pair, f"--forbid {' '.join(pair)}") for pair in given.forbid],
+        "require": [placed(pair, f"--require {' '.join(pair)}") for pair in given.require],
+        "consent": [placed(pair, where) for pair, where in _consent(given)],
+    }
+    lists = {"forbid": "forbid", "require": "require", "allow": "consent"}
+    read = opened(given, given.rules, ("rule", "id_a", "id_b")) if given.rules else None
+    if read is not None:
+        columns = (read.as_names(name).tolist() for name in ("rule", "id_a", "id_b"))
+        for row, (rule, a, b) in enumerate(zip(*columns, strict=True)):
+            if str(rule).casefold() not in lists:
+                raise ValueError(
+                    f"{read.at(row, 'rule')}: a rule is forbid, require or allow, not {rule!r}"
+                )
+            made[lists[str(rule).casefold()]].append(placed((a, b), read.at(row)))
     return made
+
+
+def _consent(given: argparse.Namespace) -> Iterable[tuple[tuple[Any, Any], str]]:
+    """((person, other), place) of a table with a list of others in one cell or in several."""
+    if not given.consent:
+        return
+    read = opened(given, given.consent, ("id",))
+    others = [name for name in read.names if name != "id"]
+    for row, person in enumerate(read.as_names("id").tolist()):
+        for name in others:
+            cell = read.as_names(name)[row]
+            for other in [] if cell is None else re.split(r"\s*[;,/&|\n]\s*", str(cell)):
+                if other:
+                    yield (person, other), read.at(row, name)
 
 
 def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -79,3 +222,8 @@ def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         "  " + "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def fields(row: Any) -> Mapping[str, Any]:
+    """A named tuple for JSON."""
+    return {name: finite(v) if isinstance(v, float) else v for name, v in row._asdict().items()}

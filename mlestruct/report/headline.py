@@ -27,7 +27,7 @@ def headline(
 
 def whose(plan: Plan, words: Words) -> str:
     """How many people, and how many of them have no partner."""
-    alone = len(plan.left_over)
+    alone = len(plan.singles)
     key = ("nobody alone", "one alone")[alone] if alone < 2 else "some alone"
     people = 2 * len(plan.pairs) + alone
     return words("people", people=people, pairs=len(plan.pairs), alone=words(key, count=alone))

@@ -15,7 +15,8 @@ from mlestruct.estimators import Calibration, RoommateModel
 from mlestruct.estimators.roommates import Evaluation, Plan
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.pairing import Decision
-from mlestruct.estimators.roommates.rules import Rule
+from mlestruct.estimators.roommates.rooms import Fixed
+from mlestruct.estimators.roommates.rules import Consent, Rule
 from mlestruct.html import Html, element, paragraphs
 from mlestruct.report import sections
 from mlestruct.report.cards import cards
@@ -54,27 +55,40 @@ class Report:
         forbid: Sequence[Rule] = (),
         require: Sequence[Rule] = (),
         rooms: Table | None = None,
+        fixed: Fixed | None = None,
+        consent: Consent = (),
         decision: Decision = "map",
         names: str | None = None,
         protected: bool = False,
         language: str = "en",
     ) -> Self:
         """Pair people up by these rules; judge the model by ``pairs`` where they are known."""
-        plan = model.assign(people, forbid=forbid, require=require, rooms=rooms, decision=decision)
+        plan = model.assign(
+            people,
+            forbid=forbid,
+            require=require,
+            rooms=rooms,
+            fixed=fixed,
+            consent=consent,
+            decision=decision,
+        )
         evaluation = calibration = None
         if pairs is not None:
             evaluation = model.evaluate(people, pairs)
-            true = zip(*(pairs[name].tolist() for name in model.partners), strict=True)
-            calibration = _calibration(plan, true)
+            calibration = _calibration(plan, model.together(plan.people, pairs))
         return cls(model, people, plan, evaluation, calibration, names, protected, language)
 
-    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """pairs.csv (with those who stay single), probabilities.csv and report.html."""
+    def write(self, folder: str | os.PathLike[str], each: int | None = None) -> list[Path]:
+        """pairs.csv (with those who stay single), probabilities.csv and report.html.
+
+        probabilities.csv has every pair, or everybody's ``each`` most probable ones.
+        """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         paths = [place / name for name in ("pairs.csv", "probabilities.csv", "report.html")]
         export_csv(paths[0], self.plan.columns())
-        export_csv(paths[1], likely(self.people[self.model.id], self.plan.pairings))
+        ids = self.people.as_names(self.model.id)
+        export_csv(paths[1], likely(ids, self.plan.pairings, None, each))
         paths[2].write_text(self.html(), encoding="utf-8")
         return paths
 
@@ -119,7 +133,7 @@ class Report:
         if self.names is None:
             return str
         beside = self.people[self.names].tolist()
-        known = dict(zip(self.people[self.model.id].tolist(), beside, strict=True))
+        known = dict(zip(self.plan.people.ids, beside, strict=True))
         return lambda person: f"{person} ({known[person]})"
 
 

@@ -30,7 +30,7 @@ def test_every_fault_of_every_table_is_listed(here, capsys):
     assert "constant: it tells nobody apart" in shown
     assert [line[4:] for line in shown.splitlines() if line.startswith("  ! ")] == [
         "id 2 is in more than one row",
-        "id 2 is in rows 1 and 2",
+        "id 2 is in people.csv, lines 3 and 4",
         "row 2: nobody has id 9",
         "row 1: 1 is paired with itself",
         "row 0: 1 (sex F) and 4 (sex M) may not share",
@@ -51,10 +51,10 @@ def test_rules_that_leave_somebody_alone_are_faults(here, capsys):
 def test_what_is_no_table_is_named(here, capsys):
     assert main(["check", "none.csv"]) == 2
     assert capsys.readouterr().err == "mlestruct: none.csv: No such file or directory\n"
-    (here / "bytes.csv").write_bytes(b"id\n\xff\xfe\n")
+    (here / "bytes.csv").write_bytes(b"id,name\n1,B\x81b\n")
     assert main(["check", "bytes.csv"]) == 2
-    assert capsys.readouterr().err.startswith("mlestruct: bytes.csv is not UTF-8; save it as such")
-    (here / "excel.csv").write_text("id;q1\n1;2\n")
-    assert main(["check", "excel.csv"]) == 2
-    told = "mlestruct: excel.csv: columns are separated by commas; its first line is 'id;q1'\n"
-    assert capsys.readouterr().err == told
+    assert "bytes.csv, line 2: byte 0x81 is no UTF-8" in (told := capsys.readouterr().err)
+    assert "--encoding" in told
+    (here / "short.csv").write_text("id;q1\n1;2\n3\n")
+    assert main(["check", "short.csv"]) == 2
+    assert "short.csv, line 3: 1 cells for 2 columns" in capsys.readouterr().err

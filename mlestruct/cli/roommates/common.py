@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mlestruct.cli.options import names
+from mlestruct.cli.options import add_json, add_reading, names, opened, say, unknown_rule
 
 if TYPE_CHECKING:
     from mlestruct.estimators import RoommateModel
@@ -19,15 +21,36 @@ MODEL, OUT = "roommates.npz", "roommates-out"
 def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
     """The table of people, ``more`` positional arguments, and the options of :func:`load`."""
     for name in ("people", *more):
-        word = "ID" if name == "person" else f"{name.upper()}.csv"
-        parser.add_argument(name, metavar=word)
+        word = "ID" if name == "person" else name.upper()
+        optional: dict[str, Any] = {"nargs": "?"} if name == "pairs" else {}
+        parser.add_argument(name, metavar=word, **optional)
     parser.add_argument("--only", type=names, metavar="COHORTS", help="people of these cohorts")
     parser.add_argument("--model", default=MODEL, metavar="FILE", help=f"default: {MODEL}")
+    add_reading(parser)
+    add_json(parser)
+
+
+def add_unknown(parser: argparse.ArgumentParser) -> None:
+    """The option for answers that nobody gave before."""
+    parser.add_argument(
+        "--unknown",
+        type=unknown_rule,
+        metavar="RULE",
+        help="answers new since the fit: refuse (default), neutral or nearest; or q1=neutral,…",
+    )
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """The option that lets files be overwritten."""
+    parser.add_argument("--force", action="store_true", help="overwrite files that are there")
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:
-    """The option that says where results go."""
-    parser.add_argument("--out", default=OUT, metavar="FOLDER", help=f"default: {OUT}")
+    """The options that say where results go."""
+    parser.add_argument(
+        "--out", default=OUT, metavar="FOLDER", help=f"default: {OUT}, or {OUT}-2 and so on"
+    )
+    add_force(parser)
 
 
 def add_protected(parser: argparse.ArgumentParser) -> None:
@@ -38,17 +61,27 @@ def add_protected(parser: argparse.ArgumentParser) -> None:
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Options of a report; it shows no more of people than ids unless asked."""
     parser.add_argument("--names", metavar="COLUMN", help="show this column beside ids")
+    parser.add_argument(
+        "--per-person",
+        type=int,
+        default=10,
+        metavar="COUNT",
+        help="most probable partners of everybody in probabilities.csv (default: 10)",
+    )
+    parser.add_argument("--all", action="store_true", help="every pair in probabilities.csv")
     add_protected(parser)
     add_out(parser)
 
 
 def load(given: argparse.Namespace) -> tuple[RoommateModel, Table]:
-    """The model, and the people of the cohorts asked for."""
+    """The model, with what is told of unknown answers, and the people of the cohorts asked for."""
     from mlestruct.estimators import RoommateModel
-    from mlestruct.tables import table
 
     model = RoommateModel.load(given.model)
-    return model, chosen(table(given.people), model.cohort, given.only)
+    if getattr(given, "unknown", None) is not None:
+        model.set_params(unknown=given.unknown)
+    wanted = [name for name, role in model.roles_.items() if role in ("id", "cohort", "same")]
+    return model, chosen(opened(given, given.people, wanted), model.cohort, given.only)
 
 
 def chosen(people: Table, cohort: str | None, only: Sequence[str] | None) -> Table:
@@ -57,7 +90,7 @@ def chosen(people: Table, cohort: str | None, only: Sequence[str] | None) -> Tab
         return people
     if cohort is None:
         raise ValueError("--only needs a cohort, and the model has none: fit it with --cohort")
-    values = [str(value) for value in people[cohort].tolist()]
+    values = [str(value) for value in people.as_names(cohort).tolist()]
     unknown = [value for value in only if value not in values]
     if unknown:
         known = ", ".join(sorted(set(values)))
@@ -65,8 +98,26 @@ def chosen(people: Table, cohort: str | None, only: Sequence[str] | None) -> Tab
     return people.rows([value in only for value in values])
 
 
-def finish(shown: object, report: Report, given: argparse.Namespace) -> int:
+def new_file(path: str, force: bool) -> str:
+    """A file that may be written; asked for before the work is done."""
+    if Path(path).exists() and not force:
+        raise ValueError(f"{path} is there already; name another file, or overwrite it by --force")
+    return path
+
+
+def new_folder(path: str, force: bool) -> Path:
+    """A folder for results: the one named, or the first of path-2, path-3, … that is empty."""
+    for number in count(1):
+        place = Path(path if number == 1 else f"{path}-{number}")
+        if force or not place.exists() or (place.is_dir() and not any(place.iterdir())):
+            place.mkdir(parents=True, exist_ok=True)
+            return place
+    raise AssertionError("numbers do not end")
+
+
+def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str]:
     """Print what was asked for, write the files, say where."""
-    print(shown)
-    print("wrote " + ", ".join(map(str, report.write(given.out))))
-    return 0
+    every = None if given.all else given.per_person
+    paths = list(map(str, report.write(new_folder(given.out, given.force), every)))
+    say(given, shown, "wrote " + ", ".join(paths))
+    return paths

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import Any
 
-from mlestruct.cli.roommates.common import add_people, add_report, finish, load
+from mlestruct.cli.options import tell
+from mlestruct.cli.roommates.common import add_people, add_report, add_unknown, finish, load
+from mlestruct.cli.roommates.fit import table_of_pairs
 
 
 def add(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("evaluate", help="judge a model on pairs it has not seen")
     add_people(parser, "pairs")
+    add_unknown(parser)
     add_report(parser)
     parser.set_defaults(run=run)
 
@@ -19,8 +23,12 @@ def add(parts: Any) -> None:
 def run(given: argparse.Namespace) -> int:
     """Print the evaluation; write what assign writes, with the evaluation in the report."""
     from mlestruct.report import Report
-    from mlestruct.tables import table
 
+    model, people = load(given)
+    pairs = table_of_pairs(given, model) or people
     shown = {"names": given.names, "protected": given.show_protected}
-    report = Report.of(*load(given), table(given.pairs), **shown)
-    return finish(report.evaluation, report, given)
+    report = Report.of(model, people, pairs, **shown)
+    wrote = finish(report.evaluation, report, given)
+    assert report.evaluation is not None
+    tell(given, **dataclasses.asdict(report.evaluation), files=wrote)
+    return 0

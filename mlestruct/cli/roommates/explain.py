@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mlestruct.cli.options import add_rules, aligned, own_ids, rules
-from mlestruct.cli.roommates.common import add_people, add_protected, load
+from mlestruct.cli.options import add_rules, aligned, fields, own_ids, rules, say, tell
+from mlestruct.cli.roommates.common import add_people, add_protected, add_unknown, load
 
 
 def add(parts: Any) -> None:
@@ -15,6 +15,7 @@ def add(parts: Any) -> None:
     add_people(parser, "person")
     parser.add_argument("--partner", metavar="ID", help="default: the plan's")
     add_rules(parser)
+    add_unknown(parser)
     add_protected(parser)
     parser.set_defaults(run=run)
 
@@ -22,12 +23,21 @@ def add(parts: Any) -> None:
 def run(given: argparse.Namespace) -> int:
     """Print the contributions of all answers, then the alternatives."""
     model, people = load(given)
-    own = own_ids(people[model.id].tolist())
-    asked = rules(given, own.values())
-    plan = model.assign(people, forbid=asked["forbid"], require=asked["require"])
+    own = own_ids(people.as_names(model.id).tolist())
+    plan = model.assign(people, **rules(given, own.values()))
     person, partner = (own.get(who, who) for who in (given.person, given.partner))
-    print(model.explain(plan, person, partner, protected=given.show_protected))
-    print(f"\nother partners of {person}:")
+    found = model.explain(plan, person, partner, protected=given.show_protected)
     near = plan.alternatives(person)
-    print(aligned(type(near[0])._fields, near) if near else "  none")
+    listed = aligned(type(near[0])._fields, near) if near else "  none"
+    say(given, found, f"\nother partners of {person}:", listed)
+    tell(
+        given,
+        a=found.a,
+        b=found.b,
+        probability=found.probability,
+        score=found.score,
+        contributions=[fields(row) for row in found.contributions],
+        withheld=found.withheld,
+        alternatives=[fields(row) for row in near],
+    )
     return 0

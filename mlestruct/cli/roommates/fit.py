@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
-from mlestruct.cli.options import add_columns, names
-from mlestruct.cli.roommates.common import add_people, chosen
+from mlestruct.cli.options import add_columns, fields, names, opened, say, tell
+from mlestruct.cli.roommates.common import add_force, add_people, add_unknown, chosen, new_file
+
+if TYPE_CHECKING:
+    from mlestruct.estimators import RoommateModel
+    from mlestruct.tables import Table
 
 ROLES = {
     "ordinal": "answers that are numbers, compared by difference",
@@ -34,7 +39,19 @@ def add(parts: Any) -> None:
         metavar="VALUE=WEIGHT",
         help="what outcomes in the column of --weight weigh, such as moved=0.3,stayed=1",
     )
-    parser.add_argument("--missing", choices=("refuse", "neutral"), default="refuse")
+    parser.add_argument(
+        "--missing",
+        choices=("refuse", "neutral"),
+        default="refuse",
+        help="answers that are missing: refused, or counted as average ones",
+    )
+    add_unknown(parser)
+    parser.add_argument(
+        "--unpaired",
+        choices=("leave_out", "refuse"),
+        default="leave_out",
+        help="people without a pair: left out of learning, or refused",
+    )
     parser.add_argument(
         "--alpha",
         type=numbers,
@@ -49,12 +66,16 @@ def add(parts: Any) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 if the fit has not converged"
     )
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
 def numbers(text: str) -> list[float]:
-    """``1,10`` as numbers."""
-    return [float(number) for number in names(text)]
+    """``1,10`` as numbers above 0."""
+    found = [float(number) for number in names(text)]
+    if not found or not all(0 < number < float("inf") for number in found):
+        raise argparse.ArgumentTypeError(f"needs numbers above 0, not {text!r}")
+    return found
 
 
 def outcomes(text: str) -> dict[Any, float]:
@@ -67,16 +88,38 @@ def outcomes(text: str) -> dict[Any, float]:
     return weights
 
 
+def table_of_pairs(given: argparse.Namespace, model: RoommateModel) -> Table | None:
+    """The table of pairs, where there is one beside that of people."""
+    if given.pairs is None:
+        return None
+    columns = [*model.room, *model.partner]
+    return opened(given, given.pairs, [model.id, *columns] if columns else list(model.partners))
+
+
 def run(given: argparse.Namespace) -> int:
     """Print the summary, write the model."""
+    from mlestruct.errors import DataWarning
     from mlestruct.estimators import RoommateModel
-    from mlestruct.tables import table
 
     settings = RoommateModel().get_params()
-    model = RoommateModel(**{k: v for k, v in vars(given).items() if k in settings})
-    people = chosen(table(given.people), given.cohort, given.only)
-    pairs = table(given.pairs)
-    print(model.fit(people, pairs, checkpoint=given.checkpoint).summary())
-    model.save(given.model)
-    print(f"\nwrote {given.model}")
+    told = {k: v for k, v in vars(given).items() if k in settings and v is not None}
+    model = RoommateModel(**told)
+    path = new_file(given.model, given.force)
+    wanted = [model.id, *([model.cohort] if model.cohort else []), *model.same]
+    people = chosen(opened(given, given.people, wanted), given.cohort, given.only)
+    pairs = table_of_pairs(given, model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # the summary's notes say it
+        summary = model.fit(people, pairs, checkpoint=given.checkpoint).summary()
+    model.save(path)
+    say(given, summary, f"\nwrote {path}")
+    tell(
+        given,
+        model=path,
+        contrasts=[fields(contrast) for contrast in summary.contrasts],
+        unidentified=summary.unidentified,
+        notes=summary.notes,
+        certificate=str(summary.certificate),
+        alpha=summary.alpha,
+    )
     return 0

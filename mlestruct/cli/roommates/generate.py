@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
+
+from mlestruct.cli.options import add_json, say, tell
+from mlestruct.cli.roommates.common import add_force, new_file
 
 
 def add(parts: Any) -> None:
@@ -14,18 +16,26 @@ def add(parts: Any) -> None:
     parser.add_argument("--people", type=int, default=200, help="of each year (default: 200)")
     parser.add_argument("--years", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    add_force(parser)
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(given: argparse.Namespace) -> int:
     """Write roommates_people.csv and roommates_pairs.csv."""
+    from pathlib import Path
+
     from mlestruct import data
     from mlestruct.tables import write_csv
 
-    people, pairs, _ = data.roommates(given.people, given.years, given.seed)
     folder = Path(given.folder)
+    paths = [folder / f"roommates_{name}.csv" for name in ("people", "pairs")]
+    for path in paths:
+        new_file(str(path), given.force)
+    people, pairs, _ = data.roommates(given.people, given.years, given.seed)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, columns in (("people", people), ("pairs", pairs)):
-        write_csv(folder / f"roommates_{name}.csv", columns)
-        print(f"wrote {folder / f'roommates_{name}.csv'}")
+    for path, columns in zip(paths, (people, pairs), strict=True):
+        write_csv(path, columns)
+        say(given, f"wrote {path}")
+    tell(given, files=paths)
     return 0

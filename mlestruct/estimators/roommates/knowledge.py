@@ -40,6 +40,14 @@ class Asked:
     def questions(self) -> list[Question]:
         return [answers.question(self.indicators, self.neutral) for answers in self.answers]
 
+    def questions_for(self, codes: Ints) -> list[Question]:
+        """The questions, with a level for unknown answers wherever somebody gave one."""
+        last = codes.max(axis=0, initial=-1)
+        return [
+            answers.question(self.indicators, self.neutral or code == len(answers.levels))
+            for answers, code in zip(self.answers, last, strict=True)
+        ]
+
     @property
     def names(self) -> list[str]:
         """A name for every weight."""
@@ -65,7 +73,8 @@ class Knowledge:
         columns = people.table.rows(members).columns
         extra = {name: own(columns) for name, own in self.asked.extra.items()}
         codes = people.codes[members]
-        return Worth.of(self.asked.questions, codes, self.fitted.coef, extra)
+        questions = self.asked.questions_for(codes)
+        return Worth.of(questions, codes, self.fitted.coef, extra)
 
     def pairing(self, people: People, group: Group) -> Pairing:
         """A group without rules or rooms."""
@@ -77,7 +86,8 @@ class Knowledge:
         asked, members = self.asked, block.members
         pairing = self.pairing(people, replace(block.group, members=members))
         batch = Batch.of(Matching(len(members)), count=1)
-        features = pair_features(batch, people, [members], asked.questions, asked.extra)
+        questions = asked.questions_for(people.codes[members])
+        features = pair_features(batch, people, [members], questions, asked.extra)
         partner = np.empty(len(members), dtype=np.int64)
         partner[block.pairs] = block.pairs[:, ::-1]
         baseline = constant(asked.answers, asked.questions, len(asked.extra))

@@ -11,11 +11,22 @@ from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.structures.base import Array, as_count
 from mlestruct.tables import Column, Columns
 
+BLOCK = 256  # people whose probabilities are held at once
 
-def likely(ids: Column, pairings: Sequence[Pairing], count: int | None = None) -> Columns:
-    """The ``count`` most probable pairs of all groups, or all pairs; empty beds are left out."""
+
+def likely(
+    ids: Column, pairings: Sequence[Pairing], count: int | None = None, each: int | None = None
+) -> Columns:
+    """The ``count`` most probable pairs of all groups, or all pairs; empty beds are left out.
+
+    With ``each``, only pairs that are among either person's so many most probable ones.
+    """
     count = None if count is None else as_count(count, "count", least=1)
-    parts = [_pairs(pairing, count) for pairing in pairings]
+    if each is not None:
+        k = as_count(each, "each", least=1)
+        parts = [_of_each(pairing, k) for pairing in pairings]
+    else:
+        parts = [_pairs(pairing, count) for pairing in pairings]
     ends, tau, scores = (
         part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*parts, strict=True)
     )
@@ -41,3 +52,21 @@ def _pairs(pairing: Pairing, count: int | None) -> tuple[NDArray[np.int32], Arra
         best = np.argpartition(-tau, count - 1)[:count]
         ends, tau, scores = ends[best], tau[best], scores[best]
     return pairing.group.members.astype(np.int32)[ends], tau, scores
+
+
+def _of_each(pairing: Pairing, count: int) -> tuple[NDArray[np.int32], Array, Array]:
+    """(rows of people, probability, score) of everybody's most probable pairs, each pair once."""
+    n = len(pairing.ids)
+    people = np.arange(n)
+    chosen = []
+    for rows in np.array_split(people, -(-n // BLOCK)):
+        tau = pairing.at(rows[:, None], people)[1]
+        tau[np.arange(len(rows)), rows] = -1.0  # nobody is a partner of themself
+        near = min(count, n - 1)
+        best = np.argpartition(-tau, near - 1, axis=1)[:, :near] if near else tau[:, :0].astype(int)
+        chosen.append(np.stack([np.repeat(rows, near), best.ravel()], axis=1))
+    pairs = np.sort(np.concatenate(chosen), axis=1)
+    low, high = np.divmod(np.unique(pairs @ np.array([n, 1])), n)
+    scores, tau = pairing.at(low, high)
+    rows = pairing.group.members.astype(np.int32)
+    return rows[np.stack([low, high], axis=1)], tau, scores

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -13,7 +14,7 @@ import numpy as np
 from mlestruct.checkpoint import Keeping, begin
 from mlestruct.digest import shown
 from mlestruct.dual import Certificate
-from mlestruct.errors import not_fitted
+from mlestruct.errors import DataWarning, not_fitted
 from mlestruct.estimators import stored
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.params import Parameters
@@ -24,6 +25,7 @@ from mlestruct.estimators.roommates.learning import Extra, Sample, learn, stoppe
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.observed import (
     Columns,
+    Larger,
     blocks_of,
     read_pairs,
     refuse_unpaired,
@@ -31,10 +33,10 @@ from mlestruct.estimators.roommates.observed import (
 from mlestruct.estimators.roommates.pairing import Decision
 from mlestruct.estimators.roommates.people import Missing, People, ids_of
 from mlestruct.estimators.roommates.plan import Plan
-from mlestruct.estimators.roommates.questionnaire import Answers, survey
+from mlestruct.estimators.roommates.questionnaire import Answers, Unknown, doubts, survey
 from mlestruct.estimators.roommates.roles import Names, fitting, listed, roles_of
 from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
-from mlestruct.estimators.roommates.rules import Rule
+from mlestruct.estimators.roommates.rules import Consent, Rule, refused_by
 from mlestruct.estimators.roommates.summary import Summary
 from mlestruct.estimators.stored import Fitted
 from mlestruct.frank_wolfe import State
@@ -42,10 +44,16 @@ from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Interrupted
 from mlestruct.progress import track
 from mlestruct.structures.base import Array
-from mlestruct.tables import table
+from mlestruct.tables import Table, table
 
+NoAnswer = Sequence[Any] | Mapping[str, Any]
 ROLES = ("ordinal", "binary", "categorical", "ignore")
-MISSING_RULES, UNPAIRED_RULES = ("refuse", "neutral"), ("leave_out", "refuse")
+ALLOWED = {
+    "missing": ("refuse", "neutral"),
+    "unpaired": ("leave_out", "refuse"),
+    "larger": ("refuse", "leave_out"),
+}
+UNKNOWN = ("refuse", "neutral", "nearest")
 
 
 class RoommateModel(Parameters):
@@ -62,10 +70,17 @@ class RoommateModel(Parameters):
     itemise them unless asked. Columns without a role, free text among them, are ignored, and the
     summary says so.
 
-    ``partners`` names the columns of ids in tables of pairs, ``weight`` a column of weights there,
-    or of outcomes that ``outcomes`` maps to weights. ``missing`` answers are refused (``refuse``)
-    or count as an average one (``neutral``); people without a pair are left out of learning
+    ``partners`` names the columns of ids in tables of pairs. Where rows are of one person each, in
+    a table of its own or in that of people, ``room`` names the column of the room (or several that
+    make one), ``partner`` that of the partner's id; rooms of three and more are refused, or the
+    people in them left out (``larger``). ``weight`` is a column of weights of pairs, or of
+    outcomes that ``outcomes`` maps to weights; people without a pair are left out of learning
     (``leave_out``) or refused (``refuse``).
+
+    ``no_answer`` are codes that mean a missing answer, for all questions or by column. ``missing``
+    answers are refused (``refuse``) or count as an average one (``neutral``). An answer that nobody
+    gave before, met when ``unknown`` people are paired up, is refused, counts as an average one, or
+    as the nearest number (``nearest``); for all questions or by column.
 
     ``alpha`` is λ of (λ/2)‖θ‖²; of several, held-out cohorts choose. ``rho`` reweights the
     entropy: ½ bounds log Z from above, 1 is Bethe. ``tol`` is the relative gap to certify.
@@ -96,10 +111,15 @@ class RoommateModel(Parameters):
         protected: Names = (),
         answers: bool = False,
         extra: Extra | None = None,
-        partners: tuple[str, str] = ("id_a", "id_b"),
+        partners: Sequence[str] = ("id_a", "id_b"),
+        room: Names = (),
+        partner: Names = (),
+        larger: Larger = "refuse",
         weight: str | None = None,
         outcomes: Mapping[Any, float] | None = None,
+        no_answer: NoAnswer = (),
         missing: Missing = "refuse",
+        unknown: Unknown | Mapping[str, Unknown] = "refuse",
         unpaired: Literal["leave_out", "refuse"] = "leave_out",
         alpha: float | Sequence[float] = 1.0,
         rho: float = 0.5,
@@ -117,29 +137,41 @@ class RoommateModel(Parameters):
         self.answers = answers
         self.extra = extra
         self.partners = partners
+        self.room = room
+        self.partner = partner
+        self.larger = larger
         self.weight = weight
         self.outcomes = outcomes
+        self.no_answer = no_answer
         self.missing = missing
+        self.unknown = unknown
         self.unpaired = unpaired
         self.alpha = alpha
         self.rho = rho
         self.tol = tol
         self.progress = progress
 
-    def fit(self, people: Any, pairs: Any, *, checkpoint: Keeping = None) -> Self:
+    def fit(self, people: Any, pairs: Any = None, *, checkpoint: Keeping = None) -> Self:
         """Learn from a table of people and one of pairs, or a list of (id, id).
 
-        Pairs of cohorts that ``people`` does not hold are skipped, where ``pairs`` has the
-        cohort's column. The likelihood is that of each group's pairs given who was paired, and
-        given whose pairs have which weight. With a ``checkpoint`` (a path, or :class:`Checkpoint`)
-        a fit that was ended goes on, bit for bit; Ctrl-C leaves the model of the last round.
+        Without ``pairs`` the table of people says who shares, by ``room`` or ``partner``. Pairs of
+        cohorts that ``people`` does not hold are skipped, where ``pairs`` has the cohort's column.
+        The likelihood is that of each group's pairs given who was paired, and given whose pairs
+        have which weight. With a ``checkpoint`` (a path, or :class:`Checkpoint`) a fit that was
+        ended goes on, bit for bit; Ctrl-C leaves the model of the last round.
         """
         self._check_settings()
-        given = table(people)
-        roles = {role: getattr(self, role) for role in ROLES}
-        known, notes = survey(given, [self.id, *self._groups], roles, ids_of(given, self.id))
+        given = table(people, [self.id, *self._groups])
+        taken = [self.id, *self._groups, *self._homes_in(given)]
+        roles = roles_of(given.names, {role: getattr(self, role) for role in ROLES}, taken)
         roles_of(given.names, {"protected": self.protected}, ())  # refuses names of no column
-        everybody = People.read(given, self.id, self._groups, known, self.missing)
+        given = self._coded(given, [name for name, role in roles.items() if role != "ignore"])
+        known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
+        everybody = People.read(given, self.id, self._groups, known, self.missing, {}, faults)
+        odd = doubts(given, known)
+        for doubt in odd:
+            warnings.warn(doubt, DataWarning, stacklevel=2)
+        notes = [*given.said, *notes, *odd]
         observed = read_pairs(pairs, everybody, self._columns)
         if self.unpaired == "refuse":
             refuse_unpaired(everybody, observed)
@@ -170,10 +202,30 @@ class RoommateModel(Parameters):
         return self
 
     def _check_settings(self) -> None:
-        for name, allowed in (("missing", MISSING_RULES), ("unpaired", UNPAIRED_RULES)):
+        for name, allowed in ALLOWED.items():
             if getattr(self, name) not in allowed:
                 words = " or ".join(map(repr, allowed))
                 raise ValueError(f"{name} is {words}, not {getattr(self, name)!r}")
+        _by_column(self.unknown, ())
+        if listed(self.room) and listed(self.partner):
+            raise ValueError("who shares is said by room= or by partner=, not by both")
+        if not isinstance(self.partners, str) and len(self.partners) >= 2:
+            return
+        raise ValueError(f"partners are two columns of ids, not {self.partners!r}")
+
+    def _homes_in(self, given: Table) -> list[str]:
+        """The columns of a table of people that say who shares: no answers."""
+        return [n for n in (*listed(self.room), *listed(self.partner)) if n in given.names]
+
+    def _coded(self, given: Table, columns: Sequence[str]) -> Table:
+        """With codes for no answer as missing."""
+        if not isinstance(self.no_answer, Mapping):
+            values = _listed(self.no_answer)
+            return given.without(dict.fromkeys(columns, values)) if values else given
+        strange = [name for name in self.no_answer if name not in columns]
+        if strange:
+            raise ValueError(f"no_answer: {strange[0]!r} is no column of answers")
+        return given.without({name: _listed(values) for name, values in self.no_answer.items()})
 
     def _watched(self, states: Iterator[State]) -> Iterator[State]:
         return track(states, "roommates", self.progress)
@@ -221,12 +273,24 @@ class RoommateModel(Parameters):
 
     @property
     def _columns(self) -> Columns:
-        return Columns(self.partners, self.cohort, self.weight, self.outcomes)
+        return Columns(
+            tuple(self.partners),
+            self.cohort,
+            self.weight,
+            self.outcomes,
+            self.id,
+            tuple(listed(self.room)),
+            tuple(listed(self.partner)),
+            self.larger,
+        )
 
-    def _read(self, people: Any) -> People:
+    def _read(self, people: Any, unknown: Unknown | Mapping[str, Unknown] | None = None) -> People:
         asked = self._known.asked
+        columns = [answers.column for answers in asked.answers]
+        given = self._coded(table(people, [self.id, *self._groups]), columns)
         rule: Missing = "neutral" if asked.neutral else "refuse"
-        return People.read(table(people), self.id, self._groups, asked.answers, rule)
+        instead = _by_column(self.unknown if unknown is None else unknown, columns)
+        return People.read(given, self.id, self._groups, asked.answers, rule, instead)
 
     def assign(
         self,
@@ -236,27 +300,35 @@ class RoommateModel(Parameters):
         require: Sequence[Rule] = (),
         rooms: Any = None,
         fixed: Fixed | None = None,
+        consent: Consent = (),
         decision: Decision = "map",
+        unknown: Unknown | Mapping[str, Unknown] | None = None,
     ) -> Plan:
         """Pair up a table of people: the best total score, or the most pairs expected right.
 
         ``rooms`` is a table with columns ``room`` and ``size`` (1, 2 or 4; without it all are for
-        2), and those of ``same`` where rooms belong to groups; ``fixed`` says who is to be in
-        which room. Without rooms a group of odd size leaves one person over.
+        2), and those of ``same`` where rooms belong to groups. A column ``fixed`` there, or the
+        mapping ``fixed``, says who is to be in which room; a column ``accessible`` there and one
+        among people, who needs such a room. Without rooms a group of odd size leaves one person
+        over. ``consent`` are pairs (person, other): whoever is named first may share only with the
+        others so named. ``unknown`` takes the place of the model's own.
         """
         if decision not in ("map", "expected"):
             raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
         if fixed and rooms is None:
             raise ValueError("fixed= needs rooms=, a table of rooms")
-        read = self._read(people)
+        read = self._read(people, unknown)
         given = None
         if rooms is not None:
-            given = rooms_of(table(rooms), read, self._groups, fixed or {})
+            given = rooms_of(table(rooms, ["room"]), read, self._groups, fixed or {})
         worths = [self._known.worth(read, group.members) for group in read.groups]
-        return Plan.of(read, worths, forbid, require, given, decision, self._known.rho)
+        alone = [*forbid, *refused_by(read, consent)]
+        return Plan.of(read, worths, alone, require, given, decision, self._known.rho)
 
-    def probabilities(self, people: Any, count: int | None = None) -> Any:
+    def probabilities(self, people: Any, count: int | None = None, each: int | None = None) -> Any:
         """A table of every pair's pseudo-probability, or of the ``count`` most probable ones.
+
+        With ``each`` only pairs among either person's so many most probable ones.
 
         Columns ``a``, ``b``, ``probability``, ``score``, ``group``, most probable first, in the
         kind of table that ``people`` is. Each person's probabilities add up to 1.
@@ -264,7 +336,7 @@ class RoommateModel(Parameters):
         given, known = table(people), self._known
         read = self._read(given)
         pairings = [known.pairing(read, group) for group in read.groups]
-        return given.back(likely(given[self.id], pairings, count))
+        return given.back(likely(given.as_names(self.id), pairings, count, each))
 
     def explain(
         self, plan: Plan, person: Hashable, partner: Hashable = None, *, protected: bool = False
@@ -272,14 +344,22 @@ class RoommateModel(Parameters):
         """Which answers help or hurt a pair: somebody's own in the plan, or with ``partner``."""
         other = plan.partner(person) if partner is None else partner
         if other is None:
-            raise ValueError(f"{person!r} has no partner in the plan; name one: partner=")
+            raise ValueError(f"{person!r} has no partner in the plan; name one by partner=")
         (pairing, a), (theirs, b) = (plan.find(p, "explain") for p in (person, other))
         if theirs is not pairing or a == b:
             raise ValueError(f"{person!r} and {other!r} are no two people of one group")
         withheld = () if protected else self.protected_
         return Explanation.of(plan.people.table, pairing, (a, b), withheld)
 
-    def evaluate(self, people: Any, pairs: Any, top: Sequence[int] = (1, 5, 10)) -> Evaluation:
+    def together(self, people: People, pairs: Any = None) -> list[tuple[Any, Any]]:
+        """Who shares with whom by a table of pairs, as ids of people read by :meth:`assign`."""
+        columns = replace(self._columns, weight=None)
+        rows = read_pairs(pairs, people, columns).rows
+        return [(people.ids[a], people.ids[b]) for a, b in rows.tolist()]
+
+    def evaluate(
+        self, people: Any, pairs: Any = None, top: Sequence[int] = (1, 5, 10)
+    ) -> Evaluation:
         """Judge on people and pairs that were not learned from; who is in no pair is left out."""
         groups, notes = self._held(people, pairs)
         return evaluate(groups, top, notes)
@@ -298,7 +378,8 @@ class RoommateModel(Parameters):
         read = self._read(people)
         columns = replace(self._columns, weight=None)
         blocks, notes = blocks_of(read_pairs(pairs, read, columns), read)
-        return [self._known.held(read, block) for block in blocks], notes
+        held = [self._known.held(read, block) for block in blocks]
+        return held, [*read.notes, *notes]
 
     def summary(self) -> Summary:
         """What was learned, how sure it is, what cannot be known, and the proof; ``print`` it."""
@@ -333,3 +414,24 @@ class RoommateModel(Parameters):
             model = cls().set_params(**settings)
             model._keep(Knowledge.unpacked(fitted, learned, model.extra or {}))
         return model
+
+
+def _by_column(
+    unknown: Unknown | Mapping[str, Unknown], columns: Sequence[str]
+) -> dict[str, Unknown]:
+    """What becomes of unknown answers, for every column."""
+    rules = unknown if isinstance(unknown, Mapping) else {}
+    for name, rule in rules.items() if rules else [("", unknown)]:
+        if rule not in UNKNOWN:
+            raise ValueError(f"unknown is {' or '.join(map(repr, UNKNOWN))}, not {rule!r}")
+        if name and columns and name not in columns:
+            raise ValueError(f"unknown: {name!r} is no column of answers")
+    if isinstance(unknown, Mapping):
+        return dict(unknown)
+    return dict.fromkeys(columns, unknown)
+
+
+def _listed(values: Any) -> list[Any]:
+    """One code or several."""
+    several = isinstance(values, Iterable) and not isinstance(values, str)
+    return list(values) if several else [values]

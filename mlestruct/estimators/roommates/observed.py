@@ -4,32 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from mlestruct.estimators.roommates.people import Group, People, are_ids
+from mlestruct.estimators.roommates.places import refuse, some
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Table, missing, table
+from mlestruct.tables.cells import written
+from mlestruct.tables.frames import bare
+
+Larger = Literal["refuse", "leave_out"]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """How a table of pairs names its columns; ``outcomes`` maps values of ``weight`` to numbers."""
+    """How a table of pairs names its columns; ``outcomes`` maps values of ``weight`` to numbers.
 
-    partners: tuple[str, str]
+    Who shares is said by rows with two ids (``partners``; a row with one is a single), or by rows
+    of one person each: with a ``room``, which may take several columns, or with a ``partner``.
+    Rooms of three and more are refused, or the people in them are left out (``larger``).
+    """
+
+    partners: tuple[str, ...]
     cohort: str | None = None
     weight: str | None = None
     outcomes: Mapping[Any, float] | None = None
+    id: str = "id"
+    room: tuple[str, ...] = ()
+    partner: tuple[str, ...] = ()
+    larger: Larger = "refuse"
+
+    @property
+    def by_person(self) -> bool:
+        return bool(self.room or self.partner)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns without which a table of pairs says nothing."""
+        return (self.id, *self.room, *self.partner) if self.by_person else self.partners
 
 
 @dataclass(frozen=True)
 class Observed:
-    """(pairs × 2) rows of people, each pair's weight, and how many pairs were of other cohorts."""
+    """(pairs × 2) rows of people, each pair's weight, and in words who is not among them."""
 
     rows: Ints
     weight: Array
-    skipped: int
+    notes: tuple[str, ...] = ()
+
+
+class Home(NamedTuple):
+    """People who share, as somebody wrote them down: ids, and the rows of the table."""
+
+    ids: tuple[Any, ...]
+    rows: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -48,22 +78,115 @@ class Block:
 
 
 def read_pairs(given: Any, people: People, columns: Columns) -> Observed:
-    """Every pair within one group, nobody in two; pairs of cohorts without people are skipped."""
-    pairs = _as_table(given, columns.partners)
+    """Every pair within one group, nobody in two; pairs of cohorts without people are skipped.
+
+    Without a table of pairs the table of people says who shares. All faults are in one message.
+    """
+    pairs = as_table(people.table if given is None else given, columns)
+    if given is None and not columns.by_person:
+        raise ValueError("who shares is not said: give a table of pairs, or room= or partner=")
     kept = _of_cohorts(pairs, people, columns.cohort)
-    here = pairs.rows(kept)
-    where = [f"pairs, row {row}" for row in kept.tolist()]
-    first, second = (here[name].tolist() for name in columns.partners)
-    rows = np.array(
-        [
-            (people.find(a, place), people.find(b, place))
-            for a, b, place in zip(first, second, where, strict=True)
-        ],
-        dtype=np.int64,
-    ).reshape(-1, 2)
-    _refuse(rows, people, where)
-    weight = _weights(here, columns, where)
-    return Observed(rows, weight, len(pairs) - len(kept))
+    homes = [home for home in homes_of(pairs, people, columns) if home.rows[0] in kept]
+    by_text = pairs.written is not None
+    twos, notes = _twos(pairs, homes, columns)
+    found = [(home, [people.known(who, by_text) for who in home.ids]) for home in twos]
+    faults = some(
+        f"{_place(pairs, home)}: nobody has id {who!r}{people.like(who)}"
+        for home, rows_of in found
+        for who, row in zip(home.ids, rows_of, strict=True)
+        if row is None
+    )
+    known = [(home, rows_of[0], rows_of[1]) for home, rows_of in found]
+    once: dict[frozenset[int], tuple[Home, int, int]] = {}
+    for home, a, b in known:
+        if a is not None and b is not None:
+            once.setdefault(frozenset((a, b)), (home, a, b))
+    rows = np.array([(a, b) for _, a, b in once.values()], dtype=np.int64).reshape(-1, 2)
+    places = [_place(pairs, home) for home, _, _ in once.values()]
+    refuse([*faults, *_faults(rows, people, places)])
+    weight = _weights(pairs, columns, [home for home, _, _ in once.values()])
+    skipped = len(pairs) - len(kept)
+    if skipped:
+        what = "rows" if columns.by_person else "pairs"
+        notes.append(f"{skipped} {what} are of cohorts that are not in the table of people")
+    return Observed(rows, weight, tuple(notes))
+
+
+def homes_of(pairs: Table, people: People, columns: Columns) -> list[Home]:
+    """Sets of people who share, in the table's order; singles among them."""
+    if columns.room:
+        return _by_room(pairs, people, columns)
+    if columns.partner:
+        return _by_partner(pairs, columns)
+    listed = zip(*(_said(pairs, name) for name in columns.partners), strict=True)
+    found = (tuple(who for who in row if who is not None) for row in listed)
+    return [Home(ids, (row,)) for row, ids in enumerate(found) if ids]
+
+
+def _by_room(pairs: Table, people: People, columns: Columns) -> list[Home]:
+    """Who has the same room in the same cohort; nobody shares a blank one."""
+    listed = [_said(pairs, name) for name in columns.room]
+    homes: dict[tuple[Any, ...], list[int]] = {}
+    ids = pairs.as_names(columns.id).tolist()
+    for row, room in enumerate(zip(*listed, strict=True)):
+        me = people.known(ids[row], pairs.written is not None)
+        when = people.cohort_of(me) if columns.cohort and me is not None else None
+        if None not in room:
+            homes.setdefault((when, *room), []).append(row)
+    return [Home(tuple(ids[row] for row in rows), tuple(rows)) for rows in homes.values()]
+
+
+def _by_partner(pairs: Table, columns: Columns) -> list[Home]:
+    """Everybody with the partners named in the same row; once where each names the other."""
+    ids = pairs.as_names(columns.id).tolist()
+    listed = zip(*(_said(pairs, name) for name in columns.partner), strict=True)
+    homes: dict[frozenset[Any], Home] = {}
+    for row, (me, named) in enumerate(zip(ids, listed, strict=True)):
+        home = tuple(dict.fromkeys((me, *(who for who in named if who is not None))))
+        told = (me, me) if len(home) == 1 and me in named else home  # a partner of themself
+        key = frozenset(map(written, told))
+        rows = homes[key].rows if key in homes else ()
+        homes[key] = Home(homes[key].ids if rows else told, (*rows, row))
+    return list(homes.values())
+
+
+def _twos(pairs: Table, homes: Sequence[Home], columns: Columns) -> tuple[list[Home], list[str]]:
+    """The homes of two; larger ones are refused, or left out in words."""
+    large = [home for home in homes if len(home.ids) > 2]
+    if large and columns.larger == "refuse":
+        advice = (
+            "only pairs can be learned from: split them into pairs, or leave these people out by "
+            "larger=leave_out"
+        )
+        refuse(
+            some(
+                f"{_place(pairs, home)}: {len(home.ids)} people share ({_shown(home.ids)}); "
+                + advice
+                for home in large
+            )
+        )
+    people = sum(len(home.ids) for home in large)
+    notes = [f"{people} people live in {len(large)} rooms of three or more"] if large else []
+    return [home for home in homes if len(home.ids) == 2], notes
+
+
+def _said(pairs: Table, name: str) -> list[Any]:
+    """A column as it is written, None for a blank cell."""
+    column = pairs.as_names(name)
+    gone = missing(bare(column))
+    return [None if blank else value for value, blank in zip(column.tolist(), gone, strict=True)]
+
+
+def _shown(ids: Sequence[Any]) -> str:
+    return ", ".join(repr(who) for who in ids[:4]) + ", …" * (len(ids) > 4)
+
+
+def _place(pairs: Table, home: Home) -> str:
+    """``pairs, row 3``, or the lines of a file."""
+    rows = home.rows
+    if pairs.places is None:
+        return f"pairs, row {rows[0]}"
+    return pairs.at(rows[0]) if len(rows) == 1 else pairs.both(rows[0], rows[1])
 
 
 def blocks_of(observed: Observed, people: People) -> tuple[list[Block], list[str]]:
@@ -81,11 +204,11 @@ def blocks_of(observed: Observed, people: People) -> tuple[list[Block], list[str
                 blocks.append(Block(whole, float(weight), members, local))
     counts = (
         (len(people) - 2 * len(observed.rows), f"of {len(people)} people are in no pair"),
-        (observed.skipped, "pairs are of cohorts that are not in the table of people"),
         (int((observed.weight == 0).sum()), "pairs have weight 0"),
         (alone, "pairs are alone in their group with their weight"),
     )
     notes = [f"left out: {count} {why}" for count, why in counts if count]
+    notes += [f"left out: {note}" for note in observed.notes]
     if not blocks:
         raise ValueError("; ".join(["there is nothing to learn from", *notes]))
     return blocks, notes
@@ -101,59 +224,90 @@ def refuse_unpaired(people: People, observed: Observed) -> None:
         )
 
 
-def _as_table(given: Any, partners: tuple[str, str]) -> Table:
+def as_table(given: Any, columns: Columns) -> Table:
     """A table, or (id, id) tuples as one."""
     listed = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str)
     if not listed or (len(given) and isinstance(given[0], Mapping)):
-        return table(given)
+        return table(given, columns.needed)
     for row, pair in enumerate(given):
         if not are_ids(pair, 2):
             raise ValueError(f"pairs, row {row} is {pair!r}; expected two ids")
-    return table({name: [pair[k] for pair in given] for k, name in enumerate(partners)})
+    return table({name: [pair[k] for pair in given] for k, name in enumerate(columns.partners[:2])})
 
 
-def _of_cohorts(pairs: Table, people: People, cohort: str | None) -> Ints:
+def _of_cohorts(pairs: Table, people: People, cohort: str | None) -> set[int]:
     """Rows whose cohort the people have; all, where pairs do not say."""
     if cohort is None or cohort not in pairs.names:
-        return np.arange(len(pairs))
-    known = set(people.table[cohort].tolist())
-    return np.array([k for k, c in enumerate(pairs[cohort].tolist()) if c in known], dtype=np.int64)
+        return set(range(len(pairs)))
+    known = {written(c) for c in bare(people.table.as_names(cohort)).tolist()}
+    said = bare(pairs.as_names(cohort)).tolist()
+    return {row for row, c in enumerate(said) if written(c) in known}
 
 
-def _refuse(rows: Ints, people: People, where: Sequence[str]) -> None:
+def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:
     """Self-pairs, people in two pairs, and pairs across groups."""
     seen: dict[int, int] = {}
+    alone, twice, apart = [], [], []
     for k, (a, b) in enumerate(rows.tolist()):
         if a == b:
-            raise ValueError(f"{where[k]}: {people.ids[a]!r} is paired with themself")
-        for person in (a, b):
+            alone.append(f"{where[k]}: {people.ids[a]!r} is paired with themself")
+        for person in {a, b}:
             if seen.setdefault(person, k) != k:
-                raise ValueError(
+                twice.append(
                     f"{where[k]}: {people.ids[person]!r} is in another pair too, in "
                     f"{where[seen[person]]}"
                 )
         one, other = people.group_of[[a, b]]
         if one != other:
-            raise ValueError(
+            apart.append(
                 f"{where[k]}: {people.ids[a]!r} ({people.groups[one].label}) and "
                 f"{people.ids[b]!r} ({people.groups[other].label}) are of different groups"
             )
+    return [*some(alone), *some(twice), *some(apart)]
 
 
-def _weights(pairs: Table, columns: Columns, where: Sequence[str]) -> Array:
+def _weights(pairs: Table, columns: Columns, homes: Sequence[Home]) -> Array:
+    """Each pair's weight; where two rows are about one pair, both say the same."""
     if columns.weight is None:
-        return np.ones(len(pairs))
+        return np.ones(len(homes))
     values = pairs[columns.weight]
-    if columns.outcomes is not None:
-        for value, place in zip(values.tolist(), where, strict=True):
-            if value not in columns.outcomes:
-                known = ", ".join(repr(v) for v in columns.outcomes)
-                raise ValueError(f"{place}: outcome {value!r} has no weight; known are {known}")
-        values = np.array([columns.outcomes[value] for value in values.tolist()], dtype=float)
-    if values.dtype.kind == "O":
+    named = values if columns.outcomes is None else pairs.as_levels(columns.weight)
+    if columns.outcomes is None and values.dtype.kind == "O":
         raise ValueError(f"column {columns.weight!r} holds text; map it to weights by outcomes=")
-    weight = np.asarray(values, dtype=float)
-    wrong = np.flatnonzero(missing(values) | ~(np.isfinite(weight) & (weight >= 0)))
-    if len(wrong):
-        raise ValueError(f"{where[wrong[0]]}: weight {weight[wrong[0]]}; it must be 0 or more")
-    return weight
+    out, faults = np.empty(len(homes)), []
+    for k, home in enumerate(homes):
+        said = {row: _weight(named[row], columns) for row in home.rows}
+        out[k] = said[home.rows[0]]
+        faults += [
+            f"{_row_place(pairs, row)}: {why}"
+            for row, w in said.items()
+            if (why := _wrong(w, named[row], columns))
+        ]
+        if len(set(said.values())) > 1 and not faults:
+            faults.append(
+                f"{_place(pairs, home)}: one pair, and two weights: {list(said.values())}"
+            )
+    refuse(some(faults))
+    return out
+
+
+def _weight(value: Any, columns: Columns) -> float:
+    """The number that an outcome weighs; NaN for one without a weight."""
+    if columns.outcomes is None:
+        return float(value)
+    known = {written(name): float(weight) for name, weight in columns.outcomes.items()}
+    return known.get(written(value), np.nan) if value is not None else np.nan
+
+
+def _wrong(weight: float, value: Any, columns: Columns) -> str:
+    """Why this is no weight; nothing for one."""
+    if columns.outcomes is not None and np.isnan(weight):
+        known = ", ".join(repr(v) for v in columns.outcomes)
+        value = value.item() if hasattr(value, "item") else value
+        return f"outcome {value!r} has no weight; known are {known}"
+    sound = np.isfinite(weight) and weight >= 0
+    return "" if sound else f"weight {weight}; it must be 0 or more"
+
+
+def _row_place(pairs: Table, row: int) -> str:
+    return _place(pairs, Home((), (row,)))

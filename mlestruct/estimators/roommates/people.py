@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.estimators.roommates.questionnaire import Answers
+from mlestruct.estimators.roommates.places import person, refuse, some
+from mlestruct.estimators.roommates.questionnaire import Answers, Unknown
 from mlestruct.structures.base import Ints
-from mlestruct.tables import Table, missing
+from mlestruct.tables import Column, Table, missing
+from mlestruct.tables.cells import written
+from mlestruct.tables.frames import bare
+from mlestruct.tables.suspicion import folded
 
 Missing = Literal["refuse", "neutral"]
 
@@ -27,12 +32,16 @@ class Group:
 
 @dataclass(frozen=True)
 class People:
-    """Ids, answers' levels (people × questions; the last level is a missing one's), and groups."""
+    """Ids, answers' levels (people × questions), groups, and what was done to answers.
+
+    The last level of a question is that of an answer that is missing or unknown.
+    """
 
     table: Table
     ids: list[Any]
     codes: Ints
     groups: tuple[Group, ...]
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -42,12 +51,27 @@ class People:
         group_columns: Sequence[str],
         answers: Sequence[Answers],
         missing_rule: Missing,
+        unknown: Mapping[str, Unknown] = MappingProxyType({}),
+        faults: Sequence[str] = (),
     ) -> People:
-        """Checked: ids present and different, groups known, answers as when fitted."""
-        ids = ids_of(table, id_column)
-        columns = [_codes(table, known, ids, missing_rule) for known in answers]
+        """Checked: ids present and different, groups known, answers as when fitted.
+
+        Everything that is wrong is in one message, after ``faults`` already known.
+        """
+        ids, wrong = ids_of(table, id_column), list(faults)
+        columns, notes = [], []
+        for known in answers:
+            try:
+                rule = unknown.get(known.column, "refuse")
+                codes, told = _codes(table, known, ids, missing_rule, rule)
+                columns.append(codes)
+                notes += told
+            except ValueError as error:
+                wrong.append(str(error))
+        groups, more = _groups(table, group_columns, ids)
+        refuse([*wrong, *more])
         codes = np.stack(columns, axis=1) if columns else np.empty((len(ids), 0), dtype=np.int64)
-        return cls(table, ids, codes, _groups(table, group_columns, ids))
+        return cls(table, ids, codes, groups, tuple(notes))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -64,15 +88,38 @@ class People:
             out[group.members] = number
         return out
 
-    def find(self, person: Any, where: str) -> int:
+    @cached_property
+    def spelled(self) -> dict[str, int]:
+        """The row of an id by its text: where one side is a file, 7 and "7" are one person."""
+        return {str(written(person)): row for person, row in self.row.items()}
+
+    def find(self, person: Any, where: str, by_text: bool = False) -> int:
         """The row of an id; unknown ones are refused by name and place."""
+        row = self.known(person, by_text)
+        if row is None:
+            raise ValueError(f"{where}: nobody has id {person!r}{self.like(person)}")
+        return row
+
+    def known(self, person: Any, by_text: bool = False) -> int | None:
+        """The row of an id, None for an unknown one; by its text where a file is involved."""
         try:
             return self.row[person]
         except (KeyError, TypeError):
-            pass
-        like = next((i for i in self.ids if str(i) == str(person)), None)
-        hint = "" if like is None else f"; there is {like!r}, of another type"
-        raise ValueError(f"{where}: nobody has id {person!r}{hint}")
+            by_text = by_text or self.table.written is not None
+            return self.spelled.get(str(written(person))) if by_text else None
+
+    def cohort_of(self, row: int) -> Any:
+        """The first of the columns that keep people apart."""
+        return self.groups[self.group_of[row]].key[0]
+
+    def like(self, person: Any) -> str:
+        """An id that was perhaps meant: 7 for 007, a1 for A1."""
+        bare = folded(str(person)).lstrip("0")
+        like = next((i for i in self.ids if bare and folded(str(i)).lstrip("0") == bare), None)
+        if like is None:
+            return ""
+        kind = "of another type" if str(like) == str(person) else "which is written differently"
+        return f"; there is {like!r}, {kind}"
 
 
 def are_ids(given: Any, count: int | None = None) -> bool:
@@ -81,43 +128,56 @@ def are_ids(given: Any, count: int | None = None) -> bool:
 
 
 def ids_of(table: Table, column: str) -> list[Any]:
-    """Everybody's id; none missing, none twice."""
+    """Everybody's id, as it is written; none missing, none twice."""
     if len(table) == 0:
         raise ValueError("the table of people is empty")
-    values = table[column]
-    if missing(values).any():
-        raise ValueError(f"row {int(missing(values).argmax())} has no {column!r}")
+    values = table.as_names(column)
     ids = values.tolist()
     first: dict[Any, int] = {}
-    for row, person in enumerate(ids):
-        if first.setdefault(person, row) != row:
-            raise ValueError(f"id {person!r} is in rows {first[person]} and {row}")
+    faults = [f"{table.at(int(row), column)} has no {column!r}" for row in _gone(values)]
+    twice = []
+    for row, own in enumerate(ids):
+        if own is not None and first.setdefault(own, row) != row:
+            twice.append(f"id {own!r} is in {table.both(first[own], row)}")
+    refuse([*some(faults), *some(twice)])
     return ids
 
 
-def _codes(table: Table, known: Answers, ids: list[Any], rule: Missing) -> Ints:
-    codes = known.codes(table[known.column], ids)
+def _gone(values: Column) -> Ints:
+    return np.flatnonzero(missing(values))
+
+
+def _codes(
+    table: Table, known: Answers, ids: list[Any], rule: Missing, unknown: Unknown
+) -> tuple[Ints, list[str]]:
+    codes, notes = known.codes(table, ids, unknown)
     gone = np.flatnonzero(codes < 0)
     if len(gone) and rule == "refuse":
         raise ValueError(
-            f"column {known.column!r}: person {ids[gone[0]]!r} and {len(gone) - 1} more gave no "
-            "answer; leave them out, or count such answers as average ones by missing='neutral'"
+            f"column {known.column!r}: {person(table, ids, int(gone[0]), known.column)} and "
+            f"{len(gone) - 1} more gave no answer; leave them out, or count such answers as "
+            "average ones by missing='neutral'"
         )
     codes[gone] = len(known.levels)
-    return codes
+    return codes, notes
 
 
-def _groups(table: Table, columns: Sequence[str], ids: list[Any]) -> tuple[Group, ...]:
-    for name in columns:
-        gone = np.flatnonzero(missing(table[name]))
-        if len(gone):
-            raise ValueError(f"column {name!r}: person {ids[gone[0]]!r} has no value")
-    listed = [table[name].tolist() for name in columns]
-    keys = list(zip(*listed, strict=True)) if columns else [()] * len(ids)
+def _groups(
+    table: Table, columns: Sequence[str], ids: list[Any]
+) -> tuple[tuple[Group, ...], list[str]]:
+    """The groups, and who has none."""
+    listed = [bare(table.as_names(name)) for name in columns]
+    faults = [
+        f"column {name!r}: {person(table, ids, int(row), name)} has no value"
+        for name, column in zip(columns, listed, strict=True)
+        for row in _gone(column)[:1]
+    ]
+    keys = [column.tolist() for column in listed]
     members: dict[tuple[Any, ...], list[int]] = {}
-    for row, key in enumerate(keys):
+    for row, key in enumerate(zip(*keys, strict=True) if columns else [()] * len(ids)):
         members.setdefault(key, []).append(row)
-    return tuple(Group(label(columns, key), key, np.array(rows)) for key, rows in members.items())
+    made = (Group(label(columns, key), key, np.array(rows)) for key, rows in members.items())
+    return tuple(made), faults
 
 
 def label(columns: Sequence[str], key: Sequence[Any]) -> str:

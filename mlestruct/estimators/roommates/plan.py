@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlestruct.errors import Infeasible
 from mlestruct.estimators.roommates.pairing import Decision, Pairing
 from mlestruct.estimators.roommates.people import People
-from mlestruct.estimators.roommates.rooms import Room, settle
+from mlestruct.estimators.roommates.rooms import Room, needs, settle
 from mlestruct.estimators.roommates.rules import Rule, Rules
 from mlestruct.estimators.roommates.worth import Worth
 from mlestruct.results import Shown
+from mlestruct.structures.base import Ints
 
 SHOWN = 20
 
@@ -92,7 +94,7 @@ class Plan(Shown):
             for group, worth, own in zip(people.groups, worths, given, strict=True)
         )
         plan = cls(people, pairings, tuple(given), tuple(forbid), must)
-        _ = plan.objective  # rules that leave no plan are refused here
+        _ = plan.objective, plan._homes  # rules and rooms that leave no plan are refused here
         return plan
 
     @property
@@ -125,8 +127,8 @@ class Plan(Shown):
 
     @property
     def left_over(self) -> list[Any]:
-        """The ids of those without a partner."""
-        return [single.person for single in self.singles]
+        """The ids of those for whom there is neither a partner nor a room of their own."""
+        return [single.person for single in self.singles if single.room is None]
 
     @cached_property
     def _homes(self) -> list[tuple[Pairing, list[tuple[Any, Any]]]]:
@@ -136,9 +138,23 @@ class Plan(Shown):
             fours = sum(room.size == 4 for room in rooms)
             kept = np.array([pairing.place[row] for room in rooms for row in room.fixed])
             homes = pairing.homes(fours, kept)
-            places = settle(rooms, [pairing.group.members[home] for home in homes])
+            places = self._settled(pairing, rooms, homes)
             found.append((pairing, list(zip(homes, places, strict=True))))
         return found
+
+    def _settled(self, pairing: Pairing, rooms: Sequence[Room], homes: Sequence[Ints]) -> list[Any]:
+        """The room of each home, accessible where somebody needs that."""
+        living = [pairing.group.members[home] for home in homes]
+        needing = needs(self.people) & set(pairing.group.members.tolist()) if rooms else set()
+        places = settle(rooms, living, needing)
+        if len(places) < len(homes):
+            who = ", ".join(repr(self.people.ids[row]) for row in sorted(needing)[:SHOWN])
+            raise Infeasible(
+                f"{pairing.group.label}: {len(needing)} people need an accessible room ({who}), "
+                f"and {sum(room.accessible for room in rooms)} of the rooms used are accessible; "
+                "fix them to rooms, require that two of them share, or list more such rooms first"
+            )
+        return places
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each pair, then for each single person, whose partner is None."""
@@ -148,9 +164,12 @@ class Plan(Shown):
 
     def remarks(self) -> list[str]:
         alone = ", ".join(map(str, self.left_over)) or "nobody"
+        housed = [f"{s.person} ({s.room})" for s in self.singles if s.room is not None]
         return [
+            *([f"alone in a room: {', '.join(housed)}"] if housed else []),
             f"left over: {alone}",
             f"total {self.objective:.6g}, proven best up to {self.gap:.2g}",
+            *self.people.notes,
         ]
 
     def plot(self, ax: Any = None) -> Any:

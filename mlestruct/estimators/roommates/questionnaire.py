@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from mlestruct.estimators.roommates.roles import Names, roles_of
+from mlestruct.estimators.roommates.places import person, refuse
 from mlestruct.features import Question
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Column, Table, missing
+from mlestruct.tables.cells import number, written
+from mlestruct.tables.suspicion import suspects, variants
 
 MOST_LEVELS = 40  # of one question; its weights grow with their square
 MISSING = "no answer"
 IGNORE = "ignore"
+Unknown = Literal["refuse", "neutral", "nearest"]
 
 
 @dataclass(frozen=True)
@@ -28,21 +31,25 @@ class Answers:
     counts: tuple[int, ...]
 
     @classmethod
-    def seen(cls, column: str, role: str, values: Column, who: Sequence[Any]) -> Self:
+    def seen(cls, table: Table, column: str, role: str, ids: Sequence[Any]) -> Self:
         """The levels that these answers show; ordinal whole numbers without gaps."""
-        given = _present(column, values, who)
+        given = _present(table, column, _answers(table, column, role), ids)
         levels, counts = np.unique(given, return_counts=True)
         if role == "ordinal" and levels.dtype.kind == "U":
             raise ValueError(
-                f"ordinal column {column!r} holds text such as {str(levels[0])!r}; recode it as "
-                "numbers, or name it in categorical"
+                f"ordinal column {column!r} holds text such as {_words(table, column)}; recode "
+                "it as numbers, name codes for no answer in no_answer=, or the column in "
+                "categorical="
             )
         if role == "ordinal" and len(levels) and np.equal(np.mod(levels, 1), 0).all():
             first, gaps = int(levels[0]), levels.astype(np.int64) - int(levels[0])
             counts = np.bincount(gaps, counts) if gaps[-1] < MOST_LEVELS else counts
             levels = first + np.arange(len(counts)) if gaps[-1] < MOST_LEVELS else levels
         if role == "binary" and len(levels) > 2:
-            raise ValueError(f"binary column {column!r} has {len(levels)} different answers")
+            raise ValueError(
+                f"binary column {column!r} has {len(levels)} different answers: "
+                f"{_some(levels.tolist())}"
+            )
         if len(levels) > MOST_LEVELS:
             raise ValueError(
                 f"column {column!r} has {len(levels)} different answers; at most {MOST_LEVELS} "
@@ -50,27 +57,76 @@ class Answers:
             )
         return cls(column, role, tuple(levels.tolist()), tuple(counts.astype(int).tolist()))
 
-    def codes(self, values: Column, who: Sequence[Any]) -> Ints:
-        """The level's number of every answer, −1 where there is none."""
-        given = _present(self.column, values, who)
+    def codes(
+        self, table: Table, ids: Sequence[Any], unknown: Unknown = "refuse"
+    ) -> tuple[Ints, list[str]]:
+        """The level's number of every answer, −1 where there is none; and what was done.
+
+        An answer that is no level is refused; or it counts as an average one (``neutral``, the
+        number after the last), or as the ``nearest`` number.
+        """
+        values = _answers(table, self.column, self.role, text=isinstance(self.levels[0], str))
+        given = _present(table, self.column, values, ids)
         text, was_text = given.dtype.kind == "U", isinstance(self.levels[0], str)
-        if len(given) and text != was_text:
+        if len(given) and text != was_text and unknown == "refuse":
             kinds = ("numbers", "text")
+            first = f"; the first is {_words(table, self.column)}" if text and table.places else ""
             raise ValueError(
                 f"column {self.column!r} holds {kinds[text]}; it held {kinds[was_text]} when the "
-                "model was fitted"
+                f"model was fitted{first}"
             )
-        place: dict[Any, int] = {level: k for k, level in enumerate(self.levels)}
         codes = np.full(len(values), -1)
-        for row in np.flatnonzero(~missing(values)).tolist():
-            answer = values[row].item() if hasattr(values[row], "item") else values[row]
-            if answer not in place:
-                raise ValueError(
-                    f"column {self.column!r}: person {who[row]!r} answers {answer!r}, which "
-                    f"nobody did when the model was fitted; known are {_some(self.levels)}"
-                )
-            codes[row] = place[answer]
-        return codes
+        kinds_of, which = np.unique(given, return_inverse=True)
+        place = {level: k for k, level in enumerate(self.levels)}
+        found = [place.get(_alike(answer, was_text), -1) for answer in kinds_of.tolist()]
+        strange = [k for k, code in enumerate(found) if code < 0]
+        rows = np.flatnonzero(~missing(values))
+        where = {k: rows[which == k] for k in strange}
+        self._refuse(table, ids, kinds_of, where, unknown)
+        for k in strange:
+            found[k] = self._instead(kinds_of[k], unknown)
+        codes[rows] = np.array(found, dtype=np.int64)[which]
+        return codes, [self._told(table, ids, kinds_of[k], where[k], found[k]) for k in strange]
+
+    def _refuse(
+        self,
+        table: Table,
+        ids: Sequence[Any],
+        answers: Column,
+        where: Mapping[int, Ints],
+        unknown: Unknown,
+    ) -> None:
+        """Answers that nobody gave before, where nothing is said of them."""
+        if unknown == "nearest" and where and (self.role != "ordinal" or answers.dtype.kind == "U"):
+            raise ValueError(
+                f"column {self.column!r}: {answers[next(iter(where))].item()!r} has no nearest "
+                "answer, since the answers are no numbers; say unknown=neutral for it"
+            )
+        if unknown != "refuse":
+            return
+        refuse(
+            f"column {self.column!r}: {person(table, ids, int(rows[0]), self.column)} answers "
+            f"{answers[k].item()!r}, which nobody did when the model was fitted; known are "
+            f"{_some(self.levels)}; unknown=neutral counts it as an average answer"
+            + " and unknown=nearest as the nearest one"
+            * (self.role == "ordinal")
+            for k, rows in where.items()
+        )
+
+    def _instead(self, answer: Any, unknown: Unknown) -> int:
+        """The level that an unknown answer counts as."""
+        if unknown == "neutral":
+            return len(self.levels)
+        return int(np.abs(np.array(self.levels, dtype=float) - float(answer)).argmin())
+
+    def _told(self, table: Table, ids: Sequence[Any], answer: Any, rows: Ints, code: int) -> str:
+        known = code < len(self.levels)
+        counts = f"as {self.levels[code]!r}" if known else "as an average answer"
+        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        return (
+            f"column {self.column!r}: {answer.item()!r}, new since the fit, counts {counts} "
+            f"({person(table, ids, int(rows[0]), self.column)}{more})"
+        )
 
     def question(self, indicators: bool, neutral: bool) -> Question:
         """What two answers are worth together; with ``neutral``, a level for a missing one.
@@ -95,13 +151,40 @@ class Answers:
         return np.asarray(counts / counts.sum())
 
 
-def _present(column: str, values: Column, who: Sequence[Any]) -> Column:
+def _answers(table: Table, column: str, role: str, text: bool = False) -> Column:
+    """Numbers of an ordinal question; of others what tells answers apart, as text if they were."""
+    if role == "ordinal":
+        return table[column]
+    return table.as_written(column) if text else table.as_levels(column)
+
+
+def _present(table: Table, column: str, values: Column, ids: Sequence[Any]) -> Column:
     """The answers there are, as numbers or text; infinite ones are refused."""
     given = values[~missing(values)]
     if given.dtype.kind == "f" and np.isinf(given).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
-        raise ValueError(f"column {column!r}: person {who[row]!r} answers {values[row]}")
+        raise ValueError(
+            f"column {column!r}: {person(table, ids, row, column)} answers {values[row]}"
+        )
     return given.astype(str) if given.dtype.kind == "O" else given
+
+
+def _words(table: Table, column: str) -> str:
+    """The first answer that is no number, with its place, and how many more there are."""
+    odd = [
+        k for k, v in enumerate(table[column].tolist()) if isinstance(v, str) and number(v) is None
+    ]
+    odd = odd or np.flatnonzero(~missing(table[column])).tolist()
+    more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
+    place = "" if table.places is None else f" ({table.at(odd[0], column)}{more})"
+    return f"{table[column][odd[0]]!r}{place}"
+
+
+def _alike(answer: Any, text: bool) -> Any:
+    """An answer in the kind of the levels, so that 3 and "3" are one."""
+    if text:
+        return written(answer)
+    return number(answer) if isinstance(answer, str) else answer
 
 
 def _some(levels: Sequence[Any]) -> str:
@@ -110,20 +193,36 @@ def _some(levels: Sequence[Any]) -> str:
 
 
 def survey(
-    table: Table, taken: Sequence[str], roles: Mapping[str, Names], who: Sequence[Any]
-) -> tuple[tuple[Answers, ...], list[str]]:
-    """Every question's answers, and in words which columns say nothing.
+    table: Table, taken: Sequence[str], roles: Mapping[str, str], ids: Sequence[Any]
+) -> tuple[tuple[Answers, ...], list[str], list[str]]:
+    """Every question's answers; in words which columns say nothing or look odd; and all faults.
 
     ``taken`` are the columns of ids, cohorts and groups.
     """
-    chosen = roles_of(table.names, roles, taken)
-    asked = [
-        Answers.seen(name, role, table[name], who)
-        for name, role in chosen.items()
-        if role != IGNORE
-    ]
+    asked, faults = [], []
+    for name, role in roles.items():
+        try:
+            asked += [Answers.seen(table, name, role, ids)] if role != IGNORE else []
+        except ValueError as error:
+            faults.append(str(error))
     constant = [answers.column for answers in asked if len(answers.levels) < 2]
-    idle = [n for n in table.names if n not in taken and chosen.get(n, IGNORE) == IGNORE]
+    idle = [n for n in table.names if n not in taken and roles.get(n, IGNORE) == IGNORE]
     notes = [f"ignored: {', '.join(idle)}"] if idle else []
     notes += [f"all answers alike, so not used: {', '.join(constant)}"] if constant else []
-    return tuple(answers for answers in asked if len(answers.levels) > 1), notes
+    used = tuple(answers for answers in asked if len(answers.levels) > 1)
+    return used, notes, faults
+
+
+def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
+    """Answers that are probably none, or one answer in several spellings."""
+    found = []
+    for asked in answers:
+        for value, given in suspects(table[asked.column]):
+            found.append(
+                f"{asked.column}: {value!r}, given by {given}, looks like a code for no answer and "
+                f"counts as an answer; if it is one, say no_answer={value}"
+            )
+        for spellings in variants(table.as_levels(asked.column)):
+            listed = ", ".join(map(repr, spellings))
+            found.append(f"{asked.column}: {listed} count as different answers")
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +11,20 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.estimators.roommates.people import Group, People, are_ids
+from mlestruct.estimators.roommates.places import refuse, some
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Table
+from mlestruct.tables.cells import written
+from mlestruct.tables.frames import bare
 
 SIZES = (1, 2, 4)
+CAPACITY = ("size", "capacity", "beds", "places")  # the column of a room's size; one of them
+ACCESSIBLE, FIXED = "accessible", "fixed"
+YES = frozenset(
+    ("yes", "y", "true", "1", "x", "ja", "j", "wahr", "oui", "o", "si", "sí", "sim", "tak", "ano")
+)
+NO = frozenset(("no", "n", "false", "0", "-", "nein", "falsch", "non", "não", "nie", "ne"))
+APART = re.compile(r"\s*(?:[;,/&|\n+]|\bund\b|\band\b)\s*")
 Fixed = Mapping[Any, Sequence[Any]]
 
 
@@ -24,42 +35,124 @@ class Room:
     name: Any
     size: int
     fixed: tuple[int, ...] = ()
+    accessible: bool = False
 
 
 def rooms_of(
     table: Table, people: People, columns: Sequence[str], fixed: Fixed
 ) -> list[list[Room]]:
     """The rooms that each group fills: fixed ones first, then in the table's order."""
-    names = table["room"].tolist()
-    if len(set(names)) < len(names):
-        raise ValueError(f"room {next(n for n in names if names.count(n) > 1)!r} is listed twice")
-    for name, who in fixed.items():
-        if name not in names:
+    names = bare(table.as_names("room")).tolist()
+    fixed = _fixed(table, people, names, fixed)
+    accessible = _yes(table, ACCESSIBLE) if ACCESSIBLE in table.names else [False] * len(names)
+    sizes, capacity = _sizes(table)
+    given: list[list[Room]] = [[] for _ in people.groups]
+    faults = _nameless(table, names)
+    for row, owner in enumerate(_owners(table, people, columns)):
+        who = fixed.get(row, ())
+        fault = _fault(names[row], sizes[row], who, table, row, capacity)
+        if fault:
+            faults.append(fault)
+        elif owner is not None:
+            given[owner].append(Room(names[row], int(sizes[row]), who, accessible[row]))
+        elif who:
+            faults.append(f"fixed: room {names[row]!r} belongs to no group of these people")
+    refuse(faults)
+    for group, rooms in zip(people.groups, given, strict=True):
+        _refuse_strangers(people, group, rooms)
+    _refuse_twice(people, given)
+    needing = needs(people)
+    return [
+        _filled(rooms, group, needing & set(group.members.tolist()))
+        for rooms, group in zip(given, people.groups, strict=True)
+    ]
+
+
+def needs(people: People) -> set[int]:
+    """The rows of people who need an accessible room."""
+    if ACCESSIBLE not in people.table.names:
+        return set()
+    return {row for row, yes in enumerate(_yes(people.table, ACCESSIBLE)) if yes}
+
+
+def _nameless(table: Table, names: Sequence[Any]) -> list[str]:
+    seen: dict[Any, int] = {}
+    faults = [f"{table.at(k)}: a room without a name" for k, n in enumerate(names) if n is None]
+    for row, name in enumerate(names):
+        if name is not None and seen.setdefault(name, row) != row:
+            place = "" if table.places is None else f": {table.both(seen[name], row)}"
+            faults.append(f"room {name!r} is listed twice{place}")
+    return faults
+
+
+def _sizes(table: Table) -> tuple[list[Any], str | None]:
+    """How many people every room is for, and the column that says so."""
+    found = [name for name in table.names if name.casefold() in CAPACITY]
+    if len(found) > 1:
+        raise ValueError(f"{table.file}both {found[0]!r} and {found[1]!r} say how large a room is")
+    return (table[found[0]].tolist(), found[0]) if found else ([2] * len(table), None)
+
+
+def _yes(table: Table, column: str) -> list[bool]:
+    """A column of yes and no, blank for no."""
+    out, faults = [], []
+    for row, value in enumerate(bare(table.as_names(column)).tolist()):
+        word = "" if value is None else str(written(value)).casefold()
+        out.append(word in YES)
+        if word not in YES and word not in NO and word:
+            faults.append(f"{table.at(row, column)}: {column!r} is yes or no, not {value!r}")
+    refuse(some(faults))
+    return out
+
+
+def _fixed(
+    table: Table, people: People, names: Sequence[Any], given: Fixed
+) -> dict[int, tuple[int, ...]]:
+    """Who is to be in which room, by rows: from the mapping, and from the column ``fixed``."""
+    row_of = {written(name): row for row, name in enumerate(names)}
+    found: dict[int, list[int]] = {}
+    for name, who in given.items():
+        if written(name) not in row_of:
             raise ValueError(f"fixed: there is no room {name!r} in the table of rooms")
         if not are_ids(who):
             raise ValueError(f"fixed: room {name!r} has {who!r}; expected a list of ids")
-    sizes = table["size"].tolist() if "size" in table.names else [2] * len(names)
-    given: list[list[Room]] = [[] for _ in people.groups]
-    for name, size, owner in zip(names, sizes, _owners(table, people, columns), strict=True):
-        rows = tuple(people.find(person, f"fixed room {name!r}") for person in fixed.get(name, ()))
-        _refuse(name, size, rows)
-        if owner is not None:
-            given[owner].append(Room(name, int(size), rows))
-        elif rows:
-            raise ValueError(f"fixed: room {name!r} belongs to no group of these people")
-    for group, rooms in zip(people.groups, given, strict=True):
-        _refuse_strangers(people, group, rooms)
-    return [_filled(rooms, group) for rooms, group in zip(given, people.groups, strict=True)]
+        where = f"fixed room {name!r}"
+        found[row_of[written(name)]] = [people.find(person, where) for person in who]
+    cells = bare(table.as_names(FIXED)).tolist() if FIXED in table.names else []
+    for row, cell in enumerate(cells):
+        if cell is not None:
+            whole = people.known(cell, True)
+            parts = [] if whole is not None else [p for p in APART.split(str(cell)) if p]
+            where = f"{table.at(row, FIXED)}: fixed room {names[row]!r}"
+            mine = [people.find(p, where, True) for p in parts] if whole is None else [whole]
+            found[row] = list(dict.fromkeys([*found.get(row, []), *mine]))
+    return {row: tuple(who) for row, who in found.items()}
 
 
-def _refuse(name: Any, size: Any, who: Sequence[int]) -> None:
+def _refuse_twice(people: People, given: Sequence[Sequence[Room]]) -> None:
+    """Nobody is fixed to two rooms."""
+    home: dict[int, Any] = {}
+    for room in (room for rooms in given for room in rooms):
+        for row in room.fixed:
+            if home.setdefault(row, room.name) != room.name:
+                raise ValueError(
+                    f"fixed: {people.ids[row]!r} has room {home[row]!r} and room {room.name!r}"
+                )
+
+
+def _fault(
+    name: Any, size: Any, who: Sequence[int], table: Table, row: int, capacity: str | None
+) -> str:
+    """Why this room cannot be planned; nothing for one that can."""
+    place = "" if table.places is None else f"{table.at(row, capacity)}: "
     if size not in SIZES:
-        raise ValueError(
-            f"room {name!r} is for {size}; rooms for 1, 2 and 4 can be planned (a four is two "
-            "pairs that go well together); fill others by hand and leave those people out"
+        return (
+            f"{place}room {name!r} is for {size}; rooms for 1, 2 and 4 can be planned (a four is "
+            "two pairs that go well together); fill others by hand and leave those people out"
         )
     if who and (size > 2 or len(who) > size):
-        raise ValueError(f"fixed: room {name!r} for {size} cannot be fixed to {len(who)} people")
+        return f"{place}fixed: room {name!r} for {int(size)} cannot be fixed to {len(who)} people"
+    return ""
 
 
 def _refuse_strangers(people: People, group: Group, rooms: list[Room]) -> None:
@@ -75,10 +168,11 @@ def _refuse_strangers(people: People, group: Group, rooms: list[Room]) -> None:
 def _owners(table: Table, people: People, columns: Sequence[str]) -> Iterator[int | None]:
     """The number of the one group that each room fits; None where it fits none."""
     shared = [k for k, name in enumerate(columns) if name in table.names]
-    listed = [table[columns[k]].tolist() for k in shared]
+    listed = [bare(table.as_names(columns[k])).tolist() for k in shared]
+    mine = [[written(group.key[k]) for k in shared] for group in people.groups]
     for number, name in enumerate(table["room"].tolist()):
-        key = [column[number] for column in listed]
-        fit = [g for g, group in enumerate(people.groups) if [group.key[k] for k in shared] == key]
+        key = [written(column[number]) for column in listed]
+        fit = [g for g, own in enumerate(mine) if own == key]
         if len(fit) > 1:
             raise ValueError(
                 f"room {name!r} fits {people.groups[fit[0]].label} and "
@@ -88,9 +182,9 @@ def _owners(table: Table, people: People, columns: Sequence[str]) -> Iterator[in
         yield fit[0] if fit else None
 
 
-def _filled(rooms: list[Room], group: Group) -> list[Room]:
+def _filled(rooms: list[Room], group: Group, needing: set[int]) -> list[Room]:
     """As many rooms as are needed; the last may have a free place."""
-    rooms = sorted(rooms, key=lambda room: not room.fixed)
+    rooms = sorted(rooms, key=lambda room: (not room.fixed, not (needing and room.accessible)))
     ends = np.cumsum([0, *(room.size for room in rooms)])
     people = len(group.members)
     if ends[-1] < people:
@@ -107,18 +201,29 @@ def _filled(rooms: list[Room], group: Group) -> list[Room]:
     return [*rooms[:used], replace(rooms[used], size=left)]
 
 
-def settle(rooms: Sequence[Room], homes: Sequence[Ints]) -> list[Any]:
-    """The room of each set of people who share: fixed ones, then by size, in order; or None."""
+def settle(
+    rooms: Sequence[Room], homes: Sequence[Ints], needing: Collection[int] = ()
+) -> list[Any]:
+    """The room of each set of people who share: fixed ones, then by size, in order; or None.
+
+    Who needs an accessible room gets one first; the others get the remaining ones last.
+    """
     places: list[Any] = [None] * len(homes)
-    free = list(rooms)
-    if not free:
+    if not rooms:
         return places
-    order = sorted(range(len(homes)), key=lambda h: not _fixed_in(homes[h], rooms))
+    free = list(rooms)
+    served = [bool(set(needing) & set(home.tolist())) for home in homes]
+    order = sorted(range(len(homes)), key=lambda h: (not _fixed_in(homes[h], rooms), not served[h]))
     for h in order:
-        mine = _fixed_in(homes[h], free)
-        room = mine or next(r for r in free if r.size == len(homes[h]) and not r.fixed)
-        free.remove(room)
-        places[h] = room.name
+        fits = [room for room in free if room.size == len(homes[h]) and not room.fixed]
+        if served[h]:
+            fits = [room for room in fits if room.accessible]
+        fits.sort(key=lambda room: bool(needing) and room.accessible)
+        mine = _fixed_in(homes[h], free) or next(iter(fits), None)
+        if mine is None or (served[h] and not mine.accessible):
+            return []
+        free.remove(mine)
+        places[h] = mine.name
     return places
 
 

@@ -13,7 +13,20 @@ from mlestruct.estimators.roommates.people import Group, People, are_ids
 from mlestruct.structures.base import Ints
 
 Rule = tuple[Hashable, Hashable]
+Consent = Sequence[Rule]
 SHOWN = 6
+
+
+class Placed(tuple[Hashable, ...]):
+    """A rule that knows where it was written, for messages."""
+
+    where: str = ""
+
+    @classmethod
+    def of(cls, rule: Sequence[Hashable], where: str) -> Placed:
+        placed = cls(rule)
+        placed.where = where
+        return placed
 
 
 @dataclass(frozen=True)
@@ -59,14 +72,30 @@ class Rules:
         return local(self.forbid), local(self.require)
 
 
+def refused_by(people: People, consent: Consent) -> list[Rule]:
+    """The pairs that lists of consent leave out: whoever has a list shares with nobody else."""
+    rows = _rows(people, consent, "consent")
+    allowed: dict[int, set[int]] = {}
+    for me, other in rows.tolist():
+        allowed.setdefault(me, {me}).add(other)
+    ids = people.ids
+    return [
+        (ids[me], ids[other])
+        for me, others in allowed.items()
+        for other in people.groups[people.group_of[me]].members.tolist()
+        if other not in others
+    ]
+
+
 def _rows(people: People, rules: Sequence[Rule], name: str) -> Ints:
     rows = []
     for number, rule in enumerate(rules):
+        where = getattr(rule, "where", "") or f"{name}[{number}]"
         if not are_ids(rule, 2):
-            raise ValueError(f"{name}[{number}] is {rule!r}; expected two ids")
-        a, b = (people.find(person, f"{name}[{number}]") for person in rule)
+            raise ValueError(f"{where} is {rule!r}; expected two ids")
+        a, b = (people.find(person, where) for person in rule)
         if a == b:
-            raise ValueError(f"{name}[{number}] names {people.ids[a]!r} twice")
+            raise ValueError(f"{where} names {people.ids[a]!r} twice")
         rows.append((a, b))
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 

@@ -24,7 +24,9 @@ def test_ids() -> None:
 
 def test_answers() -> None:
     refused("column 'tidy': person 3 answers inf", four(tidy=[1, 2, np.inf, 3]))
-    refused("ordinal column 'tidy' holds text such as 'a'", four(tidy=["often"] * 2 + ["a"] * 2))
+    refused(
+        "ordinal column 'tidy' holds text such as 'often'", four(tidy=["often"] * 2 + ["a"] * 2)
+    )
     refused("binary column 'tidy' has 3 different answers", four(), ordinal=(), binary="tidy")
     many = {"id": list(range(100)), "tidy": [k + 0.5 for k in range(100)]}
     refused("column 'tidy' has 100 different answers; at most 40", many, [(0, 1), (2, 3)])

@@ -1,0 +1,83 @@
+"""Cells as they are written, and the numbers that they spell: nothing is read that is not sure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+Decimal = Literal[".", ","]
+Cell = str | int | float | None
+"""Text as written, a number that a workbook or frame holds as one, or None for a blank cell."""
+
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"  # zero-width characters, which str.strip() leaves
+WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+SIGN = re.compile("[\u2212\u2012\u2013](?=[0-9])")  # minus signs and dashes in front of a digit
+NUMBERS = {
+    mark: re.compile(rf"-?(?:(?:0|[1-9][0-9]{{0,14}})(?:{m}[0-9]*)?|{m}[0-9]+)(?:[eE][-+]?[0-9]+)?")
+    for mark, m in ((".", r"\."), (",", ","))
+}
+THOUSANDS = {
+    mark: re.compile(rf"-?[1-9][0-9]{{0,2}}(?:{m}[0-9]{{3}})+")
+    for mark, m in ((".", r"\."), (",", ","))
+}
+
+
+def stripped(text: str) -> str:
+    """Without the blanks, of any kind, at both ends."""
+    before = None
+    while text != before:
+        before, text = text, text.strip().strip(INVISIBLE)
+    return text
+
+
+def written(cell: Cell) -> str | None:
+    """What a cell shows: 7 and 7.0 are both "7"."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    return None if cell is None else str(cell)
+
+
+def whole(cell: Cell) -> int | None:
+    """A whole number that reads back as written; ``007``, ``1.0`` and ``١٢`` are none."""
+    if isinstance(cell, str):
+        plain = WHOLE.fullmatch(cell) and cell != "-0" and abs(int(cell)) < 1 << 63
+        return int(cell) if plain else None
+    return cell if isinstance(cell, int) else None
+
+
+def number(cell: Cell, decimal: Decimal = ".") -> float | None:
+    """The number that a cell spells in ASCII digits, with this decimal mark; else None.
+
+    Leading zeros and more than fifteen digits make a name, such as 007 or an account's number.
+    """
+    if not isinstance(cell, str):
+        return None if cell is None else float(cell)
+    plain = SIGN.sub("-", cell, count=1)
+    return float(plain.replace(",", ".")) if NUMBERS[decimal].fullmatch(plain) else None
+
+
+def in_thousands(cell: Cell, mark: Decimal) -> bool:
+    """Whether a mark may part thousands as well as decimals: ``1,234`` but not ``1,23``."""
+    return isinstance(cell, str) and THOUSANDS[mark].fullmatch(cell) is not None
+
+
+def spelled(cells: Sequence[Cell], decimal: Decimal) -> list[Any] | None:
+    """The numbers of a column, None for its blank cells; None if a cell is no number."""
+    for read in (whole, lambda cell: number(cell, decimal)):
+        found = [None if cell is None else read(cell) for cell in cells]
+        if all(f is not None or c is None for f, c in zip(found, cells, strict=True)):
+            return found
+    return None
+
+
+def marks(cells: Sequence[Cell]) -> set[Decimal]:
+    """The decimal marks with which every cell of a column is a number."""
+    shapes: tuple[Decimal, ...] = (".", ",")
+    return {mark for mark in shapes if spelled(cells, mark) is not None}
+
+
+def unsure(cells: Sequence[Cell], mark: Decimal) -> bool:
+    """Whether all cells that have this mark could as well be in thousands."""
+    marked = [cell for cell in cells if isinstance(cell, str) and mark in cell]
+    return bool(marked) and all(in_thousands(cell, mark) for cell in marked)
