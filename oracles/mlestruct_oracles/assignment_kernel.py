@@ -171,7 +171,7 @@ def relax(scores: Array, start: float, i: int, search: Search) -> None:
 def first(values: Array, value: float) -> int:
     """The first place of the least value; some place where a value is not a number."""
     j = 0
-    while j + CHUNK < values.size and least(values[j : j + CHUNK]) > value:
+    while j + CHUNK < values.size and least(values, j, j + CHUNK) > value:
         j += CHUNK
     while j < values.size - 1 and values[j] != value:
         j += 1
@@ -186,10 +186,10 @@ def augment(table: Array, price: Array, column: Ints, row: Ints, search: Search)
     for j in range(price.size):
         taken[j] = 0.0 if row[j] == NONE else np.inf
     while True:
-        nearest = least(distance)
+        nearest = least(distance, 0, price.size)
         if not nearest < np.inf:
             return False
-        if least_sum(distance, taken) == nearest:
+        if least_sum(distance, taken, 0, price.size) == nearest:
             break
         j = first(distance, nearest)
         search.reached[count] = j

@@ -22,6 +22,33 @@ ALLOWED = "use numbers below 1e300, and -inf for a forbidden edge"
 
 
 @dataclass(frozen=True)
+class OddSets(Sequence[Integers]):
+    """Nested sets of nodes as places first to last - 1 of one order: O(n), however deep they nest.
+
+    Examples
+    --------
+    >>> list(OddSets(np.array([2, 0, 1, 3]), np.array([0]), np.array([3])))
+    [array([0, 1, 2])]
+    """
+
+    order: Integers
+    first: Integers
+    last: Integers
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return OddSets(self.order, self.first[index], self.last[index])
+        return np.sort(self.order[self.first[index] : self.last[index]])
+
+    @property
+    def sizes(self) -> Integers:
+        return self.last - self.first
+
+
+@dataclass(frozen=True)
 class Matching:
     """A matching and the duals that bound every other one: ``weight <= best <= upper``.
 
@@ -31,7 +58,8 @@ class Matching:
     weight: the matching's weight, recomputed from the input.
     upper: the value of the duals; equal to ``weight`` at an optimum, up to rounding.
     y: the nodes' duals (not negative where nodes may stay single).
-    odd_sets, z: the odd sets of nodes with a positive dual, and those duals.
+    odd_sets, z: the odd sets of nodes with a positive dual, and those duals; sets lie inside one
+        another or apart.
     perfect: whether every node had to be matched.
     """
 
@@ -39,7 +67,7 @@ class Matching:
     weight: float
     upper: float
     y: Floats
-    odd_sets: tuple[Integers, ...]
+    odd_sets: Sequence[Integers]
     z: Floats
     perfect: bool
 
@@ -126,22 +154,30 @@ def search(edges: Any, n: int, warm: Matching | None, perfect: bool) -> tuple[An
 
 def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> Matching:
     """The matching with these partners and used weights, and the duals the forest ended with."""
-    from mlestruct_oracles.blossom_forest import odd_sets
+    from mlestruct_oracles.blossom_forest import in_order
 
     n = len(partner)
     y = forest.y if perfect else np.maximum(forest.y, 0.0)
     inside = (forest.node["parent"][n:] != np.arange(n, n + n // 2)) & (forest.half[n:] > 0)
     nodes = np.flatnonzero(inside) + n
-    members, bounds = odd_sets(forest, nodes)
-    sets = tuple(np.sort(part) for part in np.split(members, bounds[1:-1])) if len(nodes) else ()
+    order, place = np.empty(n, np.int64), np.empty(n, np.int64)
+    in_order(forest, order, place)
+    first, last = place[forest.node["first"][nodes]], place[forest.node["last"][nodes]] + 1
+    sets = OddSets(order, first, last)
     z = 2.0 * forest.half[nodes]
     return Matching(partner, math.fsum(used), dual_value(y, sets, z), y, sets, z, perfect)
 
 
 def dual_value(y: Floats, sets: Sequence[Integers], z: Floats) -> float:
     """``sum(y) + sum(z * (size - 1) / 2)``, summed without rounding."""
-    halves = [float(c) * (len(s) // 2) for s, c in zip(sets, z, strict=True)]
-    return math.fsum([*y.tolist(), *halves])
+    halves = z * (sizes(sets) // 2)
+    return math.fsum([*y.tolist(), *halves.tolist()])
+
+
+def sizes(sets: Sequence[Integers]) -> Integers:
+    if isinstance(sets, OddSets):
+        return sets.sizes
+    return np.array([len(nodes) for nodes in sets], np.int64)
 
 
 def prove(weights: ArrayLike, matching: Matching) -> float:
@@ -160,11 +196,11 @@ def prove(weights: ArrayLike, matching: Matching) -> float:
     n = len(scores)
     check_answer(n, matching)
     y, around = node_duals(matching), sets_around(n, matching)
-    shortfall = 0.0
+    shortfall, sets = 0.0, list(matching.odd_sets)
     for v in range(n):
         uncovered = scores[v] - y - y[v]
         for index in around[v]:
-            uncovered[matching.odd_sets[index]] -= matching.z[index]
+            uncovered[sets[index]] -= matching.z[index]
         uncovered[v] = -math.inf
         shortfall = max(shortfall, float(uncovered.max()))
     used = np.flatnonzero(np.arange(n) < matching.partner)
@@ -202,9 +238,16 @@ def check_answer(n: int, matching: Matching) -> None:
         raise ValueError("partner is not a matching: some node's partner has another partner")
     if np.any(partner == np.arange(n)) or (matching.perfect and len(matched) < n):
         raise ValueError("partner leaves a node single or with itself")
-    if np.any(matching.z < 0) or len(matching.z) != len(matching.odd_sets):
+    sets = matching.odd_sets
+    if np.any(matching.z < 0) or len(matching.z) != len(sets):
         raise ValueError("each odd set needs a dual z >= 0")
-    for members in matching.odd_sets:
+    if isinstance(sets, OddSets):
+        whole = np.array_equal(np.sort(sets.order), np.arange(n))
+        inside = np.all((sets.first >= 0) & (sets.first < sets.last) & (sets.last <= n))
+        if not whole or not inside or np.any(sets.sizes % 2 == 0):
+            raise ValueError("not odd sets of nodes: no order of all, or places that do not fit it")
+        return
+    for members in sets:
         if len(members) % 2 == 0 or len(np.unique(members)) != len(members):
             raise ValueError(f"not an odd set of nodes: {some(members)}")
 

@@ -7,15 +7,26 @@ vertex stores y + now, an inner one y - now; halves the other way round): time c
 a label changes. Half-integers are exact in float64, hence whole weights give exact answers.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 FREE, OUTER, INNER = 0, 1, 2
 NONE = -1
+
+
+def uncounted(**options: Any) -> Callable[[Kernel], Kernel]:
+    """A kernel that allocates nothing, compiled without counts of who holds an array.
+
+    Taking an array out of a tuple counts it up and down, atomically: two thirds of the time of a
+    search through a sparse graph.
+    """
+    return njit(cache=True, nogil=True, _nrt=False, **options)  # type: ignore[call-overload]
 
 
 NODE = np.dtype(
@@ -34,8 +45,21 @@ NODE = np.dtype(
         ("via_from", np.int32),  # of inner nodes: the tree edge that reached them, outer end first
         ("via_to", np.int32),
         ("mark", np.int32),  # stamp of the last walk to a root that passed
+        ("later", np.int32),  # the ring of its tree's outermost nodes
+        ("earlier", np.int32),
     ]
 )
+
+
+class Bounds(NamedTuple):
+    """Lower bounds on the least of each block of values, and on the least of each block of those.
+
+    Lowered at once (``lower``) and raised when they are the least of all (``least_block``), so that
+    the least of n values costs a look at 64 of them, at 64 blocks, and at n / 4096 tops.
+    """
+
+    block: Array
+    top: Array
 
 
 class Forest(NamedTuple):
@@ -51,43 +75,78 @@ class Forest(NamedTuple):
     near: Array  # vertex → least y[u] - weight[u, v] over outer vertices u, or less
     near_from: Array  # that u, when near was written
     pair: Array  # outer vertex → twice the time an edge to another outer node is tight, or less
-    near_block: Array  # least near + free_y of each block of vertices, or less
-    pair_block: Array
-    outer: Array  # scanned outer vertices
-    inner: Array  # outermost inner blossoms
+    used_up: Array  # node → half of outermost inner blossoms, else inf
+    near_least: Bounds  # of near + free_y
+    pair_least: Bounds
+    outer_least: Bounds  # of outer_y
+    used_up_least: Bounds
+    outer: Array  # scanned outer vertices, of dense rows
     queue: Array  # outer nodes whose edges are not scanned yet
     spare: Array  # unused blossom numbers
-    length: Array  # lengths of outer, inner, queue and spare, and the stamp
+    length: Array  # lengths of outer, queue and spare, and the stamp
 
 
-N_OUTER, N_INNER, N_QUEUE, N_SPARE, STAMP = 0, 1, 2, 3, 4
+N_OUTER, N_QUEUE, N_SPARE, STAMP = 0, 1, 2, 3
 BLOCK = 64
+
+
+@njit(cache=True, nogil=True)
+def unbounded(n: int) -> Bounds:
+    blocks = (n + BLOCK - 1) // BLOCK
+    return Bounds(np.full(blocks, np.inf), np.full((blocks + BLOCK - 1) // BLOCK, np.inf))
+
+
+@uncounted(forceinline=True)
+def lower(bounds: Bounds, place: int, value: float) -> None:
+    """Let the bounds allow this value at this place."""
+    block = place // BLOCK
+    if value < bounds.block[block]:
+        bounds.block[block] = value
+        bounds.top[block // BLOCK] = min(bounds.top[block // BLOCK], value)
 
 
 @njit(cache=True, nogil=True)
 def allocate(n: int) -> Forest:
     """A forest of n single vertices without trees, y zero: O(n)."""
     size = n + n // 2
-    blocks = (n + BLOCK - 1) // BLOCK
     node: Any = np.zeros(size, NODE)
     for i in range(size):
         node.parent[i] = node.mate[i] = node.via_from[i] = node.via_to[i] = NONE
-        node.base[i] = node.first[i] = node.last[i] = i
+        node.base[i] = node.first[i] = node.last[i] = node.later[i] = node.earlier[i] = i
     top = np.arange(n).astype(np.int32)
     none = np.full(n, NONE, np.int32)
     never = np.full(n, np.inf)
-    bound = np.full(blocks, np.inf)
-    nodes = np.zeros(size, np.int32)
+    queue = np.zeros(size, np.int32)
     spare = np.arange(size - 1, n - 1, -1).astype(np.int32)
-    length = np.zeros(5, np.int64)
+    length = np.zeros(4, np.int64)
     length[N_SPARE] = size - n
     return Forest(
         node, top, none, np.zeros(n), np.zeros(size), np.zeros(n), never, never.copy(), none.copy(),
-        never.copy(), bound, bound.copy(), none.copy(), nodes, nodes.copy(), spare, length,
+        never.copy(), np.full(size, np.inf), unbounded(n), unbounded(n), unbounded(n),
+        unbounded(size), none.copy(), queue, spare, length,
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
+def enter(forest: Forest, node: int, beside: int) -> None:
+    """Put the node into the ring of its tree, beside a node that is in it."""
+    following = forest.node.later[beside]
+    forest.node.later[beside] = forest.node.earlier[following] = node
+    forest.node.later[node] = following
+    forest.node.earlier[node] = beside
+
+
+@uncounted(forceinline=True)
+def leave(forest: Forest, node: int) -> None:
+    """Take the node out of the ring of its tree; nothing keeps it from being used up either."""
+    before, after = forest.node.earlier[node], forest.node.later[node]
+    forest.node.later[before] = after
+    forest.node.earlier[after] = before
+    forest.node.later[node] = forest.node.earlier[node] = node
+    forest.used_up[node] = np.inf
+
+
+@uncounted(forceinline=True)
 def make_outer(forest: Forest, node: int, tree: int, now: float) -> None:
     forest.node.label[node] = OUTER
     forest.node.tree[node] = tree
@@ -101,16 +160,17 @@ def make_outer(forest: Forest, node: int, tree: int, now: float) -> None:
         v = forest.after[v]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def make_inner(forest: Forest, node: int, via_from: int, via_to: int, now: float) -> None:
     forest.node.label[node] = INNER
     forest.node.tree[node] = forest.node.tree[forest.top[via_from]]
     forest.half[node] += now
     forest.node.via_from[node] = via_from
     forest.node.via_to[node] = via_to
+    enter(forest, node, forest.top[via_from])
     if node >= forest.top.size:
-        forest.inner[forest.length[N_INNER]] = node
-        forest.length[N_INNER] += 1
+        forest.used_up[node] = forest.half[node]
+        lower(forest.used_up_least, node, forest.half[node])
     v = forest.node.first[node]
     while v != NONE:
         forest.y[v] -= now
@@ -118,25 +178,26 @@ def make_inner(forest: Forest, node: int, via_from: int, via_to: int, now: float
         v = forest.after[v]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def make_free(forest: Forest, v: int, y: Array) -> None:
     forest.y[v] = y
     forest.free_y[v] = y
     forest.outer_y[v] = np.inf
     forest.pair[v] = np.inf
-    block = v // BLOCK
-    forest.near_block[block] = min(forest.near_block[block], forest.near[v] + y)
+    lower(forest.near_least, v, forest.near[v] + y)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def grow(forest: Forest, u: int, v: int, now: float) -> None:
     """Put the free node at v, reached from the outer vertex u, and its mate into the tree."""
     node = forest.top[v]
     make_inner(forest, node, u, v, now)
-    make_outer(forest, forest.top[forest.node.mate[node]], forest.node.tree[node], now)
+    mate = forest.top[forest.node.mate[node]]
+    make_outer(forest, mate, forest.node.tree[node], now)
+    enter(forest, mate, node)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def augment(forest: Forest, u: int, v: int) -> None:
     """Match outer vertex u to v outside its tree (or to NONE), flipping the path to the root."""
     while True:
@@ -152,25 +213,34 @@ def augment(forest: Forest, u: int, v: int) -> None:
         forest.node.mate[node] = u
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
+def above(forest: Forest, node: int) -> int:
+    """The next outer node on the way to the root, NONE at the root."""
+    mate = forest.node.mate[node]
+    return NONE if mate == NONE else forest.top[forest.node.via_from[forest.top[mate]]]
+
+
+@uncounted(forceinline=True)
 def meeting(forest: Forest, u: int, v: int) -> int:
-    """The first node on both walks from outer u, v to their roots, NONE in two trees: O(depth)."""
-    if forest.node.tree[forest.top[u]] != forest.node.tree[forest.top[v]]:
+    """The first node on both walks from outer u, v to their roots, NONE in two trees.
+
+    The walks take turns, so the cost is that of the longer way to the meeting.
+    """
+    one: int = forest.top[u]
+    other: int = forest.top[v]
+    if forest.node.tree[one] != forest.node.tree[other]:
         return NONE
     forest.length[STAMP] += 1
     stamp = forest.length[STAMP]
-    node: int = forest.top[u]
-    forest.node.mark[node] = stamp
-    while forest.node.mate[node] != NONE:
-        node = forest.top[forest.node.via_from[forest.top[forest.node.mate[node]]]]
-        forest.node.mark[node] = stamp
-    node = forest.top[v]
-    while forest.node.mark[node] != stamp:
-        node = forest.top[forest.node.via_from[forest.top[forest.node.mate[node]]]]
-    return node
+    while one == NONE or forest.node.mark[one] != stamp:
+        if one != NONE:
+            forest.node.mark[one] = stamp
+            one = above(forest, one)
+        one, other = (one, other) if other == NONE else (other, one)
+    return one
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def link(forest: Forest, a: int, b: int, u: int, v: int) -> None:
     forest.node.following[a] = b
     forest.node.previous[b] = a
@@ -178,7 +248,7 @@ def link(forest: Forest, a: int, b: int, u: int, v: int) -> None:
     forest.node.link_to[a] = v
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def shrink(forest: Forest, u: int, v: int, now: float) -> None:
     """Make one outer blossom of the odd cycle that the edge between outer vertices u, v closes.
 
@@ -190,22 +260,20 @@ def shrink(forest: Forest, u: int, v: int, now: float) -> None:
     while node != crown:
         below = forest.top[forest.node.mate[node]]
         link(forest, below, node, forest.node.mate[node], forest.node.base[node])
-        above = forest.top[forest.node.via_from[below]]
-        link(forest, above, below, forest.node.via_from[below], forest.node.via_to[below])
-        node = above
+        node = forest.top[forest.node.via_from[below]]
+        link(forest, node, below, forest.node.via_from[below], forest.node.via_to[below])
     node = forest.top[v]
     while node != crown:
         below = forest.top[forest.node.mate[node]]
         link(forest, node, below, forest.node.base[node], forest.node.mate[node])
-        above = forest.top[forest.node.via_from[below]]
-        link(forest, below, above, forest.node.via_to[below], forest.node.via_from[below])
-        node = above
+        node = forest.top[forest.node.via_from[below]]
+        link(forest, below, node, forest.node.via_to[below], forest.node.via_from[below])
     forest.length[N_SPARE] -= 1
     blossom = forest.spare[forest.length[N_SPARE]]
     enclose(forest, blossom, crown, now)
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def enclose(forest: Forest, blossom: int, crown: int, now: float) -> None:
     """Move the cycle through crown into the new blossom and fix the children's duals at now."""
     forest.node.base[blossom] = forest.node.base[crown]
@@ -215,9 +283,11 @@ def enclose(forest: Forest, blossom: int, crown: int, now: float) -> None:
     forest.node.tree[blossom] = forest.node.tree[crown]
     forest.half[blossom] = -now
     forest.node.first[blossom] = forest.node.first[crown]
+    enter(forest, blossom, crown)
     child = crown
     while True:
         outer = forest.node.label[child] == OUTER
+        leave(forest, child)
         forest.node.parent[child] = blossom
         forest.half[child] += now if outer else -now
         if not outer:
@@ -235,22 +305,9 @@ def enclose(forest: Forest, blossom: int, crown: int, now: float) -> None:
         forest.after[forest.node.last[child]] = forest.node.first[following]
         child = following
     forest.node.last[blossom] = forest.node.last[child]
-    keep_inner(forest)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def keep_inner(forest: Forest) -> None:
-    """Drop from the list of inner blossoms those that no longer are outermost and inner."""
-    kept = 0
-    for i in range(forest.length[N_INNER]):
-        node = forest.inner[i]
-        if forest.node.parent[node] == NONE and forest.node.label[node] == INNER:
-            forest.inner[kept] = node
-            kept += 1
-    forest.length[N_INNER] = kept
-
-
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def child_with(forest: Forest, blossom: int, v: int) -> int:
     node = v
     while forest.node.parent[node] != blossom:
@@ -258,7 +315,7 @@ def child_with(forest: Forest, blossom: int, v: int) -> int:
     return node
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def rematch(forest: Forest, blossom: int, crown: int) -> None:
     """Give the blossom's matched edge to its child crown and pair the others around the cycle."""
     forest.node.base[crown] = forest.node.base[blossom]
@@ -271,7 +328,7 @@ def rematch(forest: Forest, blossom: int, crown: int) -> None:
         child = forest.node.following[other]
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def release(forest: Forest, blossom: int, now: float) -> None:
     """Set an inner blossom's children free at now, as outermost nodes, and drop the blossom."""
     child = start = child_with(forest, blossom, forest.node.base[blossom])
@@ -293,12 +350,12 @@ def release(forest: Forest, blossom: int, now: float) -> None:
             break
     forest.node.label[blossom] = FREE
     forest.node.parent[blossom] = blossom  # unused
-    keep_inner(forest)
+    leave(forest, blossom)
     forest.spare[forest.length[N_SPARE]] = blossom
     forest.length[N_SPARE] += 1
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def expand(forest: Forest, blossom: int, now: float) -> None:
     """Undo an inner blossom whose dual is used up: its cycle's even way stays in the tree.
 
@@ -324,29 +381,31 @@ def expand(forest: Forest, blossom: int, now: float) -> None:
             node = forest.node.previous[outer]
             u, v = forest.node.link_to[node], forest.node.link_from[node]
         make_outer(forest, outer, forest.node.tree[blossom], now)
+        enter(forest, outer, entry)
         make_inner(forest, node, u, v, now)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def free_tree(forest: Forest, tree: int, now: float) -> None:
-    """Dissolve a tree that was augmented; its duals are stored themselves again: O(n)."""
-    n = forest.top.size
-    for v in range(n):
-        node = forest.top[v]
-        if forest.node.tree[node] == tree:
-            if forest.node.label[node] == OUTER:
-                make_free(forest, v, forest.y[v] - now)
-            elif forest.node.label[node] == INNER:
-                make_free(forest, v, forest.y[v] + now)
-    for v in range(n):
-        node = forest.top[v]
-        if forest.node.tree[node] == tree:
-            if forest.node.label[node] == OUTER:
-                forest.half[node] += now
-            elif forest.node.label[node] == INNER:
-                forest.half[node] -= now
-            forest.node.label[node] = FREE
-    keep_inner(forest)
+@uncounted(forceinline=True)
+def free_tree(forest: Forest, node: int, now: float) -> None:
+    """Dissolve the node's augmented tree; duals are themselves again: O(its vertices)."""
+    while True:
+        following = forest.node.later[node]
+        change = -now if forest.node.label[node] == OUTER else now
+        v = forest.node.first[node]
+        while v != NONE:
+            make_free(forest, v, forest.y[v] + change)
+            v = forest.after[v]
+        forest.half[node] -= change
+        forest.node.label[node] = FREE
+        leave(forest, node)
+        if following == node:
+            break
+        node = following
+
+
+@uncounted(forceinline=True)
+def keep_outer(forest: Forest) -> None:
+    """Drop from the list of scanned outer vertices those that no longer are."""
     kept = 0
     for i in range(forest.length[N_OUTER]):
         v = forest.outer[i]
@@ -356,7 +415,7 @@ def free_tree(forest: Forest, tree: int, now: float) -> None:
     forest.length[N_OUTER] = kept
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def unfold(forest: Forest) -> None:
     """Carry the outermost nodes' matched edges down to the vertices; blossoms stay: O(n depth)."""
     n = forest.top.size
@@ -380,21 +439,16 @@ def unfold(forest: Forest) -> None:
                 break
 
 
-@njit(cache=True, nogil=True)
-def odd_sets(forest: Forest, nodes: Array) -> tuple[Array, Array]:
-    """The vertices of the given blossoms, one after the other, with bounds: O(their sizes)."""
-    bounds = np.zeros(nodes.size + 1, np.int64)
-    for fill in range(2):
-        members = np.empty(bounds[-1], np.int64)
-        position = 0
-        for i in range(nodes.size):
-            v = forest.node.first[nodes[i]]
-            while True:
-                if fill:
-                    members[position] = v
-                position += 1
-                if v == forest.node.last[nodes[i]]:
-                    break
-                v = forest.after[v]
-            bounds[i + 1] = position
-    return members, bounds
+@uncounted()
+def in_order(forest: Forest, order: Array, place: Array) -> None:
+    """Order the vertices so that those of every blossom are neighbours; each one's place: O(n)."""
+    count = 0
+    for i in range(forest.top.size):
+        v = forest.node.first[forest.top[i]]
+        if v != i:
+            continue
+        while v != NONE:
+            order[count] = v
+            place[v] = count
+            count += 1
+            v = forest.after[v]

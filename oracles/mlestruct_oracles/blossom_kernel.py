@@ -5,7 +5,8 @@ times of events are kept, per vertex and per block of vertices; a bound is made 
 it is the least of all. So a shrunk blossom or a dissolved tree costs nothing but the bounds it
 made stale and that are ever needed again.
 
-Cost: each of at most n/2 augmentations scans at most n rows, O(n³) in all. Rows read again because
+Cost: each of at most n/2 augmentations scans at most n rows, O(n³) in all, O(n m) of sparse ones;
+what ends with an augmentation costs what its tree's vertices do. Rows read again because
 shrinking made a bound stale could on paper exceed that; they stayed below a third of the time.
 """
 
@@ -14,20 +15,23 @@ from numba import njit
 
 from mlestruct_oracles.blossom_forest import (
     BLOCK,
-    N_INNER,
     N_OUTER,
     N_QUEUE,
     NONE,
     Array,
+    Bounds,
     Forest,
     allocate,
     augment,
     expand,
     free_tree,
     grow,
+    keep_outer,
+    lower,
     make_outer,
     meeting,
     shrink,
+    uncounted,
     unfold,
 )
 from mlestruct_oracles.blossom_rows import (
@@ -51,14 +55,14 @@ def half_maxima(edges: Edges, y: Array) -> None:
         y[v] = row_excess(edges, zero, v) / 2.0
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def cover(edges: Edges, y: Array) -> None:
     """Raise any duals until every edge is covered: one sweep over the edges."""
     for v in range(y.size):
         y[v] = max(y[v], row_excess(edges, y, v))
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def tighten(edges: Edges, forest: Forest, lowest: float) -> None:
     """Lower each dual in turn as far as it goes and match along edges that became tight."""
     y, mate = forest.y, forest.node.mate
@@ -72,7 +76,7 @@ def tighten(edges: Edges, forest: Forest, lowest: float) -> None:
                 mate[u] = v
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def scan_queue(edges: Edges, forest: Forest) -> None:
     """Scan every queued outer node, then let later scans see its vertices."""
     while forest.length[N_QUEUE] > 0:
@@ -82,58 +86,80 @@ def scan_queue(edges: Edges, forest: Forest) -> None:
         v = forest.node.first[node]
         while v != after:
             forest.pair[v] = pair = scan_row(edges, forest, v)
-            forest.pair_block[v // BLOCK] = min(forest.pair_block[v // BLOCK], pair)
+            lower(forest.pair_least, v, pair)
             v = forest.after[v]
         v = forest.node.first[node]
         while v != after:
             forest.outer_y[v] = forest.y[v]
-            forest.outer[forest.length[N_OUTER]] = v
-            forest.length[N_OUTER] += 1
+            lower(forest.outer_least, v, forest.y[v])
+            if edges.matrix.size:
+                forest.outer[forest.length[N_OUTER]] = v
+                forest.length[N_OUTER] += 1
             v = forest.after[v]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def least_block(bounds: Array) -> int:
-    best = 0
-    for block in range(1, bounds.size):
-        if bounds[block] < bounds[best]:
-            best = block
-    return best
+@uncounted(forceinline=True)
+def least_block(bounds: Bounds, limit: float) -> int:
+    """The block with the least bound, NONE if that is beyond the limit or never.
+
+    Tops that were too low are raised on the way.
+    """
+    while True:
+        top = 0
+        for i in range(1, bounds.top.size):
+            if bounds.top[i] < bounds.top[top]:
+                top = i
+        bound, block = bounds.top[top], top * BLOCK
+        if not bound <= limit or bound == np.inf:
+            return NONE
+        bounds.top[top] = least(bounds.block, block, min(block + BLOCK, bounds.block.size))
+        if bounds.top[top] == bound:
+            while bounds.block[block] != bound:
+                block += 1
+            return block
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
+def least_place(values: Array, bounds: Bounds, limit: float) -> int:
+    """The first place of the least value, NONE if that is beyond the limit or never."""
+    while True:
+        block = least_block(bounds, limit)
+        if block == NONE:
+            return NONE
+        bound, place = bounds.block[block], block * BLOCK
+        bounds.block[block] = least(values, place, min(place + BLOCK, values.size))
+        if bounds.block[block] == bound:
+            while values[place] != bound:
+                place += 1
+            return place
+
+
+@uncounted(forceinline=True)
 def next_pair(edges: Edges, forest: Forest, limit: float) -> tuple[int, int, float]:
     """The outer vertices of the first tight edge between outer nodes and its time, if by limit."""
-    pair, bounds = forest.pair, forest.pair_block
+    pair, bounds = forest.pair, forest.pair_least
     while True:
-        block = least_block(bounds)
-        bound = bounds[block]
-        if not bound <= 2.0 * limit or bound == np.inf:
+        u = least_place(pair, bounds, 2.0 * limit)
+        if u == NONE:
             return NONE, NONE, np.inf
-        a, b = block * BLOCK, min(block * BLOCK + BLOCK, pair.size)
-        bounds[block] = least(pair[a:b])
-        if bounds[block] == bound:
-            u = a
-            while pair[u] != bound:
-                u += 1
-            pair[u], v = best_pair(edges, forest, u)
-            if pair[u] <= bound:
-                return u, v, bound / 2.0
-            bounds[block] = least(pair[a:b])
+        bound = pair[u]
+        pair[u], v = best_pair(edges, forest, u)
+        if pair[u] <= bound:
+            return u, v, bound / 2.0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def next_near(edges: Edges, forest: Forest, limit: float) -> tuple[int, float]:
     """The free vertex whose edge from an outer one is tight first and its time, if by limit."""
-    near, free_y, bounds = forest.near, forest.free_y, forest.near_block
+    near, free_y, bounds = forest.near, forest.free_y, forest.near_least
     while True:
-        block = least_block(bounds)
-        bound = bounds[block]
-        if not bound <= limit or bound == np.inf:
+        block = least_block(bounds, limit)
+        if block == NONE:
             return NONE, np.inf
+        bound = bounds.block[block]
         a, b = block * BLOCK, min(block * BLOCK + BLOCK, near.size)
-        bounds[block] = least_sum(near[a:b], free_y[a:b])
-        if bounds[block] == bound:
+        bounds.block[block] = least_sum(near, free_y, a, b)
+        if bounds.block[block] == bound:
             v = a
             while near[v] + free_y[v] != bound:
                 v += 1
@@ -143,54 +169,35 @@ def next_near(edges: Edges, forest: Forest, limit: float) -> tuple[int, float]:
             near[v], forest.near_from[v] = best_near(edges, forest, v)
             if near[v] + free_y[v] <= bound:
                 return v, bound
-            bounds[block] = least_sum(near[a:b], free_y[a:b])
+            bounds.block[block] = least_sum(near, free_y, a, b)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def least_inner(forest: Forest) -> int:
-    best = NONE
-    for i in range(forest.length[N_INNER]):
-        node = forest.inner[i]
-        if best == NONE or forest.half[node] < forest.half[best]:
-            best = node
-    return best
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def least_outer(forest: Forest) -> int:
-    best = 0
-    for v in range(1, forest.top.size):
-        if forest.outer_y[v] < forest.outer_y[best]:
-            best = v
-    return best
-
-
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def join(forest: Forest, u: int, v: int, now: float) -> None:
     """Match the outer vertices u and v of two trees and dissolve both."""
-    one, other = forest.node.tree[forest.top[u]], forest.node.tree[forest.top[v]]
     augment(forest, u, v)
     augment(forest, v, u)
-    free_tree(forest, one, now)
-    free_tree(forest, other, now)
+    free_tree(forest, forest.top[u], now)
+    free_tree(forest, forest.top[v], now)
+    keep_outer(forest)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def reach(forest: Forest, v: int, now: float) -> bool:
     """Take the free vertex v into the tree; True if that matched the tree's root."""
     u, node = forest.near_from[v], forest.top[v]
     if forest.node.mate[node] != NONE:
         grow(forest, u, v, now)
         return False
-    tree = forest.node.tree[forest.top[u]]
     augment(forest, u, v)
     forest.node.base[node] = v
     forest.node.mate[node] = u
-    free_tree(forest, tree, now)
+    free_tree(forest, forest.top[u], now)
+    keep_outer(forest)
     return True
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def plant(forest: Forest, perfect: bool) -> int:
     """Let every exposed vertex that needs a mate be a tree; how many there are."""
     trees = 0
@@ -202,7 +209,7 @@ def plant(forest: Forest, perfect: bool) -> int:
     return trees
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def search(edges: Edges, forest: Forest, perfect: bool) -> int:
     """Grow the trees until each is augmented; how many are left because nothing can be done.
 
@@ -215,11 +222,13 @@ def search(edges: Edges, forest: Forest, perfect: bool) -> int:
     now = 0.0
     while trees > 0:
         scan_queue(edges, forest)
-        inner = least_inner(forest)
-        limit = np.inf if inner == NONE else forest.half[inner]
-        spent = NONE if perfect else least_outer(forest)
-        if not perfect:
-            limit = min(limit, forest.outer_y[spent])
+        limit = np.inf
+        inner = least_place(forest.used_up, forest.used_up_least, limit)
+        if inner != NONE:
+            limit = forest.used_up[inner]
+        spent = NONE if perfect else least_place(forest.outer_y, forest.outer_least, limit)
+        if spent != NONE:
+            limit = forest.outer_y[spent]
         w, near_time = next_near(edges, forest, limit)
         u, v, pair_time = next_pair(edges, forest, min(limit, near_time))
         time = min(limit, pair_time, near_time)
@@ -234,12 +243,12 @@ def search(edges: Edges, forest: Forest, perfect: bool) -> int:
                 shrink(forest, u, v, now)
         elif near_time <= time:
             trees -= reach(forest, w, now)
-        elif inner != NONE and forest.half[inner] <= time:
+        elif inner != NONE and forest.used_up[inner] <= time:
             expand(forest, inner, now)
         else:
-            tree = forest.node.tree[forest.top[spent]]
             augment(forest, spent, NONE)
-            free_tree(forest, tree, now)
+            free_tree(forest, forest.top[spent], now)
+            keep_outer(forest)
             trees -= 1
     return 0
 

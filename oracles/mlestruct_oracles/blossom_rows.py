@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mlestruct_oracles.blossom_forest import BLOCK, N_OUTER, NONE, Array, Forest
+from mlestruct_oracles.blossom_forest import BLOCK, N_OUTER, NONE, Array, Forest, lower, uncounted
 
 LARGEST = 1e300  # beyond it sums of duals could overflow
 FEW = 3  # with fewer outer vertices than 1 / FEW they are visited one by one
@@ -26,7 +26,51 @@ class Edges(NamedTuple):
     weight: Array
 
 
+@uncounted()
+def fill_rows(ends: Array, scores: Array, start: Array, target: Array, weight: Array) -> None:
+    """Every edge in the rows of both its ends; ``start`` is zero and has n + 2 places: O(m)."""
+    for k in range(len(ends)):
+        start[ends[k, 0] + 2] += 1
+        start[ends[k, 1] + 2] += 1
+    for v in range(2, start.size):
+        start[v] += start[v - 1]
+    for k in range(len(ends)):
+        for side in range(2):
+            v = ends[k, side]
+            target[start[v + 1]] = ends[k, 1 - side]
+            weight[start[v + 1]] = scores[k]
+            start[v + 1] += 1
+
+
 @njit(cache=True, nogil=True)
+def shared_duals(first: Array, last: Array, z: Array, ends: Array, total: Array) -> bool:
+    """The sum of z over the sets that hold both places of a pair; False unless sets are nested.
+
+    Set s holds places first[s] to last[s] - 1; a set comes before those inside it.
+    """
+    around, sums, inner = np.full(z.size, NONE, np.int64), z.copy(), np.empty(0, np.int64)
+    if z.size:
+        inner = np.full(max(last.max(), ends.max() + 1 if ends.size else 0), NONE, np.int64)
+    open_set = NONE
+    for s in range(z.size):
+        while open_set != NONE and last[open_set] <= first[s]:
+            open_set = around[open_set]
+        if open_set != NONE:
+            if last[s] > last[open_set]:
+                return False
+            sums[s] += sums[open_set]
+        around[s] = open_set
+        open_set = s
+        inner[first[s] : last[s]] = s
+    for k in range(len(ends)):
+        s = inner[ends[k, 0]] if z.size else NONE
+        while s != NONE and not first[s] <= ends[k, 1] < last[s]:
+            s = around[s]
+        total[k] = sums[s] if s != NONE else 0.0
+    return True
+
+
+@uncounted()
 def first_fault(weights: Array) -> tuple[int, int]:
     """The first place (i, j) unlike its mirror image or not a weight, or (-1, -1): O(n²)."""
     n = weights.shape[0]
@@ -42,7 +86,7 @@ def first_fault(weights: Array) -> tuple[int, int]:
     return -1, -1
 
 
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
+@uncounted(fastmath=NO_NAN)
 def greatest_excess(row: Array, y: Array) -> float:
     best = -np.inf
     for u in range(row.size):
@@ -52,7 +96,7 @@ def greatest_excess(row: Array, y: Array) -> float:
     return best
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def row_excess(edges: Edges, y: Array, v: int) -> float:
     """The greatest weight at v minus the other end's y: what v's own dual has to cover."""
     if edges.matrix.size:
@@ -67,7 +111,7 @@ def row_excess(edges: Edges, y: Array, v: int) -> float:
     return best
 
 
-@njit(cache=True, nogil=True)
+@uncounted()
 def tight_exposed(edges: Edges, y: Array, mate: Array, v: int, need: float) -> int:
     """An exposed neighbour over an edge of v that needs exactly this dual, or NONE."""
     if edges.matrix.size:
@@ -83,7 +127,7 @@ def tight_exposed(edges: Edges, y: Array, mate: Array, v: int, need: float) -> i
     return NONE
 
 
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
+@uncounted(fastmath=NO_NAN)
 def lower_near(
     row: Array, y_u: float, u: int, near: Array, near_from: Array, outer_y: Array
 ) -> float:
@@ -100,33 +144,36 @@ def lower_near(
     return best
 
 
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
-def least(values: Array) -> float:
-    """The least value. Four quarters at a time: one minimum would wait for the one before it."""
-    q = values.size // 4
+@uncounted(fastmath=NO_NAN)
+def least(values: Array, first: int, last: int) -> float:
+    """The least of values[first:last]: a slice would be counted up and down, which takes longer.
+
+    Four quarters at a time: one minimum would wait for the one before it.
+    """
+    q = (last - first) // 4
     a = b = c = d = np.inf
-    for i in range(q):
+    for i in range(first, first + q):
         a, b = min(a, values[i]), min(b, values[i + q])
         c, d = min(c, values[i + 2 * q]), min(d, values[i + 3 * q])
-    for i in range(4 * q, values.size):
+    for i in range(first + 4 * q, last):
         a = min(a, values[i])
     return min(min(a, b), min(c, d))
 
 
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
-def least_sum(u: Array, v: Array) -> float:
-    """The least u_i + v_i, as ``least``."""
-    q = u.size // 4
+@uncounted(fastmath=NO_NAN)
+def least_sum(u: Array, v: Array, first: int, last: int) -> float:
+    """The least u_i + v_i from first to last, as ``least``."""
+    q = (last - first) // 4
     a = b = c = d = np.inf
-    for i in range(q):
+    for i in range(first, first + q):
         a, b = min(a, u[i] + v[i]), min(b, u[i + q] + v[i + q])
         c, d = min(c, u[i + 2 * q] + v[i + 2 * q]), min(d, u[i + 3 * q] + v[i + 3 * q])
-    for i in range(4 * q, u.size):
+    for i in range(first + 4 * q, last):
         a = min(a, u[i] + v[i])
     return min(min(a, b), min(c, d))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def scan_row(edges: Edges, forest: Forest, u: int) -> float:
     """Record the edges of a new outer vertex; twice the time of its best edge to scanned ones.
 
@@ -137,9 +184,12 @@ def scan_row(edges: Edges, forest: Forest, u: int) -> float:
     best = np.inf
     if edges.matrix.size:
         best = lower_near(edges.matrix[u], y_u, u, near, near_from, forest.outer_y)
-        for block in range(forest.near_block.size):
-            a, b = block * BLOCK, min(block * BLOCK + BLOCK, n)
-            forest.near_block[block] = least_sum(near[a:b], free_y[a:b])
+        block, top = forest.near_least
+        top[:] = np.inf
+        for i in range(block.size):
+            a, b = i * BLOCK, min(i * BLOCK + BLOCK, n)
+            block[i] = least_sum(near, free_y, a, b)
+            top[i // BLOCK] = min(top[i // BLOCK], block[i])
         return best
     for k in range(edges.start[u], edges.start[u + 1]):
         v = edges.target[k]
@@ -147,13 +197,12 @@ def scan_row(edges: Edges, forest: Forest, u: int) -> float:
         if reach < near[v]:
             near[v] = reach
             near_from[v] = u
-            block = v // BLOCK
-            forest.near_block[block] = min(forest.near_block[block], reach + free_y[v])
+            lower(forest.near_least, v, reach + free_y[v])
         best = min(best, reach + forest.outer_y[v])
     return best
 
 
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
+@uncounted(fastmath=NO_NAN)
 def least_pair(row: Array, y_u: float, outer_y: Array, top: Array, own: int) -> float:
     best = np.inf
     for v in range(row.size):
@@ -163,7 +212,7 @@ def least_pair(row: Array, y_u: float, outer_y: Array, top: Array, own: int) -> 
     return best
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def best_pair(edges: Edges, forest: Forest, u: int) -> tuple[float, int]:
     """Twice the time of the best edge to an outer vertex of another node, exactly, and its end."""
     y_u, own, outer_y, top = forest.y[u], forest.top[u], forest.outer_y, forest.top
@@ -195,7 +244,7 @@ def best_pair(edges: Edges, forest: Forest, u: int) -> tuple[float, int]:
     return best, best_v
 
 
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
+@uncounted(fastmath=NO_NAN)
 def least_difference(a: Array, b: Array) -> float:
     best = np.inf
     for i in range(a.size):
@@ -205,7 +254,7 @@ def least_difference(a: Array, b: Array) -> float:
     return best
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
     """The exact least of y[u] - weight over outer vertices u, and that u."""
     outer_y = forest.outer_y
@@ -237,7 +286,7 @@ def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
     return best, best_u
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@uncounted(forceinline=True)
 def edge_weight(edges: Edges, u: int, v: int) -> float:
     best: float = -np.inf
     if edges.matrix.size:

@@ -17,6 +17,7 @@ from mlestruct_oracles.blossom import (
     Floats,
     Integers,
     Matching,
+    OddSets,
     answer,
     certified_gap,
     check_answer,
@@ -33,7 +34,10 @@ Rows = Callable[[int, int], ArrayLike]
 def perfect_matching_sparse(
     n: int, edges: ArrayLike, weights: ArrayLike, warm: Matching | None = None
 ) -> Matching:
-    """The heaviest perfect matching of the graph with these edges: O(n (m + n²/64)) at worst.
+    """The heaviest perfect matching of the graph with these edges: O(n m) at worst.
+
+    Trees stay small as a rule, and an event costs what its tree does: 100,000 nodes of degree 4 to
+    10 take twelve to forty times what 10,000 take.
 
     Parameters
     ----------
@@ -79,13 +83,31 @@ def prove_sparse(n: int, edges: ArrayLike, weights: ArrayLike, matching: Matchin
     """
     ends, scores = checked_edges(n, edges, weights)
     check_answer(n, matching)
-    y, around = node_duals(matching), sets_around(n, matching)
+    y = node_duals(matching)
     uncovered = scores - y[ends[:, 0]] - y[ends[:, 1]]
-    for k in np.flatnonzero(uncovered > 0):
-        u, v = ends[k]
-        uncovered[k] -= matching.z[[i for i in around[u] if i in around[v]]].sum()
+    left = np.flatnonzero(uncovered > 0)
+    uncovered[left] -= duals_around(n, matching, ends[left])
     shortfall = max(0.0, float(uncovered.max(initial=0.0)))
     return certified_gap(matching, used_weights(ends, scores, matching.partner), shortfall)
+
+
+def duals_around(n: int, matching: Matching, ends: Integers) -> Floats:
+    """The z of all odd sets that hold both ends, per edge: O(their depth)."""
+    sets = matching.odd_sets
+    if not isinstance(sets, OddSets):
+        around = sets_around(n, matching)
+        shared = [[i for i in around[u] if i in around[v]] for u, v in ends]
+        return np.array([matching.z[indices].sum() for indices in shared])
+    from mlestruct_oracles.blossom_rows import shared_duals
+
+    place = np.empty(n, np.int64)
+    place[sets.order] = np.arange(n)
+    outside_in = np.lexsort((-sets.last, sets.first))
+    total = np.empty(len(ends))
+    ordered = sets.first[outside_in], sets.last[outside_in], matching.z[outside_in]
+    if not shared_duals(*ordered, place[ends], total):
+        raise ValueError("odd sets must lie inside one another or apart")
+    return total
 
 
 def perfect_matching_priced(
@@ -172,14 +194,13 @@ def allowed_weights(scores: Floats) -> NDArray[np.bool_]:
 
 
 def adjacency(n: int, ends: Integers, scores: Floats) -> Any:
-    """The kernel's rows of neighbours: O(m log m)."""
-    from mlestruct_oracles.blossom_rows import Edges
+    """The kernel's rows of neighbours: O(m)."""
+    from mlestruct_oracles.blossom_rows import Edges, fill_rows
 
-    source = np.concatenate([ends[:, 0], ends[:, 1]])
-    target = np.concatenate([ends[:, 1], ends[:, 0]])
-    order = np.argsort(source, kind="stable")
-    start = np.searchsorted(source[order], np.arange(n + 1)).astype(np.int64)
-    return Edges(np.zeros((0, 0)), start, target[order], np.concatenate([scores, scores])[order])
+    start, target = np.zeros(n + 2, np.int64), np.empty(2 * len(ends), np.int64)
+    weight = np.empty(2 * len(ends))
+    fill_rows(ends, scores, start, target, weight)
+    return Edges(np.zeros((0, 0)), start[:-1], target, weight)
 
 
 def used_weights(ends: Integers, scores: Floats, partner: Integers) -> Floats:

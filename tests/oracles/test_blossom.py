@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from mlestruct_oracles.blossom import (
+    OddSets,
     maximum_weight_matching,
     perfect_matching,
     prove,
@@ -25,6 +26,7 @@ from mlestruct_oracles.blossom_sparse import (
     prove_sparse,
 )
 from numba import njit
+from scipy.spatial import Delaunay
 
 from mlestruct.errors import Infeasible
 
@@ -314,6 +316,67 @@ def test_sparse_equals_dense(kind, rng):
                 matching = sparse(n, edges, scores)
                 assert abs(matching.weight - best) <= 1e-12 * n
                 assert prove_sparse(n, edges, scores, matching) <= 1e-12 * n
+
+
+def triangulated(rng, n):
+    """Edges of a triangulation of random points, minus their lengths, and the whole matrix."""
+    points = rng.random((n, 2))
+    corners = Delaunay(points).simplices
+    edges = np.unique(np.sort(corners[:, [[0, 1], [1, 2], [0, 2]]].reshape(-1, 2), axis=1), axis=0)
+    scores = -np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
+    weights = np.full((n, n), -INF)
+    weights[edges[:, 0], edges[:, 1]] = weights[edges[:, 1], edges[:, 0]] = scores
+    return edges, scores, weights
+
+
+@pytest.mark.parametrize("n", [50, 130, 300, 4200])
+def test_graphs_of_odd_sets_in_odd_sets_are_proved(n, rng):
+    """Triangulations nest deeply; at 4,200 there are two levels of bounds and more."""
+    edges, scores, weights = triangulated(rng, n)
+    matching = perfect_matching_sparse(n, edges, scores)
+    assert 0.0 <= prove_sparse(n, edges, scores, matching) <= 1e-12 * n
+    assert np.bincount(np.concatenate(matching.odd_sets)).max() >= 4
+    if n <= 300:
+        graph = nx.Graph()
+        shifted = zip(*edges.T, 9.0 + scores, strict=True)
+        graph.add_weighted_edges_from(shifted)
+        pairs = nx.max_weight_matching(graph, maxcardinality=True)
+        best = sum(weights[u, v] for u, v in pairs)
+        assert_optimal(weights, matching, best, exact=False)
+
+
+def test_nested_sets_prove_what_single_ones_do(rng):
+    """Tampered duals too: the sums along nested sets are those of looking at every set."""
+    edges, scores, _ = triangulated(rng, 200)
+    matching = perfect_matching_sparse(200, edges, scores)
+    single = replace(matching, odd_sets=tuple(matching.odd_sets))
+    assert len(matching.odd_sets[1:4]) == 3
+    for change in (0.0, 0.01, -0.01):
+        z = np.maximum(matching.z + change * rng.random(len(matching.z)), 0.0)
+        gaps = [prove_sparse(200, edges, scores, replace(m, z=z)) for m in (matching, single)]
+        assert gaps[0] == pytest.approx(gaps[1], rel=1e-12, abs=1e-12)
+        assert change >= 0.0 or gaps[0] > 1e-3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"first": np.array([0, 1]), "last": np.array([3, 4])},  # crossing
+        {"first": np.array([0, 0]), "last": np.array([3, 2])},  # even
+        {"first": np.array([0, 3]), "last": np.array([3, 7])},  # beyond the end
+        {"order": np.array([0, 1, 2, 3, 4, 4])},
+    ],
+)
+def test_what_are_no_nested_odd_sets_is_refused(change):
+    edges = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)]
+    weights = [3.0, 3, 3, 1, 3, 3, 3]
+    matching = perfect_matching_sparse(6, edges, weights)
+    sets = OddSets(np.arange(6), np.array([0, 3]), np.array([3, 6]))
+    low = {"y": np.zeros(6), "z": np.ones(2)}  # leaves edges uncovered, so that sets are looked at
+    assert prove_sparse(6, edges, weights, replace(matching, odd_sets=sets, **low)) > 0.0
+    wrong = replace(matching, odd_sets=replace(sets, **change), **low)
+    with pytest.raises(ValueError, match="odd sets"):
+        prove_sparse(6, edges, weights, wrong)
 
 
 @pytest.mark.parametrize("scores", [ordinal, learned, lambda n: nested(n)])
