@@ -145,10 +145,10 @@ def by_lemon(weights: np.ndarray) -> tuple[float, float]:
 
 
 def by_lemon_sparse(n: int, ends: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """The least processor seconds of three runs and the weight; compiled where g++ finds LEMON and thrown away afterwards.
+    """The least processor seconds of three runs, and the weight.
 
-    LEMON_FLAGS says where it is, if not where Debian's liblemon-dev puts it:
-    ``-Isource source/lemon/base.cc``.
+    Compiled where g++ finds LEMON, and thrown away afterwards; LEMON_FLAGS says where it is, if not
+    where Debian's liblemon-dev puts it: ``-Isource source/lemon/base.cc``.
     """
     if shutil.which("g++") is None:
         raise ImportError("no g++")
