@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba as nb
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, spans
+from mlestruct.kernels import kernel
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Bound, Folded, Ints, Structure, as_numbers
 
@@ -234,12 +234,12 @@ def _fields(mixed: Mixed) -> tuple[Ints, Ints, Ints, Array, Array, Array]:
     return mixed.start, mixed.ptr, mixed.index, mixed.value, mixed.c0, mixed.a
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _xlogx(t: float) -> float:
     return t * np.log(t) if t > 0.0 else 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _each(
     offsets: Ints,
     a: Array,
@@ -269,7 +269,7 @@ def _each(
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _grad(
     a: Array,
     b: Array,

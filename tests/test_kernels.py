@@ -1,48 +1,302 @@
-"""Compiled code is cached on disk and releases the GIL, all of it."""
+"""Kernels compile once, in one place, for the types they are called with, and are kept on disk."""
 
 from __future__ import annotations
 
 import ast
+import io
+import os
+import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import mlestruct_oracles
+import numpy as np
 import pytest
+from numba import njit
+from numba.core import caching
 
 import mlestruct
+from mlestruct import compiler, kernels
+from mlestruct.compiler import digest, temporary
+from mlestruct.kernels import Compiled, clock, compiling, kernel, variant
 
 MODULES = sorted(
     path
     for package in (mlestruct, mlestruct_oracles)
     for path in Path(package.__file__).parent.rglob("*.py")
 )
-NAMES = {"njit", "jit", "vectorize", "guvectorize"}
+HERE = {"kernels.py", "compiler.py"}
 
 
-def compiling(tree):
-    """Every call of a Numba compiler, and every decorator that is one without a call."""
+def numbas(tree):
+    """Every import of Numba."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and named(node.func):
-            yield node, {word.arg: getattr(word.value, "value", None) for word in node.keywords}
-        for decorator in getattr(node, "decorator_list", ()):
-            if named(decorator):
-                yield decorator, {}
+        names = [alias.name for alias in getattr(node, "names", ()) if hasattr(alias, "name")]
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (node for name in names if name.split(".")[0] == "numba")
 
 
-def named(node):
-    """``numba.njit`` by any way of importing it; an alias made by a call is held where it is."""
-    if isinstance(node, ast.Attribute):
-        return node.attr in NAMES and getattr(node.value, "id", "") in ("nb", "numba")
-    return isinstance(node, ast.Name) and node.id in NAMES - {"jit"}
+def test_one_place_asks_numba_to_compile():
+    """So options, the cache and the clock are one decorator's."""
+    wrong = [
+        f"{path}:{node.lineno}"
+        for path in MODULES
+        if not (path.name in HERE and path.parent.name == "mlestruct")
+        for node in numbas(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not wrong, f"use mlestruct.kernels.kernel: {wrong}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_kernels_are_cached_and_release_the_gil(path):
-    for node, words in compiling(ast.parse(path.read_text())):
-        place = f"{path}:{node.lineno}"
-        assert words.get("cache") is True, f"{place}: compiled anew by every process"
-        assert words.get("nogil") is True, f"{place}: holds the GIL"
+@pytest.mark.parametrize("line", ["import numba as nb", "from numba.extending import overload"])
+def test_the_scan_sees_what_it_is_for(line):
+    assert len(list(numbas(ast.parse(line)))) == 1
 
 
-def test_the_scan_sees_what_it_is_for():
-    found = "import numba as nb\n@nb.njit\ndef f(): ...\n@nb.njit(cache=True)\ndef g(): ...\n"
-    assert [words for _, words in compiling(ast.parse(found))] == [{}, {"cache": True}]
+@kernel
+def half(x):
+    """Called by kernels and by Python."""
+    return 0.5 * x
+
+
+@kernel
+def halves(values):
+    out = np.empty(len(values))
+    for k in range(len(values)):
+        out[k] = half(values[k])
+    return out
+
+
+@kernel
+def countdown(n):
+    return 0 if n <= 0 else 1 + countdown(n - 1)
+
+
+@njit
+def foreign(values):
+    return halves(values).sum() + half(2.0)
+
+
+def test_parts_and_entries_agree_in_any_order(rng):
+    """A kernel gives Python what it gives other kernels, recursive or not, ours or anybody's."""
+    values = rng.standard_normal(5)
+    np.testing.assert_array_equal(halves(values), 0.5 * values)
+    assert half(3.0) == 1.5
+    assert half(3) == 1.5
+    assert foreign(values) == (0.5 * values).sum() + 1.0
+    assert countdown(4) == 4
+
+
+def test_what_kernels_call_has_no_machine_code_of_its_own():
+    @kernel
+    def inner(x):
+        return np.zeros(3) + x
+
+    @kernel
+    def outer(x):
+        return inner(x).sum()
+
+    assert outer(2.0) == 6.0
+    assert not inner.overloads
+    assert not any(part.library.emitted for part in inner.parts.values())
+
+
+def test_kernels_release_the_gil():
+    assert halves.targetoptions["nogil"]
+    assert half.targetoptions["nopython"]
+
+
+def twice_as_much(x):
+    """A stub that kernels may call."""
+
+
+@variant(twice_as_much)
+def _(x):
+    return lambda x: 2.0 * x
+
+
+def made(source, **names):
+    """A kernel from text, as a module would hold it."""
+    space = {"kernel": kernel, "np": np, "twice_as_much": twice_as_much, **names}
+    exec(source, space)
+    return space["f"]
+
+
+PLAIN = "LEAST = 1\n@kernel\ndef f(x):\n    'Law.'\n    return x + LEAST\n"
+CALLS = "@kernel\ndef f(x):\n    return g(x)\n"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        PLAIN.replace("x +", "x -"),
+        PLAIN.replace("= 1", "= 2"),
+        PLAIN.replace("x + LEAST", "x + LEAST + 1"),
+        PLAIN.replace("@kernel", "@kernel(error_model='numpy')"),
+        PLAIN.replace("LEAST = 1", "LEAST = np.ones(2)"),
+        PLAIN.replace("LEAST = 1", "LEAST = (1, 2)"),
+    ],
+)
+def test_a_digest_sees_every_change(changed):
+    """In the kernel itself and in one it calls, however far away."""
+    before, after = made(PLAIN), made(changed)
+    assert digest(before) != digest(after)
+    assert digest(made(CALLS, g=before)) != digest(made(CALLS, g=after))
+    assert digest(made(CALLS, g=made(CALLS, g=before))) != digest(
+        made(CALLS, g=made(CALLS, g=after))
+    )
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        PLAIN,
+        PLAIN.replace("    return", "    # why\n\n    return"),
+        PLAIN.replace("Law", "The law"),
+    ],
+)
+def test_a_digest_sees_only_code(same):
+    assert digest(made(PLAIN)) == digest(made(same))
+
+
+def test_a_digest_sees_what_stands_for_a_stub():
+    source = "@kernel\ndef f(x):\n    return twice_as_much(x)\n"
+    one = made(source)
+    assert one(3.0) == 6.0
+    before = digest(one)
+    kernels.VARIANTS[twice_as_much].append(lambda x: lambda x: 3.0 * x)
+    try:
+        assert digest(one) != before
+    finally:
+        kernels.VARIANTS[twice_as_much].pop()
+
+
+SCRIPT = """
+import sys, mlestruct.compiler as c, mlestruct.kernels as k
+from mlestruct.inference.matching.kernels import entry
+entry(0.25, 0.5)
+print(k.Compiled.kernels, entry.stats.cache_path, k.Compiled.folder)
+"""
+
+
+def test_what_was_compiled_is_found_by_the_next_process(tmp_path):
+    """In the folder that NUMBA_CACHE_DIR names."""
+    for compiled in (1, 0):
+        answer = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        count, folder, _ = answer.stdout.split()
+        assert int(count) == compiled
+        assert Path(folder).is_relative_to(tmp_path)
+        assert not answer.stderr  # nobody watches a pipe
+
+
+@pytest.fixture
+def nowhere(monkeypatch, tmp_path):
+    """An installation that cannot be written, and no home."""
+
+    ensure = caching._CacheLocator.ensure_cache_path
+
+    def refuse(self):
+        if not isinstance(self, compiler._Temporary):
+            raise PermissionError("read-only")
+        ensure(self)
+
+    monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse)
+    monkeypatch.setattr(compiler.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(compiler.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(Compiled, "folder", None)
+    temporary.cache_clear()
+    yield tmp_path
+    temporary.cache_clear()
+
+
+def test_a_read_only_installation_keeps_kernels_in_a_folder_of_its_user(nowhere):
+    @kernel
+    def one(x):
+        return x + 1
+
+    assert one(1) == 2
+    assert Compiled.folder is not None
+    folder = Path(Compiled.folder)
+    assert folder.parent == nowhere
+    assert list(folder.rglob("*.nbc"))
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("planted", ["open", "link"])
+def test_a_folder_that_others_may_write_is_not_used(nowhere, planted):
+    """Whoever can write there could run code of theirs."""
+    usual = temporary()
+    temporary.cache_clear()
+    usual.rmdir()
+    if planted == "open":
+        usual.mkdir()
+        usual.chmod(0o777)
+    else:
+        (nowhere / "theirs").mkdir(mode=0o700)
+        usual.symlink_to(nowhere / "theirs")
+    assert temporary() != usual
+    assert temporary().parent == nowhere
+
+
+def test_without_any_folder_kernels_still_run(nowhere, monkeypatch):
+    monkeypatch.setattr(compiler._Temporary, "from_function", lambda *_: None)
+
+    @kernel
+    def one(x):
+        return x + 1
+
+    assert one(1) == 2
+    assert isinstance(one.kept, caching.NullCache)
+
+
+def test_a_full_disk_costs_no_fit(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(caching.IndexDataCacheFile, "save", full)
+
+    @kernel
+    def one(x):
+        return x + 2
+
+    assert one(1) == 3
+
+
+def test_the_clock_stands_still_while_kernels_compile(monkeypatch):
+    monkeypatch.setattr(Compiled, "seconds", 0.0)
+    before, wall = clock(), time.perf_counter()
+    with compiling():
+        time.sleep(0.05)
+    ran, passed = clock() - before, time.perf_counter() - wall
+    assert Compiled.seconds >= 0.05
+    assert ran == pytest.approx(passed - Compiled.seconds, abs=0.02)
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_person_is_told_once(monkeypatch, capsys):
+    """And a pipe never is."""
+    monkeypatch.setattr(Compiled, "kernels", 0)
+    with compiling():
+        pass
+    assert capsys.readouterr() == ("", "")
+    screen = Screen()
+    monkeypatch.setattr(Compiled, "kernels", 0)
+    monkeypatch.setattr(sys, "stderr", screen)
+    for _ in range(2):
+        with compiling():
+            pass
+    assert screen.getvalue().count("compiling once") == 1
+    assert capsys.readouterr().out == ""

@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # Bottom to top. A module may import from the lines above its own, and from its own folder.
 # Modules on one line do not know each other.
 LAYERS = [
+    ["kernels"],
+    ["compiler"],
     ["digest", "errors", "html", "lazy", "trees"],
     ["engine", "files", "structures"],
     ["batch", "checkpoint", "plot"],
@@ -39,7 +41,7 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # All that the solvers may know of the library.
-ORACLES_MAY_IMPORT = {"errors", "structures", "batch", "oracle"}
+ORACLES_MAY_IMPORT = {"kernels", "errors", "structures", "batch", "oracle"}
 
 # The one module that names the solvers, as text for importlib, when one is asked for.
 REGISTRY = "mlestruct/oracle/registry.py"
@@ -50,6 +52,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
         "model.report(path) is where people look for it; the page is drawn above the estimators"
     ),
     ("mlestruct/cli/__init__.py", "mlestruct.__version__"): "--version says what is installed",
+    ("mlestruct/kernels.py", "mlestruct.compiler"): "the decorator loads Numba when first used",
 }
 
 LAZY = ["numba", "scipy.optimize", "ortools", "maxflow", "networkx", "matplotlib", "sklearn"]

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +18,7 @@ from mlestruct.features.base import (
     refuse_nonfinite,
     restart,
 )
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
 
@@ -100,7 +100,7 @@ def _flat(array: NDArray[Any]) -> NDArray[Any]:
     return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _dense_each(matrix: NDArray[Any], offsets: Ints, tau: Array) -> Array:
     d = matrix.shape[1]
     out = np.zeros((len(offsets) - 1, d))

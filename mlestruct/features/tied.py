@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 import scipy.sparse as sp
 
@@ -17,6 +16,7 @@ from mlestruct.features.base import (
     refuse_nonfinite,
     restart,
 )
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph import FactorGraph
 
@@ -180,7 +180,7 @@ def _take(matrix: Any, start: Ints, members: Ints) -> Any:
 # Tied weights: an example's coordinates are its variables' states, then its factors' tables.
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _scatter(offsets: Ints, nodes: Ints, start: Ints, rows: Array, states: int, out: Array) -> None:
     for m in range(len(offsets) - 1):
         k = offsets[m] + states * (nodes[m + 1] - nodes[m])
@@ -190,7 +190,7 @@ def _scatter(offsets: Ints, nodes: Ints, start: Ints, rows: Array, states: int, 
                 k += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _gather(offsets: Ints, nodes: Ints, start: Ints, flat: Array, states: int, rows: Array) -> None:
     for m in range(len(offsets) - 1):
         k = offsets[m] + states * (nodes[m + 1] - nodes[m])
@@ -200,7 +200,7 @@ def _gather(offsets: Ints, nodes: Ints, start: Ints, flat: Array, states: int, r
                 k += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _scatter_tied(
     offsets: Ints, nodes: Ints, start: Ints, scale: Array, table: Array, states: int, out: Array
 ) -> None:
@@ -212,7 +212,7 @@ def _scatter_tied(
             k += len(table)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _gather_tied(
     offsets: Ints, nodes: Ints, start: Ints, scale: Array, flat: Array, states: int, table: Array
 ) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-import numba as nb
 import numpy as np
+
+from mlestruct.kernels import kernel
 
 IDLE = 12  # rounds after which a vertex without weight may be forgotten
 Atoms = namedtuple(
@@ -19,10 +20,9 @@ Atoms = namedtuple(
 # A row per slot: ``length`` entries from start[m] + slot · width[m] on, each an ``amount`` at a
 # ``place`` of a flat array, ascending. Rows without places are dense: all of the block's.
 Rows = namedtuple("Rows", "start width length place amount")
-jit = nb.njit(cache=True, nogil=True)
 
 
-@jit
+@kernel
 def add_row(m, slot, factor, rows, first, out):
     """out += factor · a slot's row; ``out`` begins at the flat position ``first``."""
     start = rows.start[m] + slot * rows.width[m]
@@ -35,7 +35,7 @@ def add_row(m, slot, factor, rows, first, out):
             out[rows.place[e] - first] += factor * rows.amount[e]
 
 
-@jit
+@kernel
 def insert(m, vertices, moments, now, p, atoms):
     """Put a vertex into block m: in its own slot if known, else a free or the least useful one."""
     tag, length = _tag(m, vertices, p)
@@ -65,7 +65,7 @@ def insert(m, vertices, moments, now, p, atoms):
     return chosen
 
 
-@jit
+@kernel
 def _tag(m, vertices, p):
     tag, length = np.int64(7), 0
     for k in range(p.offsets[m], p.offsets[m + 1]):
@@ -76,7 +76,7 @@ def _tag(m, vertices, p):
     return tag, length
 
 
-@jit
+@kernel
 def _fill(m, slot, flat, edges, rows):
     start = rows.start[m] + slot * rows.width[m]
     e, dense = start, len(rows.place) == 0
@@ -89,7 +89,7 @@ def _fill(m, slot, flat, edges, rows):
     rows.length[m, slot] = e - start
 
 
-@jit
+@kernel
 def _same(m, slot, vertices, length, atoms):
     own = atoms.vertex
     if own.length[m, slot] != length:
@@ -101,7 +101,7 @@ def _same(m, slot, vertices, length, atoms):
     return different == 0
 
 
-@jit
+@kernel
 def merge(m, slot, p, atoms):
     """Pour an atom's weight into the base, so that a full set forgets an atom but no mass."""
     weight, rest = atoms.weight[m, slot], atoms.rest[m]
@@ -118,7 +118,7 @@ def merge(m, slot, p, atoms):
     atoms.weight[m, slot] = 0.0
 
 
-@jit
+@kernel
 def scaled_pass(vertices, moments, now, gamma, p, atoms):
     """Bookkeeping of a joint step of size γ: every weight shrinks, the new vertices get γ."""
     for m in range(len(p.weight)):
@@ -129,7 +129,7 @@ def scaled_pass(vertices, moments, now, gamma, p, atoms):
         atoms.weight[m, chosen] += gamma
 
 
-@jit
+@kernel
 def rebuild(tau, p, atoms):
     """τ from the atoms, exactly: undoes the drift of many small updates."""
     for m in range(len(p.weight)):

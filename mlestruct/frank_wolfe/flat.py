@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.frank_wolfe.atoms import add_row, jit
+from mlestruct.frank_wolfe.atoms import add_row
 from mlestruct.frank_wolfe.leads import products
 from mlestruct.frank_wolfe.slopes import refresh_weights
+from mlestruct.kernels import kernel
 
 MORE, WORTH = 8, 0.01  # passes for each corrective one, and what the last gains, as in rounds
 ENOUGH = 0.1  # of a block's first difference of leads: a smaller one ends its steps
@@ -37,7 +38,7 @@ def gram_of(atoms: Any, gram: Any = None) -> Any:
     return new
 
 
-@jit
+@kernel
 def settled_passes(count, least, order, now, p, x, atoms, gram, s):
     """At most ``count`` passes over all blocks, each settled, while a pass gains ``least``."""
     for _ in range(count):
@@ -48,7 +49,7 @@ def settled_passes(count, least, order, now, p, x, atoms, gram, s):
             break
 
 
-@jit
+@kernel
 def _settle(m, now, p, x, atoms, gram, s):
     known, weight, lead, old = atoms.known[m], atoms.weight[m], s.lead, s.up
     if known < 2:
@@ -82,7 +83,7 @@ def _settle(m, now, p, x, atoms, gram, s):
     return decrease
 
 
-@jit
+@kernel
 def _exchange(scale, known, lead, weight, product):
     """Pairwise steps of a block from the atom that a step loses least by, to the leading one."""
     decrease, first = 0.0, -1.0
@@ -110,7 +111,7 @@ def _exchange(scale, known, lead, weight, product):
     return decrease
 
 
-@jit
+@kernel
 def _relate(m, slot, column, p, atoms, gram, s):
     """Products of one slot's moments with all of its block's, to the bit the same from either."""
     here, rows = p.column_start[m], atoms.moment

@@ -3,11 +3,9 @@
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
-import numba as nb
+from mlestruct.kernels import kernel
 
-from mlestruct.frank_wolfe.atoms import jit
-
-dot = nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+dot = kernel(fastmath={"reassoc", "contract"})
 
 
 @dot
@@ -27,7 +25,7 @@ def products(m, known, values, first, rows, more, out):
         out[slot] = out[slot] + total if more else total
 
 
-@jit
+@kernel
 def _base_score(m, p, x, atoms, s):
     here, total = p.column_start[m], 0.0
     for j in range(p.column_start[m + 1] - here):
@@ -37,7 +35,7 @@ def _base_score(m, p, x, atoms, s):
     return total
 
 
-@jit
+@kernel
 def score(m, fresh, loose, p, x, atoms, s):
     """Every atom's lead ⟨Φθ + bias + ∇H(τ), atom − mean⟩ and what a step to or from it promises.
 

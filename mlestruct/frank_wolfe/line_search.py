@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-import numba as nb
 import numpy as np
 
 from mlestruct.entropy import FLOOR
+from mlestruct.kernels import kernel
 
 PRECISION = 1e-6  # |φ′| relative to |φ′(0)| at which a step counts as exact
 
@@ -20,7 +20,7 @@ Line = namedtuple(
 )  # fmt: skip
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def pull(gamma, line):
     """⟨θ(r − γ·change), change⟩ and its derivative's size.
 
@@ -42,7 +42,7 @@ def pull(gamma, line):
     return value, curvature
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def entropy_slope(gamma, line):
     """−d/dγ and −d²/dγ² of weight · H along the collected terms."""
     slope, curvature = 0.0, 0.0
@@ -54,7 +54,7 @@ def entropy_slope(gamma, line):
     return line.weight * slope, line.weight * curvature
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def derivative(gamma, line):
     """φ′(γ) and φ″(γ)."""
     slope, curvature = entropy_slope(gamma, line)
@@ -65,7 +65,7 @@ def derivative(gamma, line):
     return slope - value, curvature + extra
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def search(line, most):
     """The γ in [0, most] that minimises φ, and φ′(0); γ is ``most`` itself when φ′(most) ≤ 0.
 

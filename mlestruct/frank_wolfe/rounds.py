@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
@@ -21,6 +20,7 @@ from mlestruct.frank_wolfe.asking import Asking, Elsewhere
 from mlestruct.frank_wolfe.joint import joint_step
 from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.frank_wolfe.state import Cost, State, noted
+from mlestruct.kernels import clock
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, as_count, as_numbers
 from mlestruct.trees import Tree
@@ -123,7 +123,7 @@ class FrankWolfe:
     def _rounds(
         self, dual: Dual, oracle: Oracle[Any], start: Array | None, loop: Loop, spent: float
     ) -> Iterator[State]:
-        clock = time.perf_counter() - spent
+        began = clock() - spent
         margin = dual.entropy.flat and dual.batch.target is not None
         engine, now = engine_of(self.engine, self.workers), _Standing(self.step)
         away = Elsewhere(engine, oracle)
@@ -150,10 +150,10 @@ class FrankWolfe:
                 if now.best is not None:
                     theta = CENTRE * now.best + (1.0 - CENTRE) * theta
                 tangent = iterate.tangent(now.share, theta)
-                began = time.perf_counter()
+                called = clock()
                 vertices, upper = asked(tangent.score)
                 if number == 0:
-                    now.seconds_per_call = (time.perf_counter() - began) / len(dual.batch)
+                    now.seconds_per_call = (clock() - called) / len(dual.batch)
                     self._plan(dual, vertices, now)
                     log.info("at most %s", self._cost(dual, now))
                     if now.step == "pairwise":
@@ -166,7 +166,7 @@ class FrankWolfe:
                 )
                 if margin and now.step == "pairwise":
                     theta, proof = now.better(theta, proof)
-                elapsed = time.perf_counter() - clock
+                elapsed = clock() - began
                 late = self.seconds is not None and elapsed > self.seconds
                 spent_up = self.calls is not None and calls + len(dual.batch) > self.calls
                 done = proof.relative <= self.tol or number == self.rounds or late or spent_up

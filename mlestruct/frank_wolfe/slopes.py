@@ -12,7 +12,7 @@ from collections import namedtuple
 import numpy as np
 
 from mlestruct.entropy import FLOOR
-from mlestruct.frank_wolfe.atoms import jit
+from mlestruct.kernels import kernel
 
 Problem = namedtuple(
     "Problem",
@@ -23,7 +23,7 @@ Problem = namedtuple(
 Point = namedtuple("Point", "tau smooth rough stiff held r theta moment")
 
 
-@jit
+@kernel
 def refresh_weights(column, wide, p, x):
     """θ = ∇R*(r) on the weights column[:wide]."""
     for j in range(wide):
@@ -36,7 +36,7 @@ def refresh_weights(column, wide, p, x):
             x.theta[k] = min(max(pull / p.terms[0, k], p.terms[3, k]), p.terms[4, k])
 
 
-@jit
+@kernel
 def _coordinate(bias, a, b, tau):
     """One coordinate's bias and entropy slope, stiffness and entropy; mixed views left out."""
     slope, stiff, held = bias, 0.0, 0.0
@@ -55,7 +55,7 @@ def _coordinate(bias, a, b, tau):
     return slope, max(stiff, 0.0), held
 
 
-@jit
+@kernel
 def smooth_slopes(place, count, p, x):
     """Slopes of the coordinates in place[:count]. (A call per coordinate would cost ten logs.)"""
     smooth, stiff, held, tau, bias, a, b = x.smooth, x.stiff, x.held, x.tau, p.bias, p.a, p.b
@@ -64,7 +64,7 @@ def smooth_slopes(place, count, p, x):
         smooth[k], stiff[k], held[k] = _coordinate(bias[k], a[k], b[k], tau[k])
 
 
-@jit
+@kernel
 def rough_slope(m, p, x):
     """Slope of block m's mixed views."""
     if p.start[m] == p.start[m + 1]:
@@ -82,7 +82,7 @@ def rough_slope(m, p, x):
             x.rough[p.index[e]] += slope * p.value[e]
 
 
-@jit
+@kernel
 def refresh(p, x):
     """All slopes and weights from τ and r."""
     smooth_slopes(np.arange(len(x.tau)), len(x.tau), p, x)
@@ -91,7 +91,7 @@ def refresh(p, x):
         rough_slope(m, p, x)
 
 
-@jit
+@kernel
 def tangent(share, u, p, x, at, slope, energy, spread):
     """Bias and entropy slopes at (1−share)τ + share·u; per block H(τ) + ⟨bias, τ⟩ and the spread.
 
@@ -122,7 +122,7 @@ def tangent(share, u, p, x, at, slope, energy, spread):
         energy[m], spread[m] = total, over
 
 
-@jit
+@kernel
 def _mixed_tangent(v, share, p, x, at, slope):
     if p.mixed[v] == 0.0:
         return 0.0, 0.0
@@ -139,7 +139,7 @@ def _mixed_tangent(v, share, p, x, at, slope):
     return held, p.mixed[v] * (here - t - max(t, 0.0) * level) - held
 
 
-@jit
+@kernel
 def reached(score, vertices, tau, p, out):
     """Per block ⟨score, vertex⟩, ⟨score, τ⟩ and the vertex's views weighed by |a|, in one sweep."""
     for m in range(len(p.weight)):

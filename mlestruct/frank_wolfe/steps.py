@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from mlestruct.frank_wolfe.atoms import add_row, insert, jit
+from mlestruct.frank_wolfe.atoms import add_row, insert
 from mlestruct.frank_wolfe.leads import score
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_slopes
+from mlestruct.kernels import kernel
 
 # delta: a direction, not zero on ``place`` alone; change: its moments, on the weights ``column``
 Scratch = namedtuple("Scratch", "delta place column change a t dt theta lead up down")
@@ -20,7 +21,7 @@ PAIRS = 2  # steps taken per scoring of an active set: a line search costs less 
 FRESH = 4  # rounds, or corrective passes, between recomputations of stiffness
 
 
-@jit
+@kernel
 def _collect(m, count, p, x, s):
     """The entropy's terms along s.delta; returns their number and the bias's part of φ′."""
     first, size, linear = p.offsets[m], 0, 0.0
@@ -46,7 +47,7 @@ def _collect(m, count, p, x, s):
     return size, linear
 
 
-@jit
+@kernel
 def move(m, most, count, wide, gamma, p, x, s):
     """Exact step along s.delta (on s.place[:count]) and s.change (on s.column[:wide]).
 
@@ -82,7 +83,7 @@ def move(m, most, count, wide, gamma, p, x, s):
     return gamma, -0.5 * slope * gamma
 
 
-@jit
+@kernel
 def plain_step(m, vertices, moments, gamma, most, p, x, s):
     """τ_m towards its vertex; x.moment holds Φ_mᵀτ_m."""
     first, last = p.offsets[m], p.offsets[m + 1]
@@ -101,7 +102,7 @@ def plain_step(m, vertices, moments, gamma, most, p, x, s):
         s.delta[k] = 0.0
 
 
-@jit
+@kernel
 def plain_pass(order, vertices, moments, fixed, calls, p, x, s):
     """One plain step per block; with ``fixed``, the papers' 2M/(k+2M) counted from ``calls``."""
     blocks = len(p.weight)
@@ -111,7 +112,7 @@ def plain_pass(order, vertices, moments, fixed, calls, p, x, s):
         calls += 1
 
 
-@jit
+@kernel
 def _spread(m, slot, sign, count, p, atoms, s):
     """Add sign × atom to the direction; the support grows by coordinates not yet in it."""
     first = p.offsets[m]
@@ -131,7 +132,7 @@ def _spread(m, slot, sign, count, p, atoms, s):
     return count
 
 
-@jit
+@kernel
 def _only_changed(m, count, p, s):
     """Drop coordinates whose changes cancelled."""
     kept = 0
@@ -143,7 +144,7 @@ def _only_changed(m, count, p, s):
     return kept
 
 
-@jit
+@kernel
 def _difference(m, toward, away, p, atoms, s):
     """s.delta = toward − away; returns the size of its support."""
     if away >= 0 and toward >= 0:
@@ -156,7 +157,7 @@ def _difference(m, toward, away, p, atoms, s):
     return _only_changed(m, count, p, s)
 
 
-@jit
+@kernel
 def _changes(m, toward, away, p, atoms, s):
     """s.change = moments of toward − away, on s.column; returns the size of its support."""
     rows, here = atoms.moment, p.column_start[m]
@@ -174,7 +175,7 @@ def _changes(m, toward, away, p, atoms, s):
     return wide
 
 
-@jit
+@kernel
 def _sparse_changes(m, toward, away, rows, column, s):
     """The same by merging two rows of ascending places."""
     i, j, wide = rows.start[m] + toward * rows.width[m], rows.start[m] + away * rows.width[m], 0
@@ -195,7 +196,7 @@ def _sparse_changes(m, toward, away, rows, column, s):
     return wide
 
 
-@jit
+@kernel
 def pairwise_step(m, toward, away, most, p, x, atoms, s):
     """Move weight from one atom to another: only coordinates where they differ are touched."""
     count = _difference(m, toward, away, p, atoms, s)
@@ -215,7 +216,7 @@ def pairwise_step(m, toward, away, most, p, x, atoms, s):
     return decrease
 
 
-@jit
+@kernel
 def _heaviest(m, atoms):
     """The atom that is nearly the whole mean: then none lies below it."""
     found, most = -1, atoms.rest[m]
@@ -225,7 +226,7 @@ def _heaviest(m, atoms):
     return found
 
 
-@jit
+@kernel
 def pair_steps(m, forced, fresh, now, floor, p, x, atoms, s):
     """The most promising pairwise steps of block m, the first towards ``forced`` where given."""
     loose = atoms.rest[m] > 2.0 * floor
@@ -257,13 +258,13 @@ def pair_steps(m, forced, fresh, now, floor, p, x, atoms, s):
     return decrease
 
 
-@jit
+@kernel
 def _least(m, floor, atoms):
     """The base's least weight that leaves the interior point ``floor`` in it."""
     return floor / atoms.interior[m] if floor > 0.0 else 0.0
 
 
-@jit
+@kernel
 def pairwise_pass(order, vertices, moments, now, floor, p, x, atoms, s):
     """Insert every block's new vertex and take its best pairwise steps, one after the other."""
     decrease = 0.0
@@ -275,7 +276,7 @@ def pairwise_pass(order, vertices, moments, now, floor, p, x, atoms, s):
     return decrease
 
 
-@jit
+@kernel
 def corrective_passes(count, least, order, now, floor, p, x, atoms, s):
     """At most ``count`` passes of pairwise steps without any call, while one gains ``least``."""
     for done in range(count):

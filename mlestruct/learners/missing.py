@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, State, noted
 from mlestruct.inference import Marginals, marginals
+from mlestruct.kernels import clock
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Fits, Runs
 from mlestruct.regulariser import Regulariser
@@ -126,7 +126,7 @@ class Missing(Fits):
         loop, count = self._loop(start), len(batch)
 
         def states(spent: float) -> Iterator[State]:
-            clock = time.perf_counter() - spent
+            began = clock() - spent
             for one in self._rounds(batch, clamped, features, start, loop):
                 proof = Certificate(
                     one.stationarity, 0.0, one.lower, "surrogate", "not convex", withheld=str(one)
@@ -134,7 +134,7 @@ class Missing(Fits):
                 yield State(
                     round=one.number,
                     calls=one.number,
-                    seconds=time.perf_counter() - clock,
+                    seconds=clock() - began,
                     certificate=proof,
                     theta=one.theta,
                     tau=one.target,

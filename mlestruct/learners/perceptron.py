@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +16,7 @@ from mlestruct.dual import Certificate
 from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.kernels import clock
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.learners.model import Model, Runs, Through, along
 from mlestruct.learners.problem import check_problem, ridge_of
@@ -65,7 +65,7 @@ class Perceptron:
         loop: Loop,
         spent: float,
     ) -> Iterator[State]:
-        clock, count = time.perf_counter() - spent, len(batch)
+        began, count = clock() - spent, len(batch)
         ones = [(batch.select([m]), features.select(np.array([m]))) for m in range(count)]
         rng, theta = np.random.default_rng(self.seed), np.zeros(features.d)
         first, total = 0, np.zeros(features.d)
@@ -86,7 +86,7 @@ class Perceptron:
                 mistakes += bool(step.any())
                 theta = theta + step
                 total = total + theta
-            seconds = time.perf_counter() - clock
+            seconds = clock() - began
             late = self.seconds is not None and seconds > self.seconds
             calls, none = (epoch + 1) * count, np.zeros(0)
             proof = Certificate(np.inf, 0.0, mistakes / count, oracle.polytope, "not used", WHY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +16,7 @@ from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.kernels import clock
 from mlestruct.lbfgs import Step
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
@@ -107,13 +107,13 @@ class Primal(Fits):
         loop: Loop,
         spent: float,
     ) -> Iterator[State]:
-        clock = time.perf_counter() - spent
+        began = clock() - spent
         solver, none, count = self.solver, np.zeros(0), len(batch)
         cost = Cost(solver.rounds, count, 0.0)
         first, since = (0, None) if loop.tree is None else loop.tree
         steps = self._run(batch, heads, ridge, theta, since)
         for number, (proof, at, moved, where) in enumerate(steps, first):
-            seconds = time.perf_counter() - clock
+            seconds = clock() - began
             late = solver.seconds is not None and seconds > solver.seconds
             met = proof.relative <= solver.tol
             done = met or late or not moved or number >= solver.rounds

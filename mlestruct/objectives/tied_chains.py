@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from mlestruct.batch import Batch
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.messages import Messages
+from mlestruct.kernels import kernel
 from mlestruct.objectives.base import Answer, Cheaper, Head, Piece, Question, Special
 from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints
@@ -152,7 +152,7 @@ def _open(structure: FactorGraph) -> tuple[NDArray[np.bool_], Any]:
     return nodes, free if ((ends & free) == edges).all() else None
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _collect(
     offsets: Ints, start: Ints, flat: Array, weight: Array, node: Array, pair: Array
 ) -> None:
@@ -170,7 +170,7 @@ def _collect(
             k += len(pair)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _lower(scores: Array, shift: Array) -> None:
     """Subtract every row's largest score, in place."""
     for i in range(len(scores)):
@@ -182,7 +182,7 @@ def _lower(scores: Array, shift: Array) -> None:
         shift[i] = top
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _chains(
     start: Ints,
     node: Array,

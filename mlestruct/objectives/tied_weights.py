@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numba as nb
 import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.features import Tied
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
 
@@ -120,7 +120,7 @@ class Packed:
         return gradient
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _times(indptr: Ints, indices: Ints, data: Array, weights: Array, out: Array) -> None:
     for i in range(len(out)):
         row = out[i]
@@ -131,7 +131,7 @@ def _times(indptr: Ints, indices: Ints, data: Array, weights: Array, out: Array)
                 row[k] += x * w[k]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _gather(indptr: Ints, indices: Ints, data: Array, rows: Array, out: Array) -> None:
     for i in range(len(rows)):
         row = rows[i]
@@ -141,7 +141,7 @@ def _gather(indptr: Ints, indices: Ints, data: Array, rows: Array, out: Array) -
                 g[k] += x * row[k]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _packed_times(
     indptr: Ints,
     indices: Ints,
@@ -167,7 +167,7 @@ def _packed_times(
                     score[label[n]] += x * theta[n]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _packed_gather(
     indptr: Ints,
     indices: Ints,

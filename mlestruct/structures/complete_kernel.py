@@ -1,12 +1,12 @@
 """A complete graph's pairs u < v as rows of a matrix and back; apart, because it needs Numba."""
 
 import numpy as np
-from numba import njit
 
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fold(block: Array, first: int, n: int, flat: Array) -> None:
     """Rows ``first``, … of a symmetric matrix, from column ``first`` on, into the list of pairs."""
     for i in range(len(block)):
@@ -16,7 +16,7 @@ def fold(block: Array, first: int, n: int, flat: Array) -> None:
             flat[start + k] = block[i, i + 1 + k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unfold(flat: Array, first: int, n: int, block: Array) -> None:
     """The list of pairs back as those rows, zero up to the diagonal."""
     for i in range(len(block)):
@@ -27,7 +27,7 @@ def unfold(flat: Array, first: int, n: int, block: Array) -> None:
             block[i, i + 1 + k] = flat[start + k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_sums(flat: Array, n: int) -> Array:
     """Σ over each node's pairs."""
     out, k = np.zeros(n), 0
@@ -41,7 +41,7 @@ def row_sums(flat: Array, n: int) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meetings(flat: Array, at: Ints, first: Ints, size: Ints, start: Ints, out: Array) -> None:
     """out[(q, k, l), (r, k', l')] = Σ of the pairs whose nodes have q: k, l and r: k', l'; q ≤ r.
 

@@ -1,12 +1,12 @@
 """Sharing edge weights between their ends by augmenting paths; apart, because it needs Numba."""
 
 import numpy as np
-from numba import njit
 
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shareable(n: int, ends: Ints, rho: Array, tol: float) -> bool:
     """For every node r: can edges be shared so that each node gets ≤ 1 and r nothing?"""
     m = len(ends)
@@ -38,7 +38,7 @@ def shareable(n: int, ends: Ints, rho: Array, tol: float) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _relieve(
     v: int,
     start: Ints,

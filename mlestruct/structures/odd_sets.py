@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numba as nb
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.complete_kernel import unfold
 
@@ -119,7 +119,7 @@ def _network(table: Array, n: int, perfect: bool) -> tuple[Array, NDArray[np.boo
     return network, terminal
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def least_odd_cut(network: Array, terminal: NDArray[np.bool_]) -> float:
     """The least cut with an odd number of terminals on each side; inf if there is none.
 
@@ -142,7 +142,7 @@ def least_odd_cut(network: Array, terminal: NDArray[np.bool_]) -> float:
     return _least_odd_edge(parent, value, terminal)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _least_odd_edge(parent: Ints, value: Array, terminal: NDArray[np.bool_]) -> float:
     """The least tree edge below which an odd number of terminals hang."""
     n = len(parent)
@@ -168,7 +168,7 @@ def _least_odd_edge(parent: Ints, value: Array, terminal: NDArray[np.bool_]) -> 
     return least
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _minimum_cut(network, s, t, flow, side, queue, before):  # type: ignore[no-untyped-def]
     """The value of a least s-t cut and its side of s; paths with room for ``least`` first."""
     total, least = 0.0, 0.25
@@ -194,7 +194,7 @@ def _minimum_cut(network, s, t, flow, side, queue, before):  # type: ignore[no-u
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _path(flow, s, t, least, side, queue, before):  # type: ignore[no-untyped-def]
     """Breadth first along what has room; ``side`` is what was reached when t was not."""
     side[:] = False

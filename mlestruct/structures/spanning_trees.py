@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph_edges import checked_edges
 
@@ -67,7 +67,7 @@ def edge_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) 
     return np.minimum(kappa * resistance, 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _entry(i: int, k: int, start: Shorts, rows: Shorts, inverse: Array) -> float:
     """(L D Lᵀ)⁻¹ at a place of L's pattern, either way round."""
     column, wanted = min(i, k), max(i, k)
@@ -75,7 +75,7 @@ def _entry(i: int, k: int, start: Shorts, rows: Shorts, inverse: Array) -> float
     return float(inverse[first + np.searchsorted(rows[first:last], wanted)])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _selected(start: Shorts, rows: Shorts, lower: Array, pivot: Array) -> Array:
     """(L D Lᵀ)⁻¹ on the pattern of L, whose diagonal comes first (Takahashi, Fagan and Chin).
 
@@ -96,7 +96,7 @@ def _selected(start: Shorts, rows: Shorts, lower: Array, pivot: Array) -> Array:
     return inverse
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _resistances(ends: Ints, start: Shorts, rows: Shorts, inverse: Array) -> Array:
     """Between both ends of every edge; −1 is grounded."""
     out = np.zeros(len(ends))

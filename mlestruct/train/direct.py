@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from functools import partial
@@ -19,6 +18,7 @@ from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.hull import relaxed
 from mlestruct.inference.messages import Messages
+from mlestruct.kernels import clock
 from mlestruct.lbfgs import Step
 from mlestruct.objectives import Head, Sum, Surrogate
 from mlestruct.objectives.surrogate import loosened
@@ -191,14 +191,14 @@ class Direct:
         loop: Loop,
         spent: float,
     ) -> Iterator[State]:
-        clock, ridge = time.perf_counter() - spent, task.regulariser
+        began, ridge = clock() - spent, task.regulariser
 
         def where() -> Tree:
             return astuple(now), total.tol, step.where(), total.running.memory()
 
         for step in steps:
             theta, value, gradient, moved, _ = step
-            elapsed = time.perf_counter() - clock
+            elapsed = clock() - began
             if now.number == 0:
                 now.seconds_per_call, now.value = elapsed / task.examples, value
             gap = ridge.bracket(theta, -gradient)
@@ -227,7 +227,7 @@ class Direct:
             yield State(
                 round=now.number,
                 calls=(now.number + 1) * task.examples,
-                seconds=time.perf_counter() - clock,
+                seconds=clock() - began,
                 certificate=found.proof,
                 theta=theta,
                 tau=found.tau,

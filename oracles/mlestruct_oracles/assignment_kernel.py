@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from mlestruct.kernels import kernel
 from mlestruct_oracles.blossom_rows import least, least_sum
 
 Array = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Search(NamedTuple):
     reached_at: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve_all(tables: Array, prices: Array, column: Ints, upper: Array) -> int:
     """Match every table; the first that has no matching comes back, or NONE.
 
@@ -62,7 +62,7 @@ def solve_all(tables: Array, prices: Array, column: Ints, upper: Array) -> int:
     return NONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve(
     table: Array, price: Array, column: Ints, row: Ints, waiting: Ints, search: Search
 ) -> bool:
@@ -80,7 +80,7 @@ def solve(
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
+@kernel(fastmath=NO_NAN)
 def gain(scores: Array, price: Array) -> float:
     """max_j (score_j − price_j). Four quarters at a time, as ``least``."""
     q = scores.size // 4
@@ -94,7 +94,7 @@ def gain(scores: Array, price: Array) -> float:
     return max(max(a, b), max(c, d))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound(table: Array, price: Array) -> float:
     """Σu + Σv, with u made feasible here: no less than any matching's score. One scan."""
     total = 0.0
@@ -105,7 +105,7 @@ def bound(table: Array, price: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
+@kernel(fastmath=NO_NAN)
 def largest(table: Array) -> float:
     """The largest |score| that is not infinite."""
     most = 0.0
@@ -117,7 +117,7 @@ def largest(table: Array) -> float:
     return most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_tight(table: Array, price: Array, column: Ints, row: Ints, waiting: Ints) -> int:
     """Rows keep a column that is still the best they can have; how many wait for one."""
     scale, row[:] = largest(table), NONE
@@ -136,7 +136,7 @@ def keep_tight(table: Array, price: Array, column: Ints, row: Ints, waiting: Int
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def claim(table: Array, price: Array, column: Ints, row: Ints, waiting: Ints, count: int) -> int:
     """Rows take a free column that is their best, at what their second best leaves of it."""
     kept = 0
@@ -157,7 +157,7 @@ def claim(table: Array, price: Array, column: Ints, row: Ints, waiting: Ints, co
     return kept
 
 
-@njit(cache=True, nogil=True, fastmath=NO_NAN)
+@kernel(fastmath=NO_NAN)
 def relax(scores: Array, start: float, i: int, search: Search) -> None:
     price, distance, previous = search.price, search.distance, search.previous
     for j in range(scores.size):
@@ -167,7 +167,7 @@ def relax(scores: Array, start: float, i: int, search: Search) -> None:
             previous[j] = i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first(values: Array, value: float) -> int:
     """The first place of the least value; some place where a value is not a number."""
     j = 0
@@ -178,7 +178,7 @@ def first(values: Array, value: float) -> int:
     return j
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def augment(table: Array, price: Array, column: Ints, row: Ints, search: Search) -> bool:
     """The shortest path from where distances start to a free column, and the prices on the way."""
     distance, taken, count = search.distance, search.taken, 0
@@ -213,7 +213,7 @@ def augment(table: Array, price: Array, column: Ints, row: Ints, search: Search)
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def free_of_charge(table: Array, price: Array, column: Ints, row: Ints, search: Search) -> None:
     """Columns that stay free cost nothing: those at a price are searched for, as rows were.
 

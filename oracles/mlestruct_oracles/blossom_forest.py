@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mlestruct.kernels import kernel
 
 Array = NDArray[Any]
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -26,7 +27,7 @@ def uncounted(**options: Any) -> Callable[[Kernel], Kernel]:
     Taking an array out of a tuple counts it up and down, atomically: two thirds of the time of a
     search through a sparse graph.
     """
-    return njit(cache=True, nogil=True, _nrt=False, **options)  # type: ignore[call-overload]
+    return kernel(_nrt=False, **options)
 
 
 NODE = np.dtype(
@@ -90,7 +91,7 @@ N_OUTER, N_QUEUE, N_SPARE, STAMP = 0, 1, 2, 3
 BLOCK = 64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unbounded(n: int) -> Bounds:
     blocks = (n + BLOCK - 1) // BLOCK
     return Bounds(np.full(blocks, np.inf), np.full((blocks + BLOCK - 1) // BLOCK, np.inf))
@@ -105,7 +106,7 @@ def lower(bounds: Bounds, place: int, value: float) -> None:
         bounds.top[block // BLOCK] = min(bounds.top[block // BLOCK], value)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def allocate(n: int) -> Forest:
     """A forest of n single vertices without trees, y zero: O(n)."""
     size = n + n // 2

@@ -11,8 +11,8 @@ shrinking made a bound stale could on paper exceed that; they stayed below a thi
 """
 
 import numpy as np
-from numba import njit
 
+from mlestruct.kernels import kernel
 from mlestruct_oracles.blossom_forest import (
     BLOCK,
     N_OUTER,
@@ -47,7 +47,7 @@ from mlestruct_oracles.blossom_rows import (
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def half_maxima(edges: Edges, y: Array) -> None:
     """Half of each row's greatest weight covers every edge: one sweep over the edges."""
     zero = np.zeros(y.size)
@@ -253,7 +253,7 @@ def search(edges: Edges, forest: Forest, perfect: bool) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve(edges: Edges, y: Array, perfect: bool) -> tuple[Forest, int]:
     """Match the graph from any duals that cover its edges; the forest and the trees left over."""
     forest = allocate(y.size)

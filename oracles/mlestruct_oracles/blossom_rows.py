@@ -7,8 +7,8 @@ the diagonal out by an infinite dual or by the test for the same outermost node.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from mlestruct.kernels import kernel
 from mlestruct_oracles.blossom_forest import BLOCK, N_OUTER, NONE, Array, Forest, lower, uncounted
 
 LARGEST = 1e300  # beyond it sums of duals could overflow
@@ -42,7 +42,7 @@ def fill_rows(ends: Array, scores: Array, start: Array, target: Array, weight: A
             start[v + 1] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shared_duals(first: Array, last: Array, z: Array, ends: Array, total: Array) -> bool:
     """The sum of z over the sets that hold both places of a pair; False unless sets are nested.
 
@@ -298,7 +298,7 @@ def edge_weight(edges: Edges, u: int, v: int) -> float:
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def most_uncovered(
     scores: Array, first: int, y: Array, start: Array, around: Array, z: Array, least: float,
     ends: Array, excess: Array,

@@ -3,8 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mlestruct.kernels import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +28,7 @@ FAR = 1 << 30
 _at = np.uint32
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut(ends: Ints, capacity: Floats, pull: Floats, flow: Floats) -> Bools:
     n = len(pull)
     start, head, twin, arc = _adjacency(ends, n)
@@ -45,7 +46,7 @@ def cut(ends: Ints, capacity: Floats, pull: Floats, flow: Floats) -> Bools:
     return sink
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _adjacency(ends: Ints, n: int) -> tuple[Shorts, Shorts, Shorts, Shorts]:
     """The arcs in the order of their tails, and for each edge its arc from first to second end."""
     start, m = np.zeros(n + 1, dtype=np.int32), len(ends)
@@ -66,7 +67,7 @@ def _adjacency(ends: Ints, n: int) -> tuple[Shorts, Shorts, Shorts, Shorts]:
     return start, head, twin, arc
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push_short(start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess: Floats) -> None:
     """Flow along paths of one and two edges, without trees; saves up to a third of the time."""
     for i in range(len(excess)):
@@ -84,7 +85,7 @@ def _push_short(start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess:
                 _push_through(k, a, start, head, twin, rest, excess)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push_through(
     k: int, a: int, start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess: Floats
 ) -> None:
@@ -102,7 +103,7 @@ def _push_through(
             excess[j] += sent
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess: Floats) -> Bools:
     """Maximum flow; True for the nodes from which the sink can still be reached."""
     n, now = len(excess), 0
@@ -140,7 +141,7 @@ def _search(start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess: Flo
     return sink
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _append(ring: Shorts, i: Index) -> None:
     place = ring[0] + ring[1]
     size = len(ring) - 2
@@ -148,14 +149,14 @@ def _append(ring: Shorts, i: Index) -> None:
     ring[1] += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _prepend(ring: Shorts, i: Index) -> None:
     ring[0] = ring[0] - 1 if ring[0] > 0 else len(ring) - 3
     ring[_at(2 + ring[0])] = i
     ring[1] += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _take(ring: Shorts) -> int:
     i = ring[_at(2 + ring[0])]
     ring[0] = ring[0] + 1 if ring[0] < len(ring) - 3 else 0
@@ -163,14 +164,14 @@ def _take(ring: Shorts) -> int:
     return int(i)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _activate(tree: Shorts, active: Shorts, i: Index) -> None:
     if not tree[i, FLAGS] & QUEUED:
         tree[i, FLAGS] |= QUEUED
         _append(active, i)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _next_active(tree: Shorts, active: Shorts) -> int:
     while active[1] > 0:
         i = _take(active)
@@ -180,7 +181,7 @@ def _next_active(tree: Shorts, active: Shorts) -> int:
     return NONE
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _grow(
     current: int,
     start: Shorts,
@@ -208,7 +209,7 @@ def _grow(
     return NONE
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _augment(
     bridge: int,
     head: Shorts,
@@ -248,7 +249,7 @@ def _augment(
             _prepend(orphans, root)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _send(
     there: Index, back: Index, node: Index, sent: float, rest: Floats, tree: Shorts, orphans: Shorts
 ) -> None:
@@ -260,7 +261,7 @@ def _send(
         _prepend(orphans, node)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _adopt(
     orphan: int,
     now: int,
@@ -290,7 +291,7 @@ def _adopt(
         _release(orphan, start, head, twin, rest, tree, active, orphans)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _root_distance(node: Index, now: Index, head: Shorts, tree: Shorts) -> int:
     """Steps to the root, FAR if an orphan is on the way; notes them for those it passed."""
     steps, above = 0, _at(node)
@@ -312,7 +313,7 @@ def _root_distance(node: Index, now: Index, head: Shorts, tree: Shorts) -> int:
     return int(distance)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _release(
     orphan: int,
     start: Shorts,

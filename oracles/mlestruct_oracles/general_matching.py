@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
+from mlestruct.kernels import kernel
 from mlestruct.oracle import Answers
 from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.matching import Matching
@@ -115,7 +115,7 @@ def _write(structure: Matching, score: Array, found: blossom.Matching, vertex: A
     return float(found.upper + score[required].sum())
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _fill(fixed: Flags, partial: bool, score: Array, weights: Array) -> None:
     """The scores of a complete graph as a symmetric matrix, −inf where an edge is shut. O(n²)."""
     n = len(weights)

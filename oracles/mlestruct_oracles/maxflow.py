@@ -20,9 +20,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from mlestruct.kernels import kernel
 from mlestruct_oracles import boykov_kolmogorov
 
 Floats = NDArray[np.float64]
@@ -85,7 +85,7 @@ def _gate_numbers(name: str, values: Floats, least: float, most: float, backend:
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _not_whole(values: Floats, least: float, most: float) -> int:
     """Where the first number is that is none of least, least + 1, …, most; or −1."""
     wrong = 0

@@ -6,8 +6,9 @@ Every kernel takes a batch of models over the same edges; `qpbo` says what the w
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mlestruct.kernels import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -15,7 +16,7 @@ Ints = NDArray[np.int64]
 TINIEST = 5e-324
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan(scores: Floats, largest: float) -> tuple[int, bool]:
     strange = 0
     for k in range(len(scores)):  # without a way out, which would keep it from being vectorised
@@ -26,7 +27,7 @@ def scan(scores: Floats, largest: float) -> tuple[int, bool]:
     return -1, strange > 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def wrong_edge(edges: Ints, n: int) -> int:
     """The first that does not join two of n nodes, or −1."""
     for e in range(len(edges)):
@@ -39,7 +40,7 @@ def wrong_edge(edges: Ints, n: int) -> int:
 # --- forbidden states and configurations --------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def soften(edges: Ints, unary: Floats, pair: Floats) -> tuple[int, int, int]:
     n, m = unary.shape[1], len(edges)
     reach = np.empty(n)
@@ -65,7 +66,7 @@ def soften(edges: Ints, unary: Floats, pair: Floats) -> tuple[int, int, int]:
     return -1, -1, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lift_rows(table: Floats, first: Floats, second: Floats) -> bool:
     """Moves a wholly forbidden row or column to its node; False if the whole table is forbidden."""
     for turn in range(2):
@@ -83,7 +84,7 @@ def _lift_rows(table: Floats, first: Floats, second: Floats) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _range(table: Floats) -> float:
     """Largest minus least finite score, −1 if there is none."""
     low, high = np.inf, -np.inf
@@ -93,7 +94,7 @@ def _range(table: Floats) -> float:
     return high - low if low <= high else -1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill(table: Floats, cost: float) -> float:
     """Forbidden entries cost that much; returns what it added to the table's range."""
     low, used = np.inf, 0.0
@@ -106,7 +107,7 @@ def _fill(table: Floats, cost: float) -> float:
     return used
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _above(bound: float) -> float:
     """A power of two well above the bound: it adds without rounding to scores on a coarse grid."""
     return 2.0 ** (np.ceil(np.log2(bound)) + 1) if bound > 0 else 1.0
@@ -115,7 +116,7 @@ def _above(bound: float) -> float:
 # --- the signed form ----------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _two_sum(a: float, b: float) -> tuple[float, float]:
     """The rounded a + b, and what rounding took from it, exactly (Knuth)."""
     total = a + b
@@ -123,7 +124,7 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
     return total, abs((a - (total - part)) + (b - part))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _differences(
     pair: Floats, coupling: Floats, down: Floats, right: Floats, slips: Floats
 ) -> None:
@@ -139,7 +140,7 @@ def _differences(
         slips[e] = slip0 + slip1 + 2 * (slip2 + slip3) + slip4 + slip5 + slip6
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def signed_form(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Floats, Floats]:
     """The field (M, n), coupling (M, m), and the sum (M,) of all rounding errors made in them."""
     models, n, m = len(unary), unary.shape[1], len(edges)
@@ -160,7 +161,7 @@ def signed_form(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Float
     return field, coupling, error
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def whole(
     field: Floats, coupling: Floats, error: Floats, largest: float
 ) -> tuple[Floats, Floats, Floats, Ints]:
@@ -180,7 +181,7 @@ def whole(
     return whole_field, whole_coupling, slack, shift
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _most(values: Floats) -> float:
     most = 0.0
     for value in values:
@@ -188,14 +189,14 @@ def _most(values: Floats) -> float:
     return most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scaled(value: float, shift: int) -> float:
     """The value × 2^shift, where 2^shift itself may be out of range."""
     half = shift // 2
     return value * 2.0**half * 2.0 ** (shift - half)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _round(values: Floats, shift: int, out: Floats) -> float:
     """Rounds values × 2^shift; returns the sum of what that changed."""
     half, lost = shift // 2, 0.0

@@ -4,8 +4,9 @@ Every kernel takes a batch of models over the same edges; `qpbo` says what the w
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mlestruct.kernels import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -13,7 +14,7 @@ Signs = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gauge(edges: Ints, coupling: Floats, active: Bools) -> tuple[Signs, Bools]:
     """The flip (M, n) ±1 and balanced (M, n): whether flip makes its component all attractive.
 
@@ -41,7 +42,7 @@ def gauge(edges: Ints, coupling: Floats, active: Bools) -> tuple[Signs, Bools]:
     return flip, balanced
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(i: int, parent: Ints, parity: Signs) -> int:
     """The root of i, after which i hangs right below it and parity[i] is relative to it."""
     root, sign = i, 1
@@ -56,7 +57,7 @@ def _find(i: int, parent: Ints, parity: Signs) -> int:
     return root
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _unite(i: int, j: int, sign: int, parent: Ints, parity: Signs, good: Bools) -> None:
     a, b = _find(i, parent, parity), _find(j, parent, parity)
     relation = sign * (parity[i] if i != a else 1) * (parity[j] if j != b else 1)
@@ -69,7 +70,7 @@ def _unite(i: int, j: int, sign: int, parent: Ints, parity: Signs, good: Bools) 
     good[low] = good[low] and good[high]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def flow_graph(
     edges: Ints, field: Floats, coupling: Floats, flip: Signs, balanced: Bools
 ) -> tuple[Ints, Ints, Floats, Floats]:
@@ -104,7 +105,7 @@ def flow_graph(
     return first, ends, capacity, pull
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def resume(
     edges: Ints,
     coupling: Floats,
@@ -139,7 +140,7 @@ def resume(
         old_shift[k] = shift[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep(flow: Floats, layout: Signs, kept: Floats) -> None:
     arc = 0
     for k in range(len(layout)):
@@ -149,12 +150,12 @@ def keep(flow: Floats, layout: Signs, kept: Floats) -> None:
                 arc += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _arcs(kind: int) -> int:
     return 0 if kind == 0 else 2 if kind <= 2 else 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read(first: Ints, sink: Bools, flip: Signs, balanced: Bools) -> Signs:
     side = np.zeros(first.shape, dtype=np.int8)
     for k in range(first.shape[0]):
@@ -170,7 +171,7 @@ def read(first: Ints, sink: Bools, flip: Signs, balanced: Bools) -> Signs:
 # --- the answer ---------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def complete(
     edges: Ints, side: Signs, coupling: Floats, unary: Floats, pair: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
@@ -207,7 +208,7 @@ def complete(
     return node, edge, score, doubt
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(term: float, sums: tuple[float, float, float]) -> tuple[float, float, float]:
     """Adds to a total with a second word for what rounding took, and that word's size."""
     total, lost, slips = sums

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
+from mlestruct.kernels import kernel
 from mlestruct.oracle import HULL, Answers, pin
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.paths import Paths
@@ -48,7 +48,7 @@ def _arcs_in_order(structure: Paths) -> Ints:
     return np.argsort(rank[structure.arcs[:, 0]], kind="stable").astype(np.int64)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _solve(score: Array, arcs: Ints, order: Ints, source: int, sink: int, answer: Array) -> bool:
     n = max(arcs.max(), source, sink) + 1
     best = np.full(n, -np.inf)

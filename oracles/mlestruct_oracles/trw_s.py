@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
+from mlestruct.kernels import kernel
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -104,7 +104,7 @@ def _lost(structure: FactorGraph, m: int) -> ValueError:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _solve(
     scores: Array, passes: int, tol: float, vertices: Array, upper: Array,
     node_start: Ints, table_start: Ints, ends: Ints, start: Ints, around: Ints, message: Ints,
@@ -152,7 +152,7 @@ def _solve(
             vertices[k, table_start[e] + best_state[i] * width + best_state[j]] = 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sweep(
     forward: bool, score: Array, messages: Array, belief: Array, state: Ints,
     node_start: Ints, table_start: Ints, ends: Ints, start: Ints, around: Ints, message: Ints,
@@ -203,7 +203,7 @@ def _sweep(
     return bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _choose(
     v: int, score: Array, messages: Array, belief: Array, state: Ints,
     node_start: Ints, table_start: Ints, ends: Ints, start: Ints, around: Ints, message: Ints,
@@ -225,7 +225,7 @@ def _choose(
     return choice
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _climb(
     score: Array, state: Ints, gain: Array,
     node_start: Ints, table_start: Ints, ends: Ints, start: Ints, around: Ints,

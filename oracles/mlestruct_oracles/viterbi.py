@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
+from mlestruct.kernels import kernel
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -47,7 +47,7 @@ class Viterbi:
         return self._schedules[key]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _solve(
     offsets: Ints, scores: Array, shut: Ints, vertices: Array, best: Array,
     parent: Ints, arity: Ints, table_start: Ints, entries: Ints, agree_start: Ints,
@@ -84,7 +84,7 @@ def _solve(
             vertices[offsets[m] + node_start[v] + state[v]] = 1.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _settle(v: int, score: Array, state: Ints, node_start: Ints) -> float:
     """A root takes its best state; returns its score, which is its component's."""
     first = node_start[v]
@@ -92,7 +92,7 @@ def _settle(v: int, score: Array, state: Ints, node_start: Ints) -> float:
     return score[first + state[v]]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _gather(
     f: int, score: Array, choice: Ints,
     parent: Ints, arity: Ints, table_start: Ints, entries: Ints, agree_start: Ints,

@@ -25,10 +25,10 @@ from mlestruct_oracles.blossom_sparse import (
     perfect_matching_sparse,
     prove_sparse,
 )
-from numba import njit
 from scipy.spatial import Delaunay
 
 from mlestruct.errors import Infeasible
+from mlestruct.kernels import kernel
 
 INF = np.inf
 BOTH = [perfect_matching, maximum_weight_matching]
@@ -37,7 +37,7 @@ BOTH = [perfect_matching, maximum_weight_matching]
 # --- references and instances --------------------------------------------------------------------
 
 
-@njit(cache=True)
+@kernel
 def best_weight(weights, perfect):
     """The optimum by dynamic programming over all sets of nodes: O(2ⁿ n)."""
     n = weights.shape[0]

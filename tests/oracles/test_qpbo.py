@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from mlestruct_oracles import maxflow
 from mlestruct_oracles.qpbo import Flows, graph_cut, qpbo, submodular
-from numba import njit
 from scipy.optimize import linprog
 
 from mlestruct.errors import Infeasible
+from mlestruct.kernels import kernel
 
 BACKENDS = ["pymaxflow", "ortools", "compiled"]
 TRIANGLE = [[0, 1], [1, 2], [0, 2]]
@@ -19,7 +19,7 @@ TRIANGLE = [[0, 1], [1, 2], [0, 2]]
 # --- references ----------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@kernel
 def best_half_integral(edges, unary, pair):
     """For each model, the best score over {0, ½, 1}ⁿ, every edge table completed at its best."""
     models, n = unary.shape[0], unary.shape[1]
@@ -39,12 +39,12 @@ def best_half_integral(edges, unary, pair):
     return best
 
 
-@njit(cache=True)
+@kernel
 def _mixed(zero, one, half):
     return zero if half == 0 else one if half == 2 else 0.5 * (zero + one)
 
 
-@njit(cache=True)
+@kernel
 def _edge(t, i, j):
     if i == 1 and j == 1:
         return max(0.5 * (t[0, 0] + t[1, 1]), 0.5 * (t[0, 1] + t[1, 0]))

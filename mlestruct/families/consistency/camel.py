@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
@@ -19,6 +18,7 @@ from mlestruct.families.consistency.coupled import Coupled, mean_targets
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.inference.messages import Messages, routine
+from mlestruct.kernels import clock
 from mlestruct.learners.convex import AnyOracle, Route
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
@@ -214,7 +214,7 @@ class Camel(Fits):
     def _states(
         self, batch: Batch[Any], features: Features, loop: Loop, spent: float
     ) -> Iterator[State]:
-        clock, count = time.perf_counter() - spent, len(batch)
+        began, count = clock() - spent, len(batch)
         bound = str(Entropy.of(batch, self.rho, allow_nonconvex=True).bound)
         for one in self.each(batch, features, loop):
             proof = one.certificate
@@ -224,7 +224,7 @@ class Camel(Fits):
             yield State(
                 round=one.number,
                 calls=(one.number + 1) * count,
-                seconds=time.perf_counter() - clock,
+                seconds=clock() - began,
                 certificate=proof,
                 theta=one.theta,
                 tau=one.tau,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.families.contrastive.bethe_pairs import cells
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.graph import FactorGraph
 
@@ -117,7 +117,7 @@ def logits(q: Array) -> Array:
         return np.clip(np.log(q) - np.log1p(-q), -CLIP, CLIP)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _read(m: int, graph: Any, score: Any, field: Any, W: Any) -> float:
     """Scores of an example as −E = constant + Σ θ_i x_i + Σ W x_i x_j; returns the constant."""
     at, constant = graph.offsets[m], 0.0
@@ -137,7 +137,7 @@ def _read(m: int, graph: Any, score: Any, field: Any, W: Any) -> float:
     return constant
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _energy(ends: Any, W: Any, field: Any, a: Any, q: Any, q0: Any, slope: Any) -> float:
     """F at q = σ(a), without the constant; also fills q, 1 − q and ∂F/∂q.
 
@@ -166,7 +166,7 @@ def _energy(ends: Any, W: Any, field: Any, a: Any, q: Any, q0: Any, slope: Any) 
     return total
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _evaluate(graph: Any, scores: Any, a: Any, F: Any, slope: Any) -> None:
     n, most = np.diff(graph.nodes).max(), max(1, np.diff(graph.edges).max())
     field, W, q = np.empty(n), np.empty(most), np.empty((2, n))
@@ -178,7 +178,7 @@ def _evaluate(graph: Any, scores: Any, a: Any, F: Any, slope: Any) -> None:
         F[m] = _energy(graph.ends[edges], links, field, a[here], q[0], q[1], slope[here]) - constant
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def descend(graph: Any, scores: Any, a: Any, held: Any, steps: int, tol: float) -> Descent:
     """``steps`` steps on the logits of nodes not held, in place; F never rises."""
     count = len(graph.offsets) - 1
@@ -198,7 +198,7 @@ def descend(graph: Any, scores: Any, a: Any, held: Any, steps: int, tol: float) 
     return Descent(before, after, residual, taken)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _relax(
     model: Any, a: Any, held: Any, steps: int, tol: float, work: Any
 ) -> tuple[float, float, float, int]:
@@ -240,7 +240,7 @@ def _relax(
     return first, F, residual, taken
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _try(
     model: Any, a: Any, held: Any, length: float,
     trial: Any, q: Any, q0: Any, slope: Any, fresh: Any,
@@ -256,7 +256,7 @@ def _try(
     return reached, bent
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def write(graph: Any, scores: Any, a: Any, tau: Any) -> None:
     """Node and edge tables at q = σ(a)."""
     most = max(1, np.diff(graph.edges).max())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from mlestruct.kernels import kernel
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+
+@kernel(error_model="numpy")
 def cells(W: float, p: float, p0: float, q: float, q0: float) -> tuple[float, float, float, float]:
     """(P11, P10, P01, P00) with ends p, q minimising −W·P11 − H; p0 = 1 − p, q0 = 1 − q.
 
@@ -19,7 +20,7 @@ def cells(W: float, p: float, p0: float, q: float, q0: float) -> tuple[float, fl
     return _attracting(np.expm1(W), p, p0, q, q0)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _attracting(
     alpha: float, p: float, p0: float, q: float, q0: float
 ) -> tuple[float, float, float, float]:

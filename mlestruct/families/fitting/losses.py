@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import TINY
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
@@ -128,7 +128,7 @@ def errors(tau: Array, units: Units) -> float:
     return float(_wrong(tau, *units) / units.weight.sum())
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _likelihood(
     tau: Array, first: Ints, last: Ints, truth: Ints, weight: Array, slope: Array
 ) -> float:
@@ -139,7 +139,7 @@ def _likelihood(
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _quadratic(
     tau: Array, first: Ints, last: Ints, truth: Ints, weight: Array, slope: Array
 ) -> float:
@@ -153,7 +153,7 @@ def _quadratic(
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _classification(
     tau: Array,
     first: Ints,
@@ -179,7 +179,7 @@ def _classification(
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _wrong(tau: Array, first: Ints, last: Ints, truth: Ints, weight: Array) -> float:
     total = 0.0
     for u in range(len(truth)):

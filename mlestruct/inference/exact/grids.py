@@ -11,11 +11,11 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.common import MEMORY, Exact, refuse_memory
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import grid
@@ -124,7 +124,7 @@ def _tables(lattice: Lattice) -> tuple[Array, Array, float]:
     return left, up, float(sum(s.sum() for s in shift))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _step(table: Array, fresh: Array, left: Array, up: Array, first: bool, inner: int) -> float:
     """fresh[a, p, x, b] = left[p, x] Σ_y up[y, x] table[a, p, y, b]; returns the largest."""
     states = len(up)
@@ -147,7 +147,7 @@ def _step(table: Array, fresh: Array, left: Array, up: Array, first: bool, inner
     return top
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _back(
     table: Array,
     after: Array,
@@ -185,7 +185,7 @@ def _back(
     return top
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _forward_row(
     table: Array, fresh: Array, left: Array, up: Array, keep: Array
 ) -> tuple[float, Array, Array]:
@@ -203,7 +203,7 @@ def _forward_row(
     return log, table, fresh
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _forward_only(left: Array, up: Array, shift: float) -> float:
     rows, columns, states = left.shape[:3]
     table, fresh = np.zeros(states**columns), np.zeros(states**columns)
@@ -216,7 +216,7 @@ def _forward_only(left: Array, up: Array, shift: float) -> float:
     return log_z + np.log(table.sum())
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _both_ways(
     left: Array, up: Array, shift: float, node: Array, across: Array, down: Array
 ) -> float:

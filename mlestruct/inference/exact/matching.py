@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,6 +12,7 @@ from mlestruct.inference.exact.subsets import (
     pairs_in_subsets,
     rows_to_subsets,
 )
+from mlestruct.kernels import kernel
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
 
@@ -101,7 +101,7 @@ def _balanced(score: Array) -> tuple[Array, float]:
     return np.exp(left), shift
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _ryser(weight: Array, minors: Array) -> tuple[float, float]:
     n = len(weight)
     sums, ahead = np.zeros(n), np.ones(n + 1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numba as nb
 import numpy as np
 
 from mlestruct.errors import Infeasible
+from mlestruct.kernels import kernel
 from mlestruct.structures import Paths
 from mlestruct.structures.base import Array, Ints
 
@@ -41,7 +41,7 @@ def layout(paths: Paths) -> tuple[Ints, Ints]:
     return paths.arcs, chosen[np.argsort(tail[chosen], kind="stable")]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _sweep(
     arcs: Ints,
     order: Ints,
@@ -70,7 +70,7 @@ def _sweep(
                 tau[m, e] = np.exp(before[u] + scores[m, e] + after[v] - log_z[m])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def from_sink(arcs: Ints, order: Ints, source: int, sink: int, score: Array, after: Array) -> None:
     """log Σ over paths from every node to the sink."""
     after[:] = -np.inf
@@ -81,7 +81,7 @@ def from_sink(arcs: Ints, order: Ints, source: int, sink: int, score: Array, aft
             after[u] = _add(after[u], score[order[k]] + after[v])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _add(a: float, b: float) -> float:
     top = max(a, b)
     if top == -np.inf:

@@ -6,13 +6,13 @@ subsets only add.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def items_to_subsets(score: Array, alone: Array, full: bool, tau: Array) -> float:
     """Items take at most one place each: log Z, and tau[item, place]. O(items · 2^places · places).
 
@@ -52,7 +52,7 @@ def items_to_subsets(score: Array, alone: Array, full: bool, tau: Array) -> floa
     return log_z
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _enter(before: Array, taken: int, score: Array, alone: float) -> float:
     top = before[taken] + alone
     for j in range(len(score)):
@@ -67,7 +67,7 @@ def _enter(before: Array, taken: int, score: Array, alone: float) -> float:
     return top + np.log(mass)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _leave(after: Array, taken: int, score: Array, alone: float) -> float:
     top = after[taken] + alone
     for j in range(len(score)):
@@ -82,13 +82,13 @@ def _leave(after: Array, taken: int, score: Array, alone: float) -> float:
     return top + np.log(mass)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _log_sum(values: Array) -> float:
     top = values.max()
     return top + np.log(np.exp(values - top).sum()) if top > -np.inf else top
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def rows_to_subsets(score: Array, full: bool, tau: Array) -> float:
     """Every row takes one column: a set of k columns is filled by the first k rows.
 
@@ -123,7 +123,7 @@ def rows_to_subsets(score: Array, full: bool, tau: Array) -> float:
     return log_z
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def pairs_in_subsets(score: Array, alone: Array, tau: Array) -> float:
     """Matchings of a graph: the lowest node left takes a partner, or stays alone. O(2ⁿ · n).
 
@@ -155,7 +155,7 @@ def pairs_in_subsets(score: Array, alone: Array, tau: Array) -> float:
     return log_z
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _first(bits: int) -> int:
     low = 0
     while not bits >> low & 1:
@@ -163,7 +163,7 @@ def _first(bits: int) -> int:
     return low
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _lowest(inside: Array, left: int, score: Array, alone: Array) -> float:
     n, low = len(score), _first(left)
     rest = left ^ 1 << low
@@ -180,7 +180,7 @@ def _lowest(inside: Array, left: int, score: Array, alone: Array) -> float:
     return top + np.log(mass)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _add(a: float, b: float) -> float:
     if a == -np.inf:
         return b

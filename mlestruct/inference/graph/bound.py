@@ -13,11 +13,12 @@ At a fixed point q_αi = b_i, and it is the surrogate's maximum.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from mlestruct.kernels import kernel
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+
+@kernel(error_model="numpy")
 def upper_bound(score, message, belief, share, gauge, table, plan):
     """The bound at messages and log-beliefs of the general kernel; ``share`` is x, slot by slot."""
     total = 0.0
@@ -42,7 +43,7 @@ def upper_bound(score, message, belief, share, gauge, table, plan):
     return total
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _factor(f, score, message, belief, share, gauge, table, plan):
     first, last = plan.table_start[f], plan.table_start[f + 1]
     slots, rest = range(plan.scope_start[f], plan.scope_start[f + 1]), plan.counts[f]
@@ -74,7 +75,7 @@ def _factor(f, score, message, belief, share, gauge, table, plan):
     return _soft_maximum(values, rest)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _log_marginal(values, stride, out, mass):
     out[:], mass[:] = -np.inf, 0.0
     for k in range(len(values)):
@@ -88,7 +89,7 @@ def _log_marginal(values, stride, out, mass):
         out[state] += np.log(mass[state])
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _soft_maximum(values, count):
     """c log Σ exp(v/c): the maximum of ⟨v, p⟩ + c H(p) over distributions p."""
     top, mass = values.max(), 0.0

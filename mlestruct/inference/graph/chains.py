@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from mlestruct.kernels import kernel
 from mlestruct.structures.graph import FactorGraph
 
 LOST = 1e280  # a weight below 1e-308 of its position's best could then count for 1e-28 at most
@@ -19,7 +19,7 @@ def is_chain(structure: FactorGraph) -> bool:
     return bool(shaped and (structure.fixed < 0).all())
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def sweep_chains(offsets, scores, node_start, table_start, tau, log_z):
     """log Z and τ of equal chains; NaN where the linear domain may have lost what matters.
 
@@ -69,7 +69,7 @@ def sweep_chains(offsets, scores, node_start, table_start, tau, log_z):
             log_z[m] = np.nan
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _tables(scores, out, node_start, table_start, raw, shared, raw_top, kept, top):
     """exp of every distinct table, in ``shared`` or where its marginals will go."""
     current, length = -1, 0
@@ -91,7 +91,7 @@ def _tables(scores, out, node_start, table_start, raw, shared, raw_top, kept, to
     return raw_top
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _enter(v, scores, node_start, weight):
     """exp of a position's scores, the largest made one; returns the largest."""
     top = -np.inf
@@ -102,7 +102,7 @@ def _enter(v, scores, node_start, weight):
     return top
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _normalise(values):
     mass = values.sum()
     if mass > 0.0:
@@ -111,7 +111,7 @@ def _normalise(values):
     return mass
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _equal(one, other):
     for k in range(len(one)):  # noqa: SIM110 (compiled)
         if one[k] != other[k]:
@@ -119,7 +119,7 @@ def _equal(one, other):
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _exponentiate(table, out):
     top = table.max()
     for k in range(len(table)):
@@ -127,7 +127,7 @@ def _exponentiate(table, out):
     return top
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _forward(pair, before, weight, after):
     columns = len(after)
     after[:] = 0.0
@@ -138,7 +138,7 @@ def _forward(pair, before, weight, after):
         after[j] *= weight[j]
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _backward(pair, before, ahead, beta, out):
     """Pair marginals, and b one position earlier; ``out`` may be ``pair`` itself."""
     columns = len(ahead)

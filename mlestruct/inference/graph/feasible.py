@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from mlestruct.kernels import kernel
 
 FITS = 200
 FIT_TOL = 1e-15
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def fit_all(tau, plan):
     """Every factor's table fitted to the node marginals of τ, in place: then τ is feasible."""
     widest = 0
@@ -21,7 +22,7 @@ def fit_all(tau, plan):
         _fit(f, tau, sums, plan)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _fit(f, tau, sums, plan):
     """Scale the axes in turn; what is left after that is moved, not scaled."""
     table = tau[plan.table_start[f] : plan.table_start[f + 1]]
@@ -42,7 +43,7 @@ def _fit(f, tau, sums, plan):
     _round(f, table, tau, sums, plan)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _round(f, table, tau, sums, plan):
     """Shrink until no marginal is too large, then add a product of what each still lacks."""
     for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
@@ -74,20 +75,20 @@ def _round(f, table, tau, sums, plan):
         table[k] += value
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _marginal(table, stride, out):
     out[:] = 0.0
     for k in range(len(table)):
         out[(k // stride) % len(out)] += table[k]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _scale(table, stride, factor):
     for k in range(len(table)):
         table[k] *= factor[(k // stride) % len(factor)]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def value(score, tau, coefficient):
     """⟨score, τ⟩ − Σ a τ log τ: the surrogate at a feasible τ, below its maximum by its error."""
     total = 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
@@ -13,6 +12,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.graph.chains import is_chain, sweep_chains
 from mlestruct.inference.messages import Beliefs
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import schedule
@@ -100,7 +100,7 @@ def _plan(structure: FactorGraph) -> Plan:
     return Plan(*reordered)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _sweep(
     offsets, scores, shut, tau, log_z,
     parent, arity, table_start, entries, agree_start, choice_start, agree, node_start, node_of,
@@ -142,7 +142,7 @@ def _sweep(
             tau[first + k] = np.exp(total[k])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _root(v, score, total, node_start, reached):
     """Normalise a root's belief; its normaliser is its component's log Z."""
     first, last = node_start[v], node_start[v + 1]
@@ -157,7 +157,7 @@ def _root(v, score, total, node_start, reached):
     return norm
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _gather(score, start, arity, table, value):
     """Every entry's score with its children's messages."""
     for entry in range(len(value)):
@@ -166,7 +166,7 @@ def _gather(score, start, arity, table, value):
             value[entry] += score[table[entry * arity + i]]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _up(value, parent, shift, arity, table, score, message):
     """Message of a factor to its parent, scaled by its largest entry."""
     top = value.max()
@@ -184,7 +184,7 @@ def _up(value, parent, shift, arity, table, score, message):
         score[k] += message[shift + k]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _careful(k, value, arity, table):
     top, mass = -np.inf, 0.0
     for entry in range(len(value)):
@@ -198,7 +198,7 @@ def _careful(k, value, arity, table):
     return top + np.log(mass)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _down(value, shift, arity, table, message, total, belief):
     """Beliefs of a factor from its parent's log-marginal."""
     for entry in range(len(value)):
@@ -208,7 +208,7 @@ def _down(value, shift, arity, table, message, total, belief):
             belief[entry] = np.exp(value[entry] + total[up] - message[shift + up])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _settle(arity, table, belief, total, reached, node_start, node_of):
     """Log-marginals of a factor's children."""
     for i in range(1, arity):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
-from numba.extending import overload
 
 from mlestruct.inference.graph.plan import Plan
 from mlestruct.inference.graph.sweeps import move
+from mlestruct.kernels import kernel, variant
 
 TINY = 1e-280  # sums below this are taken again from logarithms
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def exponentials(score, table, plan):
     """exp(η_α/c_α), each table scaled by its largest open entry; closed entries are 0."""
     first = plan.table_start[0]
@@ -52,12 +51,12 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
     return moved
 
 
-@overload(move, jit_options={"error_model": "numpy"})
+@variant(move, error_model="numpy")
 def _(i, score, damping, sent, read, gauge, table, kind):
     return _move if getattr(kind, "instance_class", None) is Plan else None
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _cavities(f, skip, message, belief, log, gauge, plan):
     """λ_αj of every other slot, the largest 0 (as logs, or exponentiated), one after the other."""
     at = 0
@@ -75,7 +74,7 @@ def _cavities(f, skip, message, belief, log, gauge, plan):
         at += cards
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _into(s, score, damping, into, read, gauge, table, plan):
     """The message of a factor to its slot s, the largest entry 0."""
     f = plan.owner[s]
@@ -101,7 +100,7 @@ def _into(s, score, damping, into, read, gauge, table, plan):
             into[k] = fresh + damping * (into[k] - fresh)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _any_order(s, f, entries, gauge, out, plan):
     out[:] = 0.0
     for k in range(len(entries)):
@@ -113,7 +112,7 @@ def _any_order(s, f, entries, gauge, out, plan):
         out[(k // plan.stride[s]) % len(out)] += value
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _log_sums(s, f, score, gauge, out, plan):
     """The same sums where they underflow: from logarithms, each state by its own largest term."""
     first, size = plan.table_start[f], plan.table_start[f + 1] - plan.table_start[f]
@@ -135,7 +134,7 @@ def _log_sums(s, f, score, gauge, out, plan):
         out[state] = top + np.log(mass) if top > -np.inf else -np.inf
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def tables(score, message, belief, gauge, tau, plan):
     """Beliefs of nodes and factors; the latter agree with the former only at convergence."""
     for i in range(len(plan.node_start) - 1):
@@ -159,7 +158,7 @@ def tables(score, message, belief, gauge, tau, plan):
         tau[first:last] /= tau[first:last].sum()
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def scratch(plan):
     """Room for what one node needs, and for every table (four numbers a message, if binary)."""
     widest, most = 1, 1

@@ -7,22 +7,21 @@ lies so far beyond the table's range that its message has saturated to all digit
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
-from numba.extending import overload
 
 from mlestruct.inference.graph.plan import Pairs
 from mlestruct.inference.graph.sweeps import CLIP, RANGE, Sent, move
+from mlestruct.kernels import kernel, variant
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def begin_pairs(message, odds):
     """What :func:`mlestruct.inference.graph.sweeps.run` works on."""
     r = np.exp(np.minimum(np.maximum(message, -RANGE), RANGE))
     return Sent(message, odds, r, np.exp(np.minimum(np.maximum(odds, -CLIP), CLIP)))
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def ratios(score, ratio, pairs):
     """Per message (a, b, c, d): its odds are (a + b·o)/(c + d·o) for odds o at the other end.
 
@@ -62,12 +61,12 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
     return moved
 
 
-@overload(move, jit_options={"error_model": "numpy"})
+@variant(move, error_model="numpy")
 def _(i, score, damping, sent, read, gauge, table, kind):
     return _move if getattr(kind, "instance_class", None) is Pairs else None
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def pair_tables(message, odds, ratio, tau, first, pairs):
     """Beliefs of nodes and edges."""
     for i in range(len(odds)):
@@ -92,7 +91,7 @@ def pair_tables(message, odds, ratio, tau, first, pairs):
         tau[k : k + 4] /= tau[k : k + 4].sum()
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def from_odds(message, odds, plan):
     """The same messages and beliefs as two logarithms each, the first 0."""
     sent, belief = np.zeros(plan.place[-1]), np.zeros(plan.node_start[-1])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.graph.plan import Plan, plan
 from mlestruct.inference.messages import Beliefs
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
@@ -98,7 +98,7 @@ def uniform(structure: FactorGraph) -> Array:
     return out
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _ascend(
     offsets: Any, scores: Any, damping: float, tol: float, sweeps: int,
     tau: Any, log_z: Any, plan: Any,
@@ -120,7 +120,7 @@ def _ascend(
         log_z[m] = finish(score, q, plan)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def update(i: int, score: Any, damping: float, q: Any, field: Any, plan: Any) -> float:
     """Node i moves to its best response; returns how far it moved."""
     respond(i, score, q, field, plan)
@@ -132,7 +132,7 @@ def update(i: int, score: Any, damping: float, q: Any, field: Any, plan: Any) ->
     return moved
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def respond(i: int, score: Any, q: Any, field: Any, plan: Any) -> None:
     """The best q_i given the others: ∝ exp(expected score of each state), left in ``field``."""
     first, last = plan.node_start[i], plan.node_start[i + 1]
@@ -160,7 +160,7 @@ def respond(i: int, score: Any, q: Any, field: Any, plan: Any) -> None:
         field[k] /= mass
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def finish(score: Any, q: Any, plan: Any) -> float:
     """Tables as products of their nodes; the value there."""
     total = 0.0

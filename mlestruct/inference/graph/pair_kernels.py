@@ -6,16 +6,15 @@ clipped state lies so far below the others that no message feels it.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
-from numba.extending import overload
 
 from mlestruct.inference.graph.kernels import exponentials
 from mlestruct.inference.graph.plan import Edges
 from mlestruct.inference.graph.sweeps import CLIP, RANGE, Sent, move
+from mlestruct.kernels import kernel, variant
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def begin_edges(message, belief, edges):
     """What :func:`mlestruct.inference.graph.sweeps.run` works on; closed states have chance 0."""
     chance = np.exp(np.maximum(belief, -CLIP))
@@ -25,7 +24,7 @@ def begin_edges(message, belief, edges):
     return Sent(message, belief, np.exp(np.maximum(message, -RANGE)), chance)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def widest_table(score, table, plan):
     """Fills ``table`` with exp(η_α/c_α); returns the largest range of its logs in one factor."""
     exponentials(score, table, plan)
@@ -77,6 +76,6 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
     return moved
 
 
-@overload(move, jit_options={"error_model": "numpy", "fastmath": {"reassoc", "contract"}})
+@variant(move, error_model="numpy", fastmath={"reassoc", "contract"})
 def _(i, score, damping, sent, read, gauge, table, kind):
     return _move if getattr(kind, "instance_class", None) is Edges else None

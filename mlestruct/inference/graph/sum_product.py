@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-import numba as nb
 import numpy as np
-from numba.extending import overload
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
@@ -21,6 +19,7 @@ from mlestruct.inference.graph.pair_kernels import begin_edges, widest_table
 from mlestruct.inference.graph.plan import Edges, Pairs, Plan, boxes, plan, special
 from mlestruct.inference.graph.sweeps import RANGE, Sent, run
 from mlestruct.inference.messages import Beliefs
+from mlestruct.kernels import kernel, variant
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.concavity import payments
 from mlestruct.structures.graph import FactorGraph
@@ -194,7 +193,7 @@ def narrow(score, message, belief, table, plan, kind):
     raise NotImplementedError
 
 
-@overload(narrow)
+@variant(narrow)
 def _(score, message, belief, table, plan, kind):
     made = getattr(kind, "instance_class", None)
     if made is Pairs:  # the same memory holds one log-odds where the general kernel holds two logs
@@ -218,7 +217,7 @@ def write(score, sent, gauge, table, out, plan, kind):
     raise NotImplementedError
 
 
-@overload(write)
+@variant(write)
 def _(score, sent, gauge, table, out, plan, kind):
     if getattr(kind, "instance_class", None) is Pairs:
         return lambda score, sent, gauge, table, out, plan, kind: pair_tables(
@@ -229,7 +228,7 @@ def _(score, sent, gauge, table, out, plan, kind):
     )
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _solve(
     offsets: Any, scores: Any, how: Any, tau: Any, log_z: Any,
     message: Any, belief: Any, residual: Any, sweeps: Any, coefficient: Any, plan: Any, kind: Any,
@@ -259,7 +258,7 @@ def general(message, belief, score, table, plan, kind):
     raise NotImplementedError
 
 
-@overload(general)
+@variant(general)
 def _(message, belief, score, table, plan, kind):
     if getattr(kind, "instance_class", None) is not Pairs:
         return lambda message, belief, score, table, plan, kind: (message, belief)
@@ -272,7 +271,7 @@ def _(message, belief, score, table, plan, kind):
     return widened
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _bounds(
     offsets: Any, scores: Any, bound: Any,
     message: Any, belief: Any, share: Any, plan: Any, kind: Any,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 
 SEQUENTIAL, FLOODING, RESIDUAL = 0, 1, 2
@@ -32,7 +32,7 @@ def move(i, score, damping, sent, read, gauge, table, kind):
     raise NotImplementedError
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def run(score, schedule, damping, tol, sweeps, sent, gauge, table, kind):
     """Sweeps until no log-belief moves by more than ``tol``; returns (sweeps, last residual).
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from mlestruct.kernels import kernel
 
-@nb.njit(cache=True, nogil=True)
+
+@kernel
 def propagate_bethe(score, ptr, head, strict, two_sided, cold, residual, sweeps, x, sent, kernel,
                     log_off, report):  # fmt: skip
     """m_{v→e} = 1/(S_v − K m̄), S_v = Σ K m̄ + slack, τ = z/(1+z), z = K m m̄.
@@ -47,7 +48,7 @@ def propagate_bethe(score, ptr, head, strict, two_sided, cold, residual, sweeps,
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _exchange(kernel, ptr, head, slack, part, mean, sent, mass, top, largest):
     """All messages of one part's nodes, or the geometric mean with the last; the largest |Δτ|.
 
@@ -92,7 +93,7 @@ def _exchange(kernel, ptr, head, slack, part, mean, sent, mass, top, largest):
     return worst
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _answer(sent, side, e, rest, mean):
     """The new message in its place; its relative change."""
     if not 1e-120 < rest < 1e120:
@@ -105,7 +106,7 @@ def _answer(sent, side, e, rest, mean):
     return abs(new - old) / max(min(new, old), 1e-150)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _finish(kernel, ptr, head, slack, x, sent, log_off, mass):
     """τ, log(1−τ), and the duals that belong to the messages; the largest τ."""
     mass[:] = slack

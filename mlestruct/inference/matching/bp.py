@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from mlestruct.kernels import kernel
 
 FAR = 1e6  # log-odds beyond every score; a message from a node with one edge left is infinite
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual, sweeps, tau,
               log_off, report):  # fmt: skip
     """Messages m_{v→e} = −log Σ_{f≠e} exp n_f, n_f = W + ρ m_{u→f} − (1−ρ) m_{v→f}.
@@ -53,14 +54,14 @@ def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual,
     report[0], report[1], report[2] = worst, report[1] + sweep, largest
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _log_sum(peak, rest, strict):
     """log(exp(peak) + rest·exp(peak), and 1 for a node that may stay single)."""
     whole = peak + np.log1p(rest)
     return whole if strict else max(whole, 0.0) + np.log1p(np.exp(-abs(whole)))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _send(score, ptr, head, strict, rho, part, keep, sent, top, peak, rest):
     """All messages of the nodes in one part; the largest term is left out, not subtracted."""
     peak[:] = -np.inf
@@ -94,7 +95,7 @@ def _send(score, ptr, head, strict, rho, part, keep, sent, top, peak, rest):
                 sent[1, e] = keep * sent[1, e] + (1.0 - keep) * new
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _message(own, largest, peak, rest, strict):
     """−log of the others' sum, and of staying single where that is allowed."""
     others = rest if largest else 1.0 + rest - np.exp(own - peak)
@@ -106,7 +107,7 @@ def _message(own, largest, peak, rest, strict):
     return -(max(whole, 0.0) + np.log1p(np.exp(-abs(whole))))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _believe(score, ptr, head, strict, rho, sent, peak, rest, tau, log_off, degree):
     """τ of every edge; the largest error of a node's degree, or change of a marginal."""
     degree[:] = 0.0

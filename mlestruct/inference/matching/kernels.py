@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from mlestruct.kernels import kernel
 
 # A row sum that was reassociated differs in its last bits only; nothing here relies on NaN.
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def entry(z, c):
     """τ of the lower branch of log τ − c log(1−τ) = log z; where there is none, its tip 1/(1−c)."""
     if c == 0.0:
@@ -35,7 +36,7 @@ def entry(z, c):
     return 1.0 / (1.0 + np.exp(-p))
 
 
-@nb.njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _linear(kernel, s, first, own, y, tails, heads):
     """One row of Σ K s: its own sum, and what it adds to its heads'."""
     mass = 0.0
@@ -52,7 +53,7 @@ def _linear(kernel, s, first, own, y, tails, heads):
     return mass
 
 
-@nb.njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _bethe(kernel, s, first, own, y, slope):
     """The same for τ = 2z/(1 + √(1−4z)), with dτ/dlog z = τ(1−τ)/(1−2τ)."""
     mass, bend = 0.0, 0.0
@@ -68,7 +69,7 @@ def _bethe(kernel, s, first, own, y, slope):
     return mass, bend
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def sums(ptr, head, kernel, s, c, tails, heads, y, slope):
     """y_v = Σ_e τ_e and slope_v = Σ_e dτ_e / dlog s_v, at the tails, the heads, or both."""
     y[:] = 0.0
@@ -103,7 +104,7 @@ def sums(ptr, head, kernel, s, c, tails, heads, y, slope):
             slope[u] = y[u]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def product(ptr, head, kernel, s, y):
     """y = K s for the symmetric matrix whose upper triangle is listed; s = 1 gives degrees."""
     y[:] = 0.0
@@ -119,7 +120,7 @@ def product(ptr, head, kernel, s, y):
                 y[head[e]] += kernel[e] * s[u]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def conjugate(ptr, head, weight, diagonal, moving, r, p, d, q, share):
     """p solves (diag + weight) p = r over the ``moving`` nodes, up to a ``share`` of r.
 
@@ -153,7 +154,7 @@ def conjugate(ptr, head, weight, diagonal, moving, r, p, d, q, share):
         rr = new
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def absorb(score, ptr, head, x, s, kernel):
     """Move the factors into the duals; kernel = exp(score − x_u − x_v)."""
     for v in range(len(x)):
@@ -164,7 +165,7 @@ def absorb(score, ptr, head, x, s, kernel):
             kernel[e] = np.exp(min(score[e] - x[u] - x[head[e]], 600.0))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def log_round(score, ptr, head, strict, rho, part, x, top, mass):
     """x_v = the exact dual of node v at c = 0, in the log domain, for the nodes of one part."""
     top[:] = -np.inf
@@ -185,7 +186,7 @@ def log_round(score, ptr, head, strict, rho, part, x, top, mass):
             x[v] = goal if strict[v] else _loose(goal, rho)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _loose(goal, rho):
     """x with exp(goal − x) + exp(−x/ρ) = 1: what is not matched stays single."""
     if rho <= 0.0:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from mlestruct.inference.matching.kernels import conjugate, entry
 from mlestruct.inference.matching.values import dual_value
+from mlestruct.kernels import kernel
 
 DENSE = 300  # nodes of a two-sided graph up to which Newton's systems are solved by elimination
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds):
     """Damped Newton on the convex dual (c ≥ 0); the last error.
 
@@ -55,7 +55,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds
     return worst
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def eliminate(ptr, head, weight, ground, r, table, pivot, p):
     """p solves (signless Laplacian of ``weight`` + ground) p = r on a two-sided graph. O(n³).
 
@@ -91,7 +91,7 @@ def eliminate(ptr, head, weight, ground, r, table, pivot, p):
             p[u] = -p[u]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope):
     """τ, its slopes, and every node's Σ τ + slack − 1; the largest."""
     gap[:] = 0.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from mlestruct.inference.matching.kernels import conjugate, product
+from mlestruct.kernels import kernel
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def fill_table(tau, rows, columns):
     """Rows and columns scaled below one, what rows lack spread over what columns have left.
 
@@ -31,7 +31,7 @@ def fill_table(tau, rows, columns):
                 table[i, j] += lack[i] * room[j] / left
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def shrink(ptr, head, tau):
     """Every edge divided by the larger degree of its ends: enough where nodes may stay single."""
     n = len(ptr) - 1
@@ -42,7 +42,7 @@ def shrink(ptr, head, tau):
             tau[e] /= max(s[u], s[head[e]], 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def balance(ptr, head, strict, tau, centre):
     """τ_e (1 + p_u + p_v) with the right degrees, by conjugate gradients; returns the last error.
 
@@ -68,7 +68,7 @@ def balance(ptr, head, strict, tau, centre):
     _mix(ptr, head, strict, tau, centre, one, s)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _mix(ptr, head, strict, tau, centre, one, s):
     """The nearest feasible point on the way to ``centre``; all the way if degrees did not fit."""
     n, share = len(strict), 0.0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from mlestruct.inference.matching.kernels import absorb, entry, log_round, sums
 from mlestruct.inference.matching.newton import DENSE, polish
+from mlestruct.kernels import kernel
 
 PATIENCE = 40  # sweeps; those that do not gain four digits in as many are left to Newton
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, cold, residual,
           sweeps, tau, report):  # fmt: skip
     """Scale until every degree fits to ``residual``; report = (residual, sweeps, largest τ).
@@ -67,7 +67,7 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
     report[0], report[1], report[2] = worst, sweep, _finish(ptr, head, c, x, s, tau)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _finish(ptr, head, c, x, s, tau):
     """The kernel becomes τ, the factors go into the duals; returns the largest τ."""
     largest = 0.0
@@ -81,7 +81,7 @@ def _finish(ptr, head, c, x, s, tau):
     return largest
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slope):
     """Duals at which no row of the kernel vanishes: by two rounds in the log domain if need be."""
     low, high = score.min(), score.max()
@@ -111,7 +111,7 @@ def _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slop
             x[v] = 0.5 * (x[v] + old[v])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _newton(v, strict, rho, x, s, y, slope):
     """Newton's step of log s_v for log(Σ τ + slack) = 0, and the row's error."""
     mass, bend = y[v], slope[v]
@@ -132,7 +132,7 @@ def _newton(v, strict, rho, x, s, y, slope):
     return step, abs(mass - 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _step(strict, tails, side, exact, rho, x, s, y, slope):
     """Move the nodes of one side, which share no edges, by Newton; the largest error before.
 
@@ -150,7 +150,7 @@ def _step(strict, tails, side, exact, rho, x, s, y, slope):
     return worst
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _together(strict, component, weights, rho, omega, x, s, y, slope, move, last, common,
               total):  # fmt: skip
     """Move all nodes; a component's mean movement counts half. ω < 1 damps, ω > 1 has momentum."""
@@ -174,7 +174,7 @@ def _together(strict, component, weights, rho, omega, x, s, y, slope, move, last
     return worst
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _relax(worst, before, omega, rate):
     """The next ω: Chebyshev's for a spectrum in [−rate, rate], once the rate shows; ½ if stuck.
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
@@ -20,6 +19,7 @@ from mlestruct.inference.matching.scale import scale
 from mlestruct.inference.matching.split import approach, split_value
 from mlestruct.inference.matching.values import dual_value, stationary_value
 from mlestruct.inference.messages import Beliefs
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
@@ -153,7 +153,7 @@ class State:
 COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
          residual, sweeps, x, sent, mode, tau, log_z):  # fmt: skip
     """Every example: scale, or send messages where a marginal is too large for scaling; repair."""
@@ -181,7 +181,7 @@ def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, col
             log_z[m] = split_value(score[m], ptr, head, strict, rho, x[m])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, state, residual,
             sweeps, tau, report):  # fmt: skip
     """SCALED where scaling is enough: for ρ ≤ ½, else while every τ is well below 1/(2ρ)."""
@@ -203,7 +203,7 @@ def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, sta
     return SCALED if report[0] <= residual and report[2] < 0.45 / rho else COLD
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, state, residual,
           sweeps, tau, log_off, report):  # fmt: skip
     """At ρ = 1 messages in floats, below it ascent; then the least of the nodes' own bounds.
@@ -239,7 +239,7 @@ def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent,
     return COLD
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, cold, residual,
               sweeps, tau, log_off, report):  # fmt: skip
     """Ascent for any ρ > ½: the convex part −c(1−τ)log(1−τ) of H by its tangent, then scaling.

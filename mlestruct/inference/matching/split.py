@@ -14,10 +14,10 @@ bounds every node's maximum, at any q: max_e [score_e − x_other − log q_e �
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from mlestruct.inference.matching.kernels import entry
+from mlestruct.kernels import kernel
 
 NOTHING = 1e-17  # left to the others: the bound is what the likeliest is worth by itself
 SHORT = np.array([0.1, 0.01, 1e-3, 1e-4])  # of ρ = 1, where D has kinks and plateaus
@@ -25,7 +25,7 @@ WARM = 2  # prices from nearby scores skip those before
 LEAST = 1e-10  # damping; prices that trade with each other leave the Hessian singular
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def split_value(score, ptr, head, strict, rho, x):
     """D at these prices, rounded up to a tangent's: a bound on max ⟨score, τ⟩ + H."""
     start, other, edge = sides(ptr, head)
@@ -36,7 +36,7 @@ def split_value(score, ptr, head, strict, rho, x):
     return 0.5 * total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def sides(ptr, head):
     """Every node's edges, as tail or head: where they start, their other ends, their numbers."""
     n = len(ptr) - 1
@@ -58,7 +58,7 @@ def sides(ptr, head):
     return start, other, edge
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def level(worth, x, strict, rho):
     """(twice a node's bound, the level at which its outcomes are worth the same, its likeliest).
 
@@ -92,7 +92,7 @@ def level(worth, x, strict, rho):
     return value, best, top
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _towards(now, low, high, error, slope, step):
     """Longer steps until there is a bracket; in it Newton's, or halves where they do not shrink."""
     if low == -np.inf or high == np.inf:
@@ -104,7 +104,7 @@ def _towards(now, low, high, error, slope, step):
     return half, abs(half - now)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _others(worth, top, now, x, strict, rho):
     """All but the likeliest at a level: their mass, −its slope, the highest, and b Σ log r."""
     b = 2.0 * rho - 1.0
@@ -125,7 +125,7 @@ def _others(worth, top, now, x, strict, rho):
     return rest, bend, most, off
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def approach(score, ptr, head, strict, rho, x, tau, residual, rounds, cold):
     """The least D in x, and τ: up to ρ = 1 through smaller ρ, each from where the last ended."""
     worst = np.inf
@@ -135,7 +135,7 @@ def approach(score, ptr, head, strict, rho, x, tau, residual, rounds, cold):
     return worst
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def settle(score, ptr, head, strict, rho, x, tau, residual, rounds):
     """Damped Newton steps to the least D; τ is what an edge's ends mean, the return their error.
 
@@ -163,7 +163,7 @@ def settle(score, ptr, head, strict, rho, x, tau, residual, rounds):
     return np.abs(slope).max()
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _respond(score, start, other, edge, strict, rho, x, tau, slope, bend):
     """2D, its slope and its Hessian; τ is the mean of what an edge's two ends choose."""
     b, total = 2.0 * rho - 1.0, 0.0

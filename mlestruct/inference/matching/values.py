@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from mlestruct.inference.matching.kernels import entry
+from mlestruct.kernels import kernel
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def dual_value(score, ptr, head, strict, c, rho, x, tau):
     """Σ_e [(1−c)τ − c log(1−τ)] + Σ_v (x_v − ρ) + Σ_loose ρ exp(−x_v/ρ), τ the entries at x.
 
@@ -33,7 +33,7 @@ def dual_value(score, ptr, head, strict, c, rho, x, tau):
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def price_value(score, ptr, head, strict, rho, x):
     """The dual value at node prices x alone: for ρ ≤ ½ a bound whatever they are."""
     c, tau = 1.0 - 2.0 * rho, np.empty(len(score))
@@ -43,7 +43,7 @@ def price_value(score, ptr, head, strict, rho, x):
     return dual_value(score, ptr, head, strict, c, rho, x, tau)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def stationary_value(score, ptr, head, strict, rho, x, tau, log_off):
     """The Lagrangian at any (x, τ): off by second order near a stationary point, no bound."""
     c, total = 1.0 - 2.0 * rho, 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any, overload
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -16,6 +15,7 @@ from mlestruct.inference.exact.elimination import sample_states
 from mlestruct.inference.exact.paths import from_sink, layout
 from mlestruct.inference.sampling.common import Samples, strides
 from mlestruct.inference.scores import as_scores
+from mlestruct.kernels import kernel
 from mlestruct.structures import FactorGraph, Paths
 from mlestruct.structures.base import Array, Ints, Structure, as_count
 
@@ -124,7 +124,7 @@ def _(
     return vertices
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _walk(
     arcs: Ints,
     by_tail: Ints,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,6 +12,7 @@ from mlestruct.inference.exact.treewidth import possible_states
 from mlestruct.inference.sampling.common import Samples, strides
 from mlestruct.inference.sampling.direct import labelled
 from mlestruct.inference.scores import as_scores
+from mlestruct.kernels import kernel
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Ints, as_count
 
@@ -147,7 +147,7 @@ def _layout(graph: FactorGraph) -> Layout:
     )
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _sweeps(
     score: Array,
     order: Ints,
@@ -166,7 +166,7 @@ def _sweeps(
                 states[row, v] = _redraw(v, score, layout, states[row], local, rng)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _redraw(
     v: int, score: Array, layout: Layout, states: Ints, local: Array, rng: np.random.Generator
 ) -> int:
@@ -185,7 +185,7 @@ def _redraw(
     return _pick(local[:cards], rng)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _pick(local: Array, rng: np.random.Generator) -> int:
     """A state with probability ∝ exp(local)."""
     top = local.max()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -16,6 +15,7 @@ from mlestruct.batch import Batch
 from mlestruct.inference.predict import AnyOracle
 from mlestruct.inference.sampling.common import Samples
 from mlestruct.inference.scores import as_scores
+from mlestruct.kernels import kernel
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, Structure, as_count
@@ -120,12 +120,12 @@ def _(
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _accepted(gain: float, rng: np.random.Generator) -> bool:
     return gain >= 0.0 or rng.random() < np.exp(gain)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _moves(
     score: Array, column_of: Ints, burn: int, thin: int, rng: np.random.Generator, out: Array
 ) -> None:
@@ -151,7 +151,7 @@ def _moves(
             out[n, i * columns + column_of[i]] = 1.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _exchanges(
     place: Ints,
     score: Array,
@@ -179,7 +179,7 @@ def _exchanges(
             out[n, place[pairs[e, 0], pairs[e, 1]]] = 1.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _slides(
     ends: Ints,
     score: Array,

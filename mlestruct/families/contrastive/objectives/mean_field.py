@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.families.contrastive.objectives.base import Relaxed, seen
 from mlestruct.inference.graph.mean_field import MeanField, finish, respond, uniform, update
 from mlestruct.inference.graph.plan import Plan
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
@@ -52,7 +52,7 @@ class MeanFieldSteps:
         return Relaxed(start, end, data, tau)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _relax(
     offsets: Any, scores: Any, known: Any, even: Any, steps: int, parallel: bool,
     data: Any, tau: Any, free_energy: Any, plan: Any,
@@ -91,7 +91,7 @@ def _relax(
         free_energy[1, m] = -value
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _together(
     score: Any, steps: int, value: float, q: Any, goal: Any, fresh: Any, plan: Any
 ) -> float:

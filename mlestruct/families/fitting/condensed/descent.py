@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from mlestruct.families.fitting.condensed.moves import (
@@ -22,6 +21,7 @@ from mlestruct.families.fitting.condensed.moves import (
 )
 from mlestruct.families.fitting.condensed.proof import shortfall
 from mlestruct.families.fitting.condensed.room import answer, charge, load, rooms, unload
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
 NEAR = 0.05  # an entry's last move, below which Newton's method takes over
@@ -44,7 +44,7 @@ class Course(NamedTuple):
     gap: Array
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def descend(score, weight, b, slack, frame, limit, tol, phase, gap):
     """At most LANES examples from b (any positive point) to their optimum, in place.
 
@@ -77,7 +77,7 @@ def descend(score, weight, b, slack, frame, limit, tol, phase, gap):
     return limit
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _advance(lane, course, least, tol, score, weight, b, slack, frame, room):
     """One example's step, and the phase it leads to."""
     phase, at, delta = course.phase, b[lane], room.delta[lane]
@@ -106,7 +106,7 @@ def _advance(lane, course, least, tol, score, weight, b, slack, frame, room):
         course.mu[lane] = central(score[lane], frame, at, slack[lane], 1.0)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _missing(lane, score, weight, b, frame, room):
     """In units of a value's size: a nat per table, and its scores'."""
     short = shortfall(
@@ -117,7 +117,7 @@ def _missing(lane, score, weight, b, frame, room):
     return short / (tables + np.abs(score[lane] * b[lane]).sum())
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def respond(weight, b, slope, frame, out):
     """m = ∂L/∂v of at most LANES optima b, ``slope`` being b·∂L/∂b; False where F is not convex.
 
@@ -139,7 +139,7 @@ def respond(weight, b, slope, frame, out):
     return least[:count].min() > 0.0
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _slopes(lane, course, score, weight, b, slack, room):
     """∇F and curvature; the majoriser bends twice as much, and not at all where F is concave."""
     eta, w, at, z = score[lane], weight[lane], b[lane], slack[lane]

@@ -12,8 +12,9 @@ points). It ends at μ = LEAST: that times the number of entries is all that is 
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from mlestruct.kernels import kernel
 
 ROUNDING = 1e-5  # Newton steps below this are squared by the next
 FAINT = 1e-8  # marginals below this are only known absolutely
@@ -22,7 +23,7 @@ BACK = 0.01  # of the way to the path's start, from another optimum
 SHORT = 0.99  # of the way to the nearest entry that would become zero
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def clamp(b, delta, clamps):
     """A majorising step; how far an entry moved at most. ``clamps`` holds the next c of each."""
     far = 0.0
@@ -36,7 +37,7 @@ def clamp(b, delta, clamps):
     return far
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def bend(b, delta, nodes):
     """Newton's step; the largest relative move."""
     largest = 0.0
@@ -49,7 +50,7 @@ def bend(b, delta, nodes):
     return largest
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def settled(moved, before, tol):
     """Whether the next step, which Newton's convergence foretells, would be below ``tol``."""
     if moved <= tol:
@@ -57,7 +58,7 @@ def settled(moved, before, tol):
     return moved <= ROUNDING and before < np.inf and moved * (moved / before) ** 2 <= tol
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def central(score, frame, b, slack, back):
     """``back`` of the way to the path's start: uniform tables, and variables that stay; its μ."""
     for i in range(len(frame.node_start) - 1):
@@ -71,14 +72,14 @@ def central(score, frame, b, slack, back):
     return mu
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _level(b, first, last, back):
     for k in range(first, last):
         held = (1.0 - back) * b[k] if back < 1.0 else 0.0  # b may be anything where Newton failed
         b[k] = held + back / (last - first)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def follow(b, slack, delta, mu):
     """A step towards the path's point at μ; the largest relative move, and the next μ."""
     near, far, moved, mass = 1.0, 1.0, 0.0, 0.0

@@ -6,13 +6,13 @@ A s = d leave a maximum per table, Σ_t max_k r_k − ⟨r, b⟩ − ⟨y, d −
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from mlestruct.families.fitting.condensed.room import charge
+from mlestruct.kernels import kernel
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def shortfall(score, weight, b, price, total, frame, left):
     """The bound, with what rows are off counted at their price; ``left`` is scratch.
 
@@ -31,7 +31,7 @@ def shortfall(score, weight, b, price, total, frame, left):
     return short + _unpaid(b, price, frame, np.zeros(len(price)))
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _unpaid(b, price, frame, off):
     scope, slot_start = frame.scope, frame.slot_start
     for f in range(len(frame.square) - 1):
@@ -48,7 +48,7 @@ def _unpaid(b, price, frame, off):
     return due
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _excess(left, b, first, last):
     """The most that a table's mass could still gain."""
     least, mean = left[first], 0.0

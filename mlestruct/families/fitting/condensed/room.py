@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from mlestruct.families.fitting.condensed.sparse import LANES, conjugate, factor, solve
 from mlestruct.families.fitting.condensed.steps import condense, expand
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
 
@@ -34,7 +34,7 @@ class Room(NamedTuple):
     delta: Array
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def rooms(frame, count):
     """Lanes that serve no example hold the identity."""
     pattern = frame.pattern
@@ -64,7 +64,7 @@ def rooms(frame, count):
     )
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def load(lane, b, frame, room):
     """One example's system, from its slope and curvature in ``room``."""
     condense(
@@ -74,7 +74,7 @@ def load(lane, b, frame, room):
     )  # fmt: skip
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def answer(pattern, room):
     """Solve every lane's system in place; the least pivot or curvature of each."""
     if not pattern.direct:
@@ -84,7 +84,7 @@ def answer(pattern, room):
     return least
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def unload(lane, b, frame, room):
     """An example's step of every coordinate; prices rise to where it leads."""
     expand(
@@ -94,7 +94,7 @@ def unload(lane, b, frame, room):
     _rise(room.rise[lane], room.place[lane], room.price[lane], room.total[lane], frame)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def charge(slope, price, total, frame):
     """∇F − Aᵀ price in place of ∇F: steps are the same, and round by what is left, not by ∇F."""
     entry, scope, slot_start = frame.entry, frame.scope, frame.slot_start
@@ -111,7 +111,7 @@ def charge(slope, price, total, frame):
             slope[first + k] += price[k]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _rise(rise, place, price, total, frame):
     for f in range(len(total)):
         h = frame.row_start[f]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 import scipy.sparse as sp
 
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Ints
 
 LANES = 8
@@ -54,7 +54,7 @@ def pattern(size: int, pairs: Ints) -> tuple[Pattern, sp.csr_array]:
     return found, sp.csr_array(back[place][:, place])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _counts(start, row):
     n = len(start) - 1
     parent, flag = np.full(n, -1), np.full(n, -1)
@@ -73,7 +73,7 @@ def _counts(start, row):
     return np.cumsum(column), np.cumsum(across)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _reach(start, row, reach_start):
     n = len(start) - 1
     parent, flag = np.full(n, -1), np.full(n, -1)
@@ -93,7 +93,7 @@ def _reach(start, row, reach_start):
     return out
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def factor(values, pattern, index, lower, pivot, row):
     """values = L D Lᵀ, row by row; returns the least pivot of every lane (≤ 0: not definite)."""
     n = len(pattern.start) - 1
@@ -125,7 +125,7 @@ def factor(values, pattern, index, lower, pivot, row):
     return least
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def solve(pattern, index, lower, pivot, x):
     """In place, in elimination order."""
     n = len(pattern.start) - 1
@@ -141,7 +141,7 @@ def solve(pattern, index, lower, pivot, x):
                 x[k, lane] -= lower[p, lane] * x[index[p], lane]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def multiply(values, pattern, x, out):
     out[:] = 0.0
     for k in range(len(pattern.start) - 1):
@@ -154,7 +154,7 @@ def multiply(values, pattern, x, out):
                     out[k, lane] += values[p, lane] * x[i, lane]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def conjugate(values, pattern, x):
     """Conjugate gradients scaled by the diagonal, in place; a lane rests once it is precise.
 

@@ -9,10 +9,10 @@ small differences of large numbers would decide.
 
 from __future__ import annotations
 
-import numba as nb
+from mlestruct.kernels import kernel
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, likely, place, price):
     """One example's system into a lane; ``squares`` to ``place`` serve :func:`expand`.
 
@@ -25,7 +25,7 @@ def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, li
     _spread(lane, frame, squares, lift, values, right, price)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _variables(lane, b, curve, g, frame, values, right, likely):
     """What variables' own entropies add to the system."""
     free, position = frame.free, frame.pattern.position
@@ -47,7 +47,7 @@ def _variables(lane, b, curve, g, frame, values, right, likely):
                 values[at, lane] += curve[best] + (curve[k] if p == q else 0.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _rows(frame, likely, place):
     """A factor's row for every state of its slots, after the total's; −1 for what is left out."""
     scope_start, scope, slot_start = frame.scope_start, frame.scope, frame.slot_start
@@ -60,7 +60,7 @@ def _rows(frame, likely, place):
                 row += 0 if held else 1
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _tables(b, inverse, g, frame, place, squares, lift):
     """C⁻¹ of every factor with C = M P Mᵀ, and h = what the table's sums lack + M P g."""
     square, row_start, scope_start = frame.square, frame.row_start, frame.scope_start
@@ -93,7 +93,7 @@ def _tables(b, inverse, g, frame, place, squares, lift):
         _invert(squares, C, rows)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _demand(nodes, frame, place, lift):
     """Adds what variables' entries ask of every factor's rows, its total aside."""
     scope_start, scope, slot_start = frame.scope_start, frame.scope, frame.slot_start
@@ -106,7 +106,7 @@ def _demand(nodes, frame, place, lift):
                     lift[row_start[f] + place[k]] += nodes[first + k]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _invert(squares, at, n):
     """A small positive matrix, by its lower triangle, becomes its inverse (Gauss-Jordan)."""
     for i in range(n):
@@ -127,7 +127,7 @@ def _invert(squares, at, n):
                     squares[row + j] -= share * squares[own + j]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _prices(squares, C, lift, h, rows, out):
     """C⁻¹ h."""
     for i in range(rows):
@@ -136,7 +136,7 @@ def _prices(squares, C, lift, h, rows, out):
             out[h + i] += squares[C + i * rows + j] * lift[h + j]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _spread(lane, frame, squares, lift, values, right, price):
     """Every table's energy as one of its variables' unknowns: z = E x + h, ½ zᵀ C⁻¹ z."""
     square, row_start, unknown_at = frame.square, frame.row_start, frame.unknown_at
@@ -155,7 +155,7 @@ def _spread(lane, frame, squares, lift, values, right, price):
                 values[factor_map[at + q], lane] += squares[C + own * rows + unknown_row[q]]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def expand(lane, x, b, inverse, g, frame, squares, lift, likely, place, delta, price):
     """δ of every coordinate from the unknowns."""
     _changes(lane, x, b, frame, likely, delta)
@@ -176,7 +176,7 @@ def expand(lane, x, b, inverse, g, frame, squares, lift, likely, place, delta, p
             at += slots
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _changes(lane, x, b, frame, likely, delta):
     """Variables' part of δ; those that are not free stay."""
     free, node_start, position = frame.free, frame.node_start, frame.pattern.position

@@ -5,11 +5,12 @@ The tape keeps each q_i before its update; adjoints are by log q. Any order and 
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from mlestruct.kernels import kernel
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+
+@kernel(error_model="numpy")
 def forward(score, begin, end, q, tape, plan):
     """Sweeps begin..end of every example."""
     last = score.shape[0] - 1
@@ -21,7 +22,7 @@ def forward(score, begin, end, q, tape, plan):
                 _update(i, some, q[m], plan)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _update(i, score, q, plan):
     first, last = plan.node_start[i], plan.node_start[i + 1]
     q[first:last] = score[first:last]
@@ -39,12 +40,12 @@ def _update(i, score, q, plan):
         q[k] /= mass
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _state(entry, slot, plan):
     return (entry // plan.stride[slot]) % (plan.place[slot + 1] - plan.place[slot])
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _others(entry, f, s, q, plan):
     """Π q of the other variables' states in this entry."""
     chance = 1.0
@@ -54,7 +55,7 @@ def _others(entry, f, s, q, plan):
     return chance
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def backward(score, begin, end, q, log_q, tape, slope, plan):
     """``q`` after the sweeps is wound back as the adjoints ``log_q`` are."""
     last = score.shape[0] - 1
@@ -65,7 +66,7 @@ def backward(score, begin, end, q, log_q, tape, slope, plan):
                 _revert(i, score[k, m], q[m], log_q[m], tape[m, t - begin], slope[k, m], plan)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _revert(i, score, q, log_q, before, slope, plan):
     first, last = plan.node_start[i], plan.node_start[i + 1]
     held = log_q[first:last].sum()
@@ -86,7 +87,7 @@ def _revert(i, score, q, log_q, before, slope, plan):
     log_q[first:last] = 0.0
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def beliefs(q, tau, whole, plan):
     """Node tables q, and factor tables as their products where ``whole``."""
     for m in range(q.shape[0]):
@@ -96,7 +97,7 @@ def beliefs(q, tau, whole, plan):
                 tau[m, k] = _others(k - plan.table_start[f], f, -1, q[m], plan)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def unbeliefs(slope_tau, log_q, whole, plan):
     """Adjoints of log-beliefs into those of log q."""
     for m in range(slope_tau.shape[0]):

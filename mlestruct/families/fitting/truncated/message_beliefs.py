@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from mlestruct.families.fitting.truncated.message_visits import LEAST, read, state
+from mlestruct.kernels import kernel
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def beliefs(table, belief, message, near, tau, whole, plan, home):
     """b_i ∝ exp lb; where ``whole``, also b_α ∝ exp(η_α/c_α) Π u_s. Uses the last set's tables."""
     skip = plan.table_start[0]
@@ -32,7 +32,7 @@ def beliefs(table, belief, message, near, tau, whole, plan, home):
             inside /= max(inside.sum(), LEAST)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def unbeliefs(tau, slope_tau, belief, message, slope, whole, plan, home):
     """Adjoints of log-beliefs into those of lb, messages and the last set's scores."""
     for m in range(len(tau)):

@@ -9,7 +9,6 @@ numbers count 1 and scores fit, the state is kept exponentiated, and the way the
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from mlestruct.families.fitting.truncated.message_visits import (
@@ -22,11 +21,12 @@ from mlestruct.families.fitting.truncated.message_visits import (
     unread,
     unsend,
 )
+from mlestruct.kernels import kernel
 
 RANGE = 600.0  # of log-beliefs that are safe as plain numbers
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def fits(score, plan):
     """Whether a variable's scores and the tables around it together range over at most RANGE."""
     reach = np.empty(len(plan.node_start) - 1)
@@ -44,7 +44,7 @@ def fits(score, plan):
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _spread(score, first, last):
     low = top = score[first]
     for k in range(first + 1, last):
@@ -52,7 +52,7 @@ def _spread(score, first, last):
     return top - low
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def exponentials(score, plan, table):
     """exp(η_α/c_α), each table's largest entry 1; per set of scores and example."""
     skip = plan.table_start[0]
@@ -65,7 +65,7 @@ def exponentials(score, plan, table):
                     table[k, m, e - skip] = np.exp((score[k, m, e] - top) / plan.counts[f])
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def forward(score, table, begin, end, belief, message, near, sums, linear, plan, visits):
     """Iterations begin..end of every example, kept on the tape (near, sums).
 
@@ -98,7 +98,7 @@ def forward(score, table, begin, end, belief, message, near, sums, linear, plan,
                     send(first, last, at, lb, sent, total, linear, share, home, place)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def backward(score, table, begin, end, belief, message, near, sums, slope, plan, visits):
     """From adjoints of the state after iterations begin..end to those before; slope by score."""
     final, skip = score.shape[0] - 1, plan.table_start[0]
@@ -130,7 +130,7 @@ def backward(score, table, begin, end, belief, message, near, sums, slope, plan,
                 _unexchange(slope[k, m], slope[k - 1, m], lb, plan)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _exchange(new, old, belief, linear, plan):
     """Another iteration's node scores take the place of the last one's."""
     for i in range(len(plan.whole)):
@@ -141,7 +141,7 @@ def _exchange(new, old, belief, linear, plan):
             belief[e] = belief[e] * np.exp(change) if linear else belief[e] + change
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _unexchange(new, old, belief, plan):
     for i in range(len(plan.whole)):
         for e in range(plan.node_start[i], plan.node_start[i + 1]):

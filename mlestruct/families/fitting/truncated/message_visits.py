@@ -7,13 +7,14 @@ costs more than the visit.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from mlestruct.kernels import kernel
 
 LEAST = 1e-300  # sums are raised to this: their logarithm stays finite
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def read(first, last, at, belief, message, near, linear, home, place):
     """u_s = exp(lb − m_s) for every slot of a factor, the largest 1 where logarithms are kept."""
     for s in range(first, last):
@@ -31,7 +32,7 @@ def read(first, last, at, belief, message, near, linear, home, place):
         at += cards
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def unread(first, last, at, belief, message, near, home, place):
     """``near`` holds adjoints of n: lb takes them, messages their negative."""
     for s in range(first, last):
@@ -42,7 +43,7 @@ def unread(first, last, at, belief, message, near, home, place):
         at += cards
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def send(first, last, at, belief, message, sums, linear, share, home, place):
     """m' = log Σ, lb' = lb + share · (m' − m); the largest of every new message is 1."""
     for s in range(first, last):
@@ -64,7 +65,7 @@ def send(first, last, at, belief, message, sums, linear, share, home, place):
         at += cards
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def unsend(first, last, at, belief, message, sums, share, home, place):
     """``sums`` becomes the adjoint of the sums; what is left to the old messages stays there."""
     for s in range(first, last):
@@ -79,7 +80,7 @@ def unsend(first, last, at, belief, message, sums, share, home, place):
         at += cards
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@kernel(error_model="numpy", fastmath={"reassoc", "contract"})
 def pair_sums(table, e, u, sums, at, n, m):
     """Both sums of an n × m table."""
     for a in range(n):
@@ -94,7 +95,7 @@ def pair_sums(table, e, u, sums, at, n, m):
         sums[at + n + b] = mass
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@kernel(error_model="numpy", fastmath={"reassoc", "contract"})
 def pair_slopes(table, e, u, back, slope, ahead, at, n, m, scale):
     """The table's slope, and u becomes the adjoint of n; slope starts at its own e."""
     ahead[: n + m] = 0.0
@@ -110,7 +111,7 @@ def pair_slopes(table, e, u, back, slope, ahead, at, n, m, scale):
         u[at + k] *= ahead[k]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def any_sums(f, table, u, sums, at, plan):
     """Every slot's state: Σ of the entries that agree times the other slots' u."""
     first, last = plan.scope_start[f], plan.scope_start[f + 1]
@@ -125,7 +126,7 @@ def any_sums(f, table, u, sums, at, plan):
             sums[there + state(k, s, plan)] += chance
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def any_slopes(f, table, u, back, slope, ahead, at, plan):
     """As for pairs."""
     first, last = plan.scope_start[f], plan.scope_start[f + 1]
@@ -145,7 +146,7 @@ def any_slopes(f, table, u, back, slope, ahead, at, plan):
         u[at + k] = ahead[k]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def state(entry, slot, plan):
     """Where a slot's message keeps the state that it has in this table entry."""
     first = plan.place[slot]

@@ -7,13 +7,14 @@ side by side in memory, so that one instruction serves several. Serves only scor
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from mlestruct.kernels import kernel
 
 LANES = 8
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def load(score, plan, odds, table):
     """Node odds (sets × nodes × lanes) and tables (sets × factors × 4 × lanes) of some examples."""
     for k in range(score.shape[0]):
@@ -34,7 +35,7 @@ def load(score, plan, odds, table):
                 table[k, f, 2, lane], table[k, f, 3, lane] = third, fourth
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def forward(odds, table, begin, end, belief, message, near, plan, visits):
     """Iterations begin..end of one group of lanes, their cavity odds kept on the tape."""
     last = len(odds) - 1
@@ -53,7 +54,7 @@ def forward(odds, table, begin, end, belief, message, near, plan, visits):
                 _send(f, v, tables, belief, message, some, plan)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def read(f, v, belief, message, near, plan):
     for side in range(2):
         i, s = plan.scope[2 * f + side], 2 * f + side
@@ -61,7 +62,7 @@ def read(f, v, belief, message, near, plan):
             near[v, side, lane] = belief[i, lane] / message[s, lane]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _send(f, v, table, belief, message, near, plan):
     # One row of odds per loop: two rows might be one to the compiler, and would not be vectors
     i, j, p, q = plan.scope[2 * f], plan.scope[2 * f + 1], 2 * f, 2 * f + 1
@@ -79,7 +80,7 @@ def _send(f, v, table, belief, message, near, plan):
         message[q, lane] *= once
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def backward(table, begin, end, belief, message, near, slope_node, slope_table, plan, visits):
     """Adjoints of log-odds after iterations begin..end become those before."""
     last = len(table) - 1
@@ -104,7 +105,7 @@ def backward(table, begin, end, belief, message, near, slope_node, slope_table, 
                     slope_node[k - 1, i, lane] -= belief[i, lane]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _unsend(f, v, table, belief, message, near, slope, plan):
     """log r = log(c + d m) − log(a + b m): shares of the two sums are its derivatives."""
     i, j = plan.scope[2 * f], plan.scope[2 * f + 1]
@@ -125,7 +126,7 @@ def _unsend(f, v, table, belief, message, near, slope, plan):
         near[v, 1, lane] = p * (up - low)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def beliefs(table, belief, message, near, tau, whole, plan):
     """Node tables, and factor tables where ``whole``, of every lane that is an example."""
     for lane in range(tau.shape[0]):
@@ -145,7 +146,7 @@ def beliefs(table, belief, message, near, tau, whole, plan):
             out /= out.sum()
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def unbeliefs(tau, slope_tau, belief, message, slope_table, whole, plan):
     """Adjoints of log-beliefs into those of log-odds and of the last set's tables."""
     belief[:], message[:] = 0.0, 0.0
@@ -165,7 +166,7 @@ def unbeliefs(tau, slope_tau, belief, message, slope_table, whole, plan):
                         message[2 * f + side, lane] -= change
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def unload(belief, slope_node, slope_table, slope, plan):
     """Adjoints of log-odds and tables as slopes by the scores of every lane's example."""
     for k in range(slope.shape[0]):

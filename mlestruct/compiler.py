@@ -1,0 +1,316 @@
+"""Numba, asked to compile less: a kernel once, and machine code only for what Python calls.
+
+By itself Numba makes machine code of every function, with two doors for Python and C, and links,
+optimises and emits it again inside each of its callers. Here a kernel that kernels call is a
+*part*: its LLVM code as Numba lowers it and nothing more. A kernel that Python calls is an *entry*:
+its parts are linked, optimised and emitted with it, once. A first matching fit took 15 instead of
+33 CPU s by that alone.
+
+Entries are kept on disk by a digest of all the sources they are made of, so that a kernel changed
+in another file is seen. Numba's internals are used as they are from 0.59 to 0.68.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+from llvmlite.binding import Linkage
+from numba.core import caching, codegen, compiler, sigutils, typing
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
+from numba.core.registry import CPUDispatcher
+
+from mlestruct.kernels import VARIANTS, Compiled, compiling
+
+
+class Kernel(CPUDispatcher):  # type: ignore[misc]
+    """Entries for Python, by Numba's name ``overloads``, and parts for other kernels."""
+
+    def __init__(self, function: Callable[..., Any], **settings: Any) -> None:
+        super().__init__(function, **settings)
+        self.parts: dict[tuple[Any, ...], Any] = {}
+        self.kept: Any = None
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What a calling kernel is typed by."""
+        signature, args = self._compiler.fold_argument_types(args, kws)
+        self.part(tuple(args))
+        name = self.py_func.__name__
+        known = [part.signature for part in self.parts.values()]
+        return typing.make_concrete_template(name, name, known), signature, args, {}
+
+    def get_overload(self, sig: Any) -> Any:
+        """What a calling kernel links."""
+        return self.parts[tuple(sigutils.normalize_signature(sig)[0])].entry_point
+
+    def part(self, args: tuple[Any, ...]) -> Any:
+        """The kernel for these types, without machine code."""
+        with global_compiler_lock, self._compiling_counter:
+            if args not in self.parts:
+                self.parts[args] = self._lowered(args)
+            return self.parts[args]
+
+    def compile(self, sig: Any) -> Any:
+        """The kernel for these types as Python calls it: from disk, or made and put there."""
+        args = tuple(sigutils.normalize_signature(sig)[0])
+        with global_compiler_lock:
+            if args in self.overloads:
+                return self.overloads[args].entry_point
+            cache = self._kept()
+            found = cache.load_overload(sig, self.targetctx)
+            if found is None:
+                with compiling():
+                    found = self._entry(self.part(args))
+                    self.add_overload(found)
+                    with contextlib.suppress(OSError):  # the disk is full: compile again next time
+                        cache.save_overload(sig, found)
+            else:
+                self.add_overload(found)
+            return found.entry_point
+
+    def _lowered(self, args: tuple[Any, ...]) -> Any:
+        flags = compiler.Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        library = Part(self.targetctx.codegen(), self.py_func.__qualname__)
+        with _parts_only(library._codegen):
+            return compiler.compile_extra(
+                self.typingctx, self.targetctx, self.py_func, args, None, flags, {}, library
+            )
+
+    def _entry(self, part: Any) -> Any:
+        """The part with a door for Python, optimised and emitted."""
+        context, made = part.target_context, self.targetctx.codegen()
+        library = made.create_library(part.library.name)
+        library.enable_object_caching()
+        library.add_linking_library(part.library)
+        context.create_cpython_wrapper(
+            library, part.fndesc, part.environment, part.call_helper, release_gil=True
+        )
+        found = part._replace(
+            library=library,
+            entry_point=context.get_executable(library, part.fndesc, part.environment),
+        )
+        for environment in found._find_referenced_environments():
+            made.set_env(environment.env_name, environment)
+        return found
+
+    def _kept(self) -> Any:
+        if self.kept is None:
+            self.kept = caching.NullCache()
+            with contextlib.suppress(RuntimeError):  # no folder at all can be written
+                self.kept = self._cache = Kept(self.py_func)
+                self.kept.digest = digest(self)
+        return self.kept
+
+
+class Part(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """A library for others to link; it is optimised and emitted only if asked for an address."""
+
+    emitted = False
+    merged: Any = None
+
+    def add_ir_module(self, module: Any) -> None:
+        """Numba's own functions come with a door for C, which nobody uses."""
+        if module.name != "cfunc_wrapper":
+            super().add_ir_module(module)
+
+    def add_llvm_module(self, module: Any) -> None:
+        """Numba optimises every function before it is linked, too; here entries do it for all."""
+        module.data_layout = self._codegen._data_layout
+        self._final_module.link_in(module)
+
+    def finalize(self) -> None:
+        """Nothing is linked before an entry asks."""
+        self._raise_if_finalized()
+        _link_as(self._final_module, Linkage.external, Linkage.linkonce_odr)
+        self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """The functions of this part and of all parts below it."""
+        self._ensure_finalized()
+        if self.merged is None:
+            merged = self._final_module.clone()
+            for library in self._below():
+                apart = isinstance(library, Part) and not library.emitted
+                source = library._final_module if apart else library._get_module_for_linking()
+                merged.link_in(source, preserve=True)
+            self.merged = merged
+        return self.merged
+
+    def _below(self) -> list[Any]:
+        """Every library this one links, parts of parts too, each once."""
+        found: dict[Any, None] = {}
+        waiting = list(self._linking_libraries)
+        while waiting:
+            library = waiting.pop()
+            if library not in found and library is not self:
+                found[library] = None
+                self._reload_init.update(library._reload_init)
+                if isinstance(library, Part):
+                    waiting += library._linking_libraries
+        return list(found)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """The address of a function of this library alone; Numba's runtime asks for some."""
+        self._ensure_finalized()
+        if not self.emitted and any(one.name == name for one in self.get_defined_functions()):
+            self._get_module_for_linking()
+            self.emitted, self._finalized = True, False
+            _link_as(self._final_module, Linkage.linkonce_odr, Linkage.external)
+            super().finalize()
+        return int(super().get_pointer_to_function(name))
+
+    @property
+    def codegen(self) -> Any:
+        """Numba sets a global of each library it has emitted; here there is none yet."""
+        return self._codegen if self.emitted else _Silent(self._codegen)
+
+
+def _link_as(module: Any, old: Linkage, new: Linkage) -> None:
+    for one in module.functions:
+        if not one.is_declaration and one.linkage == old:
+            one.linkage = new
+
+
+class _Silent:
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.made, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def _parts_only(made: Any) -> Iterator[None]:
+    """Numba's own functions (np.empty and the like) are made as parts too; its lock is held."""
+    before = made.__dict__.get("_library_class")
+    made._library_class = Part
+    try:
+        yield
+    finally:
+        if before is None:
+            del made._library_class
+        else:
+            made._library_class = before
+
+
+_UserWide = getattr(caching, "UserWideCacheLocator", None) or caching._UserWideCacheLocator
+
+
+class _Temporary(_UserWide):  # type: ignore[misc,valid-type]
+    """A folder for temporary files, this user's own: for read-only installations without a home."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        super().__init__(function, file)
+        Compiled.folder = str(temporary())
+        self._cache_path = str(temporary() / self.get_suitable_cache_subpath(file))
+
+
+@functools.cache
+def temporary() -> Path:
+    """The same folder for every process of a user; a new one where that belongs to somebody else.
+
+    Whoever can write where machine code is kept can run code of their own.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"mlestruct-kernels-{user}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        theirs = hasattr(os, "getuid") and (found.st_uid != user or found.st_mode & 0o077)
+        if folder.is_dir() and not folder.is_symlink() and not theirs:
+            return folder
+    return Path(tempfile.mkdtemp(prefix="mlestruct-kernels-"))
+
+
+class _KeptImpl(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (*caching.CompileResultCacheImpl._locator_classes, _Temporary)
+
+
+class Kept(caching.FunctionCache):  # type: ignore[misc]
+    """Numba's cache of compiled functions, by a digest of all that an entry is made of."""
+
+    _impl_class = _KeptImpl
+    digest = ""
+
+    def _index_key(self, sig: Any, made: Any) -> Any:
+        return sig, made.magic_tuple(), self.digest
+
+
+def digest(one: Kernel) -> str:
+    """A hash over the code and constants of a kernel and of all kernels it calls."""
+    seen: dict[int, str] = {}
+    return hashlib.sha256("\n".join(_sources(one, seen)).encode()).hexdigest()
+
+
+def _sources(value: Any, seen: dict[int, str]) -> Iterator[str]:
+    if id(value) in seen:
+        yield seen[id(value)]
+        return
+    if isinstance(value, Dispatcher):
+        seen[id(value)] = f"kernel {value.py_func.__module__}.{value.py_func.__qualname__}"
+        yield seen[id(value)] + repr(sorted(map(str, value.targetoptions.items())))
+        yield from _function(value.py_func, seen)
+    elif isinstance(value, FunctionType) and (value in VARIANTS or _ours(value.__module__)):
+        seen[id(value)] = f"function {value.__module__}.{value.__qualname__}"
+        yield seen[id(value)]
+        yield from _function(value, seen)
+        for choice in VARIANTS.get(value, ()):
+            yield from _function(choice, seen)
+    elif isinstance(value, np.ndarray):
+        yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    elif isinstance(value, (set, frozenset)):
+        yield repr(sorted(map(repr, value)))
+    elif isinstance(value, (int, float, complex, str, bytes, tuple, type(None))):
+        yield repr(value)
+    elif isinstance(value, type):
+        yield f"{value.__module__}.{value.__qualname__} {getattr(value, '_fields', '')}"
+    elif not isinstance(value, ModuleType):
+        yield type(value).__qualname__
+
+
+def _ours(module: str) -> bool:
+    return module.split(".")[0].startswith("mlestruct")  # the solvers are a package of their own
+
+
+def _function(function: Any, seen: dict[int, str]) -> Iterator[str]:
+    names: list[str] = []
+    yield from _code(function.__code__, names)
+    yield repr(function.__defaults__)
+    for cell in function.__closure__ or ():
+        yield from _sources(cell.cell_contents, seen)
+    for name in names:
+        value = function.__globals__.get(name)
+        yield name
+        yield from _sources(value, seen)
+        if isinstance(value, ModuleType) and _ours(value.__name__):
+            for one in names:
+                yield from _sources(getattr(value, one, None), seen)
+
+
+def _code(code: CodeType, names: list[str]) -> Iterator[str]:
+    yield code.co_code.hex()
+    names.extend(code.co_names)
+    for constant in code.co_consts[1 if _documented(code) else 0 :]:
+        if isinstance(constant, CodeType):
+            yield from _code(constant, names)
+        else:
+            yield repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
+
+
+def _documented(code: CodeType) -> bool:
+    """The first constant of a function is its docstring, if it has one: no part of what it does."""
+    return bool(code.co_consts) and isinstance(code.co_consts[0], str)
