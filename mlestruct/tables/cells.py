@@ -25,9 +25,9 @@ THOUSANDS = {
 
 def stripped(text: str) -> str:
     """Without the blanks, of any kind, at both ends."""
-    before = None
-    while text != before:
-        before, text = text, text.strip().strip(INVISIBLE)
+    text = text.strip()
+    while text and (text[0] in INVISIBLE or text[-1] in INVISIBLE):
+        text = text.strip(INVISIBLE).strip()
     return text
 
 
@@ -64,10 +64,12 @@ def in_thousands(cell: Cell, mark: Decimal) -> bool:
 
 def spelled(cells: Sequence[Cell], decimal: Decimal) -> list[Any] | None:
     """The numbers of a column, None for its blank cells; None if a cell is no number."""
+    spellings = set(cells) - {None}
     for read in (whole, lambda cell: number(cell, decimal)):
-        found = [None if cell is None else read(cell) for cell in cells]
-        if all(f is not None or c is None for f, c in zip(found, cells, strict=True)):
-            return found
+        found: dict[Cell, Any] = {cell: read(cell) for cell in spellings}
+        if None not in found.values():
+            found[None] = None
+            return [found[cell] for cell in cells]
     return None
 
 

@@ -19,6 +19,7 @@ from mlestruct.tables.grids import Grid, filled, letters
 FULL = 0.6  # share of a usual row's cells that names fill
 NUMERIC = 0.8  # share of numbers that makes a column one of numbers
 DEEP = 30  # lines from the top among which names are looked for
+ENOUGH = 200  # rows that tell a column of numbers
 SHOWN = 5  # faults of one kind that a message lists
 
 
@@ -100,7 +101,7 @@ def _reads_as_data(grid: Grid, top: int, below: Sequence[int]) -> bool:
 
 def _numeric(grid: Grid, rows: Sequence[int]) -> list[int]:
     """The columns that hold numbers in most of these rows."""
-    found = []
+    found, rows = [], rows[:ENOUGH]
     for k in range(max((len(grid.rows[r]) for r in rows), default=0)):
         cells = [c for r in rows if (c := _value(grid.rows[r], k)) is not None]
         spelled = sum(number(c) is not None or number(c, ",") is not None for c in cells)

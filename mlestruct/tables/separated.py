@@ -19,7 +19,7 @@ from mlestruct.tables.grids import Grid
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 STRONG = frozenset(";\t|")  # seldom within a cell; a comma often is
-SAMPLE = 200_000  # characters that dialects are compared on
+SAMPLE = 100_000  # characters that dialects are compared on
 
 
 class Dialect(NamedTuple):

@@ -75,7 +75,7 @@ def _page(book: Any, path: str, sheet: str | None, wanted: Collection[str]) -> A
     shown = [page for page in pages.values() if page.sheet_state == "visible"]
     having = [page for page in shown if _rows_of(page) > 1] or shown or list(pages.values())
     fitting = [page for page in having if wanted and _has_names(page, wanted)]
-    chosen = fitting if len(fitting) == 1 else having
+    chosen = fitting or having
     if len(chosen) > 1:
         names = ", ".join(repr(page.title) for page in chosen)
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mlestruct.estimators.roommates.people import Group, People, are_ids
+from mlestruct.estimators.roommates.people import Group, People, are_ids, unpadded
 from mlestruct.estimators.roommates.places import refuse, some
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Table, missing, table
@@ -239,9 +239,10 @@ def _of_cohorts(pairs: Table, people: People, cohort: str | None) -> set[int]:
     """Rows whose cohort the people have; all, where pairs do not say."""
     if cohort is None or cohort not in pairs.names:
         return set(range(len(pairs)))
-    known = {written(c) for c in bare(people.table.as_names(cohort)).tolist()}
-    said = bare(pairs.as_names(cohort)).tolist()
-    return {row for row, c in enumerate(said) if written(c) in known}
+    listed = bare(people.table.as_names(cohort)).tolist()
+    known = {written(c) for c in listed}
+    said = [str(written(c)) for c in bare(pairs.as_names(cohort)).tolist()]
+    return {row for row, c in enumerate(said) if c in known or unpadded(c, listed) in known}
 
 
 def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:

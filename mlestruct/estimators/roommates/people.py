@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from mlestruct.tables.frames import bare
 from mlestruct.tables.suspicion import folded
 
 Missing = Literal["refuse", "neutral"]
+POINT_ZERO = re.compile(r"(-?[0-9]+)[.,]0+")
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,10 @@ class People:
         try:
             return self.row[person]
         except (KeyError, TypeError):
-            by_text = by_text or self.table.written is not None
-            return self.spelled.get(str(written(person))) if by_text else None
+            if not (by_text or self.table.written is not None):
+                return None
+            spelling = str(written(person))
+            return self.spelled.get(spelling, self.spelled.get(unpadded(spelling, self.ids)))
 
     def cohort_of(self, row: int) -> Any:
         """The first of the columns that keep people apart."""
@@ -120,6 +124,12 @@ class People:
             return ""
         kind = "of another type" if str(like) == str(person) else "which is written differently"
         return f"; there is {like!r}, {kind}"
+
+
+def unpadded(spelling: str, names: Iterable[Any]) -> str:
+    """``7.0`` as ``7`` where all names are whole numbers: programs that know gaps write it so."""
+    found = POINT_ZERO.fullmatch(spelling)
+    return found[1] if found and all(isinstance(name, int) for name in names) else spelling
 
 
 def are_ids(given: Any, count: int | None = None) -> bool:

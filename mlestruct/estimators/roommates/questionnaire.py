@@ -222,7 +222,7 @@ def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
                 f"{asked.column}: {value!r}, given by {given}, looks like a code for no answer and "
                 f"counts as an answer; if it is one, say no_answer={value}"
             )
-        for spellings in variants(table.as_levels(asked.column)):
+        for spellings in [] if asked.role == "ordinal" else variants(table.as_levels(asked.column)):
             listed = ", ".join(map(repr, spellings))
             found.append(f"{asked.column}: {listed} count as different answers")
     return found
