@@ -60,5 +60,14 @@ def escape(line):
     return "".join(parts)
 
 
+def levelled(app, pagename, templatename, context, doctree):
+    """Captions of the lists of pages are headings for screen readers: those need a level."""
+    for part in ("body", "furo_navigation_tree"):
+        if isinstance(context.get(part), str):
+            bare = 'class="caption" role="heading"'
+            context[part] = context[part].replace(bare, f'{bare} aria-level="2"')
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", plain_formulas)
+    app.connect("html-page-context", levelled, priority=900)

@@ -35,6 +35,7 @@ LAYERS = [
     ["estimators", "scorers"],
     ["families"],
     ["report"],
+    ["serve"],
     ["cli"],
     ["__main__"],
 ]

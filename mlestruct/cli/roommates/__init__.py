@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlestruct.cli.roommates import assign, evaluate, example, explain, fit, generate
+from mlestruct.cli.roommates import assign, evaluate, example, explain, fit, generate, serve
 
 
 def add(commands: Any) -> None:
@@ -16,5 +16,5 @@ def add(commands: Any) -> None:
     )
     example.add(parser)
     parts = parser.add_subparsers(metavar="COMMAND")
-    for part in (fit, assign, evaluate, explain, generate):
+    for part in (fit, assign, evaluate, explain, generate, serve):
         part.add(parts)
