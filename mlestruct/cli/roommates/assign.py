@@ -54,6 +54,7 @@ def run(given: argparse.Namespace) -> int:
         decision=given.decision,
         names=given.names,
         protected=given.show_protected,
+        language=given.language,
     )
     wrote = finish(report.plan, report, given)
     plan = report.plan

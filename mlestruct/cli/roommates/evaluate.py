@@ -26,7 +26,11 @@ def run(given: argparse.Namespace) -> int:
 
     model, people = load(given)
     pairs = table_of_pairs(given, model) or people
-    shown = {"names": given.names, "protected": given.show_protected}
+    shown = {
+        "names": given.names,
+        "protected": given.show_protected,
+        "language": given.language,
+    }
     report = Report.of(model, people, pairs, **shown)
     wrote = finish(report.evaluation, report, given)
     assert report.evaluation is not None
