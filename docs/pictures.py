@@ -56,7 +56,7 @@ def matchings() -> None:
     for ax in keep("matching", 5.0, 5.0):
         plot.matching(graphs.to_networkx(structure, tau, decided, names, least=0.02), ax=ax)
     for ax in keep("weights", 5.0, 5.0):
-        plot.weights(model.summary(model.sandwich(train.X, train.y)), ax=ax)
+        plot.weights(model.summary(model.intervals(train.X, train.y)), ax=ax)
     for ax in keep("calibration", 4.5, 4.5):
         plot.calibration(model.calibration(test.X, test.y), ax=ax)
 

@@ -150,15 +150,15 @@ def matching(graph: Any, *, ax: Any = None) -> Any:
 
 
 def weights(summary: Weights, *, top: int = 20, ax: Any = None) -> Any:
-    """The largest weights, with debiased 95 % intervals where they are identified."""
+    """The largest estimates, with their intervals where both ends are known."""
     order = np.argsort(-np.abs(summary.weights), kind="stable")[:top][::-1]
     values, place = summary.weights[order], np.arange(len(order))
     ax = _axes(ax)
     ax.axvline(0.0, color=GREY, linewidth=1)
-    ax.plot(values, place, "o", color=BLUE, label="weight, as fitted")
+    ax.plot(values, place, "o", color=BLUE, label="estimate")
     if (intervals := summary.intervals) is not None:
         known = np.isfinite(intervals[order]).all(axis=1)
-        label = "debiased 95 % interval"
+        label = "95 % interval"
         ax.hlines(place[known], *intervals[order][known].T, color=BLUE, linewidth=2, label=label)
         ax.legend()
     ax.set_yticks(place, [summary.names[j] for j in order])

@@ -27,6 +27,7 @@ LAYERS = [
     ["dual"],
     ["frank_wolfe"],
     ["inference"],
+    ["statistics"],
     ["objectives"],
     ["train"],
     ["graphs", "tables"],

@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,18 +17,19 @@ from mlestruct.digest import shown
 from mlestruct.engine import Engine
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.door import alphas_of, check_lengths, part_of, rng_of, weights_of
+from mlestruct.estimators.intervals import Learned, intervals_of
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.stored import Fitted, loading, read, write
 from mlestruct.estimators.summary import Summary
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
-from mlestruct.inference.sandwich import Sandwich
-from mlestruct.learners import LEARNERS, Interrupted, Learns, Model, mle_struct
+from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
 from mlestruct.learners.convex import AnyOracle, Route
 from mlestruct.learners.missing import Partial, missing, seen
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
+from mlestruct.statistics import Intervals, advice
 from mlestruct.structures.base import Array, as_numbers
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
@@ -158,6 +159,7 @@ class Estimator(Predictor):
         partly = any(isinstance(outcome, Partial) for outcome in outcomes)
         batch = (seen if partly else Batch.of)(self.structures(X), outcomes, weight=weight)
         features = self.features(batch, X)
+        self.notes_ = self._notes(batch)
         tried: list[tuple[float, int, dict[str, Any]]] = []
         missed: list[float] = []
         for number, model in self._path(batch, features, alphas, partly, loop):
@@ -172,6 +174,11 @@ class Estimator(Predictor):
         self.__dict__.update(max(tried, key=lambda row: row[:2])[2])
         self.alpha_scores_ = sorted((float(alphas[-k]), score) for score, k, _ in tried)
         return [alpha for alpha in missed if alpha != self.alpha_]
+
+    def _notes(self, batch: Batch[Any]) -> list[str]:
+        """What a summary says besides, in words."""
+        advised = advice(batch, self.rho) if self.learner == "mle_struct" else None
+        return [] if advised is None or self.oracle is not None else [advised]
 
     def _path(
         self, batch: Batch[Any], features: Features, alphas: Array, partly: bool, loop: Loop
@@ -224,37 +231,45 @@ class Estimator(Predictor):
         self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
         self.converged_, self._short = model.converged, model.short
 
-    def sandwich(
+    def intervals(
         self,
         X: Sequence[Any],
         y: Sequence[Any],
         sample_weight: ArrayLike | None = None,
         *,
-        meat: Literal["model", "parts", "examples"] = "examples",
-    ) -> Sandwich:
-        """Standard errors of the weights, from the examples they were learned from.
+        cohort: Sequence[Any] | None = None,
+        reference: Any = None,
+        level: float = 0.95,
+    ) -> Intervals:
+        """What the examples learned from tell of the weights: estimates, errors, intervals.
 
-        For ``mle_struct`` without bounds. ``meat`` says what the data's variance is taken from, see
-        :class:`Sandwich`; ``parts`` is for matchings, and the choice where examples are few.
+        Examples are independent units, or ``cohort`` names the one that each belongs to. With
+        labels, weights are told against a ``reference`` label (default: the first). For learners
+        of a likelihood; docs/statistics.md says which interval is printed when, and why.
         """
-        if self.learner != "mle_struct":
-            raise ValueError(f"standard errors are those of mle_struct, not of {self.learner!r}")
-        batch, scores = self._scored(X, y, sample_weight)
+        self._check_fitted()
+        check_lengths(X, y)
+        weight, outcomes = weights_of(sample_weight, len(X)), self.encode(X, y)
+        if any(isinstance(outcome, Partial) for outcome in outcomes):
+            raise ValueError("intervals need every label: some of these outcomes are partial")
+        batch = Batch.of(self.structures(X), outcomes, weight=weight)
         features = self.features(batch, X)
-        learner = mle_struct(self.rho, regulariser=self._ridge(features.d, self.alpha_))
-        tau = self._marginals(batch, scores).tau
-        return Sandwich.of(learner.dual(batch, features), self.coef_, tau, meat)
+        ridge = self._ridge(features.d, self.alpha_)
+        fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self.oracle)
+        named = self.names(), self.contrasts(reference)
+        return intervals_of(fitted, batch, features, *named, cohort=cohort, level=level)
 
-    def summary(self, sandwich: Sandwich | None = None) -> Summary:
-        """Weights by name, with errors where given, the certificate and the cost; ``print`` it."""
+    def summary(self, intervals: Intervals | None = None) -> Summary:
+        """Weights by name, or what ``intervals`` tell of them, the proof and the cost."""
         self._check_fitted()
         calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
         return Summary(
-            names=self.names(),
-            weights=self.coef_,
-            sandwich=sandwich,
+            weights_by_name=dict(zip(self.names(), self.coef_.tolist(), strict=True)),
+            sure=intervals,
             certificate=self.certificate_,
             alpha=self.alpha_,
+            alpha_scores=self.alpha_scores_,
+            notes=self.notes_,
             route=self.route_,
             rounds=self.n_iter_,
             calls=calls,
@@ -279,6 +294,7 @@ class Estimator(Predictor):
             self.alpha_scores_,
             self.route_,
             self._short,
+            self.notes_,
         )
         write(path, type(self).__name__, self.get_params(), fitted, self.stored())
 
@@ -297,6 +313,6 @@ class Estimator(Predictor):
                 fitted.coef, fitted.certificate, fitted.history, fitted.route, fitted.short
             )
             model._keep(found, fitted.alpha)
-            model.alpha_scores_ = fitted.alpha_scores
+            model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
             model.restore(arrays)
         return model

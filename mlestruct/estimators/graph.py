@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.estimators.labelled import Labelled
-from mlestruct.estimators.labels import numbered
+from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
 from mlestruct.estimators.tables import Table, check_table, table_names, table_spread
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.readers import Graph, graph_of
+from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
@@ -53,6 +54,11 @@ class GraphModel(Labelled):
 
     tables: Table | Mapping[Any, Table] = "symmetric"
     intercept: bool = True
+
+    @property
+    def meets(self) -> int | None:
+        """How often a node inside is the first of two neighbours, where that is one number."""
+        return None
 
     def graphs(self, X: Sequence[Any]) -> list[Graph]:
         """Every example as a graph with checked features."""
@@ -166,6 +172,19 @@ class GraphModel(Labelled):
             before = "" if name == "constant" else f"{name}: "
             found += [before + entry for entry in table_names(kind, labels)]
         return found
+
+    def contrasts(self, reference: Any = None) -> list[Named]:
+        labels, before = (
+            self.classes_,
+            ["" if n == "constant" else f"{n}: " for n in self._tie_features],
+        )
+        features = self._names + ["constant"] * self.intercept
+        inside = (len(self._names), self.meets) if self.intercept and self.meets else None
+        found = tied_contrasts(features, labels, before, reference, "rim", inside)
+        tables = [table_spread(kind, len(labels)) for kind in self._kinds()]
+        split = len(features) * len(labels)
+        spread = sp.block_diag([sp.eye_array(split), *tables], format="csr")
+        return distinct([Named(one.name, spread.T @ one.combination) for one in found])
 
     def stored(self) -> dict[str, Any]:
         text = json.dumps({"names": self._names, "ties": self._tie_names,

@@ -52,6 +52,10 @@ class GridModel(GraphModel):
         self.contrast_ = float(differences.mean()) if differences.any() else 1.0
         super().prepare(X, y)
 
+    @property
+    def meets(self) -> int:
+        return self.neighbours // 2
+
     def graphs(self, X: Sequence[Any]) -> list[Graph]:
         """Every image as a graph of its pixels, row by row."""
         wholes = [x.whole if isinstance(x, Left) else x for x in X]

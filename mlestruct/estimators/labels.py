@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.structures.base import Ints
+from mlestruct.statistics.identified import Named
+from mlestruct.structures.base import Array, Ints
 
 Labels = NDArray[Any]
 
@@ -69,3 +71,91 @@ def tied_names(features: Sequence[str], classes: Labels, edges: Sequence[str] = 
     labels = [str(label) for label in classes.tolist()]
     emissions = [f"{feature}: {label}" for feature in features for label in labels]
     return emissions + [f"{edge}{a} → {b}" for edge in edges for a in labels for b in labels]
+
+
+def tied_contrasts(
+    features: Sequence[str],
+    classes: Labels,
+    edges: Sequence[str] = ("",),
+    reference: Any = None,
+    rim: str = "ends",
+    inside: tuple[int, int] | None = None,
+) -> list[Named]:
+    """What a person asks of tied weights: labels against a ``reference``, equal neighbours.
+
+    A weight for every label is always redundant, so none is identified alone. Transitions come as
+    interactions: equal against unequal neighbours, by two labels; and with three labels or more,
+    one way round against the other. What a label is worth as the first or the second of two
+    neighbours is told apart from the rest only by the ``rim``: a chain's ends, a grid's borders.
+    ``inside`` names the constant feature and how often a node away from the rim is the first of
+    two neighbours: the sum of both is what data tell well.
+    """
+    labels = [str(label) for label in classes.tolist()]
+    K, p = len(labels), len(features)
+    ref = 0 if reference is None else int(states_of(classes, [reference], 0)[0])
+    others = [k for k in range(K) if k != ref]
+
+    def combined(first: int, table: Array) -> Array:
+        out = np.zeros(p * K + len(edges) * K * K)
+        out[first : first + table.size] = table.ravel()
+        return out
+
+    unit = np.eye(K)
+    found = [
+        Named(f"{name}: {labels[k]} against {labels[ref]}", combined(j * K, unit[k] - unit[ref]))
+        for j, name in enumerate(features)
+        for k in others
+    ]
+    for e, edge in enumerate(edges):
+        tables = _transitions(labels, ref, rim)
+        found += [
+            Named(edge + name, combined(p * K + e * K * K, table)) for name, table in tables.items()
+        ]
+    if inside is None or not edges:
+        return found
+    constant, often = inside
+    known = {one.name: one.combination for one in found}
+    for k in others:
+        pair = f"{labels[k]} against {labels[ref]}"
+        own = known[f"{features[constant]}: {pair}"]
+        near = often * known[f"{edges[0]}{pair}, among neighbours"]
+        found.append(Named(f"{pair}, inside: constant and neighbours", own + near))
+    return found
+
+
+def distinct(given: Sequence[Named]) -> list[Named]:
+    """Without combinations of nothing, and without multiples of earlier ones."""
+    found: list[Named] = []
+    units: list[Array] = []
+    for one in given:
+        size = np.linalg.norm(one.combination)
+        if size > 0 and not any(abs(unit @ one.combination) > 0.999999 * size for unit in units):
+            found.append(one)
+            units.append(one.combination / size)
+    return found
+
+
+def _transitions(labels: Sequence[str], ref: int, rim: str) -> dict[str, Array]:
+    """Combinations of a table of transitions, by name."""
+    K = len(labels)
+    unit, others = np.eye(K), [k for k in range(K) if k != ref]
+    found = {}
+    if K > 1:
+        found["equal against unequal neighbours"] = unit / K - (1.0 - unit) / (K * (K - 1))
+    for a, b in combinations(range(K), 2):
+        if K > 2:
+            difference = unit[a] - unit[b]
+            name = f"{labels[a]}, {labels[b]}: equal against unequal neighbours"
+            found[name] = np.outer(difference, difference)
+    for a, b in combinations(others, 2):
+        way = (
+            np.outer(unit[a], unit[b]) + np.outer(unit[b], unit[ref]) + np.outer(unit[ref], unit[a])
+        )
+        name = f"{labels[a]} → {labels[b]} → {labels[ref]} → {labels[a]} against the way back"
+        found[name] = way - way.T
+    for k in others:
+        row = np.tile(unit[k] - unit[ref], (K, 1)).T / K
+        pair = f"{labels[k]} against {labels[ref]}"
+        found[f"{pair}, among neighbours"] = row + row.T
+        found[f"{pair}, first of two neighbours less second (from the {rim} only)"] = row - row.T
+    return found

@@ -25,6 +25,7 @@ from mlestruct.inference.predict import unproven
 from mlestruct.inference.sampling import sampler
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.reweighting import Rho
+from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array
 
 Decision = Literal["map", "expected"]
@@ -94,6 +95,10 @@ class Predictor(Parameters):
         """The names of the weights as an array, in the order of ``coef_``."""
         self._check_fitted()
         return np.array(self.names(), dtype=object)
+
+    def contrasts(self, reference: Any = None) -> list[Named]:
+        """Combinations of weights worth an interval; with labels, against a ``reference`` label."""
+        return []
 
     def predict(self, X: Sequence[Any], decision: Decision = "map") -> list[Any]:
         """The most probable outcome, or (``expected``) the one with most parts expected right."""

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.estimators.door import width_of
 from mlestruct.estimators.labelled import Labelled
-from mlestruct.estimators.labels import numbered, tied_names
+from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
 from mlestruct.features import Masked, Tied
 from mlestruct.readers import Attributes, bio_chain
+from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
@@ -106,9 +107,23 @@ class SequenceModel(Labelled):
 
     def names(self) -> list[str]:
         """``feature: label`` and ``label → next label``."""
-        features = self.attributes_.names if self.attributes_ else numbered(self.n_features_in_)
-        names = tied_names(features, self.classes_, self.tie_names())
+        names = tied_names(*self._tied())
         return names if self._allowed is None else [names[j] for j in self._allowed]
+
+    def contrasts(self, reference: Any = None) -> list[Named]:
+        found = tied_contrasts(*self._tied(), reference)
+        if self._allowed is None:
+            return found
+        kept = [(one, one.combination[self._allowed]) for one in found]
+        whole = [
+            (one.name, c) for one, c in kept if np.abs(c).sum() == np.abs(one.combination).sum()
+        ]
+        return [Named(name, combination) for name, combination in whole]
+
+    def _tied(self) -> tuple[list[str], Labels, list[str]]:
+        """Features of positions, labels, and what stands before those of ties."""
+        features = self.attributes_.names if self.attributes_ else numbered(self.n_features_in_)
+        return features, self.classes_, self.tie_names()
 
     def tie_names(self) -> list[str]:
         """What stands before ``label → next label`` for each feature of a tie."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Fitted:
     alpha_scores: list[tuple[float, float]]
     route: str
     short: str = ""
+    notes: list[str] = field(default_factory=list)
 
 
 def write(
@@ -54,6 +55,7 @@ def write(
         "alpha": fitted.alpha,
         "route": fitted.route,
         "short": fitted.short,
+        "notes": fitted.notes,
     }
     arrays = {
         "coef": fitted.coef,
@@ -97,6 +99,7 @@ def read(
             [(float(a), float(b)) for a, b in arrays["alpha_scores"]],
             header["route"],
             str(header["short"]),
+            header["notes"],
         )
     prefix = "learned."
     learned = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mlestruct.dual import Certificate
-from mlestruct.inference.sandwich import Sandwich
 from mlestruct.results import Shown
+from mlestruct.statistics import Intervals
 from mlestruct.structures.base import Array
 
 SHOWN = 20
@@ -17,77 +17,98 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Summary(Shown):
-    """Weights by name, largest first when printed, with the certificate and the cost.
+    """One estimate of everything by name, largest first when printed, the proof and the cost.
 
-    ``errors`` are the standard errors of the weights as fitted. ``intervals`` undo the shrinkage,
-    and are infinite where the data say nothing about a weight by itself. Both are for the limit of
-    this surrogate, and None without a :class:`Sandwich`.
+    Without ``sure`` the estimates are the weights as fitted, shrunken by ``alpha``: those predict.
+    With it, they are the combinations of weights that the data identify, bias-reduced and not
+    shrunken, each with the error and the interval that belong to it.
     """
 
-    names: list[str]
-    weights: Array
-    sandwich: Sandwich | None
+    weights_by_name: dict[str, float]
+    sure: Intervals | None
     certificate: Certificate
     alpha: float
+    alpha_scores: list[tuple[float, float]]
+    notes: list[str]
     route: str
     rounds: int
     calls: int
     seconds: float
 
     @property
+    def _told(self) -> bool:
+        return self.sure is not None and bool(self.sure.rows)
+
+    @property
+    def names(self) -> list[str]:
+        """Of every estimate."""
+        if self.sure is not None and self.sure.rows:
+            return [row.name for row in self.sure.rows]
+        return list(self.weights_by_name)
+
+    @property
+    def weights(self) -> Array:
+        """The estimates, in the order of ``names``."""
+        if self.sure is not None and self.sure.rows:
+            return np.array([row.estimate for row in self.sure.rows])
+        return np.array(list(self.weights_by_name.values()))
+
+    @property
     def errors(self) -> Array | None:
-        return None if self.sandwich is None else self.sandwich.errors
+        """Their standard errors."""
+        rows = [] if self.sure is None else self.sure.rows
+        return np.array([row.error for row in rows]) if rows else None
 
     @property
     def intervals(self) -> Array | None:
-        """(weights × 2): debiased 95 % intervals."""
-        if self.sandwich is None:
-            return None
-        found = [self.sandwich.contrast(one) for one in np.eye(len(self.weights))]
-        return np.array([(c.lower, c.upper) for c in found])
+        """(estimates × 2): their intervals; an end may be infinite."""
+        rows = [] if self.sure is None else self.sure.rows
+        return np.array([(row.low, row.high) for row in rows]) if rows else None
 
     def columns(self) -> dict[str, list[Any]]:
-        """A row for each weight; errors and intervals where they are known."""
-        found: dict[str, list[Any]] = {"name": list(self.names), "weight": self.weights.tolist()}
+        """A row for each estimate; errors and intervals where they are known."""
+        kind = "estimate" if self._told else "weight"
+        found: dict[str, list[Any]] = {"name": list(self.names), kind: self.weights.tolist()}
         if self.errors is not None and (spans := self.intervals) is not None:
             found |= {"error": self.errors.tolist()}
             found |= {"low": spans[:, 0].tolist(), "high": spans[:, 1].tolist()}
         return found
 
     def remarks(self) -> list[str]:
-        return self._proof()
+        words = [] if self.sure is None else self.sure.words
+        return [*words, *self.notes, *self._proof()]
 
     def plot(self, ax: Any = None) -> Any:
-        """The largest weights, as :func:`mlestruct.plot.weights` draws them."""
+        """The largest estimates, as :func:`mlestruct.plot.weights` draws them."""
         from mlestruct.plot import weights
 
         return weights(self, ax=ax)
 
     def __str__(self) -> str:
-        order = np.argsort(-np.abs(self.weights), kind="stable")
-        width = max((len(self.names[j]) for j in order[:SHOWN]), default=0)
-        lines = [f"{self.names[j]:>{width}} {self.weights[j]:+10.4f}" for j in order[:SHOWN]]
-        if self.sandwich is not None and (intervals := self.intervals) is not None:
-            sure = zip(lines, self.sandwich.errors[order], intervals[order], strict=False)
-            lines = [f"{line} {error:9.4f} {_span(*span)}" for line, error, span in sure]
-            lines.insert(0, f"{'':>{width}} {'weight':>10} {'error':>9}   debiased 95 % interval")
+        weights, names = self.weights, self.names
+        order = np.argsort(-np.abs(weights), kind="stable")
+        width = max((len(names[j]) for j in order[:SHOWN]), default=0)
+        if self.sure is not None and self.sure.rows:
+            rows, level = self.sure.rows, f"{100 * self.sure.level:g} % interval"
+            head = f"{'':>{width}} {'estimate':>10} {'error':>9}   {level}"
+            lines = [head, *(f"{names[j]:>{width}} {rows[j]}" for j in order[:SHOWN])]
+        else:
+            lines = [f"{names[j]:>{width}} {weights[j]:+10.4f}" for j in order[:SHOWN]]
         if len(order) > SHOWN:
-            lines.append(f"… and {len(order) - SHOWN} smaller weights")
-        return "\n".join([*lines, *self._proof()])
+            lines.append(f"… and {len(order) - SHOWN} smaller ones")
+        return "\n".join([*lines, *self.remarks()])
 
     def _proof(self) -> list[str]:
-        told = []
-        if self.sandwich is not None:
-            rank, count = self.sandwich.rank, len(self.weights)
-            told.append(f"intervals are for this surrogate's limit; {rank} of {count} directions")
-            told[-1] += " of the weights are identified"
+        shrunk = "; predictions use weights shrunken by it" if self._told else ""
         return [
-            *told,
-            f"alpha {self.alpha:g}; {self.certificate}",
+            f"alpha {self.alpha:g}{self._chosen()}{shrunk}",
+            str(self.certificate),
             f"{self.rounds} rounds by the {self.route or 'learner’s own'} route, "
             f"{self.calls} calls, {self.seconds:.2g} s",
         ]
 
-
-def _span(low: float, high: float) -> str:
-    return f"[{low:+.3f}, {high:+.3f}]" if np.isfinite(high - low) else "not identified alone"
+    def _chosen(self) -> str:
+        if not self.alpha_scores:
+            return ""
+        path = ", ".join(f"{alpha:g}: {score:.4g}" for alpha, score in self.alpha_scores)
+        return f", chosen by data ({path})"

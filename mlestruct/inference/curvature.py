@@ -17,10 +17,10 @@ RIDGE = 1e-13  # for the constraints' redundant rows, relative
 
 
 class Response(NamedTuple):
-    """One example: the Hessian Φᵀ(∂τ/∂score)Φ, and what its rows are once nodes are taken out.
+    """One example: the Hessian Φᵀ(∂τ/∂score)Φ, and its households' rows once nodes are taken out.
 
-    ``rows(k)`` are the feature rows of coordinates k less what their nodes explain: constant parts
-    on perfect matchings vanish. None where outcomes are no perfect matchings.
+    ``rows(vertex)`` are the feature rows of a matching's pairs, and of who stays single, less what
+    their nodes explain: they add up to the observed moments less a constant. None elsewhere.
     """
 
     hessian: Array
@@ -74,12 +74,14 @@ def _nodes(structure: Any, features: Any, v: Array, tau: Array, rho: float) -> R
     diagonal += RIDGE * diagonal.mean()  # the gauge between two sides
     effects = solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
 
-    def rows(k: Ints) -> Array:
+    def rows(vertex: Array) -> Array:
+        k = np.flatnonzero(vertex > 0.5)
         u, w = graph.ends(k)
         found = features.rows(u, w) if full is None else full[k]
-        return np.asarray(found - effects[u] - effects[w])
+        alone = np.setdiff1d(structure.loose, np.concatenate([u, w]))
+        return np.concatenate([found - effects[u] - effects[w], -effects[alone]])
 
-    return Response(second - sums.T @ effects, None if len(structure.loose) else rows)
+    return Response(second - sums.T @ effects, rows)
 
 
 class Weighted(NamedTuple):

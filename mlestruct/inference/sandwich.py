@@ -1,4 +1,7 @@
-"""Standard errors of learned weights: sandwiches, debiased contrasts, what is not identified."""
+"""The sandwich of ridge weights: for one matching, whose pairs are the independent units.
+
+Of many examples :mod:`mlestruct.statistics` makes intervals that hold for few of them, too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from mlestruct.dual import Dual
 from mlestruct.inference.curvature import Response, respond
@@ -17,8 +20,14 @@ from mlestruct.structures.base import Array
 NULL = 1e-9  # eigenvalues of the scaled Hessian below this share of the largest are no information
 
 
+PAIRS = 3.3  # observed pairs for every identified weight, from which on intervals hold
+
+
 class Contrast(NamedTuple):
-    """A combination of weights: its debiased estimate, error and interval, or not identified."""
+    """A combination of weights: its debiased estimate, error and interval, or not identified.
+
+    Too few units leave the error and both ends NaN: there is no honest interval.
+    """
 
     estimate: float
     error: float
@@ -35,6 +44,7 @@ class Sandwich:
     moments; shrinkage is not in it. ``debiased`` = θ̂ + H⁺r undoes the shrinkage, with covariance
     ``spread`` = H⁺ J H⁺, where the data say anything: the columns of ``null`` are combinations of
     weights that change no probability, so only contrasts orthogonal to them are identified.
+    ``units`` is how many independent ones J was taken from: examples, or pairs and singles.
     """
 
     theta: Array
@@ -42,6 +52,7 @@ class Sandwich:
     covariance: Array
     spread: Array
     null: Array
+    units: int
 
     @classmethod
     def of(
@@ -49,19 +60,22 @@ class Sandwich:
     ) -> Sandwich:
         """At the optimum θ with its τ; ``meat`` is how J is estimated.
 
-        ``model``: the surrogate's own variance, J = Σ w²H. ``parts``: from the observed pairs of
-        matchings, each less what its nodes explain: robust against a wrong model, and for few
-        examples. ``examples``: from every example's missing moments, for many. O(d) solves each.
+        ``model``: the surrogate's own variance, J = Σ w²H. ``parts``: from the observed pairs and
+        singles of large matchings, each less what its nodes explain. ``examples``: from every
+        example's missing moments. O(d) solves each.
         """
         if meat not in MEATS:
             raise ValueError(f"meat is {', '.join(MEATS)}, not {meat!r}")
         if not dual.regulariser.plain:
             raise ValueError("standard errors need a ridge: no l1, bounds or fixed weights")
         H, J = (np.zeros((len(theta),) * 2) for _ in range(2))
+        units = 0
         for m, weight in enumerate(dual.batch.weight):
             response = respond(dual, m, tau)
+            rows = MEATS[meat](dual, m, tau, response)
             H += weight * response.hessian
-            J += weight**2 * MEATS[meat](dual, m, tau, response)
+            J += weight**2 * (response.hessian if rows is None else rows.T @ rows)
+            units += 1 if rows is None else len(rows)
         H, J = (H + H.T) / 2, (J + J.T) / 2
         inverse, null = _pseudo_inverse(H)
         bread = np.linalg.inv(H + np.diag(dual.regulariser.lam))
@@ -71,6 +85,7 @@ class Sandwich:
             bread @ J @ bread,
             inverse @ J @ inverse,
             null,
+            units,
         )
 
     @property
@@ -83,18 +98,29 @@ class Sandwich:
         """How many combinations of the weights the data identify."""
         return len(self.theta) - self.null.shape[1]
 
+    @property
+    def enough(self) -> bool:
+        """Whether there are units enough for intervals: 3.3 for every identified weight."""
+        return self.units >= PAIRS * max(self.rank, 1)
+
     def contrast(self, combination: ArrayLike, level: float = 0.95) -> Contrast:
-        """⟨combination, θ⟩ debiased, with its ``level`` interval for the surrogate's limit."""
+        """⟨combination, θ⟩ debiased, with its ``level`` interval for the surrogate's limit.
+
+        With N units and p identified weights: J × N/(N − p), and t with N − p degrees of freedom.
+        """
         c = np.asarray(combination, dtype=float)
         if c.shape != self.theta.shape or not np.isfinite(c).all():
             raise ValueError(f"a contrast has {len(self.theta)} finite entries, got {c}")
         if not 0 < level < 1:
             raise ValueError(f"level is {level}; it must be between 0 and 1")
-        estimate, error = float(c @ self.debiased), float(np.sqrt(max(c @ self.spread @ c, 0.0)))
-        identified = bool(np.linalg.norm(self.null.T @ c) <= 1e-6 * np.linalg.norm(c))
-        if not identified:
+        if not np.linalg.norm(self.null.T @ c) <= 1e-6 * np.linalg.norm(c):
             return Contrast(np.nan, np.inf, -np.inf, np.inf, False)
-        width = float(ndtri(0.5 + level / 2)) * error
+        estimate, variance = float(c @ self.debiased), max(float(c @ self.spread @ c), 0.0)
+        if not self.enough:
+            return Contrast(estimate, np.nan, np.nan, np.nan, True)
+        left = self.units - self.rank
+        error = float(np.sqrt(variance * self.units / left))
+        width = float(stdtrit(left, 0.5 + level / 2)) * error
         return Contrast(estimate, error, estimate - width, estimate + width, True)
 
     def unidentified(self, names: Sequence[str]) -> list[str]:
@@ -112,28 +138,26 @@ class Sandwich:
 
 
 def _examples(dual: Dual, m: int, tau: Array, response: Response) -> Array:
-    """The outer product of an example's missing moments."""
+    """An example's missing moments, one row."""
     assert dual.batch.target is not None
     part = dual.batch.coordinates(m)
     missing = dual.batch.target[part] - tau[part]
-    score = dual.features.select(np.array([m])).moments(missing)
-    return np.outer(score, score)
+    return dual.features.select(np.array([m])).moments(missing)[None]
 
 
 def _parts(dual: Dual, m: int, tau: Array, response: Response) -> Array:
-    """Σ over an example's observed pairs of their rows' outer products."""
+    """The rows of an example's observed pairs and singles."""
     if response.rows is None or dual.batch.target is None:
         kind = type(dual.batch.structure(m)).__name__
-        raise ValueError(f"meat='parts' is for observed perfect matchings, not for a {kind}")
-    rows = response.rows(np.flatnonzero(dual.batch.target[dual.batch.coordinates(m)] > 0.5))
-    return np.asarray(rows.T @ rows)
+        raise ValueError(f"meat='parts' is for observed matchings, not for a {kind}")
+    return np.asarray(response.rows(dual.batch.target[dual.batch.coordinates(m)]))
 
 
-def _model(dual: Dual, m: int, tau: Array, response: Response) -> Array:
-    return response.hessian
+def _model(dual: Dual, m: int, tau: Array, response: Response) -> None:
+    """No rows: the Hessian itself."""
 
 
-MEATS: dict[str, Callable[[Dual, int, Array, Response], Array]] = {
+MEATS: dict[str, Callable[[Dual, int, Array, Response], Array | None]] = {
     "model": _model,
     "parts": _parts,
     "examples": _examples,

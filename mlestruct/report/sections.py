@@ -40,7 +40,7 @@ def data(
 
 def effects(summary: Summary, asked: Sequence[Answers], words: Words) -> list[Html]:
     """Every answer's influence: the surest in a picture, all in words and in a table."""
-    found = surest(summary)
+    found = surest(summary) if summary.sure else []
     if not found:
         return paragraphs(words("nothing sure"))
     top = found[:CHARTED]

@@ -1,4 +1,4 @@
-"""Summaries: weights by name, errors by the textbook's sandwich, what is not identified."""
+"""Summaries: one estimate of everything, its error and its interval, and what they rest on."""
 
 from __future__ import annotations
 
@@ -19,32 +19,31 @@ def logistic():
     return x, labels, X, y, ms.SequenceModel(tol=1e-10).fit(X, y)
 
 
-def test_errors_are_the_textbooks_sandwich(logistic):
-    """M⁻¹ J M⁻¹ of a two-label softmax, from its own Hessian and scores."""
-    x, labels, X, y, model = logistic
-    summary = model.summary(model.sandwich(X, y))
-    p = np.concatenate(model.predict_marginals(X))
-    cov = np.einsum("mk,kl->mkl", p, np.eye(2)) - p[:, :, None] * p[:, None, :]
-    H = np.einsum("mi,mj,mkl->ikjl", x, x, cov).reshape(4, 4)
-    scores = np.einsum("mi,mk->mik", x, np.eye(2)[labels] - p).reshape(-1, 4)
-    bread = np.linalg.inv(H + np.eye(4))
-    expected = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
-    np.testing.assert_allclose(summary.errors[:4], expected, rtol=1e-5)
-    assert summary.names[:4] == ["feature 0: 0", "feature 0: 1", "feature 1: 0", "feature 1: 1"]
+def test_many_examples_give_the_textbooks_interval(logistic):
+    """Of a two-label softmax: weights as differences, errors as Fisher's information says."""
+    x, _, X, y, model = logistic
+    found = model.intervals(X, y)
+    p = np.concatenate(model.predict_marginals(X))[:, 1]
+    H = np.einsum("mi,mj,m->ij", x, x, p * (1 - p))
+    rows = [found[f"feature {j}: 1 against 0"] for j in range(2)]
+    expected = np.sqrt(np.diag(np.linalg.inv(H)))
+    np.testing.assert_allclose([row.error for row in rows], expected, rtol=0.1)
+    assert rows[0].low < 1.0 < rows[0].high  # the generator's own weights
+    assert rows[1].low < -0.5 < rows[1].high
 
 
-def test_only_what_the_data_identify_has_an_interval(logistic):
-    """Softmax weights are free up to a shift: no weight alone, but their difference."""
+def test_what_is_redundant_comes_as_contrasts(logistic):
+    """Softmax weights are free up to a shift: no weight alone, but labels against each other."""
     _, _, X, y, model = logistic
-    sandwich = model.sandwich(X, y)
-    summary = model.summary(sandwich)
-    assert np.isinf(summary.intervals).all()
-    assert "not identified alone" in str(summary)
-    assert "2 of 8 directions" in str(summary)
-    difference = np.eye(8)[1] - np.eye(8)[0]
-    found = sandwich.contrast(difference)
-    assert found.identified
-    assert found.lower < 1.0 < found.upper  # the generator's own weight
+    found = model.intervals(X, y)
+    assert (found.rank, found.weights, found.units) == (2, 8, 300)
+    assert [row.name for row in found.rows] == [f"feature {j}: 1 against 0" for j in range(2)]
+    turned = model.intervals(X, y, reference=1)
+    assert turned.rows[0].name == "feature 0: 0 against 1"
+    assert np.isclose(turned.rows[0].estimate, -found.rows[0].estimate, atol=1e-4)
+    text = str(model.summary(found))
+    assert "300 examples; 8 weights, 2 of them told apart by the data" in text
+    assert "the intervals are for the weights of the model itself" in text
 
 
 def test_print_shows_the_largest_weights_the_proof_and_the_cost():
@@ -54,14 +53,11 @@ def test_print_shows_the_largest_weights_the_proof_and_the_cost():
     text = str(model.summary())
     largest = np.argsort(-np.abs(model.coef_))
     assert text.splitlines()[0].split()[:2] == ["feature", str(largest[0])]
-    assert "… and 5 smaller weights" in text
+    assert "… and 5 smaller ones" in text
     assert str(model.certificate_) in text
     assert f"{model.n_iter_} rounds by the direct route, {model.history_[-1][0]} calls" in text
-    sure = model.summary(model.sandwich(train.X, train.y, meat="parts"))
-    assert (sure.errors > 0).all()
-    assert "debiased 95 % interval" in str(sure).splitlines()[0]
     with pytest.raises(ValueError, match="not fitted yet"):
         ms.MatchingModel().summary()
     margin = ms.MatchingModel(learner="ssvm", tol=0.1).fit(train.X, train.y)
-    with pytest.raises(ValueError, match="standard errors are those of mle_struct, not of 'ssvm'"):
-        margin.sandwich(train.X, train.y)
+    with pytest.raises(ValueError, match="intervals are for learners of a likelihood"):
+        margin.intervals(train.X, train.y)

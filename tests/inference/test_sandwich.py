@@ -144,7 +144,43 @@ def test_what_is_not_identified_changes_no_probability(rng):
     assert unknown.error == np.inf
     seen = found.contrast(np.eye(pairs.d)[0] - found.null @ found.null[0])
     assert seen.identified
-    assert seen.lower < seen.estimate < seen.upper
+
+
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+@pytest.mark.parametrize("structure", [ms.Matching, ms.BipartiteMatching])
+def test_households_add_up_to_the_observed_moments(kind, structure, rng):
+    """Σ rows = observed less expected moments, at any τ of a routine: pairs and singles."""
+    one = structure(6, kind=kind) if structure is ms.Matching else structure(5, 5, kind)
+    dual = problem(one, 3, rng, 0.5, 0.5)
+    theta = rng.standard_normal(3)
+    _, tau = moments(dual, theta)
+    batch = dual.batch
+    oracle = ms.oracle.resolve(None, batch)
+    vertex = oracle.many(batch, rng.standard_normal(batch.size))[0]
+    sums = [respond(dual, 0, tau).rows(v[batch.coordinates(0)]).sum(axis=0) for v in (vertex,)]
+    again = oracle.many(batch, rng.standard_normal(batch.size))[0]
+    sums.append(respond(dual, 0, tau).rows(again[batch.coordinates(0)]).sum(axis=0))
+    own = dual.features.select(np.array([0]))
+    part = batch.coordinates(0)
+    moved = own.moments(vertex[part]) - own.moments(again[part])
+    np.testing.assert_allclose(sums[0] - sums[1], moved, atol=1e-8)
+
+
+def test_few_pairs_have_no_interval_and_none_has_no_width(rng):
+    """Below 3.3 pairs for every weight neither error nor ends; above, t and more than no width."""
+    batch, pairs, _ = asked(10, rng, extra=False)
+    dual, theta, tau = solved(batch, pairs, 0.5)
+    few = Sandwich.of(dual, theta, tau, "parts")
+    assert few.units == 5
+    assert not few.enough
+    known = np.eye(pairs.d)[0] - few.null @ few.null[0]
+    assert np.isnan(few.contrast(known)[1:4]).all()
+    batch, pairs, _ = asked(60, rng, extra=False)
+    dual, theta, tau = solved(batch, pairs, 0.5)
+    found = Sandwich.of(dual, theta, tau, "parts")
+    one = found.contrast(np.eye(pairs.d)[0] - found.null @ found.null[0])
+    assert one.lower < one.estimate < one.upper
+    assert one.upper - one.estimate > 2.0 * one.error  # t, not the normal 1.96
 
 
 def test_misuse_is_refused(rng):
@@ -158,5 +194,5 @@ def test_misuse_is_refused(rng):
     with pytest.raises(ValueError, match="need a ridge"):
         Sandwich.of(boxed, theta, tau, "model")
     chain = problem(ms.chain(3, 2), 3, rng, target=[[0, 1, 1], [1, 1, 0]])
-    with pytest.raises(ValueError, match="for observed perfect matchings, not for a FactorGraph"):
+    with pytest.raises(ValueError, match="for observed matchings, not for a FactorGraph"):
         Sandwich.of(chain, np.zeros(3), moments(chain, np.zeros(3))[1], "parts")

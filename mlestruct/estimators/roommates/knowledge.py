@@ -19,12 +19,12 @@ from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.estimators.roommates.people import Group, People
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.estimators.roommates.rules import Rules
-from mlestruct.estimators.roommates.summary import Summary
+from mlestruct.estimators.roommates.summary import Summary, Told
 from mlestruct.estimators.roommates.worth import Worth
 from mlestruct.estimators.stored import Fitted
 from mlestruct.features import Question
 from mlestruct.structures import Matching
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Ints
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Knowledge:
     asked: Asked
     rho: float
     fitted: Fitted
-    estimates: Array
+    told: Told
     notes: list[str]
 
     def worth(self, people: People, members: Ints) -> Worth:
@@ -95,8 +95,7 @@ class Knowledge:
         return Held(pairing, partner, *scores)
 
     def summary(self) -> Summary:
-        estimates, errors = self.estimates.T
-        return Summary.of(self.asked.contrasts, estimates, errors, self.fitted, self.notes)
+        return Summary.of(self.asked.contrasts, self.told, self.fitted, self.notes)
 
     def packed(self) -> dict[str, Any]:
         """Arrays for a model file, besides the fit's own."""
@@ -106,15 +105,18 @@ class Knowledge:
             "neutral": self.asked.neutral,
             "rho": self.rho,
             "notes": self.notes,
+            "pairs": self.told.pairs,
+            "rank": self.told.rank,
         }
-        return {"knowledge": np.array(json.dumps(plain)), "estimates": self.estimates}
+        return {"knowledge": np.array(json.dumps(plain)), "estimates": self.told.rows}
 
     @classmethod
     def unpacked(cls, fitted: Fitted, arrays: dict[str, Any], extra: Extra) -> Knowledge:
         plain = json.loads(str(arrays["knowledge"]))
         answers = tuple(Answers(**_tuples(row, ("levels", "counts"))) for row in plain["answers"])
         asked = Asked(answers, plain["indicators"], plain["neutral"], extra)
-        return cls(asked, plain["rho"], fitted, arrays["estimates"], plain["notes"])
+        told = Told(arrays["estimates"], plain["pairs"], plain["rank"])
+        return cls(asked, plain["rho"], fitted, told, plain["notes"])
 
 
 def _tuples(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from mlestruct.estimators.roommates.questionnaire import Answers, Unknown, doubt
 from mlestruct.estimators.roommates.roles import Names, fitting, listed, roles_of
 from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
 from mlestruct.estimators.roommates.rules import Consent, Rule, refused_by
-from mlestruct.estimators.roommates.summary import Summary
+from mlestruct.estimators.roommates.summary import Summary, Told
 from mlestruct.estimators.stored import Fitted
 from mlestruct.frank_wolfe import State
 from mlestruct.inference.sandwich import Sandwich
@@ -183,8 +183,9 @@ class RoommateModel(Parameters):
         notes += left_out
 
         def keep(fitted: Fitted, sandwich: Sandwich) -> None:
-            estimates = [sandwich.contrast(row)[:2] for row in asked.contrasts.matrix]
-            self._keep(Knowledge(asked, self.rho, fitted, np.array(estimates), notes))
+            rows = [sandwich.contrast(row)[:4] for row in asked.contrasts.matrix]
+            told = Told(np.array(rows), sandwich.units, sandwich.rank)
+            self._keep(Knowledge(asked, self.rho, fitted, told, notes))
 
         settings = self.get_params().items()
         named = {name: shown(value) for name, value in settings if name != "progress"}

@@ -10,7 +10,7 @@ import numpy as np
 from mlestruct.dual import Certificate
 from mlestruct.estimators.roommates.contrasts import Contrasts
 from mlestruct.estimators.stored import Fitted
-from mlestruct.metrics import Z
+from mlestruct.inference.sandwich import PAIRS
 from mlestruct.results import Shown
 from mlestruct.structures.base import Array
 
@@ -21,6 +21,7 @@ class Contrast(NamedTuple):
     """A combination of weights that pairs identify, debiased, with its 95 % interval.
 
     The interval is for the surrogate's limit: what this method would learn from unlimited data.
+    Where pairs are too few for any, error and both ends are NaN.
     """
 
     column: str
@@ -31,35 +32,69 @@ class Contrast(NamedTuple):
     high: float
 
 
+class Told(NamedTuple):
+    """Estimate, error and both ends of every contrast; from how many pairs, for how many weights.
+
+    An infinite error: not identified. NaN: the pairs are too few for an interval.
+    """
+
+    rows: Array
+    pairs: int
+    rank: int
+
+
 @dataclass(frozen=True)
 class Summary(Shown):
-    """Contrasts, what these pairs ``unidentified`` leave, notes, certificate, bound and cost."""
+    """Contrasts, what these ``pairs`` leave ``unidentified``, notes, certificate and cost."""
 
     contrasts: list[Contrast]
     unidentified: list[str]
+    pairs: int
+    rank: int
     notes: list[str]
     certificate: Certificate
     bound: str
     alpha: float
+    alpha_scores: list[tuple[float, float]]
     evaluations: int
     seconds: float
 
     @classmethod
-    def of(
-        cls, contrasts: Contrasts, estimates: Array, errors: Array, fitted: Fitted, notes: list[str]
-    ) -> Self:
-        """Contrasts whose error is not finite are those that the pairs do not identify."""
+    def of(cls, contrasts: Contrasts, told: Told, fitted: Fitted, notes: list[str]) -> Self:
+        """Contrasts whose error is infinite are those that the pairs do not identify."""
         known, lost = [], []
-        rows = zip(contrasts.columns, contrasts.names, estimates, errors, strict=True)
-        for column, name, estimate, error in rows:
-            if np.isfinite(error):
-                ends = estimate - Z * error, estimate + Z * error
-                known.append(Contrast(column, name, *map(float, (estimate, error, *ends))))
-            else:
+        rows = zip(contrasts.columns, contrasts.names, told.rows.tolist(), strict=True)
+        for column, name, numbers in rows:
+            if np.isinf(numbers[1]):
                 lost.append(name)
+            else:
+                known.append(Contrast(column, name, *numbers))
         calls, seconds, *_ = fitted.history[-1]
-        proof = fitted.certificate
-        return cls(known, lost, notes, proof, proof.bound, fitted.alpha, calls, seconds)
+        proof, tried = fitted.certificate, fitted.alpha_scores
+        return cls(
+            known,
+            lost,
+            told.pairs,
+            told.rank,
+            notes,
+            proof,
+            proof.bound,
+            fitted.alpha,
+            tried if len(tried) > 1 else [],
+            calls,
+            seconds,
+        )
+
+    @property
+    def sure(self) -> bool:
+        """Whether there are pairs enough for intervals."""
+        return not any(np.isnan(c.error) for c in self.contrasts)
+
+    @property
+    def surest(self) -> list[Contrast]:
+        """By distance from 0 in errors; where there are none, by size."""
+        strength = [abs(c.estimate) / (c.error if self.sure else 1.0) for c in self.contrasts]
+        return [self.contrasts[k] for k in np.argsort(-np.array(strength), kind="stable").tolist()]
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each contrast."""
@@ -67,33 +102,55 @@ class Summary(Shown):
         return {name: [row[k] for row in rows] for k, name in enumerate(Contrast._fields)}
 
     def remarks(self) -> list[str]:
-        return [*self.notes, f"alpha {self.alpha:g}; {self.certificate}"]
+        return [self._head(), *self.notes, self._alpha()]
 
     def plot(self, ax: Any = None) -> Any:
         """The surest contrasts with their 95 % intervals."""
         from mlestruct.plot import dots
 
-        surest = sorted(self.contrasts, key=lambda c: -abs(c.estimate) / max(c.error, 1e-300))
-        first = surest[:SHOWN]
+        first = self.surest[:SHOWN]
         spans = [(c.low, c.high) for c in first]
         names, values = [c.name for c in first], [c.estimate for c in first]
         return dots(names, values, spans, mark=0.0, label="contrast", ax=ax)
 
     def __str__(self) -> str:
-        surest = sorted(self.contrasts, key=lambda c: -abs(c.estimate) / max(c.error, 1e-300))
-        rows = [
-            f"{c.estimate:+8.3f}  [{c.low:+.3f}, {c.high:+.3f}]  {c.name}" for c in surest[:SHOWN]
-        ]
+        surest = self.surest
+        rows = [_line(c) for c in surest[:SHOWN]]
         if len(surest) > SHOWN:
             rows.append(f"… and {len(surest) - SHOWN} less sure")
         lost = ", ".join(self.unidentified[:SHOWN]) + ", …" * (len(self.unidentified) > SHOWN)
         return "\n".join(
             [
-                "debiased contrasts, surest first; 95 % intervals are for the surrogate's limit",
+                self._head(),
                 *rows,
                 *([f"these pairs do not tell: {lost}"] if lost else []),
                 *self.notes,
-                f"alpha {self.alpha:g}; {self.certificate}",
+                self._alpha(),
                 f"{self.evaluations} evaluations, {self.seconds:.2g} s",
             ]
         )
+
+    def _head(self) -> str:
+        count = f"from {self.pairs} pairs, for {self.rank} identified weights"
+        if not self.sure:
+            least = int(np.ceil(PAIRS * self.rank))
+            return f"estimates {count}: too few for intervals, which need {least} pairs at least"
+        return (
+            f"estimates (not shrunken), surest first, {count}; 95 % intervals are for the "
+            "surrogate's limit, and take pairs of one group to be nearly independent"
+        )
+
+    def _alpha(self) -> str:
+        return f"alpha {self.alpha:g}{self._chosen()}; {self.certificate}"
+
+    def _chosen(self) -> str:
+        if not self.alpha_scores:
+            return ""
+        path = ", ".join(f"{alpha:g}: {score:.4g}" for alpha, score in self.alpha_scores)
+        return f", chosen by the log-likelihood of held-out cohorts ({path})"
+
+
+def _line(c: Contrast) -> str:
+    if np.isnan(c.error):
+        return f"{c.estimate:+8.3f}  {c.name}"
+    return f"{c.estimate:+8.3f}  [{c.low:+.3f}, {c.high:+.3f}]  {c.name}"

@@ -62,4 +62,17 @@ def test_an_interval_is_centred_and_debiased(year) -> None:
     assert free.estimate == pytest.approx(loose.coef_[0], abs=1e-4)
     assert abs(held.estimate - free.estimate) < 0.3 * free.error
     assert held.high - held.estimate == pytest.approx(held.estimate - held.low)
-    assert (held.high - held.estimate) / held.error == pytest.approx(1.959964)
+    assert (held.high - held.estimate) / held.error == pytest.approx(2.045230)  # t, 29
+
+
+def test_few_pairs_have_no_interval(year) -> None:
+    """Ten pairs for three weights or so: the estimates, how few they are, and what it takes."""
+    people, pairs = year(12, seed=4)
+    model = RoommateModel(ordinal="tidy", categorical="diet").fit(people, pairs)
+    found = model.summary()
+    assert found.pairs == 6
+    assert not found.sure
+    assert all(np.isnan([c.error, c.low, c.high]).all() for c in found.contrasts)
+    assert "from 6 pairs, for 2 identified weights: too few for intervals, which need 7" in str(
+        found
+    )

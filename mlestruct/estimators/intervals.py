@@ -1,0 +1,116 @@
+"""From a fitted estimator and its data to intervals, or to the reason why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.features import Features
+from mlestruct.inference import marginals
+from mlestruct.inference.sandwich import PAIRS, Sandwich
+from mlestruct.learners import mle_struct
+from mlestruct.regulariser import Regulariser
+from mlestruct.reweighting import Rho
+from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
+from mlestruct.statistics.identified import Identified
+from mlestruct.statistics.intervals import refusal
+from mlestruct.structures import BipartiteMatching, Matching
+from mlestruct.structures.base import Array, Ints
+
+LIKELIHOODS = ("mle_struct", "exact_mle")
+
+
+class Learned(NamedTuple):
+    """What a fit says of itself: the learner's name, its ρ, weights and regulariser, the oracle."""
+
+    learner: str
+    rho: Rho
+    coef: Array
+    ridge: Regulariser
+    oracle: Any
+
+
+def intervals_of(
+    fitted: Learned,
+    batch: Batch[Any],
+    features: Features,
+    names: Sequence[str],
+    known: Sequence[Named],
+    *,
+    cohort: Sequence[Any] | None = None,
+    level: float = 0.95,
+) -> Intervals:
+    """Units are examples or cohorts; pairs, where few large matchings leave no other way."""
+    if fitted.learner not in LIKELIHOODS:
+        raise ValueError(
+            f"intervals are for learners of a likelihood ({', '.join(LIKELIHOODS)}), not for "
+            f"{fitted.learner!r}"
+        )
+    unit, unit_name = units_of(cohort, len(batch))
+    summed = fitted.learner == "exact_mle"
+    asked = problem(batch, features, fitted.rho, summed=summed, unit=unit, unit_name=unit_name)
+    if isinstance(asked, str):
+        return _refused(asked, unit, unit_name, len(names), level)
+    if isinstance(fitted.oracle, str) or fitted.oracle is None:
+        found = _paired(fitted, asked, names, known, level)
+        return _by_units(fitted, asked, names, known, level) if found is None else found
+    why = "an oracle of your own may rule outcomes out that the structure allows"
+    return _refused(why, unit, unit_name, len(names), level)
+
+
+def units_of(cohort: Sequence[Any] | None, count: int) -> tuple[Ints, str]:
+    """The number of every example's unit, and what units are called."""
+    if cohort is None:
+        return np.arange(count), "examples"
+    if len(cohort) != count:
+        raise ValueError(f"cohort has {len(cohort)} entries for {count} examples")
+    place: dict[Any, int] = {}
+    return np.array([place.setdefault(one, len(place)) for one in cohort]), "cohorts"
+
+
+def _by_units(
+    fitted: Learned, asked: Problem, names: Sequence[str], known: Sequence[Named], level: float
+) -> Intervals:
+    lower, upper = fitted.ridge.lower, fitted.ridge.upper
+    free = lower < upper
+    start = np.where(free, 0.0, lower)
+    return intervals(
+        asked, names, known, start=start, free=free, bounds=(lower, upper), level=level
+    )
+
+
+def _paired(
+    fitted: Learned, asked: Problem, names: Sequence[str], known: Sequence[Named], level: float
+) -> Intervals | None:
+    """Pairs as units: for few matchings too large to sum, of which none is a unit enough."""
+    batch = asked.model.batch
+    large = asked.exact is None and asked.unit_name == "examples" and fitted.ridge.plain
+    if not large or not all(isinstance(s, (BipartiteMatching, Matching)) for s in batch.structures):
+        return None
+    tau = marginals(batch, asked.model.features.potentials(fitted.coef), rho=fitted.rho).tau
+    learner = mle_struct(fitted.rho, regulariser=fitted.ridge)
+    dual = learner.dual(batch, asked.model.features)
+    found = Sandwich.of(dual, fitted.coef, tau, "parts")
+    if refusal(asked, found.rank) is None:
+        return None
+    d, count = len(fitted.coef), len(found.theta) - found.rank
+    blank = Intervals([], found.units, "pairs and singles", found.rank, d, asked.about, "", level)
+    if not found.enough:
+        why = f"pairs and singles are too few for so many weights: {PAIRS} each are needed"
+        return replace(blank, refused=why)
+    told = Identified(np.linalg.qr(found.null, mode="complete")[0][:, count:], found.null)
+    rows = [
+        Interval(one.name, *found.contrast(one.combination, level)[:4])
+        for one in told.contrasts(names, known)
+    ]
+    assumes = "the structure is so large that pairs are nearly independent of each other"
+    return replace(blank, rows=rows, assumes=assumes)
+
+
+def _refused(why: str, unit: Ints, unit_name: str, weights: int, level: float) -> Intervals:
+    units = int(unit.max()) + 1
+    return Intervals([], units, unit_name, None, weights, "", "", level, refused=why)

@@ -1,0 +1,254 @@
+"""Confidence intervals for learned weights, by the rule that covers: see docs/statistics.md.
+
+Examples (or cohorts of them) are the independent units. Never the variance between units alone
+where they are few, never a normal quantile: with few units the likelihood's own fall decides, with
+more a t distribution whose degrees of freedom are counted; and no interval where none is honest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from mlestruct.statistics.firth import Firth, Point
+from mlestruct.statistics.identified import Identified, Named
+from mlestruct.statistics.likelihood import Likelihood
+from mlestruct.statistics.profile import end, open_sides, without_end
+from mlestruct.statistics.spread import Units
+from mlestruct.structures.base import Array, Ints
+
+MANY = 8  # units from which the variance between them counts
+LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A named combination of weights: bias-reduced estimate, standard error, and both ends.
+
+    An end may be infinite: then no data of this kind could have ruled larger values out.
+    """
+
+    name: str
+    estimate: float
+    error: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        ends = [
+            "no lower end" if np.isneginf(self.low) else f"{self.low:+.3f}",
+            "no upper end" if np.isposinf(self.high) else f"{self.high:+.3f}",
+        ]
+        return f"{self.estimate:+10.4f} {self.error:9.4f}   [{', '.join(ends)}]"
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """What data tell of the weights, and in words what that rests on.
+
+    ``refused`` says why there is no honest interval (then ``rows`` is empty). ``units`` are the
+    independent ``unit``: examples, cohorts, pairs. ``rank`` combinations of ``weights`` weights
+    are identified.
+    """
+
+    rows: list[Interval]
+    units: int
+    unit: str
+    rank: int | None
+    weights: int
+    about: str
+    assumes: str
+    level: float = 0.95
+    refused: str | None = None
+
+    def __getitem__(self, name: str) -> Interval:
+        """The interval of that name."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        width = max((len(row.name) for row in self.rows), default=0)
+        head = f"{'':>{width}} {'estimate':>10} {'error':>9}   {100 * self.level:g} % interval"
+        lines = [head, *(f"{row.name:>{width}} {row}" for row in self.rows)]
+        return "\n".join([*(lines if self.rows else []), *self.words])
+
+    @property
+    def words(self) -> list[str]:
+        """The number of units, what the intervals are for and what they assume; or the refusal."""
+        count = f"{self.units} {self.unit if self.units != 1 else self.unit.removesuffix('s')}"
+        known = "" if self.rank is None else f", {self.rank} of them told apart by the data"
+        told = [f"{count}; {self.weights} weights{known}"]
+        if self.refused is not None:
+            return [*told, f"no intervals: {self.refused}"]
+        return [*told, f"the intervals are for {self.about}", f"they assume that {self.assumes}"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A likelihood, its exact counterpart where sums are affordable, and who is one unit.
+
+    ``exact`` is None where sums are out of reach, and ``model`` itself where that is exact. Example
+    m belongs to unit ``unit[m]``; ``about`` says what the model's weights mean.
+    """
+
+    model: Likelihood
+    exact: Likelihood | None
+    unit: Ints
+    unit_name: str = "examples"
+    about: str = "the weights"
+
+    @property
+    def units(self) -> int:
+        return int(self.unit.max()) + 1
+
+
+def intervals(
+    problem: Problem,
+    names: Sequence[str],
+    known: Sequence[Named] = (),
+    *,
+    start: Array | None = None,
+    free: NDArray[np.bool_] | None = None,
+    bounds: tuple[Array, Array] | None = None,
+    level: float = 0.95,
+) -> Intervals:
+    """The intervals of all identified contrasts; ``known`` ones come first, by their own names.
+
+    ``start`` is where to begin; it holds the values of weights that are not ``free``. ``bounds``
+    cut the intervals of single weights: whoever knows them loses nothing by using them.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}; it must be between 0 and 1")
+    told = Identified.of(problem.model, free)
+    blank = Intervals(
+        [], problem.units, problem.unit_name, told.rank, problem.model.d, problem.about, "", level
+    )
+    refused = refusal(problem, told.rank)
+    if refused is not None:
+        return replace(blank, refused=refused)
+    fitted = Fitted.of(problem, np.zeros(problem.model.d) if start is None else start, told.basis)
+    rows = [fitted.interval(one, level) for one in told.contrasts(names, known)]
+    if bounds is not None:
+        rows = [_cut(row, names, *bounds) for row in rows]
+    return replace(blank, rows=rows, assumes=fitted.assumes)
+
+
+def refusal(problem: Problem, rank: int) -> str | None:
+    """Why nothing honest can be said, and what would help; None where it can."""
+    units, unit = problem.units, problem.unit_name
+    if rank == 0:
+        return "these data tell nothing of any weight: no outcome's probability depends on them"
+    if problem.exact is problem.model:
+        return None
+    if units == 1 and problem.exact is not None:
+        return (
+            f"one of the {unit} cannot show how far a surrogate's weights vary; learn with "
+            "learner='exact_mle', which is affordable here, or from more of them"
+        )
+    if problem.exact is None and (units <= rank or units < LEAST):
+        return (
+            f"{units} {unit} for {rank} combinations of weights: their variance between "
+            f"{unit} cannot be told (more {unit} than weights are needed, {LEAST} at least), and "
+            "exact sums are out of reach"
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The bias-reduced estimate, its units, and the direction in which it has no end, if any."""
+
+    firth: Firth
+    top: Point
+    units: Units
+    drift: Array | None
+
+    @classmethod
+    def of(cls, problem: Problem, start: Array, basis: Array) -> Fitted:
+        """Firth's estimate; a surrogate's penalty is weighed by the exact variance of its scores.
+
+        That variance is the data's own, so it is taken at the exact likelihood's weights, not at
+        the surrogate's, which are larger.
+        """
+        first = Firth(problem.model, 0.5)
+        top, _ = first.maximise(first.start(start, basis))
+        if problem.exact is problem.model:
+            weight = problem.model.batch.weight[:, None, None]
+            return cls._around(problem, first, top, weight * top.slopes.hessian)
+        if problem.exact is None:
+            return cls._around(problem, first, top, None)
+        sums = Firth(problem.exact, 0.5)
+        truth, _ = sums.maximise(sums.start(start, basis))
+        variance = _variance(problem.exact, truth.theta, top.basis)
+        firth = Firth(problem.model, 0.5 * float(np.trace(variance.sum(axis=0))) / basis.shape[1])
+        top, _ = firth.maximise(top)
+        return cls._around(problem, firth, top, _variance(problem.exact, truth.theta, top.basis))
+
+    @classmethod
+    def _around(cls, problem: Problem, firth: Firth, top: Point, exact: Array | None) -> Fitted:
+        units = Units.of(top.slopes.score, top.slopes.hessian, exact, problem.unit)
+        return cls(firth, top, units, without_end(firth, top))
+
+    @property
+    def many(self) -> bool:
+        """Whether there are enough units for their variance to speak."""
+        rank = self.units.score.shape[1]
+        return len(self.units) > rank and (len(self.units) >= MANY or self.units.exact is None)
+
+    @property
+    def assumes(self) -> str:
+        """In words, what the intervals rest on."""
+        if len(self.units) == 1:
+            return "the model is right; one example cannot show otherwise"
+        if self.many:
+            return "the units are independent of each other; not that the model is right"
+        return "the units are independent, and vary as the model says or evenly more"
+
+    def interval(self, asked: Named, level: float) -> Interval:
+        """A t interval; where units are few or one side has no end, by the likelihood's fall."""
+        contrast, top = asked.combination, self.top
+        c = top.basis.T @ contrast
+        estimate = float(contrast @ top.theta)
+        sides = open_sides(self.drift, top, contrast)
+        if self.many and not any(sides):
+            has = self.units.exact is not None
+            spread = self.units.moderated(c) if has else self.units.robust(c)
+            error = float(np.sqrt(spread.variance))
+            reach = float(stdtrit(spread.freedom, 0.5 + level / 2)) * error
+            return Interval(asked.name, estimate, error, estimate - reach, estimate + reach)
+        error = float(np.sqrt(self._variance(c)))
+        fall = float(ndtri(0.5 + level / 2)) ** 2 * error**2 / float(c @ c)
+        low, high = (
+            side * np.inf if endless else end(self.firth, top, contrast, fall, side)
+            for side, endless in zip((-1, 1), sides, strict=True)
+        )
+        return Interval(asked.name, estimate, error, low, high)
+
+    def _variance(self, c: Array) -> float:
+        """The model's variance, times how much more the units vary than it says."""
+        if self.units.exact is None:
+            return self.units.robust(c).variance
+        more = max(1.0, self.units.dispersion) if len(self.units) > 1 else 1.0
+        return more * self.units.modelled(c)
+
+
+def _variance(exact: Likelihood, theta: Array, basis: Array) -> Array:
+    """Of every example's weighted moments, by exact sums."""
+    return exact.batch.weight[:, None, None] * exact.slopes(theta, basis).hessian
+
+
+def _cut(row: Interval, names: Sequence[str], lower: Array, upper: Array) -> Interval:
+    """A single weight's interval within its bounds, if they leave any of it."""
+    if row.name not in names:
+        return row
+    j = names.index(row.name)
+    low, high = max(row.low, float(lower[j])), min(row.high, float(upper[j]))
+    if low >= high:
+        return row
+    return replace(row, estimate=float(np.clip(row.estimate, low, high)), low=low, high=high)

@@ -1,0 +1,110 @@
+"""The log-likelihood of some weights, example by example, and its slopes by differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.features import Features
+from mlestruct.structures.base import Array, Ints
+
+Infer = Callable[[Batch[Any], Array], tuple[Array, Array]]
+"""(log Z of every example, τ flat) at flat scores: exact sums, or a surrogate's."""
+
+STEP = 0.01  # of a difference, in standard errors that a single example would leave
+TOGETHER = 1 << 21  # coordinates that one call of inference is asked for
+
+
+class Slopes(NamedTuple):
+    """At one θ, along the columns of a basis: all that the estimates and errors are made of.
+
+    ``value`` and ``score`` (θ's slope) are those of each example, ``hessian`` is how much each
+    example's expected moments move. ``bend`` is Σ_k ∂³ log Z / ∂β_j ∂β_k² summed over examples:
+    the slope of log det H where the basis makes H the identity.
+    """
+
+    value: Array
+    score: Array
+    hessian: Array
+    bend: Array
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Σ_m w_m [⟨θ, φ_m⟩ − log Z_m(θ)]; inference may be exact or a surrogate's."""
+
+    batch: Batch[Any]
+    features: Features
+    infer: Infer
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @property
+    def d(self) -> int:
+        return self.features.d
+
+    def select(self, members: Ints) -> Likelihood:
+        """Of these examples alone."""
+        return Likelihood(self.batch.select(members), self.features.select(members), self.infer)
+
+    def values(self, theta: Array) -> Array:
+        """Every example's weighted log-likelihood."""
+        return self._asked(theta[None])[0][0]
+
+    def slopes(self, theta: Array, basis: Array, step: float | None = None) -> Slopes:
+        """By differences along ``basis`` (d × r), whose columns are standard errors of θ or so.
+
+        2r + 1 calls of inference, sent as few large batches.
+        """
+        r, step = basis.shape[1], STEP * np.sqrt(len(self)) if step is None else step
+        moves = np.concatenate([np.zeros((1, self.d)), step * basis.T, -step * basis.T])
+        value, score = self._asked(theta + moves)
+        score = score @ basis
+        up, down = score[1 : r + 1], score[r + 1 :]
+        hessian = ((down - up) / (2.0 * step)).transpose(1, 2, 0)
+        bend = -(up + down - 2.0 * score[0]).sum(axis=(0, 1)) / step**2
+        return Slopes(value[0], score[0], (hessian + hessian.transpose(0, 2, 1)) / 2.0, bend)
+
+    def _asked(self, thetas: Array) -> tuple[Array, Array]:
+        """Values (thetas × examples) and scores (thetas × examples × d)."""
+        share = max(1, TOGETHER // max(self.batch.size, 1))
+        parts = [self._together(thetas[k : k + share]) for k in range(0, len(thetas), share)]
+        values, scores = zip(*parts, strict=True)
+        return np.concatenate(values), np.concatenate(scores)
+
+    def _together(self, thetas: Array) -> tuple[Array, Array]:
+        count, n = len(thetas), len(self)
+        many = self.batch if count == 1 else self.batch.select(np.tile(np.arange(n), count))
+        flat = np.concatenate([self.features.potentials(t) for t in thetas])
+        log_z, tau = self.infer(many, flat + many.bias)
+        weight, target = self.batch.weight, self._target
+        observed = np.array([self.batch.totals(f * target) for f in flat.reshape(count, -1)])
+        observed += self.batch.totals(self.batch.bias * target)
+        values = weight * (observed - log_z.reshape(count, n))
+        missing = self._observed - np.array([self._each(t) for t in tau.reshape(count, -1)])
+        return values, weight[:, None] * missing
+
+    @property
+    def _target(self) -> Array:
+        assert self.batch.target is not None
+        return self.batch.target
+
+    @cached_property
+    def _observed(self) -> Array:
+        return self._each(self._target)
+
+    def _each(self, tau: Array) -> Array:
+        """Φ_mᵀτ_m of every example, (examples × d)."""
+        local, columns = self.features.each(tau), self.features.columns
+        if len(local) == len(self) * self.d:
+            return np.asarray(local).reshape(len(self), self.d)
+        out = np.zeros((len(self), self.d))
+        owner = np.repeat(np.arange(len(self)), np.diff(columns.start))
+        out[owner, columns.index] = local
+        return out

@@ -1,0 +1,82 @@
+"""From a batch and its features to a problem that intervals can be computed for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.features import Features
+from mlestruct.inference.exact import exact
+from mlestruct.inference.messages import routine
+from mlestruct.reweighting import Rho
+from mlestruct.statistics.affordable import affordable, total
+from mlestruct.statistics.intervals import Problem
+from mlestruct.statistics.likelihood import Infer, Likelihood
+from mlestruct.structures.base import Array, Ints
+
+PATIENCE = 60.0  # seconds that the exact variance of all scores may take
+
+
+def problem(
+    batch: Batch[Any],
+    features: Features,
+    rho: Rho = None,
+    *,
+    summed: bool = False,
+    unit: Ints | None = None,
+    unit_name: str = "examples",
+) -> Problem | str:
+    """The likelihood of ``rho``'s surrogate, or (``summed``) the exact one; or why there is none.
+
+    ``unit`` numbers the independent unit of every example, from 0 (default: each is one).
+    """
+    unit = np.arange(len(batch)) if unit is None else unit
+    entropy = Entropy.of(batch, rho)
+    if summed or entropy.bound.kind == "exact":
+        own = Likelihood(batch, features, _sums if summed else inference(entropy) or _sums)
+        return Problem(own, own, unit, unit_name, "the weights of the model itself")
+    infer = inference(entropy)
+    if infer is None:
+        return (
+            "this surrogate's marginals come from the oracle alone, and are too coarse to take "
+            "slopes of"
+        )
+    model = Likelihood(batch, features, infer)
+    cost = 2.0 * features.d * total(batch)
+    exact_one = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
+    about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
+    return Problem(model, exact_one, unit, unit_name, about)
+
+
+def advice(batch: Batch[Any], rho: Rho) -> str | None:
+    """A line for whoever learns by a surrogate where the true weights could be had."""
+    if not affordable(batch.structures):
+        return None
+    each = [int(np.flatnonzero(batch.which == k)[0]) for k in np.unique(batch.which)]
+    if Entropy.of(batch.select(each), rho).bound.kind == "exact":
+        return None
+    return (
+        "exact sums are affordable here, and this surrogate's weights are known to be off: "
+        "learner='exact_mle' learns the true ones"
+    )
+
+
+def inference(entropy: Entropy) -> Infer | None:
+    """The routine of this entropy on any batch of the same structures; None: Frank-Wolfe alone."""
+    found = routine(entropy)
+    if found is None:
+        return None
+
+    def infer(batch: Batch[Any], scores: Array) -> tuple[Array, Array]:
+        beliefs = found.many(batch, scores)
+        return beliefs.log_z, beliefs.tau
+
+    return infer
+
+
+def _sums(batch: Batch[Any], scores: Array) -> tuple[Array, Array]:
+    found = exact(batch, scores)
+    return found.log_z, found.tau

@@ -1,0 +1,215 @@
+"""Intervals: slopes and bias against brute force, laws of the estimates, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import mlestruct as ms
+from mlestruct.inference.exact import outcomes
+from mlestruct.statistics import Identified, Problem, intervals, problem
+from mlestruct.statistics.firth import Firth
+from mlestruct.statistics.spread import Units
+from mlestruct.testing import vertices
+
+ARCS = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (0, 3)]
+STRUCTURES = {
+    "perfect": ms.BipartiteMatching(4),
+    "one sided": ms.BipartiteMatching(3, 4, "one_sided"),
+    "partial": ms.BipartiteMatching(3, 3, "partial"),
+    "general": ms.Matching(6),
+    "chain": ms.chain(4, 2),
+    "grid": ms.grid(2, 3, 2),
+    "paths": ms.Paths(ARCS, source=0, sink=3),
+}
+NAMES = ["a", "b", "c"]
+TRUE = np.array([0.8, -0.4, 0.3])
+
+
+def listed(structure):
+    return outcomes(structure) if isinstance(structure, ms.Matching) else vertices(structure)
+
+
+def drawn(structure, count, rng):
+    """Examples of the model itself: a batch, its features."""
+    rows = listed(structure)
+    X = rng.standard_normal((count, structure.size, len(TRUE)))
+    chosen = []
+    for x in X:
+        score = rows @ (x @ TRUE)
+        chance = np.exp(score - score.max())
+        chosen.append(structure.decode(rows[rng.choice(len(rows), p=chance / chance.sum())]))
+    batch = ms.Batch.of(structure, chosen)
+    return batch, ms.Dense.of(batch, X.reshape(-1, len(TRUE)))
+
+
+def brute(batch, features, theta):
+    """(log-likelihood, information) by listing every outcome."""
+    rows, value, H = listed(batch.structures[0]), 0.0, np.zeros((3, 3))
+    for m in range(len(batch)):
+        part = batch.coordinates(m)
+        moments = rows @ features.matrix[part]
+        score = moments @ theta
+        log_z = np.logaddexp.reduce(score)
+        value += batch.target[part] @ features.matrix[part] @ theta - log_z
+        H += np.cov(moments.T, aweights=np.exp(score - log_z), ddof=0)
+    return value, H
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_slopes_are_those_of_every_outcome(name, rng):
+    """Values, information, and the slope of log det H where the basis makes H the identity."""
+    batch, features = drawn(STRUCTURES[name], 3, rng)
+    own = problem(batch, features, summed=True).model
+    theta = rng.standard_normal(3)
+    value, H = brute(batch, features, theta)
+    basis = np.linalg.inv(np.linalg.cholesky(H)).T
+    found = own.slopes(theta, basis)
+    assert np.isclose(found.value.sum(), value)
+    np.testing.assert_allclose(found.hessian.sum(axis=0), np.eye(3), atol=1e-3)
+
+    def volume(at):
+        return np.linalg.slogdet(brute(batch, features, at)[1])[1]
+
+    moved = [(volume(theta + 1e-5 * b) - volume(theta - 1e-5 * b)) / 2e-5 for b in basis.T]
+    np.testing.assert_allclose(found.bend, moved, atol=2e-2)
+
+
+@pytest.mark.parametrize("name", ["perfect", "chain", "paths"])
+def test_firth_maximises_the_penalised_likelihood(name, rng):
+    """ℓ + ½ log det H, by brute force and a generic solver."""
+    batch, features = drawn(STRUCTURES[name], 4, rng)
+    own = problem(batch, features, summed=True).model
+
+    def loss(theta):
+        value, H = brute(batch, features, theta)
+        return -value - 0.5 * np.linalg.slogdet(H)[1]
+
+    best = minimize(loss, np.zeros(3), tol=1e-9)
+    firth = Firth(own, 0.5)
+    top, done = firth.maximise(firth.start(np.zeros(3), Identified.of(own).basis))
+    assert done
+    np.testing.assert_allclose(top.theta, best.x, atol=5e-3)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("count", [3, 5, 12])
+def test_intervals_are_equivariant_and_have_a_width(name, count, rng):
+    """Features in other units and examples in another order change nothing but units."""
+    batch, features = drawn(STRUCTURES[name], count, rng)
+    found = intervals(problem(batch, features, summed=True), NAMES)
+    order, scale = rng.permutation(count), np.array([1e3, 1e-3, 1.0])
+    turned = batch.select(order)
+    rows = ms.Dense.of(turned, features.select(order).matrix * scale)
+    again = intervals(problem(turned, rows, summed=True), NAMES)
+    for one, other, by in zip(found.rows, again.rows, scale, strict=True):
+        assert one.low < one.estimate < one.high
+        assert one.error > 0
+        here = np.array([one.estimate, one.error, one.low, one.high])
+        there = by * np.array([other.estimate, other.error, other.low, other.high])
+        np.testing.assert_allclose(there, here, rtol=0.03, atol=0.03)
+
+
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_cohorts_are_units_whatever_they_repeat(rho, rng):
+    """Every example twice: as cohorts the errors stay, as examples they would shrink by √2."""
+    batch, features = drawn(STRUCTURES["perfect"], 20, rng)
+    twice = np.repeat(np.arange(20), 2)
+    double = batch.select(twice), features.select(twice)
+    one = intervals(problem(batch, features, rho), NAMES)
+    kept = intervals(problem(*double, rho, unit=twice, unit_name="cohorts"), NAMES)
+    shrunk = intervals(problem(*double, rho), NAMES)
+    assert (kept.units, kept.unit, shrunk.units) == (20, "cohorts", 40)
+    for a, b, c in zip(one.rows, kept.rows, shrunk.rows, strict=True):
+        assert 0.7 < b.error / a.error < 1.3
+        assert c.error < 0.85 * b.error
+
+
+@pytest.mark.parametrize("count", [2, 5, 12])
+def test_separation_has_no_end(count, rng):
+    """Every example takes the pairs that a feature points at: larger weights always fit better."""
+    structure = STRUCTURES["perfect"]
+    X = rng.standard_normal((count, 16, 2))
+    y = [rng.permutation(4) for _ in range(count)]
+    for x, partner in zip(X, y, strict=True):
+        x[:, 0] = structure.encode(partner)
+    batch = ms.Batch.of(structure, y)
+    features = ms.Dense.of(batch, X.reshape(-1, 2))
+    found = intervals(problem(batch, features, summed=True), NAMES[:2])
+    assert np.isposinf(found["a"].high)
+    assert found["a"].low > 0
+    assert np.isfinite(found["a"].estimate)
+    assert "no upper end" in str(found)
+
+
+def test_no_interval_where_none_is_honest(rng):
+    """One example of a surrogate; fewer units than weights where sums are out of reach."""
+    batch, features = drawn(STRUCTURES["perfect"], 1, rng)
+    one = intervals(problem(batch, features, 0.5), NAMES)
+    assert not one.rows
+    assert "exact_mle" in one.refused
+    exact = intervals(problem(batch, features, summed=True), NAMES)
+    assert len(exact.rows) == 3
+    assert "one example cannot show otherwise" in str(exact)
+    known = problem(*drawn(STRUCTURES["perfect"], 3, rng), 0.5)
+    far = Problem(known.model, None, known.unit)
+    assert "3 examples for 3 combinations" in intervals(far, NAMES).refused
+    flat = ms.Dense.of(batch, np.ones((16, 1)))
+    assert "tell nothing" in intervals(problem(batch, flat, 0.5), ["one"]).refused
+
+
+@pytest.mark.parametrize("states", [2, 3])
+@pytest.mark.parametrize("graph", [ms.chain, ms.grid])
+def test_what_is_not_identified_changes_no_probability(states, graph, rng):
+    """At any θ, by any amount; and as many combinations as there are directions have names."""
+    graph = graph(5, states) if graph is ms.chain else graph(3, 3, states)
+    batch = ms.Batch.of([graph] * 4, [np.zeros(graph.n_nodes, dtype=int)] * 4)
+    nodes = rng.standard_normal((4 * graph.n_nodes, 2))
+    features = ms.Tied.of(batch, nodes, np.ones((4 * graph.n_factors, 1)))
+    own = problem(batch, features, summed=True).model
+    told = Identified.of(own)
+    theta = rng.standard_normal(features.d)
+    tau = own.infer(batch, features.potentials(theta))[1]
+    for direction in told.null.T:
+        moved = own.infer(batch, features.potentials(theta + 3.0 * direction))[1]
+        np.testing.assert_allclose(moved, tau, atol=1e-6)
+    assert not any(told.tells(weight) for weight in np.eye(features.d))
+    found = told.contrasts([f"w{j}" for j in range(features.d)])
+    assert len(found) == told.rank
+    assert np.linalg.matrix_rank([one.combination for one in found]) == told.rank
+
+
+def test_weights_that_are_known_are_not_estimated(rng):
+    """Fixed, a weight has no row; bounded, an interval within its bounds."""
+    batch, features = drawn(STRUCTURES["perfect"], 12, rng)
+    asked = problem(batch, features, summed=True)
+    free = np.array([True, False, True])
+    found = intervals(asked, NAMES, start=np.array([0.0, -0.4, 0.0]), free=free)
+    assert [row.name for row in found.rows] == ["a", "c"]
+    cut = intervals(asked, NAMES, bounds=(np.full(3, -0.5), np.full(3, 1.0)))
+    whole = intervals(asked, NAMES)
+    for one, other in zip(cut.rows, whole.rows, strict=True):
+        assert one.low == max(other.low, -0.5)
+        assert one.high == min(other.high, 1.0)
+
+
+def test_a_bias_is_part_of_the_score(rng):
+    """Part of the score handed in as an offset: the weights are what is left."""
+    batch, features = drawn(STRUCTURES["perfect"], 15, rng)
+    whole = intervals(problem(batch, features, summed=True), NAMES)
+    offset = features.potentials(np.array([0.5, 0.0, 0.0]))
+    y = [batch.structure(m).decode(batch.target[batch.coordinates(m)]) for m in range(15)]
+    moved = ms.Batch.of(batch.structures[0], y, bias=offset, count=15)
+    found = intervals(problem(moved, features, summed=True), NAMES)
+    assert np.isclose(found["a"].estimate, whole["a"].estimate - 0.5, atol=1e-3)
+    assert np.isclose(found["a"].error, whole["a"].error, rtol=1e-2)
+
+
+def test_units_alike_have_the_textbooks_degrees_of_freedom(rng):
+    """Equal units of one weight: CR2 is the unbiased variance of a mean, with M − 1."""
+    scores = rng.standard_normal((9, 1))
+    units = Units(scores - scores.mean(), np.full((9, 1, 1), 1 / 9), None)
+    found = units.robust(np.ones(1))
+    assert np.isclose(found.freedom, 8.0)
+    assert np.isclose(found.variance, 9.0 * scores.var(ddof=1))
