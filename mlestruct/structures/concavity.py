@@ -16,8 +16,9 @@ def payments(counting: Array, over: Ints, tol: float = 1e-12) -> Array | None:
     """What α pays for i, for each (α, i) in ``over``: x ≥ 0, up to ``tol``; None if impossible.
 
     Σ_α c_α H_α is concave if c_i + Σ_α x_αi ≥ 0 and c_α ≥ Σ_i x_αi: then it is a sum of entropies
-    H_i and conditional entropies H_α − H_i. A transport problem, solved as an LP; answers are
-    kept, since every fit and prediction on a graph asks again, a second each on a 64 × 64 grid.
+    H_i and conditional entropies H_α − H_i. A transport problem: impossible where all together
+    have too little, solved where even shares suffice, and an LP between the two. Answers are kept,
+    since every fit and prediction on a graph asks again.
     """
     numbers, pairs = np.asarray(counting, dtype=float), np.asarray(over, dtype=np.int64)
     found = _payments(numbers.tobytes(), pairs.tobytes(), tol)
@@ -37,6 +38,13 @@ def _payments(numbers: bytes, pairs: bytes, tol: float) -> Array | None:
     needy = np.flatnonzero(demand > tol)
     if len(arcs) == 0 or not np.isin(needy, arcs[:, 1]).all():
         return None
+    payers, takers = np.unique(arcs[:, 0], return_inverse=True)
+    if supply[payers].sum() + tol * len(counting) < demand.sum():
+        return None
+    even = supply[arcs[:, 0]] / np.bincount(takers)[takers]
+    if (np.bincount(arcs[:, 1], even, len(counting)) >= demand).all():
+        paid[used] = even
+        return paid
     n, m = len(counting), len(arcs)
     columns = np.arange(m)
     pays = sp.csr_array((np.ones(m), (arcs[:, 0], columns)), shape=(n, m))

@@ -34,6 +34,20 @@ def in_forest_polytope(n: int, scope: Ints, rho: Array, tol: float = 1e-9) -> bo
     return _cached(n, scope.tobytes(), rho.tobytes(), tol)
 
 
+def shared(scope: Ints, rho: Array, room: Array, tol: float = 1e-12) -> Array | None:
+    """Each edge's ρ ≥ 0 shared between its ends so that no node gets more than its room (Hakimi).
+
+    None if that is impossible. Even shares first, then paths from nodes with too much.
+    """
+    if rho.sum() > room.sum() + tol * len(room) or (room < -tol).any():
+        return None
+    from mlestruct.structures.forest_kernel import share_out
+
+    ends = np.ascontiguousarray(scope, dtype=np.int64).reshape(-1, 2)
+    share = np.empty(ends.shape)
+    return share if share_out(ends, rho, room, tol, share) else None
+
+
 @lru_cache(maxsize=256)
 def _cached(n: int, scope: bytes, rho: bytes, tol: float) -> bool:
     from mlestruct.structures.forest_kernel import shareable

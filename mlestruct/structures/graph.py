@@ -22,7 +22,8 @@ from mlestruct.structures.base import (
     identity_views,
     refuse_many,
 )
-from mlestruct.structures.forests import acyclic, in_forest_polytope
+from mlestruct.structures.concavity import payments
+from mlestruct.structures.forests import acyclic, in_forest_polytope, shared
 from mlestruct.structures.scopes import (
     agreements,
     as_observed,
@@ -198,9 +199,54 @@ class FactorGraph(Structure):
         if not self.is_pairwise:
             degree = np.bincount(self.scope, minlength=self.n_nodes)
             return np.asarray(1.0 / np.maximum.reduceat(degree[self.scope], self.scope_start[:-1]))
-        from mlestruct.structures.spanning_trees import edge_appearance
+        return np.minimum(self._rooted.sum(axis=1), 1.0)
 
-        return edge_appearance(self.n_nodes, self.scope.reshape(-1, 2))
+    @cached_property
+    def _rooted(self) -> Array:
+        """How often each edge is in a spanning tree with this end nearer the root, for both."""
+        from mlestruct.structures.spanning_trees import rooted_appearance
+
+        return rooted_appearance(self.n_nodes, self.scope.reshape(-1, 2))
+
+    def _of_forests(self, factors: Array) -> bool:
+        """Whether the edges count at most their share of spanning trees."""
+        if not self.is_pairwise or (factors < 0).any() or factors.sum() > self.n_nodes:
+            return False
+        return bool((factors <= self._default_rho + 1e-12).all())
+
+    def convex(self, counting: Array) -> bool:
+        """By theorem for mixtures of forests, where every tree's entropy is concave.
+
+        Elsewhere if what counts negative can be paid for (Heskes).
+        """
+        room, factors = self._room(counting), counting[self.n_nodes :]
+        if (room >= 1 - 1e-12).all() and self._of_forests(factors):
+            return True
+        return self.payments(counting) is not None
+
+    def _room(self, counting: Array) -> Array:
+        """What nodes count together with the factors around them: 1 where ρ says it."""
+        per_scope = np.repeat(counting[self.n_nodes :], np.diff(self.scope_start))
+        return np.asarray(
+            counting[: self.n_nodes] + np.bincount(self.scope, per_scope, self.n_nodes)
+        )
+
+    def payments(self, counting: Array) -> Array | None:
+        """As :func:`.concavity.payments`, per variable of each factor.
+
+        In a tree an edge pays for its end nearer the root: a node with d edges counts 1 − d there,
+        and is that end of at least d − 1. Other edges share what they count between their ends,
+        and pay one what they share with the other.
+        """
+        room, factors = self._room(counting), counting[self.n_nodes :]
+        if not self.is_pairwise or (factors < 0).any():
+            return payments(counting, self.views().over)
+        if (room >= 1 - 1e-12).all() and self._of_forests(factors):
+            total = self._rooted.sum(axis=1)
+            share = np.divide(factors, total, out=np.zeros(len(total)), where=total > 0)
+            return np.asarray((self._rooted * share[:, None]).ravel())
+        kept = shared(self.scope, factors, room)
+        return None if kept is None else np.maximum(kept[:, ::-1], 0.0).ravel()
 
     @property
     def is_pairwise(self) -> bool:
@@ -276,8 +322,7 @@ class FactorGraph(Structure):
 
     def bound(self, counting: Array) -> Bound:
         nodes, factors = counting[: self.n_nodes], counting[self.n_nodes :]
-        per_scope = np.repeat(factors, np.diff(self.scope_start))
-        covered = nodes + np.bincount(self.scope, weights=per_scope, minlength=self.n_nodes)
+        covered = self._room(counting)
         if (factors < 0).any() or (covered < 1 - 1e-12).any():
             return Bound("none", "a theorem asks that factors count ≥ 0 and cover every variable")
         if self.is_forest and (factors == 1).all() and (covered <= 1 + 1e-12).all():
@@ -286,7 +331,7 @@ class FactorGraph(Structure):
             return Bound("upper", "Shearer: non-negative counting numbers cover every variable")
         if self.is_forest and (factors <= 1).all():
             return Bound("upper", "reweighted forest")
-        if self.is_pairwise and (factors <= self._default_rho + 1e-12).all():
+        if self._of_forests(factors):
             return Bound("upper", "edges count at most their share of spanning trees")
         if self.is_pairwise and in_forest_polytope(self.n_nodes, self.scope, factors):
             return Bound("upper", "edge counts are a mixture of forests")

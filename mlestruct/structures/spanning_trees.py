@@ -30,18 +30,34 @@ def components(n: int, edges: ArrayLike) -> Ints:
 def edge_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) -> Array:
     """P(edge in a random spanning tree) = κ_e R_eff(e), trees weighted by the product of their κ.
 
-    Sums to n − components; bridges get 1. One sparse factorisation with a node of every component
-    grounded, and the inverse where the factor has entries.
+    Sums to n − components; bridges get 1.
 
     >>> edge_appearance(3, [(0, 1), (1, 2), (0, 2)]).round(4).tolist()
     [0.6667, 0.6667, 0.6667]
     """
-    from scipy.sparse.linalg import splu
+    return np.minimum(rooted_appearance(n, edges, weights).sum(axis=1), 1.0)
 
+
+def rooted_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) -> Array:
+    """P(edge in a random spanning tree, and this end of it nearer the root), for both ends.
+
+    Their sum does not depend on the root; every node but the root is the farther end of one edge
+    of every tree. With the inverse G of the Laplacian with grounded roots it is κ (G_jj − G_ij)
+    for the end i of an edge to j. One sparse factorisation, and the inverse where the factor has
+    entries; an unweighted grid's eigenvectors are products of cosines, and its probabilities a few
+    products of matrices of its width and height, with every node equally likely the root.
+    """
     pairs = checked_edges(n, edges)
     kappa = _weights(weights, len(pairs))
     if len(pairs) == 0:
-        return np.zeros(0)
+        return np.zeros((0, 2))
+    shape = _grid_shape(n, pairs) if (kappa == 1).all() else None
+    return _of_grid(*shape, pairs) if shape else _factored(n, pairs, kappa)
+
+
+def _factored(n: int, pairs: Ints, kappa: Array) -> Array:
+    from scipy.sparse.linalg import splu
+
     grounded = np.unique(components(n, pairs), return_index=True)[1]
     kept = np.setdiff1d(np.arange(n), grounded)
     place = np.full(n, -1)
@@ -63,8 +79,47 @@ def edge_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) 
     lower = sp.csc_array(factor.L)
     lower.sort_indices()
     inverse = _selected(lower.indptr, lower.indices, lower.data, factor.U.diagonal())
-    resistance = _resistances(row[pairs], lower.indptr, lower.indices, inverse)
-    return np.minimum(kappa * resistance, 1.0)
+    differences = _differences(row[pairs], lower.indptr, lower.indices, inverse)
+    return np.maximum(kappa[:, None] * differences, 0.0)
+
+
+def _grid_shape(n: int, pairs: Ints) -> tuple[int, int] | None:
+    """Rows and columns, if these are all edges of a grid numbered row by row, in any order."""
+    low, step = pairs.min(axis=1), np.abs(pairs[:, 1] - pairs[:, 0])
+    columns = int(step.max())
+    if columns < 2 or n % columns or len(pairs) != 2 * n - n // columns - columns:
+        return None
+    down = step == columns
+    right = (step == 1) & (low % columns < columns - 1)
+    whole = len(np.unique(low[down])) == down.sum() == n - columns
+    whole &= len(np.unique(low[right])) == right.sum() == len(pairs) - down.sum()
+    return (n // columns, columns) if whole else None
+
+
+def _of_grid(rows: int, columns: int, pairs: Ints) -> Array:
+    """With G the Laplacian's pseudo-inverse: a sum over modes, the constant one left out."""
+    (slow, across), (fast, along) = _path_modes(rows), _path_modes(columns)
+    total = slow[:, None] + fast
+    total[0, 0] = np.inf
+    low = pairs.min(axis=1)
+    row, column = np.divmod(low, columns)
+    vertical = np.abs(pairs[:, 1] - pairs[:, 0]) == columns
+    here, there = np.empty(len(pairs)), np.empty(len(pairs))
+    for out, sign, near in ((here, -1.0, slice(1, None)), (there, 1.0, slice(None, -1))):
+        down = sign * across[near] * (across[:-1] - across[1:]) @ (1.0 / total) @ (along**2).T
+        right = across**2 @ (1.0 / total) @ (sign * along[near] * (along[:-1] - along[1:])).T
+        out[vertical] = down[row[vertical], column[vertical]]
+        out[~vertical] = right[row[~vertical], column[~vertical]]
+    first = pairs[:, 0] == low
+    return np.stack([np.where(first, here, there), np.where(first, there, here)], axis=1)
+
+
+def _path_modes(length: int) -> tuple[Array, Array]:
+    """Eigenvalues of a path's Laplacian, and its eigenvectors as columns."""
+    wave = np.arange(length)
+    mode = np.cos(np.pi * np.outer(wave + 0.5, wave) / length) * np.sqrt(2.0 / length)
+    mode[:, 0] = np.sqrt(1.0 / length)
+    return 2.0 - 2.0 * np.cos(np.pi * wave / length), mode
 
 
 @kernel
@@ -97,17 +152,14 @@ def _selected(start: Shorts, rows: Shorts, lower: Array, pivot: Array) -> Array:
 
 
 @kernel
-def _resistances(ends: Ints, start: Shorts, rows: Shorts, inverse: Array) -> Array:
-    """Between both ends of every edge; −1 is grounded."""
-    out = np.zeros(len(ends))
+def _differences(ends: Ints, start: Shorts, rows: Shorts, inverse: Array) -> Array:
+    """G_jj − G_ij for both ends i of every edge; −1 is grounded."""
+    out = np.zeros((len(ends), 2))
     for e in range(len(ends)):
         i, j = ends[e]
-        if i >= 0:
-            out[e] += _entry(i, i, start, rows, inverse)
-        if j >= 0:
-            out[e] += _entry(j, j, start, rows, inverse)
-        if i >= 0 and j >= 0:
-            out[e] -= 2.0 * _entry(i, j, start, rows, inverse)
+        between = _entry(i, j, start, rows, inverse) if i >= 0 and j >= 0 else 0.0
+        out[e, 0] = (_entry(j, j, start, rows, inverse) if j >= 0 else 0.0) - between
+        out[e, 1] = (_entry(i, i, start, rows, inverse) if i >= 0 else 0.0) - between
     return out
 
 

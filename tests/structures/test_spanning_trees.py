@@ -5,11 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
+from mlestruct.structures import grid
 from mlestruct.structures.spanning_trees import (
+    _factored,
+    _grid_shape,
+    _of_grid,
     components,
     count_spanning_trees,
     edge_appearance,
     heaviest_tree,
+    rooted_appearance,
     tightest_appearance,
 )
 
@@ -40,6 +45,50 @@ def test_appearance_is_the_share_of_weighted_trees(n, rng):
         np.testing.assert_allclose(edge_appearance(n, edges, kappa), expected, atol=1e-12)
         if len(set(components(n, edges).tolist())) == 1:
             assert count_spanning_trees(n, edges) == len(trees)
+
+
+def oriented(n, edges, tree, root):
+    """For both ends of every edge, whether it is in the tree with this end nearer the root."""
+    ends, seen, queue = np.zeros((len(edges), 2)), {root}, [root]
+    for node in queue:
+        for e in np.flatnonzero(tree):
+            side = list(edges[e]).index(node) if node in edges[e] else None
+            if side is not None and edges[e][1 - side] not in seen:
+                ends[e, side] = 1.0
+                seen.add(edges[e][1 - side])
+                queue.append(edges[e][1 - side])
+    return ends
+
+
+def test_appearance_by_the_end_nearer_the_root(rng):
+    """By all trees: the first node is the root, on grids every node as likely as another."""
+    for _ in range(5):
+        edges = [(0, k) for k in range(1, 5)] + [pair for pair in graph(rng, 5) if 0 not in pair]
+        kappa = rng.uniform(0.2, 3.0, size=len(edges))
+        trees = forests(5, edges)
+        weight = np.prod(np.where(trees > 0, kappa, 1.0), axis=1) / len(trees)
+        expected = sum(w * oriented(5, edges, t, 0) for w, t in zip(weight, trees, strict=True))
+        expected /= weight.sum()
+        np.testing.assert_allclose(rooted_appearance(5, edges, kappa), expected, atol=1e-12)
+    for rows, columns in ((2, 2), (2, 4), (3, 3)):
+        edges = grid(rows, columns, 2).scope.reshape(-1, 2)
+        edges = rng.permuted(edges[rng.permutation(len(edges))], axis=1)
+        n, trees = rows * columns, forests(rows * columns, edges.tolist())
+        expected = sum(oriented(n, edges, t, r) for t in trees for r in range(n)) / n / len(trees)
+        np.testing.assert_allclose(rooted_appearance(n, edges), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 30), (30, 2), (17, 30)])
+def test_grids_by_their_modes_are_as_factored(shape, rng):
+    """A grid with an edge less, or turned into a torus, is not taken for one."""
+    edges = grid(*shape, 2).scope.reshape(-1, 2)
+    n = shape[0] * shape[1]
+    one, ones = _of_grid(*_grid_shape(n, edges), edges), np.ones(len(edges))
+    np.testing.assert_allclose(one.sum(axis=1), _factored(n, edges, ones).sum(axis=1), atol=1e-11)
+    around = edges.copy()
+    around[0] = 0, n - 1
+    for other in (edges[1:], around, np.vstack([edges[1:], edges[1:2]])):
+        assert _grid_shape(n, other) is None
 
 
 def test_appearance_is_kappa_times_the_effective_resistance(rng):

@@ -21,7 +21,6 @@ from mlestruct.inference.graph.sweeps import RANGE, Sent, run
 from mlestruct.inference.messages import Beliefs
 from mlestruct.kernels import kernel, variant
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.concavity import payments
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like
 
@@ -40,7 +39,7 @@ class Ready(NamedTuple):
 
     def shares(self, structure: FactorGraph) -> Array:
         """What every slot's factor pays towards its node's counting number."""
-        paid = payments(self.counting, structure.views().over)
+        paid = structure.payments(self.counting)
         if paid is None:
             raise ValueError("the entropy is not provably concave, so messages prove no bound")
         return paid

@@ -1,0 +1,89 @@
+"""Concave by theorem, by sharing, or by a linear program: all say what Heskes' condition says."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.structures import FactorGraph, concavity, grid
+from mlestruct.structures.concavity import payments
+
+
+def random_graph(rng, pairwise=True):
+    """Some variables, and some of all factors of two of them, or of two and three."""
+    n = int(rng.integers(2, 7))
+    scopes = [c for order in (2, 3)[: 2 - pairwise] for c in combinations(range(n), order)]
+    kept = rng.permutation(len(scopes))[: int(rng.integers(1, 2 * n))]
+    return FactorGraph([2] * n, [scopes[k] for k in kept])
+
+
+def random_counting(graph, rng):
+    """By ρ near the edge of what can be paid for, or counting numbers that no ρ gives."""
+    rho = rng.random(graph.n_factors) * rng.choice([0.8, 1.3, 2.0])
+    if rng.random() < 0.3 and graph.is_pairwise:
+        rho = graph._default_rho * rng.choice([1.0, rng.random()])
+    counting = graph.counting(rho)
+    if rng.random() < 0.3:
+        counting[: graph.n_nodes] += rng.normal(scale=0.2, size=graph.n_nodes)
+    return counting
+
+
+def heskes(graph, counting):
+    """How much more than they need all needy variables can be paid at once: below 0, not enough."""
+    over = graph.views().over
+    columns, n = np.arange(len(over)), len(counting)
+    demand = np.maximum(-counting, 0.0)
+    pays, gets = np.zeros((n, len(over) + 1)), np.zeros((n, len(over) + 1))
+    pays[over[:, 0], columns] = 1.0
+    gets[over[:, 1], columns] = -1.0
+    gets[demand > 0, -1] = 1.0
+    goal = np.r_[np.zeros(len(over)), -1.0]
+    bounds = [(0, None)] * len(over) + [(None, 10.0)]
+    least = np.r_[np.maximum(counting, 0.0), -demand]
+    return -linprog(goal, np.vstack([pays, gets]), least, bounds=bounds).fun
+
+
+@pytest.mark.parametrize("pairwise", [True, False])
+def test_concave_is_what_can_be_paid_for(pairwise, rng):
+    yes = no = 0
+    for _ in range(200):
+        graph = random_graph(rng, pairwise)
+        counting = random_counting(graph, rng)
+        spare = heskes(graph, counting)
+        if abs(spare) < 1e-9:  # of spanning trees, to rounding
+            continue
+        assert graph.convex(counting) == (spare > 0)
+        yes, no = yes + (spare > 0), no + (spare < 0)
+    assert min(yes, no) > 15
+
+
+def test_what_is_paid_is_had_and_is_enough(rng):
+    paid_for = 0
+    for _ in range(300):
+        graph = random_graph(rng, pairwise=bool(rng.integers(2)))
+        counting = random_counting(graph, rng)
+        for paid in (graph.payments(counting), payments(counting, graph.views().over)):
+            if paid is None:
+                continue
+            over = graph.views().over
+            assert (paid >= 0).all()
+            gives = np.bincount(over[:, 0], paid, len(counting))
+            gets = np.bincount(over[:, 1], paid, len(counting))
+            assert (gives <= np.maximum(counting, 0.0) + 1e-9).all()
+            assert (counting + gets - gives >= -1e-9)[: graph.n_nodes].all()
+            paid_for += 1
+    assert paid_for > 50
+
+
+@pytest.mark.parametrize("rho", [None, "trees", "bethe", 0.5, 0.4, 0.9, "independent", "half"])
+def test_grids_need_no_linear_program(rho, monkeypatch):
+    def unwanted(*arguments, **settings):
+        raise AssertionError("a linear program")
+
+    monkeypatch.setattr(concavity, "linprog", unwanted)
+    batch = Batch.of(grid(60, 50, 2))
+    entropy = Entropy.of(batch, rho, allow_nonconvex=True)
+    assert entropy.concave == (rho not in ("bethe", 0.9))
