@@ -6,12 +6,14 @@ scikit-learn's ``scoring=``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from mlestruct.structures.base import Array
+from mlestruct.batch import Batch
+from mlestruct.inference import best as best_of
+from mlestruct.structures.base import Array, as_numbers
 
 
 class Judged(Protocol):
@@ -21,6 +23,15 @@ class Judged(Protocol):
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float: ...
     def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]: ...
     def calibration(self, X: Sequence[Any], y: Sequence[Any]) -> Any: ...
+
+
+class Decides(Protocol):
+    """What scorers of decisions ask besides: a StructuredModel has it."""
+
+    oracle: Any
+
+    def structures(self, X: Sequence[Any]) -> list[Any]: ...
+    def predict(self, X: Sequence[Any]) -> list[Any]: ...
 
 
 def parts_right(model: Judged, X: Sequence[Any], y: Sequence[Any]) -> float:
@@ -47,6 +58,64 @@ def brier(model: Judged, X: Sequence[Any], y: Sequence[Any]) -> float:
 def calibrated(model: Judged, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Minus the expected calibration error. Constant probabilities can be calibrated too."""
     return -float(model.calibration(X, y).error)
+
+
+Costs = str | Callable[[Any], Any]
+
+
+def regret(costs: Costs) -> Callable[[Decides, Sequence[Any], Sequence[Any]], float]:
+    """A scorer: minus what the model's decisions cost more than the best, as a share of the best.
+
+    ``costs`` are the true costs of an example's parts, to be minimised: the name of its entry, or
+    a function of the example. The best decisions are those of the model's own solver under the
+    true costs. −Σ (cost of the decision − least cost) / Σ |least cost| over the examples, which is
+    PyEPO's normalised regret with a minus, so that larger is better.
+    """
+
+    def scorer(model: Decides, X: Sequence[Any], y: Sequence[Any]) -> float:
+        reached, least = _reached(model, X, costs)
+        return -float((reached - least).sum() / max(np.abs(least).sum(), 1e-300))
+
+    return scorer
+
+
+def cost_equal(
+    costs: Costs, tol: float = 1e-9
+) -> Callable[[Decides, Sequence[Any], Sequence[Any]], float]:
+    """A scorer: the share of examples whose decision costs as little as the best one.
+
+    Decisions that differ from the observed ones and cost the same count as right, up to ``tol``
+    of the least cost; ``costs`` as in :func:`regret`.
+    """
+
+    def scorer(model: Decides, X: Sequence[Any], y: Sequence[Any]) -> float:
+        reached, least = _reached(model, X, costs)
+        return float(np.mean(reached - least <= tol * np.maximum(np.abs(least), 1.0)))
+
+    return scorer
+
+
+def _reached(model: Decides, X: Sequence[Any], costs: Costs) -> tuple[Array, Array]:
+    """What the model's decisions cost, and the least cost, of every example."""
+    batch = Batch.of(model.structures(X))
+    true = [_true(x, costs, batch.structure(m).size, m) for m, x in enumerate(X)]
+    best, _, _ = best_of(batch, -np.concatenate(true), model.oracle)
+    least, reached = (
+        np.array([
+            cost @ batch.structure(m).encode(outcome)
+            for m, (cost, outcome) in enumerate(zip(true, outcomes, strict=True))
+        ])
+        for outcomes in (best, model.predict(X))
+    )  # fmt: skip
+    return reached, least
+
+
+def _true(x: Any, costs: Costs, size: int, m: int) -> Array:
+    given = x[costs] if isinstance(costs, str) else costs(x)
+    cost = as_numbers(given, f"example {m}: costs").reshape(-1)
+    if cost.shape != (size,):
+        raise ValueError(f"example {m}: {len(cost)} costs for {size} parts")
+    return cost
 
 
 def _same(predicted: Any, observed: Any) -> bool:

@@ -158,7 +158,7 @@ class Estimator(Predictor):
         outcomes = self.encode(X, y)
         partly = any(isinstance(outcome, Partial) for outcome in outcomes)
         batch = (seen if partly else Batch.of)(self.structures(X), outcomes, weight=weight)
-        features = self.features(batch, X)
+        batch, features = self._offset(batch, X), self.features(batch, X)
         self.notes_ = self._notes(batch)
         tried: list[tuple[float, int, dict[str, Any]]] = []
         missed: list[float] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -75,6 +75,10 @@ class Predictor(Parameters):
         """The features of every example, aligned with the batch's coordinates."""
         return as_features(batch, list(X))
 
+    def offset(self, X: Sequence[Any]) -> list[Array] | None:
+        """Scores known beforehand, a number per coordinate of every example, or none."""
+        return None
+
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         """A user's outcomes as the structures' outcomes."""
         return list(y)
@@ -120,7 +124,10 @@ class Predictor(Parameters):
         return self._shaped(X, batch, self._marginals(batch, scores).tau)
 
     def potentials(self, X: Sequence[Any]) -> list[Array]:
-        """Scores Φθ of every coordinate as a flat array, for a solver of your own."""
+        """Scores of every coordinate as a flat array, Φθ and what was known beforehand.
+
+        What a solver of your own maximises: minus what it would call costs.
+        """
         batch, scores = self._scored(X)
         return [scores[batch.coordinates(m)] for m in range(len(batch))]
 
@@ -203,10 +210,24 @@ class Predictor(Parameters):
         check_lengths(X, X if y is None else y)
         outcomes = None if y is None else self.encode(X, y)
         batch = Batch.of(self.structures(X), outcomes, weight=weights_of(weight, len(X)))
-        features = self.features(batch, X)
+        batch, features = self._offset(batch, X), self.features(batch, X)
         if features.d != len(self.coef_):
             raise ValueError(f"X has {features.d} features; the model has {len(self.coef_)}")
-        return batch, features.potentials(self.coef_)
+        return batch, features.potentials(self.coef_) + batch.bias
+
+    def _offset(self, batch: Batch[Any], X: Sequence[Any]) -> Batch[Any]:
+        """The batch with the scores known beforehand as its bias."""
+        known = self.offset(X)
+        if known is None:
+            return batch
+        for m, part in enumerate(known):
+            size = batch.structure(m).size
+            if part.shape != (size,):
+                raise ValueError(f"example {m}: bias has {part.size} entries for {size} parts")
+            if not np.isfinite(part).all():
+                k = int((~np.isfinite(part)).argmax())
+                raise ValueError(f"example {m}: bias of part {k} is {part[k]}")
+        return replace(batch, bias=np.concatenate(known))
 
     def _solver(self, tol: float) -> FrankWolfe:
         return FrankWolfe(

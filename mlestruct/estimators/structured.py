@@ -1,29 +1,51 @@
-"""StructuredModel: any structure, any oracle."""
+"""StructuredModel: any structure, any oracle, any data that a solver needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
+from mlestruct.batch import Batch
+from mlestruct.digest import digest
 from mlestruct.estimators.base import Estimator
-from mlestruct.structures.base import Structure
+from mlestruct.features import Features, as_features
+from mlestruct.oracle import takes_instance
+from mlestruct.structures.base import Array, Structure, as_numbers
+from mlestruct.structures.custom import Custom
 
 
 @dataclass(eq=False, repr=False)
 class StructuredModel(Estimator):
-    """Any structure: X is a list of (coordinates, d) feature arrays, y of outcomes.
+    """Any structure: X is a list of examples, y of outcomes, each a structure's or 0/1 per part.
 
-    ``structure`` is one :class:`Structure` for all examples, or a function of an example's
-    features. Other settings and fitted attributes as :class:`Estimator`.
+    An example is its (parts, d) features, or a mapping with these under ``features`` and whatever
+    else its solver needs, or any object, of which ``feature_map`` makes the features. A solver is
+    a function of the scores or of (scores, instance), where instance is the example as it is in X.
+    ``structure`` is one :class:`Structure` for all examples, or a function of an example; by
+    default any 0/1 vector with an entry per row of the features, of any number, is an outcome.
 
-    >>> import mlestruct as ms
-    >>> model = ms.StructuredModel(ms.Custom(2, exactly_one=[[0, 1]]), oracle="simplices")
-    >>> model.fit([[[1.0], [0.0]], [[0.0], [2.0]]], [[1, 0], [0, 1]]).predict([[[0.0], [3.0]]])
-    [array([0., 1.])]
+    ``bias`` are scores known beforehand, as minus known costs: a function of an example, or the
+    name of its entry, with a number per part. They count with weight 1 and are not learned.
+    ``feature_names`` name the weights. Other settings and fitted attributes as :class:`Estimator`.
+
+    >>> def cheapest(scores, instance):  # the best part, among those that are open
+    ...     best = max(instance["open"], key=lambda k: scores[k])
+    ...     return np.arange(len(scores)) == best
+    >>> X = [{"features": [[1.0], [2.0], [5.0]], "open": [0, 1]},
+    ...      {"features": [[3.0], [4.0]], "open": [0, 1]}]
+    >>> model = StructuredModel(oracle=cheapest).fit(X, [[0, 1, 0], [0, 1]])
+    >>> model.predict([{"features": [[2.0], [9.0], [4.0], [8.0]], "open": [0, 2, 3]}])
+    [array([0., 0., 0., 1.])]
     """
 
     structure: Structure | Callable[[Any], Structure] | None = None
+    feature_map: Callable[[Any], Any] | None = None
+    bias: Callable[[Any], Any] | str | None = None
+    feature_names: Sequence[str] | None = None
 
     @property
     def n_features_in_(self) -> int:
@@ -31,10 +53,83 @@ class StructuredModel(Estimator):
         self._check_fitted()
         return len(self.coef_)
 
+    def rows(self, x: Any) -> Any:
+        """The (parts, d) features of one example."""
+        if self.feature_map is not None:
+            return self.feature_map(x)
+        if isinstance(x, Mapping):
+            if "features" not in x:
+                raise ValueError(f"an example has {sorted(map(str, x))}, no 'features'")
+            return x["features"]
+        return x
+
     def structures(self, X: Sequence[Any]) -> list[Any]:
         given = self.structure
-        if given is None:
-            raise ValueError("StructuredModel needs structure=")
-        if not isinstance(given, Structure) and not callable(given):
+        if given is not None and not isinstance(given, Structure) and not callable(given):
             raise ValueError(f"structure is a Structure or a function of an example, not {given!r}")
-        return [given if isinstance(given, Structure) else given(x) for x in X]
+        carried = takes_instance(self.oracle)
+        found = []
+        for m, x in enumerate(X):
+            structure = given(x) if callable(given) else given
+            if structure is None:
+                structure = self._blank(x, m)
+            if carried or isinstance(x, Mapping):
+                structure = structure.carrying(x, (m, digest(x)))
+            found.append(structure)
+        return found
+
+    def _blank(self, x: Any, m: int) -> Custom:
+        """As many parts as there are rows of features, and no more known."""
+        if self.oracle is None:
+            raise ValueError("StructuredModel needs structure=, or oracle= to solve without")
+        rows = self.rows(x)
+        shape = rows.shape if hasattr(rows, "shape") else np.shape(rows)
+        if len(shape) != 2:
+            raise ValueError(f"example {m}: features have shape {shape}; expected (parts, d)")
+        return Custom(int(shape[0]))
+
+    def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
+        rows: list[Any] = [self.rows(x) for x in X]
+        if not all(sp.issparse(one) for one in rows):  # of a mixture all become dense
+            rows = [one.todense() if hasattr(one, "todense") else one for one in rows]
+        return as_features(batch, rows)
+
+    def offset(self, X: Sequence[Any]) -> list[Array] | None:
+        return None if self.bias is None else [self._known(x, m) for m, x in enumerate(X)]
+
+    def _known(self, x: Any, m: int) -> Array:
+        """The known scores of one example's parts."""
+        if not isinstance(self.bias, str):
+            given = self.bias(x)  # type: ignore[misc]
+        elif isinstance(x, Mapping) and self.bias in x:
+            given = x[self.bias]
+        else:
+            raise ValueError(f"example {m} has no {self.bias!r}, which bias= names")
+        return as_numbers(given, f"example {m}: bias").reshape(-1)
+
+    def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        """Outcomes of the structures; those given as 0/1 per part are looked up."""
+        structures = self.structures(X)
+        return [_outcome(s, outcome) for s, outcome in zip(structures, y, strict=True)]
+
+    def names(self) -> list[str]:
+        """``feature_names``, or numbers."""
+        if self.feature_names is None:
+            return super().names()
+        if len(self.feature_names) != len(self.coef_):
+            raise ValueError(f"{len(self.feature_names)} names for {len(self.coef_)} features")
+        return list(self.feature_names)
+
+
+def _outcome(structure: Structure, given: Any) -> Any:
+    """An outcome in the structure's form; 0/1 vectors that are none otherwise are decoded."""
+    try:
+        structure.encode(given)
+    except (ValueError, TypeError, IndexError):
+        try:
+            vector = np.asarray(given, dtype=float).reshape(-1)
+        except (ValueError, TypeError):
+            return given  # whose error names the example
+        if vector.shape == (structure.size,) and np.isin(vector, (0, 1)).all():
+            return structure.decode(vector) if structure.contains(vector) else given
+    return given

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features, NoFeatures
+from mlestruct.features.crossed import crossed
 from mlestruct.features.dense import Dense
 from mlestruct.features.functions import Functions
 from mlestruct.features.masked import Masked
@@ -32,6 +33,7 @@ __all__ = [
     "Sparse",
     "Tied",
     "as_features",
+    "crossed",
     "with_intercept",
 ]
 

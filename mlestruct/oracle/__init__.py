@@ -3,7 +3,7 @@
 from mlestruct.oracle.plain import BruteForce, Simplices
 from mlestruct.oracle.protocol import HULL, Answer, Answers, Oracle, attained, memory, remember
 from mlestruct.oracle.registry import CATALOGUE, PerStructure, load, resolve
-from mlestruct.oracle.solver import Solver, pin
+from mlestruct.oracle.solver import Solver, pin, takes_instance
 from mlestruct.oracle.wrappers import Cached, Counted, Validated
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "pin",
     "remember",
     "resolve",
+    "takes_instance",
 ]

@@ -17,8 +17,9 @@ from mlestruct.structures.base import Array, Structure
 
 @dataclass(frozen=True)
 class Solver:
-    """A user's plain callable(score) or callable(structure, score) as an oracle.
+    """A user's plain callable as an oracle: of (score), (score, instance) or (structure, score).
 
+    ``instance`` is what the example's structure carries: its own data, see StructuredModel.
     The score comes in the structure's shape; the answer is a vertex of that shape, an outcome, or
     an ``Answer`` with a bound. Fixed coordinates reach it as scores beyond all others.
     """
@@ -29,12 +30,12 @@ class Solver:
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         vertices, upper = np.empty(batch.size), np.empty(len(batch))
-        takes_structure = _positional(self.solve) >= 2
+        ask = _asking(self.solve)
         for m in range(len(batch)):
             structure, part = batch.structure(m), batch.coordinates(m)
             score = pin(structure, scores[part]).reshape(structure.shape).copy()  # to overwrite
             try:
-                answer = self.solve(structure, score) if takes_structure else self.solve(score)
+                answer = ask(structure, score)
             except Exception as error:
                 error.add_note(f"example {m}: the solver raised this")
                 raise
@@ -74,6 +75,36 @@ def _own_bound(given: Any, structure: Structure, score: Array, example: int) -> 
         return upper
     pinned = pin(structure, score)
     return float(upper - pinned[forced].sum() + score[forced].sum())
+
+
+def takes_instance(oracle: Any) -> bool:
+    """Whether a solver of the user's asks for an example's own data besides its score."""
+    call = oracle.solve if isinstance(oracle, Solver) else oracle
+    return callable(call) and not hasattr(call, "many") and _second(call) == "instance"
+
+
+def _asking(solve: Callable[..., Any]) -> Callable[[Structure, Array], Any]:
+    """(structure, score) → answer, by what the solver takes."""
+    second = _second(solve)
+    if second is None:
+        return lambda structure, score: solve(score)
+    if second == "instance":
+        return lambda structure, score: solve(score, structure.instance)
+    return solve
+
+
+def _second(call: Callable[..., Any]) -> str | None:
+    """What a solver takes besides the score: None, ``structure`` (first) or ``instance`` (last)."""
+    try:
+        names = list(inspect.signature(call).parameters)
+    except (TypeError, ValueError):
+        return None
+    if "instance" in names[1:2]:
+        return "instance"
+    if _positional(call) < 2:
+        return None
+    first, second = names[:2]
+    return "structure" if first == "structure" or second.startswith("score") else "instance"
 
 
 def _positional(call: Callable[..., Any]) -> int:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -92,6 +92,19 @@ class Structure:
 
     size: int
     fixed: Flags
+    instance: Any = None  # what a solver is handed besides the scores; see carrying
+    _tag: Hashable = None
+
+    def carrying(self, instance: Any, tag: Hashable) -> Self:
+        """The same structure with an example's own data, which decide what its outcomes are.
+
+        Structures of different ``tag`` are different, as a capacity or a graph among the data can
+        forbid in one example what it allows in another.
+        """
+        twin = copy.copy(self)
+        twin.__dict__.pop("key", None)
+        twin.instance, twin._tag = instance, tag
+        return twin
 
     @property
     def default_oracle(self) -> Any:
@@ -108,7 +121,8 @@ class Structure:
 
     @cached_property
     def key(self) -> Hashable:
-        return (type(self).__name__, self.identity(), self.fixed.tobytes())
+        known = (type(self).__name__, self.identity(), self.fixed.tobytes())
+        return known if self._tag is None else (*known, self._tag)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Structure) and (self is other or self.key == other.key)

@@ -1,0 +1,258 @@
+"""Solvers of one's own: data that ride along, sizes that differ, known scores, decisions judged."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mlestruct as ms
+from mlestruct.features import crossed
+from mlestruct.oracle import Solver, takes_instance
+
+
+def packings(item):
+    """Every 0/1 vector that fits."""
+    vectors = np.array(list(itertools.product([0, 1], repeat=len(item["weights"]))))
+    return vectors[vectors @ item["weights"] <= item["capacity"]]
+
+
+def pack(scores, instance):
+    vectors = packings(instance)
+    return vectors[(vectors @ scores).argmax()]
+
+
+def knapsacks(rng, count=20):
+    X, y = [], []
+    for _ in range(count):
+        parts = int(rng.integers(2, 6))
+        item = {
+            "features": rng.standard_normal((parts, 2)),
+            "weights": rng.integers(1, 5, parts),
+            "capacity": int(rng.integers(1, 8)),
+            "known": rng.standard_normal(parts),
+        }
+        X.append(item)
+        y.append(pack(item["features"] @ [1.0, -1.0] + 0.3 * rng.gumbel(size=parts), item))
+    return X, y
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_example_is_solved_with_its_own_data(seed):
+    """Sizes and capacities differ: predictions are the best that fit, by enumeration."""
+    rng = np.random.default_rng(seed)
+    X, y = knapsacks(rng)
+    model = ms.StructuredModel(oracle=pack).fit(X, y)
+    assert model.converged_
+    for item, predicted, scores in zip(X, model.predict(X), model.potentials(X), strict=True):
+        np.testing.assert_allclose(scores, item["features"] @ model.coef_)
+        assert predicted @ item["weights"] <= item["capacity"]
+        assert predicted @ scores == pytest.approx((packings(item) @ scores).max())
+
+
+def test_equal_features_with_other_data_are_other_examples(rng):
+    """Two knapsacks that differ in capacity alone keep their own sets of packings."""
+    parts = rng.random((3, 1))
+    X = [{"features": parts, "weights": [1, 1, 1], "capacity": c} for c in (0, 1, 2, 3)]
+    y = [pack(parts[:, 0], item) for item in X]
+    model = ms.StructuredModel(oracle=pack).fit(X, y)
+    assert [int(p.sum()) for p in model.predict(X)] == [0, 1, 2, 3]
+    assert model.predict_marginals(X)[0].sum() == pytest.approx(0.0)
+
+
+def test_the_likelihood_bound_holds_by_enumeration(rng):
+    """The proven interval contains Σ score(y) − log Σ over what fits exp(score)."""
+    X, y = knapsacks(rng)
+    model = ms.StructuredModel(oracle=pack, bias="known").fit(X, y)
+    low, high = model.log_likelihood(X, y)
+    truth = 0.0
+    for item, outcome in zip(X, y, strict=True):
+        scores = item["features"] @ model.coef_ + item["known"]
+        each = packings(item) @ scores
+        truth += outcome @ scores - np.log(np.exp(each - each.max()).sum()) - each.max()
+    assert low <= truth <= high + 1e-9
+
+
+@pytest.mark.parametrize("learner", ["mle_struct", "ssvm", "perceptron"])
+def test_known_scores_count_once_and_are_not_learned(learner, rng):
+    """bias= as a name and as a function: scores are Φθ + bias, for every learner."""
+    X, y = knapsacks(rng)
+    fits = [
+        ms.StructuredModel(oracle=pack, learner=learner, bias=bias).fit(X, y)
+        for bias in ("known", lambda item: item["known"])
+    ]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    for item, scores in zip(X, fits[0].potentials(X), strict=True):
+        np.testing.assert_allclose(scores, item["features"] @ fits[0].coef_ + item["known"])
+
+
+def test_known_scores_that_do_not_fit_are_refused(rng):
+    """A name that is not there, lengths that only add up together, numbers that are none."""
+    X, y = knapsacks(rng, 3)
+    with pytest.raises(ValueError, match="example 0 has no 'price', which bias= names"):
+        ms.StructuredModel(oracle=pack, bias="price").fit(X, y)
+    lengths = [len(item["weights"]) for item in X]
+    shifted = iter([lengths[0] + 1, lengths[1] - 1, lengths[2]])
+    with pytest.raises(ValueError, match=f"example 0: bias has {lengths[0] + 1} entries"):
+        ms.StructuredModel(oracle=pack, bias=lambda item: np.zeros(next(shifted))).fit(X, y)
+    X[1]["known"][0] = np.inf
+    with pytest.raises(ValueError, match="example 1: bias of part 0 is inf"):
+        ms.StructuredModel(oracle=pack, bias="known").fit(X, y)
+
+
+def solve_one(scores):
+    return scores > 0
+
+
+def solve_default(scores, instance=None):
+    return scores > 0
+
+
+def solve_old(structure, score):
+    return score > 0
+
+
+class Callable:
+    def __call__(self, scores, van):
+        return scores > 0
+
+
+@pytest.mark.parametrize(
+    ("solve", "expected"),
+    [
+        (solve_one, False),
+        (solve_default, True),
+        (solve_old, False),
+        (lambda s, score: score > 0, False),
+        (lambda c, city: c > 0, True),
+        (Callable(), True),
+        (Solver(pack), True),
+        (Solver(solve_old), False),
+        ("cp_sat", False),
+        (None, False),
+    ],
+)
+def test_what_a_solver_takes_is_read_from_its_signature(solve, expected):
+    """(scores), (scores, instance) by any name, or (structure, score)."""
+    assert takes_instance(solve) == expected
+
+
+def test_solvers_of_the_scores_alone_see_plain_arrays_alike(rng):
+    """Arrays of several sizes need no structure; the three signatures learn the same weights."""
+    X = [rng.standard_normal((n, 2)) for n in (2, 3, 4, 3, 2)]
+    y = [(x[:, 0] + 0.5 * rng.standard_normal(len(x)) > 0).astype(int) for x in X]
+    fits = [ms.StructuredModel(oracle=s).fit(X, y) for s in (solve_one, solve_old, Callable())]
+    for fit in fits[1:]:
+        np.testing.assert_allclose(fit.coef_, fits[0].coef_, atol=1e-3)
+    with pytest.raises(ValueError, match="needs structure=, or oracle="):
+        ms.StructuredModel().fit(X, y)
+
+
+def test_features_may_be_made_of_the_example(rng):
+    """feature_map turns any object into features; names are checked against their number."""
+
+    class Job:
+        def __init__(self, sizes):
+            self.sizes = sizes
+
+    X = [Job(rng.random(n)) for n in (2, 3, 4)]
+    y = [(job.sizes > 0.5).astype(int) for job in X]
+    model = ms.StructuredModel(
+        oracle=lambda scores: scores > 0,
+        feature_map=lambda job: np.stack([job.sizes, np.ones(len(job.sizes))], axis=1),
+        feature_names=["size", "constant"],
+    ).fit(X, y)
+    assert model.names() == ["size", "constant"]
+    assert model.coef_[0] > 0
+    model.set_params(feature_names=["size"])
+    with pytest.raises(ValueError, match="1 names for 2 features"):
+        model.names()
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+@pytest.mark.parametrize("context", [1, 3])
+def test_crossed_features_are_all_products(parts, context, rng):
+    """Weight (j, k) meets part feature j times context feature k; a number means one of each."""
+    row, table = rng.standard_normal(context), rng.standard_normal((parts, 2))
+    theta = rng.standard_normal((2, context))
+    np.testing.assert_allclose(crossed(row, table) @ theta.ravel(), table @ theta @ row)
+    own = rng.standard_normal((parts, context))
+    found = crossed(row, parts)
+    assert sp.issparse(found)
+    np.testing.assert_allclose(found @ own.ravel(), own @ row)
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        ms.Matching(4),
+        ms.Matching(4, [(0, 1), (1, 2), (2, 3), (3, 0)]),
+        ms.Matching(2),
+        ms.BipartiteMatching(2, 3, "partial"),
+        ms.BipartiteMatching(3),
+        ms.Paths([(0, 1), (1, 2), (0, 2)], 0, 2),
+    ],
+)
+def test_outcomes_may_be_zeros_and_ones(structure, rng):
+    """A 0/1 entry per part says the same as the structure's own form, for every outcome."""
+    from mlestruct.inference import best
+
+    seen, X, forms = set(), [], ([], [])
+    for _ in range(30):
+        x = rng.standard_normal((structure.size, 2))
+        (outcome,), _, _ = best(ms.Batch.of(structure, count=1), x @ [1.0, 2.0])
+        vertex = structure.encode(outcome)
+        seen.add(vertex.tobytes())
+        X.append(x)
+        forms[0].append(outcome)
+        forms[1].append(vertex.astype(int).tolist())
+    fits = [ms.StructuredModel(structure).fit(X, y) for y in forms]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    assert fits[0].score(X, forms[1]) == fits[0].score(X, forms[0])
+    with pytest.raises(ValueError, match="example 0"):
+        fits[0].fit(X[:1], [np.ones(structure.size) * 2])
+
+
+def test_regret_and_equal_costs_by_enumeration(rng):
+    """Against every packing of every knapsack; ties in cost count as right."""
+    X, y = knapsacks(rng)
+    for item in X:
+        item["cost"] = -rng.integers(-1, 3, len(item["weights"])).astype(float)
+    model = ms.StructuredModel(oracle=pack).fit(X, y)
+    reached = np.array([p @ item["cost"] for p, item in zip(model.predict(X), X, strict=True)])
+    least = np.array([(packings(item) @ item["cost"]).min() for item in X])
+    expected = (reached - least).sum() / np.abs(least).sum()
+    assert ms.scorers.regret("cost")(model, X, y) == pytest.approx(-expected)
+    assert ms.scorers.regret(lambda item: item["cost"])(model, X, y) == pytest.approx(-expected)
+    assert ms.scorers.cost_equal("cost")(model, X, y) == np.mean(reached == least)
+    with pytest.raises(ValueError, match="example 0: 1 costs for"):
+        ms.scorers.regret(lambda item: [0.0])(model, X, y)
+
+
+def test_searches_choose_by_regret(rng):
+    """A scorer of decisions goes into scikit-learn's searches over mappings."""
+    selection = pytest.importorskip("sklearn.model_selection")
+    X, y = knapsacks(rng, 12)
+    for item in X:
+        item["cost"] = -item["features"] @ [1.0, -1.0]
+    search = selection.GridSearchCV(
+        ms.StructuredModel(oracle=pack), {"alpha": [0.1, 10.0]}, cv=2,
+        scoring=ms.scorers.regret("cost"),
+    ).fit(X, y)  # fmt: skip
+    assert search.best_params_["alpha"] in (0.1, 10.0)
+    assert (search.cv_results_["mean_test_score"] <= 0).all()
+
+
+def test_state_the_constraints_and_need_no_solver(rng):
+    """oracle="cp_sat" solves what A, lower and upper say: the same weights as an own solver."""
+    pytest.importorskip("ortools")
+    weights, capacity = np.array([3, 1, 2, 2]), 4
+    stated = ms.Custom(4, A=[weights], lower=[0], upper=[capacity])
+    X = [rng.standard_normal((4, 2)) for _ in range(20)]
+    items = [{"features": x, "weights": weights, "capacity": capacity} for x in X]
+    y = [pack(x @ [1.0, -1.0] + 0.3 * rng.gumbel(size=4), items[0]) for x in X]
+    model = ms.StructuredModel(stated, oracle="cp_sat", tol=1e-4).fit(X, y)
+    twin = ms.StructuredModel(oracle=pack, tol=1e-4).fit(items, y)
+    np.testing.assert_allclose(model.coef_, twin.coef_, atol=0.02)

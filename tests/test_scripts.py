@@ -1,0 +1,60 @@
+"""First scripts: each at most 30 lines, at library defaults, and what they find out is right."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPTS = Path(__file__).parent / "scripts"
+TRUTH = {  # the generators' weights, in the order of the features
+    "knapsack": [2.0, 1.0, -0.5],
+    "alignment": [2.0, 1.0, -1.5],
+    "city_routes": [1.0, 0.6, 0.2],
+}
+
+
+def run(name):
+    path = SCRIPTS / f"{name}.py"
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 30
+    return runpy.run_path(str(path))
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_own_solvers_learn_to_decide(name, capsys):
+    """The fit converges, signs and order are right, decisions cost at most 2 % above the best."""
+    found = run(name)
+    model = found["model"]
+    assert model.converged_
+    assert 0 <= found["regret"] <= 0.02
+    assert np.array_equal(np.sign(model.coef_), np.sign(TRUTH[name]))
+    assert np.array_equal(np.argsort(model.coef_), np.argsort(TRUTH[name]))
+    printed = capsys.readouterr().out
+    assert all(feature in printed for feature in model.feature_names)
+
+
+def test_superpixels_are_labelled_beside_void(capsys):
+    """A third of the labels void: fewer than one error in eight, where colours alone err more."""
+    found = run("superpixels_void")
+    graphs, labels, model = found["graphs"], found["labels"], found["model"]
+    assert model.converged_
+    assert found["error"] < 0.12
+    assert found["picture"].shape == (24, 32)
+    from mlestruct import GraphModel
+
+    alone = [(g.nodes, []) for g in graphs]
+    plain = GraphModel(void=255).fit(alone[:30], labels[:30])
+    assert found["error"] <= 1 - plain.score(alone[30:], labels[30:])
+    assert "alike: same label" in capsys.readouterr().out
+
+
+def test_a_binary_table_has_a_coupling_with_an_interval(capsys):
+    """Neighbours agree, surely; and labels are predicted better than by a coin."""
+    found = run("binary_table")
+    assert found["model"].converged_
+    assert found["coupling"].identified
+    assert 0 < found["coupling"].lower < found["coupling"].upper
+    assert found["error"] < 0.3
+    assert "same label" in capsys.readouterr().out
