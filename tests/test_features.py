@@ -8,6 +8,7 @@ from mlestruct.batch import Batch
 from mlestruct.features import (
     Dense,
     Functions,
+    Masked,
     NoFeatures,
     Pairs,
     Question,
@@ -17,6 +18,8 @@ from mlestruct.features import (
     as_features,
     with_intercept,
 )
+from mlestruct.features import squares as squares_
+from mlestruct.features.squares import squares
 from mlestruct.structures import FactorGraph, Matching, chain, grid
 
 CHAINS = [chain(3, 2), chain(2, 2), chain(5, 2), chain(2, 2)]
@@ -107,6 +110,28 @@ def test_potentials_and_moments_are_adjoint(form):
         own = slice(columns.start[m], columns.start[m + 1])
         part = batch.coordinates(m)
         assert local[own] @ theta[columns.index[own]] == pytest.approx(scores[part] @ tau[part])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_squares_are_those_of_every_column(form):
+    features, v = FORMS[form](), np.random.default_rng(3).random(batch_of(form).size)
+    columns = [features.potentials(unit) for unit in np.eye(features.d)]
+    expected = [v @ column**2 for column in columns]
+    np.testing.assert_allclose(squares(features, v), expected, rtol=1e-5, atol=1e-12)
+    some = Masked.of(features, np.arange(features.d) % 2 == 0)
+    np.testing.assert_allclose(squares(some, v), expected[::2], rtol=1e-5, atol=1e-12)
+
+
+def test_squares_of_many_unseen_columns_are_estimated(monkeypatch):
+    """Twice the same, without bias, and each within a factor of two or so."""
+    features, v = functions(), np.random.default_rng(4).random(BATCH.size)
+    exact = squares(features, v)
+    monkeypatch.setattr(squares_, "FEW", 0)
+    found = squares(features, v)
+    assert (found == squares(features, v)).all()
+    assert ((exact / 2.5 < found) & (found < 2.5 * exact)).all()
+    monkeypatch.setattr(squares_, "PROBES", 4000)
+    np.testing.assert_allclose(squares(features, v), exact, rtol=0.1)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -49,12 +49,13 @@ class PerTable:
         return np.asarray(self.inner.potentials(theta)[self.table])
 
     def moments(self, tau: Array) -> Array:
-        return self.inner.moments(self._sums(tau))
+        return self.inner.moments(self.sums(tau))
 
     def each(self, tau: Array) -> Array:
-        return self.inner.each(self._sums(tau))
+        return self.inner.each(self.sums(tau))
 
-    def _sums(self, tau: Array) -> Array:
+    def sums(self, tau: Array) -> Array:
+        """Over the coordinates of every table."""
         count = int(self.inner.offsets[-1])
         return np.bincount(self.table, weights=tau, minlength=count).astype(float)
 

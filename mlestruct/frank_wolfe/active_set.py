@@ -12,6 +12,7 @@ from mlestruct.dual import Dual
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.frank_wolfe import slopes, steps
 from mlestruct.frank_wolfe.slots import CAP, occupied, recalled, room, widened, widths
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree, like
 
@@ -41,6 +42,7 @@ class Iterate:
 
     dual: Dual
     u: Array  # the interior point
+    regulariser: Regulariser  # of the steps: the dual's own, or one with a moved centre
     p: Any
     x: Any
     s: Any
@@ -62,7 +64,7 @@ class Iterate:
         delta, *rest = (np.zeros(length) for length in lengths)
         place, column = (np.zeros(length, dtype=np.int64) for length in (size, width))
         s = steps.Scratch._make([delta, place, column, *rest])
-        iterate = cls(dual, u, _problem(dual), x, s)
+        iterate = cls(dual, u, dual.regulariser, _problem(dual), x, s)
         if active:
             none = np.zeros(len(batch), dtype=np.int64)
             iterate.atoms = room(tau, x.moment, none, np.diff(columns.start), False, 1)
@@ -74,10 +76,16 @@ class Iterate:
         if self.atoms is not None:
             sets.rebuild(self.x.tau, self.p, self.atoms)
         self.x.r[:] = self.dual.residual(self.x.tau)
-        self.x.theta[:] = self.dual.regulariser.weights(self.x.r)
+        self.x.theta[:] = self.regulariser.weights(self.x.r)
         if self.atoms is None:
             self.x.moment[:] = self.dual.features.each(self.x.tau)
         slopes.refresh(self.p, self.x)
+
+    def regularise(self, regulariser: Regulariser) -> None:
+        """Step by another regulariser from here on; θ follows it."""
+        self.regulariser = regulariser
+        self.p = self.p._replace(terms=_terms(regulariser))
+        self.x.theta[:] = regulariser.weights(self.x.r)
 
     def tangent(self, share: float, theta: Array) -> Tangent:
         """What the oracle is asked, taken at (1 − share)τ + share·u and at θ."""
@@ -137,6 +145,11 @@ def footprint(dual: Dual, vertices: Array, moments: Array, *, active: bool) -> i
     return flat + slots + 8 * batch.size
 
 
+def capacity(dual: Dual, vertices: Array, moments: Array) -> int:
+    """Atoms an example that memory has room for, if vertices stay as large as these."""
+    return _capacity(dual, *widths(dual, vertices, moments))
+
+
 def _bytes(width: Ints, wide: Ints, sparse: bool) -> int:
     """Of one atom per example; sparse moments get room to spare."""
     return 16 * int(width.sum()) + (32 if sparse else 8) * int(wide.sum())
@@ -153,13 +166,6 @@ def _capacity(dual: Dual, width: Ints, wide: Ints, sparse: bool) -> int:
 def _problem(dual: Dual) -> Any:
     batch, entropy, columns = dual.batch, dual.entropy, dual.features.columns
     mixed, regulariser = entropy.mixed, dual.regulariser
-    terms = (
-        regulariser.lam,
-        regulariser.prior,
-        regulariser.l1,
-        regulariser.lower,
-        regulariser.upper,
-    )
     return slopes.Problem(
         batch.offsets,
         batch.weight,
@@ -175,5 +181,9 @@ def _problem(dual: Dual) -> Any:
         columns.start,
         columns.index,
         regulariser.plain,
-        np.array(terms).reshape(5, -1),
+        _terms(regulariser),
     )
+
+
+def _terms(reg: Regulariser) -> Array:
+    return np.array((reg.lam, reg.prior, reg.l1, reg.lower, reg.upper)).reshape(5, -1)

@@ -28,7 +28,7 @@ def _search(iterate: Iterate, delta: Array, change: Array, most: float) -> float
     linear, quadratic = -float(dual.batch.bias @ dual.weigh(delta)), 0.0
     if p.ridge:
         linear -= float(x.theta @ change)
-        quadratic = float((change**2 / dual.regulariser.lam).sum())
+        quadratic = float((change**2 / iterate.regulariser.lam).sum())
     line, d = dual.entropy.line(x.tau, delta), len(change)
     a, t, dt = line.a, line.t, line.dt
     moving = (a != 0) & (dt != 0)

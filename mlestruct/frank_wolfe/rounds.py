@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -15,52 +15,28 @@ from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import flat, steps
-from mlestruct.frank_wolfe.active_set import Iterate, Tangent, footprint
+from mlestruct.frank_wolfe.active_set import Iterate, Tangent, capacity, footprint
 from mlestruct.frank_wolfe.asking import Asking, Elsewhere
+from mlestruct.frank_wolfe.best import Best
+from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.joint import joint_step
 from mlestruct.frank_wolfe.slopes import reached
+from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.frank_wolfe.state import Cost, State, noted
 from mlestruct.kernels import clock
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, as_count, as_numbers
 from mlestruct.trees import Tree
 
-Step = Literal["auto", "pairwise", "block", "batch", "block_fixed", "batch_fixed"]
-# The oracle is asked at (1−δ)τ + δu, whose slopes look past coordinates that no vertex has reached
-# yet but that matter little. At an optimum that alone opens a gap of up to δ · Σ|a|·view (a ≥ 0):
-# half of the gap is allowed for it, so that δ at least halves where nothing else is left. Where
-# some a < 0 make it more, a round without progress shrinks δ, unless that only raised the gap.
-SMOOTHING, MOST_SMOOTHING = 0.5, 0.3
-PROGRESS, SHRINK, GROWTH = 1e-5, 0.5, 1.5
+Step = Literal["auto", "pairwise", "block", "batch", "stale_fixed", "batch_fixed"]
+FIXED = ("stale_fixed", "batch_fixed")  # steps of given sizes: they know nothing of R_t
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
 WORTH = 0.25  # of the new vertices' gain: a corrective pass that gains less is its round's last
 # Without entropy θ(τ) leaps from round to round. Max-margin asks between it and the best θ so far.
-CENTRE = 0.5
-LARGE = 1000  # a vertex with more ones than this makes an active set not worth its memory
+BETWEEN = 0.5
+FEWEST = 16  # atoms an example that memory must have room for, else plain steps do better
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
 log = logging.getLogger("mlestruct")
-
-
-@dataclass
-class _Standing:
-    """Where a run stands at the top of a round, beside its iterate."""
-
-    step: Step
-    number: int = 0
-    share: float = 0.0
-    before: tuple[float, float] = (np.inf, np.inf)
-    seconds_per_call: float = 0.0
-    bytes: int = 0
-    best: Array | None = None
-    least: tuple[float, float] = (np.inf, 0.0)
-
-    def better(self, theta: Array, proof: Certificate) -> tuple[Array, Certificate]:
-        """The best weights of all rounds, and their certificate: their objective was known then."""
-        primal = proof.gap - proof.objective
-        if self.best is None or primal < self.least[0]:
-            self.best, self.least = theta, (primal, proof.slack)
-        primal, slack = self.least
-        return self.best, replace(proof, gap=primal + proof.objective, slack=slack)
 
 
 @dataclass(frozen=True)
@@ -68,13 +44,14 @@ class FrankWolfe:
     """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
 
     ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with at most
-    ``corrective`` passes over known vertices between calls, while they gain), plain ``block`` or
-    ``batch`` steps with exact line search, or the papers' ``block_fixed`` 2M/(k+2M) and
-    ``batch_fixed`` 2/(k+2);
-    ``auto`` is pairwise unless vertices are very large. ``shards`` fixes what is asked together,
-    so any ``engine`` with any number of ``workers`` gives the same bits: ``threads`` (the default
-    of several workers), or another of :mod:`mlestruct.engine`. Adapts by counts, never by clock.
-    With a ``checkpoint`` a run goes on where an earlier one was ended, on whatever engine.
+    ``corrective`` passes over known vertices between calls, while they gain); plain ``block`` or
+    ``batch`` steps with exact line search; ``stale_fixed``, 2M/(k+2M) towards vertices that were
+    all asked for at one θ; or the papers' ``batch_fixed`` 2/(k+2). ``auto`` is pairwise unless
+    memory has too little room for vertices. ``centre`` holds θ near where it was, so that questions
+    do not leap; fixed steps and max-margin have none. ``shards`` fixes what is asked together, so
+    any ``engine`` with any number of ``workers`` gives the same bits: ``threads`` (the default of
+    several workers), or another of :mod:`mlestruct.engine`. Adapts by counts, never by clock. With
+    a ``checkpoint`` a run goes on where an earlier one was ended, on whatever engine.
     """
 
     tol: float = 1e-3
@@ -83,11 +60,12 @@ class FrankWolfe:
     calls: int | None = None
     seconds: float | None = None
     corrective: int = 8
-    warm: int = 10
+    warm: int = 5
     shards: int = 8
     workers: int = 1
     engine: Engine | str | None = None
     checkpoint: Keeping = None
+    centre: bool = True
 
     def __post_init__(self) -> None:
         least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}
@@ -123,80 +101,19 @@ class FrankWolfe:
     def _rounds(
         self, dual: Dual, oracle: Oracle[Any], start: Array | None, loop: Loop, spent: float
     ) -> Iterator[State]:
-        began = clock() - spent
-        margin = dual.entropy.flat and dual.batch.target is not None
-        engine, now = engine_of(self.engine, self.workers), _Standing(self.step)
-        away = Elsewhere(engine, oracle)
-        inner = _at_target(dual) if margin else interior(dual.batch, away, dual.entropy)
-        dual = Dual(dual.batch, dual.features, inner.entropy, dual.regulariser)
-        tau = inner.tau if start is None or loop.tree is not None else start
-        iterate = Iterate.start(dual, tau, inner.tau, active=False)
-
-        def where() -> Tree:
-            return astuple(now), iterate.tree(), asked.running.memory()
-
+        began, engine = clock() - spent, engine_of(self.engine, self.workers)
+        run = _Run.begin(self, dual, Elsewhere(engine, oracle), start)
         with Asking(engine, dual.batch, oracle, self.shards) as asked:
             if loop.tree is not None:
-                standing, point, memory = loop.tree
-                now = _Standing(*standing)
-                iterate.recall(point)
-                asked.running.remember(memory)
-            for number in range(now.number, self.rounds + 1):
-                now.number = number
-                loop.save(where)
-                if number and number % CHECKED == 0:
-                    iterate.synchronise()
-                theta = iterate.x.theta.copy()
-                if now.best is not None:
-                    theta = CENTRE * now.best + (1.0 - CENTRE) * theta
-                tangent = iterate.tangent(now.share, theta)
-                called = clock()
-                vertices, upper = asked(tangent.score)
-                if number == 0:
-                    now.seconds_per_call = (clock() - called) / len(dual.batch)
-                    self._plan(dual, vertices, now)
-                    log.info("at most %s", self._cost(dual, now))
-                    if now.step == "pairwise":
-                        iterate = Iterate.start(dual, tau, inner.tau, active=True)
-                        if margin and start is None:
-                            iterate.pour(tau)
-                calls = (number + 1) * len(dual.batch)
-                proof, gap, mass = _certify(
-                    iterate, tangent, vertices, upper, inner, oracle.polytope
-                )
-                if margin and now.step == "pairwise":
-                    theta, proof = now.better(theta, proof)
-                elapsed = clock() - began
-                late = self.seconds is not None and elapsed > self.seconds
-                spent_up = self.calls is not None and calls + len(dual.batch) > self.calls
-                done = proof.relative <= self.tol or number == self.rounds or late or spent_up
-                ends, cost = (iterate.x.tau, tangent.at), self._cost(dual, now)
-                short = _short(proof.relative <= self.tol, late, spent_up) if done else ""
-                yield State(
-                    number, calls, elapsed, proof, theta, *ends, cost, done, short=short
-                )  # fmt: skip
-                if done:
+                run.recall(loop.tree, asked)
+            while True:
+                loop.save(partial(run.tree, asked))
+                found = run.ask(asked)
+                state = run.state(found, clock() - began)
+                yield state
+                if state.done:
                     return
-                if not dual.entropy.flat:
-                    iterate.floor = max(FLOOR_SHARE * now.share, LEAST_FLOOR)
-                self._step(now.step, number, iterate, vertices, margin)
-                if now.step == "pairwise" and number + 1 >= self.warm and not dual.entropy.flat:
-                    now.share = _smoothing(now.share, gap, mass, now.before, proof.objective)
-                    now.before = proof.objective, gap
-
-    def _plan(self, dual: Dual, vertices: Array, now: _Standing) -> None:
-        """The kind of step, and what it will need, from the first vertices."""
-        now.step, moments = self._choose(dual, vertices), dual.features.each(vertices)
-        now.bytes = footprint(dual, vertices, moments, active=now.step == "pairwise")
-
-    def _cost(self, dual: Dual, now: _Standing) -> Cost:
-        return Cost(self.rounds, len(dual.batch), now.seconds_per_call, now.bytes)
-
-    def _choose(self, dual: Dual, vertices: Array) -> Step:
-        if self.step != "auto":
-            return self.step
-        largest = np.add.reduceat(vertices != 0, dual.batch.offsets[:-1]).max()
-        return "pairwise" if largest <= LARGE else "block"
+                run.move(found)
 
     def _step(
         self, step: Step, number: int, iterate: Iterate, vertices: Array, margin: bool
@@ -220,18 +137,155 @@ class FrankWolfe:
                 steps.corrective_passes(count, least, order, number, floor, p, x, atoms, s)
         else:
             first = (number + 1) * len(order)
-            steps.plain_pass(order, vertices, moments, step == "block_fixed", first, p, x, s)
+            steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)
 
 
-def _certify(
+@dataclass(frozen=True)
+class _Round:
+    """What was asked in a round, and what its answers prove."""
+
+    tangent: Tangent
+    vertices: Array
+    proof: Certificate  # of this round alone
+    gap: float  # its gap, withheld or not
+    mass: float  # the vertices' Σ|a|·view
+    lag: float  # the part of the gap that is there because θ is not ∇R*(r)
+
+
+@dataclass
+class _Run:
+    """Where a run stands: τ and its atoms, where θ is held, where to ask, the best so far."""
+
+    solver: FrankWolfe
+    dual: Dual
+    polytope: str
+    inner: Interior
+    start: Array
+    iterate: Iterate
+    centre: Centre | None
+    margin: bool
+    poured: bool  # max-margin begins at a vertex, which becomes an atom
+    step: Step
+    best: Best
+    smoothing: Smoothing
+    tried: bool
+    number: int = 0
+    asking: float = 0.0  # seconds
+    bytes: int = 0
+
+    @classmethod
+    def begin(cls, solver: FrankWolfe, dual: Dual, oracle: Any, start: Array | None) -> _Run:
+        margin = dual.entropy.flat and dual.batch.target is not None
+        inner = _at_target(dual) if margin else interior(dual.batch, oracle, dual.entropy)
+        dual = Dual(dual.batch, dual.features, inner.entropy, dual.regulariser)
+        tau = inner.tau if start is None else start
+        iterate, centre = Iterate.start(dual, tau, inner.tau, active=False), None
+        if solver.centre and not margin and solver.step not in FIXED:
+            r = np.zeros(dual.features.d) if start is None else iterate.x.r
+            centre = Centre.of(dual, dual.regulariser.weights(r), tau)
+            iterate.regularise(centre.moved(dual.regulariser))
+        return cls(
+            solver, dual, oracle.polytope, inner, tau, iterate, centre, margin,
+            margin and start is None, solver.step, Best(), Smoothing(), tries(dual.entropy),
+        )  # fmt: skip
+
+    def tree(self, asked: Asking) -> Tree:
+        own = self.step, self.number, self.asking, self.bytes
+        held = None if self.centre is None else self.centre.tree()
+        memory = asked.running.memory()
+        return own, self.best.tree(), self.smoothing.tree(), held, self.iterate.tree(), memory
+
+    def recall(self, tree: Tree, asked: Asking) -> None:
+        own, best, smoothing, held, point, memory = tree
+        self.step, self.number, self.asking, self.bytes = own
+        self.best, self.smoothing = Best(*best), Smoothing(*smoothing)
+        if self.centre is not None:
+            self.centre.recall(held)
+            self.iterate.regularise(self.centre.moved(self.dual.regulariser))
+        self.iterate.recall(point)
+        asked.running.remember(memory)
+
+    def ask(self, asked: Asking) -> _Round:
+        """Every example's best vertex at θ and at a point near τ, and what that proves."""
+        if self.number and self.number % CHECKED == 0:
+            self.iterate.synchronise()
+        theta = self.iterate.x.theta.copy()
+        if self.margin and self.step == "pairwise" and self.number:
+            theta = BETWEEN * self.best.theta + (1.0 - BETWEEN) * theta
+        tangent = self.iterate.tangent(self.smoothing.share, theta)
+        began = clock()
+        vertices, upper = asked(tangent.score)
+        self.asking += clock() - began
+        if self.number == 0:
+            self._plan(vertices)
+        return _certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
+
+    def _plan(self, vertices: Array) -> None:
+        """The kind of step, and what it will need, from the first vertices."""
+        dual, moments = self.dual, self.dual.features.each(vertices)
+        if self.step == "auto":
+            self.step = "pairwise" if capacity(dual, vertices, moments) >= FEWEST else "block"
+        active = self.step == "pairwise"
+        self.bytes = footprint(dual, vertices, moments, active=active)
+        log.info("at most %s", self.cost)
+        if active:
+            regulariser = self.iterate.regulariser
+            self.iterate = Iterate.start(dual, self.start, self.inner.tau, active=True)
+            self.iterate.regularise(regulariser)
+            if self.poured:
+                self.iterate.pour(self.start)
+
+    @property
+    def cost(self) -> Cost:
+        count = len(self.dual.batch)
+        per_call = self.asking / (count * (self.number + 1))
+        return Cost(self.solver.rounds, count, per_call, self.bytes)
+
+    def state(self, found: _Round, seconds: float) -> State:
+        """The best so far, this round's among it."""
+        solver, best, examples = self.solver, self.best, len(self.dual.batch)
+        calls, tangent = (self.number + 1) * examples, found.tangent
+        tau = self.iterate.x.tau
+        proof = best.take(found.proof, found.gap, tangent.theta, tangent.at, tau)
+        late = solver.seconds is not None and seconds > solver.seconds
+        over = solver.calls is not None and calls + examples > solver.calls
+        met = proof.relative <= solver.tol
+        done = met or self.number >= solver.rounds or late or over
+        short = _short(met, late, over) if done else ""
+        return State(
+            self.number, calls, seconds, proof, best.theta, best.tau, best.at, self.cost, done,
+            short=short, asking=self.asking,
+        )  # fmt: skip
+
+    def move(self, found: _Round) -> None:
+        """One round's steps; then θ's centre and δ follow."""
+        iterate, number, entropic = self.iterate, self.number, not self.dual.entropy.flat
+        if entropic:
+            iterate.floor = max(FLOOR_SHARE * self.smoothing.share, LEAST_FLOOR)
+        self.solver._step(self.step, number, iterate, found.vertices, self.margin)
+        if self.centre is not None:
+            theta, rest = iterate.x.theta.copy(), found.gap - found.lag
+            self.centre.follow(self.dual, theta, iterate.x.tau, found.lag, rest, number)
+            iterate.regularise(self.centre.moved(self.dual.regulariser))
+        self.number += 1
+        if self.step == "pairwise" and self.number >= self.solver.warm and entropic:
+            objective = found.proof.objective
+            self.smoothing.follow(found.gap, found.mass, objective, self.tried)
+
+
+def _short(met: bool, late: bool, over: bool) -> str:
+    return "" if met else "seconds" if late else "calls" if over else "rounds"
+
+
+def _certified(
     iterate: Iterate,
     tangent: Tangent,
     vertices: Array,
     upper: Array,
     inner: Interior,
     polytope: str,
-) -> tuple[Certificate, float, float]:
-    """The round's certificate, its gap, and the vertices' Σ|a|·view."""
+) -> _Round:
+    """A round's certificate, by the answers to its tangent's scores."""
     dual = iterate.dual
     batch, weight = dual.batch, dual.batch.weight
     out = np.empty((3, len(batch)))
@@ -242,7 +296,8 @@ def _certify(
         refuse_below(batch, upper, batch.observed(tangent.score), "the observed outcome")
     energy = tangent.energy if batch.constant is None else tangent.energy + batch.constant
     gap = float(weight @ (upper - here + tangent.spread))
-    gap += dual.regulariser.bracket(tangent.theta, iterate.x.r)
+    lag = dual.regulariser.bracket(tangent.theta, iterate.x.r)
+    gap += lag
     proof = Certificate(
         gap if inner.withheld is None else float("inf"),
         float(weight @ (upper - best)),
@@ -252,21 +307,7 @@ def _certify(
         inner.withheld,
         inner.unused,
     )
-    return proof, gap, float(weight @ mass)
-
-
-def _short(met: bool, late: bool, spent_up: bool) -> str:
-    return "" if met else "seconds" if late else "calls" if spent_up else "rounds"
-
-
-def _smoothing(
-    share: float, gap: float, mass: float, before: tuple[float, float], objective: float
-) -> float:
-    """The next δ: half of what would explain the gap at an optimum, rising slowly."""
-    stalled = before[0] - objective < PROGRESS * gap and gap <= 1.01 * before[1]
-    factor = SHRINK if stalled else GROWTH
-    most = factor * share if share > 0.0 else MOST_SMOOTHING
-    return min(SMOOTHING * max(gap, 0.0) / max(mass, 1e-300), most, MOST_SMOOTHING)
+    return _Round(tangent, vertices, proof, gap, float(weight @ mass), lag)
 
 
 def _at_target(dual: Dual) -> Interior:

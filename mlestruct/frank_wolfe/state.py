@@ -35,10 +35,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class State:
-    """One round's result, certified before its steps were taken.
+    """What a round has come to, certified before its steps are taken.
 
-    ``tau`` is the live array: copy it if you keep it beyond the next round. The certificate's
-    tangent was taken ``at`` a point nearby: ``certificate(dual, oracle, theta, tau, at=at)``.
+    ``theta`` are the weights that are proven best so far and ``tau`` the point of least objective,
+    each from its own round; the certificate is theirs, and never rises. Its tangent was taken
+    ``at`` another point: ``certificate(dual, oracle, theta, tau, at=at)`` finds it again.
+    ``asking`` are the seconds of ``seconds`` in which the solver was waited for.
     ``cut``: the ``direct`` route's own τ lay outside the outcomes' hull, and this one is near it.
     ``short`` says why a last round has not reached what was asked of it: ``rounds``, ``seconds``,
     ``calls`` ran out, no ``step`` led on, or the ``proof`` leaves more.
@@ -57,6 +59,7 @@ class State:
     route: str = "frank_wolfe"
     cut: bool = False
     short: str = ""
+    asking: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -64,7 +67,7 @@ class State:
 
 
 NONE = np.zeros(0)
-COLUMNS = 14  # numbers that are kept of a round
+COLUMNS = 15  # numbers that are kept of a round
 
 
 class Past:
@@ -90,7 +93,7 @@ class Past:
         self.rows.append((
             state.round, state.calls, state.seconds, proof.gap, proof.slack, proof.objective,
             proof.unused, cost.calls, cost.examples, cost.seconds_per_call, cost.bytes,
-            state.done, state.cut,
+            state.done, state.cut, state.asking,
             self.words.setdefault(text, len(self.words)),
         ))  # fmt: skip
         self.theta = state.theta
@@ -107,7 +110,7 @@ class Past:
 
 
 def _state(row: tuple[float, ...], words: list[tuple[str, str, str | None, str, str]]) -> State:
-    number, calls, seconds, gap, slack, objective, unused, *expected, done, cut, text = row
+    number, calls, seconds, gap, slack, objective, unused, *expected, done, cut, asking, text = row
     polytope, bound, withheld, route, short = words[int(text)]
     return State(
         round=int(number),
@@ -122,6 +125,7 @@ def _state(row: tuple[float, ...], words: list[tuple[str, str, str | None, str, 
         route=route,
         cut=bool(cut),
         short=short,
+        asking=asking,
     )
 
 

@@ -104,7 +104,7 @@ def plain_step(m, vertices, moments, gamma, most, p, x, s):
 
 @kernel
 def plain_pass(order, vertices, moments, fixed, calls, p, x, s):
-    """One plain step per block; with ``fixed``, the papers' 2M/(k+2M) counted from ``calls``."""
+    """One plain step per block; with ``fixed``, of size 2M/(k+2M) counted from ``calls``."""
     blocks = len(p.weight)
     for m in order:
         gamma = 2.0 * blocks / (calls + 2.0 * blocks) if fixed else -1.0

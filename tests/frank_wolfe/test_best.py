@@ -1,0 +1,129 @@
+"""What is printed is of what is returned, and never rises, however a run ends."""
+
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.checkpoint import Checkpoint
+from mlestruct.dual import certificate, interior
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.oracle import Answer, Solver, resolve
+from tests.frank_wolfe.test_core import REGULARISERS, N, learning
+
+STEPS = ["pairwise", "block", "batch", "stale_fixed", "batch_fixed"]
+
+
+def proven_again(dual, oracle, state):
+    """The certificate of what a state holds, from scratch."""
+    inner = interior(dual.batch, oracle, dual.entropy)
+    return certificate(dual, oracle, state.theta, state.tau, inner, at=state.at)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+@pytest.mark.parametrize("temperature", [1.0, 0.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_gap_never_rises_and_is_that_of_what_is_returned(step, regulariser, temperature, seed):
+    """Of the problem's own regulariser, wherever θ was held; states keep what they were given."""
+    dual = learning(seed, temperature=temperature, **regulariser)
+    oracle = resolve(None, dual.batch)
+    states = list(FrankWolfe(tol=0, rounds=37, step=step).run(dual, oracle))
+    gaps = [state.gap for state in states]
+    assert all(later <= earlier for earlier, later in pairwise(gaps))
+    for state in states[:: len(states) // 4]:
+        again = proven_again(dual, oracle, state)
+        assert state.gap == pytest.approx(again.gap, rel=1e-7, abs=1e-9)
+        assert state.certificate.objective == pytest.approx(again.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("limit", [{"rounds": 9}, {"calls": 60}, {"seconds": 1e-9}])
+def test_whatever_ends_a_run_it_holds_the_best(limit):
+    dual = learning(1)
+    oracle = resolve(None, dual.batch)
+    *_, last = FrankWolfe(tol=0, **limit).run(dual, oracle)
+    assert last.done
+    assert last.gap == pytest.approx(proven_again(dual, oracle, last).gap, rel=1e-7)
+
+
+def test_ctrl_c_leaves_the_weights_that_are_proven_best():
+    """An estimator interrupted in its solver has a certificate that its own weights reach."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((8, 5, 5, 3))
+    y = [rng.permutation(5) for _ in X]
+    asked = []
+
+    def solve(score):
+        asked.append(score)
+        if len(asked) > 200:
+            raise KeyboardInterrupt
+        from scipy.optimize import linear_sum_assignment
+
+        return linear_sum_assignment(score.reshape(5, 5), maximize=True)[1]
+
+    model = ms.MatchingModel(oracle=solve, tol=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    gaps = [gap for *_, gap in model.history_]
+    assert model.certificate_.gap == min(gaps)
+    batch = ms.Batch.of(ms.BipartiteMatching(5), y)
+    learner = ms.mle_struct(regulariser=1.0)
+    dual = learner.dual(batch, ms.Dense.of(batch, X))
+    found = FrankWolfe(tol=0.0, rounds=len(gaps) - 1).solve(dual, resolve(None, batch))
+    assert found.gap == pytest.approx(model.certificate_.gap, rel=1e-9)
+    np.testing.assert_allclose(model.coef_, found.theta)
+
+
+def test_where_no_bound_is_proven_the_last_weights_are_returned():
+    """A solver that bounds nothing leaves an infinite gap, and weights that were learned."""
+    dual = learning(2)
+    exact = resolve(None, dual.batch)
+
+    def solve(structure, score):
+        vertex, _ = exact.many(dual.batch.select([0]), score)
+        return Answer(vertex.reshape(N, N), np.inf)
+
+    *_, last = FrankWolfe(tol=0, rounds=20).run(dual, Solver(solve))
+    assert last.gap == np.inf
+    assert np.abs(last.theta).max() > 0.1
+
+
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+@pytest.mark.parametrize("temperature", [1.0, 0.0])
+def test_a_run_that_goes_on_has_the_same_best(tmp_path, regulariser, temperature):
+    """Centre, δ, and both sides of the certificate are in the file: the same bits."""
+    dual = learning(4, temperature=temperature, **regulariser)
+    oracle = resolve(None, dual.batch)
+    whole = list(FrankWolfe(tol=0, rounds=40).run(dual, oracle))
+    path = tmp_path / "run"
+
+    def solver():
+        return FrankWolfe(tol=0, rounds=40, checkpoint=Checkpoint(path, every=3))
+
+    for state in solver().run(dual, oracle):
+        if state.round == 23:
+            break
+    again = list(solver().run(dual, oracle))
+    for one, other in zip(whole[-15:], again[-15:], strict=True):
+        assert one.round == other.round
+        assert one.certificate == other.certificate
+        assert one.theta.tobytes() == other.theta.tobytes()
+        assert one.tau.tobytes() == other.tau.tobytes()
+        assert one.at.tobytes() == other.at.tobytes()
+
+
+def test_the_time_in_the_solver_is_part_of_all_time():
+    """A solver that sleeps is seen to, in every state and in what a checkpoint remembers."""
+    dual = learning()
+    exact = resolve(None, dual.batch)
+
+    def solve(structure, score):
+        time.sleep(1e-3)
+        vertex, _ = exact.many(dual.batch.select([0]), score)
+        return vertex.reshape(N, N)
+
+    states = list(FrankWolfe(tol=0, rounds=5).run(dual, Solver(solve)))
+    for state in states:
+        assert 1e-3 * state.calls <= state.asking <= state.seconds
