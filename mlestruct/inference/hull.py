@@ -139,7 +139,7 @@ def _above(score: Array, graph: Layout, rho: float, x: Array, value: float) -> f
     if bound - value <= LOOSE * (1.0 + abs(value)) or graph.nodes > DENSE:
         return bound
     better, tau = x.copy(), np.empty(graph.live)
-    approach(score, ptr, head, strict, rho, better, tau, 1e-9, 100, True)
+    approach(score, ptr, head, strict, rho, better, tau, 1e-9, 100)
     return min(bound, float(split_value(score, ptr, head, strict, rho, better)))
 
 

@@ -7,6 +7,8 @@ import numpy as np
 from mlestruct.inference.matching.kernels import conjugate, product
 from mlestruct.kernels import kernel
 
+LITTLE = np.array([0.0, 1e-12, 1e-9, 1e-6, 1e-3])  # of the centre, until degrees can be mended
+
 
 @kernel
 def fill_table(tau, rows, columns):
@@ -47,8 +49,20 @@ def balance(ptr, head, strict, tau, centre):
     """τ_e (1 + p_u + p_v) with the right degrees, by conjugate gradients; returns the last error.
 
     The system diag(degrees) + τ is a signless Laplacian, singular only along a bipartite gauge.
-    Where the result is negative (inference was far from done) it is mixed with ``centre``.
+    Where the result is negative (inference was far from done) it is mixed with ``centre``, and
+    where no edges of any weight could carry what is missing, a little of ``centre`` goes in first.
     """
+    given = tau.copy()
+    for share in LITTLE:
+        for e in range(len(tau)):
+            tau[e] = (1.0 - share) * given[e] + share * centre[e]
+        _fit(ptr, head, strict, tau)
+        if _mix(ptr, head, strict, tau, centre):
+            return
+
+
+@kernel
+def _fit(ptr, head, strict, tau):
     n, one = len(strict), np.ones(len(strict))
     s, p, r, d, q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     bound = np.empty(n, dtype=np.bool_)
@@ -65,14 +79,13 @@ def balance(ptr, head, strict, tau, centre):
         for u in range(n):
             for e in range(ptr[u], ptr[u + 1]):
                 tau[e] *= 1.0 + p[u] + p[head[e]]
-    _mix(ptr, head, strict, tau, centre, one, s)
 
 
 @kernel
-def _mix(ptr, head, strict, tau, centre, one, s):
-    """The nearest feasible point on the way to ``centre``; all the way if degrees did not fit."""
-    n, share = len(strict), 0.0
-    product(ptr, head, tau, one, s)
+def _mix(ptr, head, strict, tau, centre):
+    """The nearest feasible point on the way to ``centre``, False if that is all the way there."""
+    n, share, s = len(strict), 0.0, np.empty(len(strict))
+    product(ptr, head, tau, np.ones(n), s)
     for v in range(n):
         if (strict[v] and not abs(s[v] - 1.0) <= 1e-12) or not s[v] <= 1.0 + 1e-12:
             share = 1.0
@@ -84,3 +97,4 @@ def _mix(ptr, head, strict, tau, centre, one, s):
             tau[e] = (
                 max((1.0 - share) * tau[e] + share * centre[e], 0.0) if share < 1.0 else centre[e]
             )
+    return share < 1.0

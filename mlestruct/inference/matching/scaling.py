@@ -151,25 +151,23 @@ class State:
 
 
 COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5
+NEAR, AGREE = 1e-4, 1e-7  # so near to a vertex an answer proves itself, to so much
 
 
 @kernel
 def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
          residual, sweeps, x, sent, mode, tau, log_z):  # fmt: skip
-    """Every example: scale, or send messages where a marginal is too large for scaling; repair."""
+    """Every example: from where its last call ended, if that gets there, else from the start."""
     report = np.zeros(3)
     spare = np.empty(len(head) if rho > 0.5 else 0)
     for m in range(len(score)):
-        state = mode[m]
-        if state <= SCALED:
-            state = _scaled(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
-                            state, residual, sweeps, tau[m], report)  # fmt: skip
-        if state == SCALED:
-            log_z[m] = dual_value(score[m], ptr, head, strict, 1.0 - 2.0 * rho, rho, x[m], tau[m])
-        else:
-            state = _sent(score[m], ptr, head, strict, component, weights, rho, two_sided, x[m],
-                          sent[m], state, residual, sweeps, tau[m], spare, report)  # fmt: skip
-            log_z[m] = stationary_value(score[m], ptr, head, strict, rho, x[m], tau[m], spare)
+        given = (score[m], ptr, head, strict, component, weights, rho, two_sided)
+        out = (x[m], sent[m], residual, sweeps, tau[m], spare, report)
+        state, log_z[m] = COLD, 0.0
+        if mode[m] != COLD and mode[m] != SPLIT:
+            state, log_z[m] = _inferred(*given, *out, mode[m])
+        if state == COLD:
+            state, log_z[m] = _inferred(*given, *out, COLD)
         mode[m] = state
         if rows > 0 and strict[0]:
             fill_table(tau[m], rows, columns)
@@ -179,6 +177,50 @@ def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, col
             shrink(ptr, head, tau[m])
         if rho > 0.5 and not report[0] <= 1e-7:
             log_z[m] = split_value(score[m], ptr, head, strict, rho, x[m])
+
+
+@kernel
+def _inferred(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, residual,
+              sweeps, tau, spare, report, start):  # fmt: skip
+    """(the state reached, log Z): scale, or send messages where a τ is too large for scaling.
+
+    From a warm ``start`` COLD is all that a call returns unless it has converged in the way it
+    began: where it has not, what another problem left is no better than nothing.
+    """
+    c, state = 1.0 - 2.0 * rho, start
+    if start <= SCALED:
+        state = _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, start,
+                        residual, sweeps, tau, report)  # fmt: skip
+    if state == SCALED:
+        value = dual_value(score, ptr, head, strict, c, rho, x, tau)
+        return (state if start == COLD or report[0] <= residual else COLD), value
+    if start == SCALED:
+        return COLD, 0.0
+    state = _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, state,
+                  residual, sweeps, tau, spare, report)  # fmt: skip
+    return state, stationary_value(score, ptr, head, strict, rho, x, tau, spare)
+
+
+@kernel
+def _holds(score, ptr, head, strict, rho, x, tau, log_off):
+    """Near a vertex, and where degrees do not fit: the value is the nodes' own bound, too.
+
+    Messages that hardly change τ leave any vertex where it is, whatever the scores have become.
+    """
+    degree, near = np.zeros(len(strict)), False
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            degree[u] += tau[e]
+            degree[head[e]] += tau[e]
+            near = near or tau[e] > 1.0 - NEAR
+    for v in range(len(strict)):
+        single = 0.0 if strict[v] else np.exp(-x[v] / rho)
+        near = near or single > 1.0 - NEAR or abs(degree[v] + single - 1.0) > AGREE
+    if not near:
+        return True
+    value = stationary_value(score, ptr, head, strict, rho, x, tau, log_off)
+    bound = split_value(score, ptr, head, strict, rho, x)
+    return abs(bound - value) <= AGREE * (1.0 + abs(value))
 
 
 @kernel
@@ -211,28 +253,31 @@ def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent,
     Large graphs, or with odd cycles: messages in the log domain, and at ρ = 1 ascent at last.
     """
     old, enough = x.copy(), max(residual, 1e-7)
-    if rho == 1.0 and state != LOGS and state != SPLIT:
+    if rho == 1.0 and state != LOGS:
         if propagate_bethe(score, ptr, head, strict, two_sided, state == COLD, residual, sweeps, x,
                            sent, tau, log_off, report):  # fmt: skip
-            return SENT
+            if _holds(score, ptr, head, strict, rho, x, tau, log_off):
+                return SENT
         x[:] = old
-    elif state != LOGS and state != SPLIT:
+    elif state != LOGS:
         _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, state == COLD,
                   residual, sweeps, tau, sent[0], report)  # fmt: skip
         log_off[:] = sent[0]
-        if report[0] <= enough:
+        if report[0] <= enough and _holds(score, ptr, head, strict, rho, x, tau, log_off):
             return RAISED
         x[:] = old
-    if two_sided and len(x) <= DENSE:
-        cold = state != SPLIT
-        approach(score, ptr, head, strict, rho, x, tau, max(residual, 1e-7), 12, cold)
+    if state == SENT or state == RAISED:
+        return COLD
+    if two_sided and len(x) <= DENSE and state == COLD:
+        if not approach(score, ptr, head, strict, rho, x, tau, enough, 12) <= enough:
+            approach(score, ptr, head, strict, rho, x, tau, enough, 100)
         report[0] = np.inf  # of its own ρ: the value is to be the bound
         return SPLIT
     propagate(score, ptr, head, strict, rho, two_sided, x, sent, state != LOGS, residual, sweeps,
               tau, log_off, report)  # fmt: skip
-    if report[0] <= enough:
+    if report[0] <= enough and _holds(score, ptr, head, strict, rho, x, tau, log_off):
         return LOGS
-    if rho == 1.0:
+    if rho == 1.0 and state == COLD:
         x[:] = old
         _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, True, residual,
                   sweeps, tau, log_off, report)  # fmt: skip

@@ -20,8 +20,7 @@ from mlestruct.inference.matching.kernels import entry
 from mlestruct.kernels import kernel
 
 NOTHING = 1e-17  # left to the others: the bound is what the likeliest is worth by itself
-SHORT = np.array([0.1, 0.01, 1e-3, 1e-4])  # of ρ = 1, where D has kinks and plateaus
-WARM = 2  # prices from nearby scores skip those before
+SHORT = np.array([0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6])  # of ρ = 1, where D has kinks and plateaus
 LEAST = 1e-10  # damping; prices that trade with each other leave the Hessian singular
 
 
@@ -126,10 +125,10 @@ def _others(worth, top, now, x, strict, rho):
 
 
 @kernel
-def approach(score, ptr, head, strict, rho, x, tau, residual, rounds, cold):
+def approach(score, ptr, head, strict, rho, x, tau, residual, rounds):
     """The least D in x, and τ: up to ρ = 1 through smaller ρ, each from where the last ended."""
     worst = np.inf
-    for short in SHORT[0 if cold else WARM :]:
+    for short in SHORT:
         near = min(rho, 1.0 - short)
         worst = settle(score, ptr, head, strict, near, x, tau, residual, rounds)
     return worst

@@ -57,7 +57,7 @@ def test_the_least_bound_is_reached_by_a_point(name, rho, rng):
     scores = 2.0 * rng.standard_normal(structure.size)
     given, graph, sure = known(structure, scores, rho)
     x, tau = np.zeros(graph.nodes), np.empty(graph.live)
-    assert approach(*given, x, tau, 1e-11, 100, True) < 1e-6
+    assert approach(*given, x, tau, 1e-11, 100) < 1e-6
     bound = sure + split_value(*given, x)
     if structure.default_oracle == "assignment":  # no odd sets: the degrees are the hull
         slow = ms.marginals(
