@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
@@ -26,6 +27,7 @@ from mlestruct.trees import Tree, like
 
 SCHEDULES = ("sequential", "flooding", "residual")
 STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
+CREEP = 1e-7  # what messages that hardly move may still leave, relative to the value
 LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
 
 
@@ -131,7 +133,7 @@ class SumProduct:
             kept[structure] = state
             log_z[members] = part
             if self.takeover:
-                for m in members[state.residual > max(self.residual, STALLED)]:
+                for m in members[self._short(structure, offsets, scores, state, part)]:
                     here = batch.coordinates(m)
                     tau[here], log_z[m] = convergent.ascend(
                         structure, ready.plan, ready.coefficient, scores[here], tau[here]
@@ -140,6 +142,19 @@ class SumProduct:
             m = int(np.flatnonzero(~np.isfinite(log_z))[0])
             raise Infeasible(f"example {m}: no locally consistent point has a finite score")
         return Beliefs(log_z, tau, kept)
+
+    def _short(
+        self, structure: FactorGraph, at: Ints, scores: Array, state: Messages, log_z: Array
+    ) -> NDArray[np.bool_]:
+        """Where sweeps ended before the messages did, and that matters: many small moves add up."""
+        stalled = state.residual > max(self.residual, STALLED)
+        moving = (state.residual > self.residual) & ~stalled
+        if not moving.any():
+            return stalled
+        ready, above = self.ready(structure), np.empty(len(log_z))
+        sent = state.message, state.belief, ready.shares(structure)
+        _bounds(at, scores, above, *sent, ready.plan, ready.special)
+        return stalled | (moving & (above - log_z > CREEP * (1.0 + np.abs(log_z))))
 
     def stalled(self, warm: dict[FactorGraph, Messages]) -> int:
         """Examples whose messages still moved when their sweeps were spent."""
