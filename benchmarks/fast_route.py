@@ -22,7 +22,7 @@ from mlestruct.dual import Dual
 from mlestruct.engine import Serial
 from mlestruct.features import Tied
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 from mlestruct.lbfgs import Pairs
 from mlestruct.learners import mle_struct
 from mlestruct.objectives import Head, Sum, Surrogate

@@ -19,7 +19,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import Tied
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.exact import exact_log_z
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 from mlestruct.learners import LEARNERS, perceptron
 from mlestruct.oracle import load
 from mlestruct.structures import (

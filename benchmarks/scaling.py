@@ -23,7 +23,7 @@ from benchmarks.frank_wolfe import Timed, bipartite, general, grids
 from mlestruct.dual import Dual
 from mlestruct.engine import Dask, Engine, Processes, Serial
 from mlestruct.frank_wolfe import FrankWolfe, State
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 from mlestruct.oracle import resolve
 from mlestruct.train import Direct
 

@@ -189,17 +189,31 @@ def block_gaps(
     A concave H lies below each of its tangents, so the one at any other point bounds the error
     too, once H(at) + ⟨∇H(at), τ − at⟩ − H(τ) is added; near the boundary it is the better bound.
     """
-    batch = dual.batch
+    scores = dual.scores(theta)
+    return tangent_gaps(dual.batch, dual.entropy, oracle, scores, tau, at, mixture=mixture)
+
+
+def tangent_gaps(
+    batch: Batch[Any],
+    entropy: Entropy,
+    oracle: Oracle[Any],
+    scores: Array,
+    tau: Array,
+    at: Array | None = None,
+    *,
+    mixture: bool = False,
+) -> tuple[Array, Array]:
+    """:func:`block_gaps` at given scores."""
     _refuse_outside(batch, tau, HULL in oracle.polytope and not mixture)
-    slope = dual.entropy.grad(tau if at is None else at)
-    score = dual.scores(theta) + slope
+    slope = entropy.grad(tau if at is None else at)
+    score = scores + slope
     vertices, upper = oracle.many(batch, score)
     reached = batch.totals(np.where(vertices != 0, score, 0.0) * vertices)
     here = batch.totals(score * tau)
     refuse_below(batch, upper, here, "tau")
     gaps = upper - here
     if at is not None:
-        over = dual.entropy.each(at) - dual.entropy.each(tau) + batch.totals(slope * (tau - at))
+        over = entropy.each(at) - entropy.each(tau) + batch.totals(slope * (tau - at))
         gaps = gaps + over
     return gaps, upper - reached
 

@@ -9,7 +9,7 @@ from mlestruct_oracles.assignment_kernel import NONE, keep_tight, solve_all
 import mlestruct as ms
 from mlestruct.inference.matching.scale import scale
 from mlestruct.inference.matching.scaling import prepared
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
 from mlestruct.oracle import Counted, resolve
 from mlestruct.train import Direct

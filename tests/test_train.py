@@ -15,7 +15,7 @@ from mlestruct.dual import Dual
 from mlestruct.engine import Serial
 from mlestruct.features import Masked, Tied
 from mlestruct.inference import best
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 from mlestruct.lbfgs import minimise
 from mlestruct.learners.model import collect
 from mlestruct.objectives import Surrogate, base

@@ -11,8 +11,8 @@ from scipy.special import xlogy
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.inference.messages import routine
 from mlestruct.inference.predict import AnyOracle, Marginals, marginals
+from mlestruct.inference.routine import routine
 from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Validated, attained, resolve
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.dual import Certificate, Dual, Interior, block_gaps, interior
+from mlestruct.dual import Certificate, Dual, block_gaps, interior
 from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.hull import degree_gaps, hull_gaps, into_hull, relaxed
-from mlestruct.inference.message_proof import LOCAL, message_gaps
-from mlestruct.inference.messages import Messages, routine
+from mlestruct.inference.matching.hull import relaxed
+from mlestruct.inference.proof import Inferred, infer
+from mlestruct.inference.routine import Routine, routine
 from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
@@ -26,7 +25,7 @@ from mlestruct.structures.base import Array, Bound
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 TOL = 1e-4  # relative; Frank-Wolfe stops there
-TIGHT = 1e-8  # relative; messages whose own bound is this tight need no oracle
+TIGHT = 1e-8  # of max(1, |log Z|): a routine's own bound as tight as this needs no oracle
 
 
 @dataclass(frozen=True)
@@ -76,67 +75,47 @@ def marginals(
     plain = replace(batch, bias=scores, target=None, constant=None)
     entropy = Entropy.of(plain, rho, temperature=temperature)
     dual = Dual(plain, NoFeatures(plain.size, len(plain)), entropy, Regulariser.of(0))
-    inner = interior(plain, asked, entropy)
-    messages = routine(entropy) if oracle is None and solver is None else None
-    if messages is None:
-        found = _searched(dual, asked, inner, solver or FrankWolfe(tol=TOL))
+    here = routine(entropy) if oracle is None and solver is None else None
+    if here is None:
+        found = _searched(dual, asked, solver or FrankWolfe(tol=TOL))
     else:
-        found = _direct(dual, asked, inner, messages)
-    if inner.withheld is not None:
-        found = found._replace(gaps=np.full_like(found.gaps, np.inf))
-    value = inner.entropy.each(found.tau) + plain.totals(plain.bias * found.tau)
+        found = _direct(dual, asked, here)
+    value = -float(plain.weight @ found.lower)
     proof = Certificate(
         float(plain.weight @ found.gaps),
         float(plain.weight @ found.slack),
-        dual.value(found.tau),
+        value,
         found.polytope,
         str(entropy.bound),
-        inner.withheld,
-        inner.unused,
+        found.withheld,
+        found.unused,
     )
-    return Marginals(found.tau.copy(), value, value + found.gaps, entropy.bound, proof)
+    tau, upper = found.tau.copy(), found.lower + found.gaps
+    return Marginals(tau, found.lower, upper, entropy.bound, proof)
 
 
-class _Found(NamedTuple):
-    """A feasible τ with every example's gap, the part due to the oracle, and over what polytope."""
-
-    tau: Array
-    gaps: Array
-    slack: Array
-    polytope: str
+def _direct(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Inferred:
+    """By a routine; where odd sets cut its τ off, on by Frank-Wolfe from a mixture near it."""
+    batch, odd = dual.batch, relaxed(dual.batch, oracle)
+    tight = 1e-3 * TOL if odd else TIGHT
+    found = infer(batch, dual.entropy, oracle, routine, batch.bias, relative=tight)
+    left, size = float(batch.weight @ found.gaps), max(1.0, abs(float(batch.weight @ found.lower)))
+    if odd and left > TOL * size:
+        return _searched(dual, oracle, FrankWolfe(tol=TOL), found.tau)
+    return found
 
 
 def _searched(
-    dual: Dual, oracle: Oracle[Any], inner: Interior, solver: FrankWolfe, start: Array | None = None
-) -> _Found:
+    dual: Dual, oracle: Oracle[Any], solver: FrankWolfe, start: Array | None = None
+) -> Inferred:
     """By Frank-Wolfe, whose τ is a mixture of answers; certified by its own last tangent."""
+    inner = interior(dual.batch, oracle, dual.entropy)
     last = solver.solve(dual, oracle, start)
-    dual = replace(dual, entropy=inner.entropy)
-    gaps = block_gaps(dual, oracle, np.zeros(0), last.tau, last.at, mixture=True)
-    return _Found(last.tau, *gaps, oracle.polytope)
-
-
-def _direct(dual: Dual, oracle: Oracle[Any], inner: Interior, messages: Messages) -> _Found:
-    """By messages; where odd sets cut their τ off, by Frank-Wolfe from a mixture near it."""
-    _, tau, warm = messages.many(dual.batch, dual.batch.bias)
-    known, none = replace(dual, entropy=inner.entropy), np.zeros(0)
-    if not relaxed(dual.batch, oracle):
-        point = inner.pull(tau)
-        if not isinstance(messages, SumProduct):
-            proof = degree_gaps(known, oracle, none, point, warm, messages)
-            return _Found(point, *proof, oracle.polytope)
-        own = message_gaps(known, messages, none, point, warm)
-        if float(dual.batch.weight @ own) <= TIGHT * max(1.0, abs(dual.value(point))):
-            return _Found(point, own, np.zeros_like(own), LOCAL)
-        gaps, slack = block_gaps(known, oracle, none, point)
-        gaps, slack = np.minimum(gaps, own), np.where(own < gaps, 0.0, slack)
-        return _Found(point, gaps, slack, oracle.polytope)
-    point = inner.pull(into_hull(dual.batch, tau, inner.tau))
-    enough = TOL * max(1.0, abs(dual.value(point)))
-    gaps, slack, polytope = hull_gaps(known, oracle, none, point, warm, 1e-3 * enough)
-    if float(dual.batch.weight @ gaps) > enough:
-        return _searched(dual, oracle, inner, FrankWolfe(tol=TOL), point)
-    return _Found(point, gaps, slack, polytope)
+    known = replace(dual, entropy=inner.entropy)
+    gaps, slack = block_gaps(known, oracle, np.zeros(0), last.tau, last.at, mixture=True)
+    lower = inner.entropy.each(last.tau) + dual.batch.totals(dual.batch.bias * last.tau)
+    rest = (slack, oracle.polytope, inner.withheld, inner.unused)
+    return Inferred(last.tau, lower, lower + gaps, *rest)
 
 
 def unproven(tau: Array, examples: int, why: str) -> Marginals:

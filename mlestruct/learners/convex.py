@@ -14,7 +14,7 @@ from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe, State
-from mlestruct.inference.messages import Messages, routine
+from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
@@ -102,7 +102,7 @@ class Learner(Fits):
                 seconds=state.seconds + on.seconds,
             )
 
-    def messages(self, dual: Dual) -> Messages | None:
+    def messages(self, dual: Dual) -> Routine | None:
         """What the direct route computes marginals with, or None: Frank-Wolfe."""
         if self.route not in ("auto", "direct", "frank_wolfe"):
             raise ValueError(f"route is auto, direct or frank_wolfe, not {self.route!r}")

@@ -9,7 +9,7 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import exact
 from mlestruct.inference.exact.common import MEMORY
-from mlestruct.inference.messages import Beliefs
+from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.learners.primal import Primal, refuse
 from mlestruct.objectives import Surrogate
 from mlestruct.oracle import HULL
@@ -18,10 +18,11 @@ from mlestruct.structures.base import Array
 
 
 @dataclass(frozen=True)
-class Summed:
+class Summed(Routine):
     """:func:`mlestruct.inference.exact.exact` in the place of messages."""
 
     memory: float = MEMORY
+    exact = True
 
     @classmethod
     def serve(cls, entropy: Entropy) -> Summed | None:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.forward_backward import ForwardBackward
-from mlestruct.inference.messages import Messages
 from mlestruct.kernels import kernel
+from mlestruct.inference.routine import Routine
 from mlestruct.objectives.base import Answer, Cheaper, Head, Piece, Question, Special
 from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints
@@ -61,14 +61,14 @@ class Shape:
         return TiedChains(self, members, general)
 
 
-def special(messages: Messages) -> Special | None:
-    """The cheaper pieces to offer to ``parts``, where the messages are exact on chains."""
+def special(routine: Routine) -> Special | None:
+    """The cheaper pieces to offer to ``parts``, where the routine is exact on chains."""
 
     def offer(batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
         shape = Shape.of(batch, heads)
         return None if shape is None else shape.piece
 
-    return offer if isinstance(messages, ForwardBackward) else None
+    return offer if isinstance(routine, ForwardBackward) else None
 
 
 class TiedChains:

@@ -15,13 +15,10 @@ from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Engine, Running, Serial, engine_of
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
-from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.hull import relaxed
-from mlestruct.inference.messages import Messages
 from mlestruct.kernels import clock
+from mlestruct.inference.routine import Routine
 from mlestruct.lbfgs import Step
 from mlestruct.objectives import Head, Sum, Surrogate
-from mlestruct.objectives.surrogate import loosened
 from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
@@ -33,6 +30,7 @@ from mlestruct.trees import Tree
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
 COARSEST = 1e-5  # a coarser residual makes the value too rough for the line search
 TIGHTER, FINEST = 0.03, 1e-9  # where one still is, a finer one, as long as that is not in earnest
+PROOF = 0.5  # of the tolerance: what inference may leave open before an oracle is asked
 AGAIN = 0.1  # of the gap: if the weights' own part is more, a descent can still lower a proof
 NONE = np.zeros(0)
 
@@ -66,7 +64,7 @@ class End(NamedTuple):
 class Task:
     """A problem as the route sees it: shards that evaluate and prove, and what they have in common.
 
-    ``loose``: inference may be coarse at first. ``cheap``: it can prove itself without an oracle.
+    ``loose``: inference may be coarse at first.
     ``keep``: the last state is to hold τ. ``given`` are the weights to begin with.
     """
 
@@ -75,7 +73,6 @@ class Task:
     examples: int
     bound: str
     loose: bool
-    cheap: bool
     steps: Callable[[Sum, Array, Tree], Iterator[Step]]
     keep: bool = True
     given: Array | None = None
@@ -114,22 +111,21 @@ class Direct:
         )  # fmt: skip
 
     def run(
-        self, dual: Dual, oracle: Oracle[Any], messages: Messages, start: Array | None = None
+        self, dual: Dual, oracle: Oracle[Any], routine: Routine, start: Array | None = None
     ) -> Iterator[State]:
         """One state per iteration; estimates (with no τ) until the last, which is certified."""
-        setting = partial(self._setting, dual, oracle, messages, start)
+        setting = partial(self._setting, dual, oracle, routine, start)
         loop = begin(self.checkpoint, "direct", setting, dual.batch.size)
 
         def rounds(spent: float) -> Iterator[State]:
-            with self.engine.start(judges(dual, oracle, messages)) as running:
+            with self.engine.start(judges(dual, oracle, routine)) as running:
                 task = Task(
                     running=running,
                     regulariser=dual.regulariser,
                     examples=len(dual.batch),
                     bound=str(dual.entropy.bound),
-                    loose=loosened(messages, COARSEST) is not messages,
-                    cheap=relaxed(dual.batch, oracle) or isinstance(messages, SumProduct),
-                    steps=partial(self._steps, dual, messages),
+                    loose=routine.loosened(COARSEST) is not routine,
+                    steps=partial(self._steps, dual, routine),
                     given=start,
                 )
                 yield from self.follow(task, loop, spent)
@@ -137,13 +133,13 @@ class Direct:
         yield from noted(loop, rounds)
 
     def _setting(
-        self, dual: Dual, oracle: Oracle[Any], messages: Messages, start: Array | None
+        self, dual: Dual, oracle: Oracle[Any], routine: Routine, start: Array | None
     ) -> dict[str, Any]:
         return {
             "start": digest(start),
             **dual.named(),
             "oracle": name_of(oracle),
-            "messages": digest(messages),
+            "routine": digest(routine),
             **self.limits(),
         }
 
@@ -158,13 +154,13 @@ class Direct:
         }
 
     def _steps(
-        self, dual: Dual, messages: Messages, total: Sum, theta: Array, since: Tree
+        self, dual: Dual, routine: Routine, total: Sum, theta: Array, since: Tree
     ) -> Iterator[Step]:
         if self.small is None:
-            factor = natural(dual, messages)
+            factor = natural(dual, routine)
             return descents(total, dual.regulariser, theta, self.memory, factor, since)
         heads = {"score": Head(dual.features, dual.batch.bias)}
-        surrogate, ridge = Surrogate(messages), dual.regulariser
+        surrogate, ridge = Surrogate(routine), dual.regulariser
         epochs = self.small.run(surrogate, dual.batch, heads, ridge, theta, since)
         return (evaluated(total, ridge, *epoch) for epoch in epochs)
 
@@ -220,7 +216,7 @@ class Direct:
             found = End(_estimate(gap, -value, task.bound))
             done = relative <= now.share * self.tol or ended != ""
             if done:
-                found = self._end(task, total, theta, now.value, ended)
+                found = self._end(task, total, theta, (value, now.value), ended)
                 if not ended and found.short and gap > AGAIN * found.proof.gap:
                     done, now.share = False, AGAIN * now.share  # the weights' part is in the way
                 theta = found.theta if done else theta
@@ -243,20 +239,26 @@ class Direct:
             now.number += 1
             loop.save(where)
 
-    def _end(self, task: Task, total: Sum, theta: Array, least: float, ended: str) -> End:
-        """What is proven of θ, or of the start where that is no worse and tol is not reached."""
-        found = self._proven(task, total, theta, ended)
+    def _end(
+        self, task: Task, total: Sum, theta: Array, values: tuple[float, float], ended: str
+    ) -> End:
+        """What is proven of θ, or of the start where that is no worse and tol is not reached.
+
+        ``values`` are those at both.
+        """
+        value, least = values
+        found = self._proven(task, total, theta, value, ended)
         if not found.short or found.proof.gap - found.proof.objective <= least:
             return found
-        start, values = task.start(), []
+        start, again = task.start(), []
         for at in (start, theta):
             total.forget()
-            values.append(total(at)[0] + task.regulariser.value(at))
-        return found if values[1] <= values[0] else self._proven(task, total, start, ended)
+            again.append(total(at)[0] + task.regulariser.value(at))
+        return found if again[1] <= again[0] else self._proven(task, total, start, least, ended)
 
-    def _proven(self, task: Task, total: Sum, theta: Array, ended: str) -> End:
-        how = {"cheap": task.cheap, "keep": task.keep}
-        proof, found = proven(total.running, task.regulariser, theta, self.tol, **how)
+    def _proven(self, task: Task, total: Sum, theta: Array, value: float, ended: str) -> End:
+        enough = PROOF * self.tol * max(1.0, abs(value)) / task.examples
+        proof, found = proven(total.running, task.regulariser, theta, enough, keep=task.keep)
         tau = np.concatenate([part.tau for part in found]) if task.keep else NONE
         cut = any(part.moved for part in found)
         short = "" if proof.relative <= self.tol else ended or "proof"
@@ -268,11 +270,11 @@ def _estimate(gap: float, objective: float, bound: str) -> Certificate:
     return Certificate(gap, 0.0, objective, "surrogate", bound, why)
 
 
-def natural(dual: Dual, messages: Messages) -> Array | None:
+def natural(dual: Dual, routine: Routine) -> Array | None:
     """Cholesky's factor of the Hessian at scores that are all alike, where it has a closed form."""
-    if not (hasattr(dual.features, "gram") and hasattr(messages, "alike")):
+    if not hasattr(dual.features, "gram"):
         return None
-    alike = messages.alike(dual.batch)
+    alike = routine.alike(dual.batch)
     if alike is None:
         return None
     hessian = dual.features.gram(*alike)

@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.dual import Certificate, Dual, interior
+from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Running, Tree
 from mlestruct.errors import counted_from
-from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.hull import degree_gaps, hull_gaps, into_hull, relaxed
-from mlestruct.inference.message_proof import LOCAL, message_gaps
-from mlestruct.inference.messages import Messages
+from mlestruct.inference.proof import infer
+from mlestruct.inference.routine import Routine
 from mlestruct.objectives import Head, Surrogate
 from mlestruct.objectives.base import Answer, Piece, Question, Share
 from mlestruct.objectives.tied_chains import special
@@ -25,11 +23,11 @@ from mlestruct.structures.base import Array
 class Prove(NamedTuple):
     """Asks for a shard's part of the certificate at θ, and for its τ where that is to be kept.
 
-    By prices or messages where they prove something, unless the ``oracle`` is to be asked.
+    ``enough`` is the gap per example at which no costlier proof is looked for.
     """
 
     theta: Array
-    oracle: bool
+    enough: float
     keep: bool
 
 
@@ -74,16 +72,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judge:
-    """Makes a shard that evaluates and proves; pickled, it takes along its own examples only.
-
-    ``prices``: inference runs over the degrees, and node prices prove it over the hull.
-    """
+    """Makes a shard that evaluates and proves; pickled, it takes along its own examples only."""
 
     share: Share
     dual: Dual
-    messages: Messages
+    routine: Routine
     oracle: Oracle[Any]
-    prices: bool
 
     @property
     def first(self) -> int:
@@ -97,7 +91,7 @@ class Judge:
 
     def __reduce__(self) -> tuple[Any, ...]:
         cheaper = self.share.cheaper is not None
-        return _judge, (self._own(), self.messages, self.oracle, self.prices, cheaper, self.first)
+        return _judge, (self._own(), self.routine, self.oracle, cheaper, self.first)
 
     def _own(self) -> Dual:
         members = self.share.members
@@ -105,74 +99,55 @@ class Judge:
 
     def evidence(self, asked: Prove, warm: Any) -> Evidence:
         """The examples' part of the certificate, by inference that starts from ``warm``."""
-        dual, messages, moved = self._own(), self.messages, False
-        by_messages = isinstance(messages, SumProduct) and not asked.oracle
-        if by_messages:  # what they prove does not gain from Newton's going on with their τ
-            messages = replace(messages, takeover=False)  # type: ignore[type-var]
-        _, tau, warm = messages.many(dual.batch, dual.scores(asked.theta), warm)
-        inner = None if by_messages else interior(dual.batch, self.oracle, dual.entropy)
-        point = tau
-        if inner is not None:
-            dual = replace(dual, entropy=inner.entropy)
-            inside = into_hull(dual.batch, tau, inner.tau) if self.prices else tau
-            moved, point = inside is not tau, inner.pull(inside)
-        if by_messages:
-            gaps = message_gaps(dual, messages, asked.theta, point, warm)  # type: ignore[arg-type]
-            slack, polytope = np.zeros(len(gaps)), LOCAL
-        elif self.prices:
-            enough = -1.0 if asked.oracle else np.inf
-            gaps, slack, polytope = hull_gaps(dual, self.oracle, asked.theta, point, warm, enough)
-        else:
-            gaps, slack = degree_gaps(dual, self.oracle, asked.theta, point, warm, messages)
-            polytope = self.oracle.polytope
-        weight = dual.batch.weight
+        dual, batch = (own := self._own()), own.batch
+        weighed, enough = dual.features.potentials(asked.theta), asked.enough * len(batch)
+        scores = weighed + batch.bias
+        found = infer(batch, dual.entropy, self.oracle, self.routine, scores, warm, enough)
+        energy = found.lower - batch.totals(np.where(found.tau != 0, weighed, 0.0) * found.tau)
+        if batch.constant is not None:
+            energy = energy + batch.constant
         return Evidence(
-            float(weight @ gaps),
-            float(weight @ slack),
-            dual.energy(point),
-            dual.residual(point),
-            polytope,
+            float(batch.weight @ (found.upper - found.lower)),
+            float(batch.weight @ found.slack),
+            float(batch.weight @ energy),
+            dual.residual(found.tau),
+            found.polytope,
             str(dual.entropy.bound),
-            None if inner is None else inner.withheld,
-            0 if inner is None else inner.unused,
-            moved,
-            (point if self.prices else tau) if asked.keep else None,
+            found.withheld,
+            found.unused,
+            found.moved,
+            found.tau if asked.keep else None,
         )
 
 
-def _judge(
-    dual: Dual, messages: Messages, oracle: Oracle[Any], prices: bool, cheaper: bool, first: int
-) -> Judge:
+def _judge(dual: Dual, routine: Routine, oracle: Oracle[Any], cheaper: bool, first: int) -> Judge:
     heads = {"score": Head(dual.features, dual.batch.bias)}
-    offered = special(messages) if cheaper else None
-    share = Share.whole(Surrogate(messages), dual.batch, heads, offered, first)
-    return Judge(share, dual, messages, oracle, prices)
+    offered = special(routine) if cheaper else None
+    share = Share.whole(Surrogate(routine), dual.batch, heads, offered, first)
+    return Judge(share, dual, routine, oracle)
 
 
-def judge(dual: Dual, oracle: Oracle[Any], messages: Messages) -> Judge:
+def judge(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Judge:
     """What makes a whole dual problem one shard."""
-    return _judge(dual, messages, oracle, relaxed(dual.batch, oracle), True, 0)
+    return _judge(dual, routine, oracle, True, 0)
 
 
-def judges(dual: Dual, oracle: Oracle[Any], messages: Messages) -> list[Judge]:
+def judges(dual: Dual, oracle: Oracle[Any], routine: Routine) -> list[Judge]:
     """What makes the shards of a dual problem."""
-    whole = judge(dual, oracle, messages)
+    whole = judge(dual, oracle, routine)
     return [replace(whole, share=share) for share in whole.share.split()]
 
 
 def proven(
-    running: Running, regulariser: Regulariser, theta: Array, tol: float, *, cheap: bool, keep: bool
+    running: Running, regulariser: Regulariser, theta: Array, enough: float, *, keep: bool
 ) -> tuple[Certificate, list[Evidence]]:
-    """The certificate at θ, and what it is made of.
+    """The certificate at θ, and what it is made of: every shard climbs its own ladder of proofs.
 
-    ``cheap``: prices or messages first; the oracle is asked where they leave more than ``tol``.
+    ``enough`` is the gap per example above which the oracle is asked.
     """
-    for oracle in (False, True) if cheap else (True,):
-        found = running.round([Prove(theta, oracle, keep)] * len(running))
-        gap, missing = sum(part.gap for part in found), sum(part.missing for part in found)
-        objective = regulariser.conj(missing) - sum(part.energy for part in found)
-        if gap <= tol * max(1.0, abs(objective)):
-            break
+    found = running.round([Prove(theta, enough, keep)] * len(running))
+    gap, missing = sum(part.gap for part in found), sum(part.missing for part in found)
+    objective = regulariser.conj(missing) - sum(part.energy for part in found)
     withheld = next((part.withheld for part in found if part.withheld is not None), None)
     gap = gap + regulariser.bracket(theta, missing) if withheld is None else float("inf")
     proof = Certificate(

@@ -13,12 +13,9 @@ from mlestruct.checkpoint import begin
 from mlestruct.digest import digest
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State, noted
-from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.hull import relaxed
 from mlestruct.lbfgs import Step
 from mlestruct.objectives import Sum
 from mlestruct.objectives.base import Question
-from mlestruct.objectives.surrogate import loosened
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descents
@@ -38,7 +35,6 @@ class Survey(NamedTuple):
     coordinates: int
     d: int
     loose: bool
-    cheap: bool
     bound: str
     print: str
 
@@ -84,14 +80,12 @@ class Read:
 
 
 def _survey(judge: Judge) -> Survey:
-    dual, messages = judge.dual, judge.messages
-    cheap = relaxed(dual.batch, judge.oracle) or isinstance(messages, SumProduct)
+    dual, routine = judge.dual, judge.routine
     return Survey(
         len(dual.batch),
         dual.batch.size,
         dual.features.d,
-        loosened(messages, COARSEST) is not messages,
-        cheap,
+        routine.loosened(COARSEST) is not routine,
         str(dual.entropy.bound),
         digest(dual.batch.target, dual.observed),
     )
@@ -121,7 +115,6 @@ def stream(
             examples=sum(one.examples for one in found),
             bound=" / ".join(dict.fromkeys(one.bound for one in found)),
             loose=any(one.loose for one in found),
-            cheap=all(one.cheap for one in found),
             steps=steps,
             keep=False,
             given=start,

@@ -9,7 +9,7 @@ import mlestruct as ms
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.inference.curvature import respond
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.regulariser import Regulariser
 from mlestruct.testing import vertices

@@ -17,8 +17,8 @@ from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled, mean_targets
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
-from mlestruct.inference.messages import Messages, routine
 from mlestruct.kernels import clock
+from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import AnyOracle, Route
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
@@ -201,7 +201,7 @@ class Camel(Fits):
     def _direct(self) -> bool:
         return self.route in ("direct", "coupled") or (self.route == "auto" and self.oracle is None)
 
-    def _messages(self, dual: Dual) -> Messages | None:
+    def _messages(self, dual: Dual) -> Routine | None:
         if not self._direct or self.route == "coupled" or not self.consistent:
             return None
         return None if self.regulariser is None else routine(dual.entropy)

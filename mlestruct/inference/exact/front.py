@@ -16,7 +16,7 @@ from mlestruct.inference.exact.enumeration import outcomes
 from mlestruct.inference.exact.kasteleyn import kasteleyn
 from mlestruct.inference.exact.treewidth import estimate
 from mlestruct.inference.graph.forward_backward import ForwardBackward
-from mlestruct.inference.messages import Beliefs
+from mlestruct.inference.routine import Beliefs
 from mlestruct.inference.scores import as_scores
 from mlestruct.structures import (
     BipartiteMatching,

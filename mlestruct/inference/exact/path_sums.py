@@ -10,14 +10,16 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import paths
-from mlestruct.inference.messages import Beliefs
+from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.structures import Paths
 from mlestruct.structures.base import Array
 
 
 @dataclass(frozen=True)
-class PathSums:
+class PathSums(Routine):
     """log Z and τ of paths under the entropy that is exact for them. O(arcs) per example."""
+
+    exact = True
 
     @classmethod
     def serve(cls, entropy: Entropy) -> PathSums | None:

@@ -11,8 +11,8 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.graph.chains import is_chain, sweep_chains
-from mlestruct.inference.messages import Beliefs
 from mlestruct.kernels import kernel
+from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import schedule
@@ -33,13 +33,14 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ForwardBackward:
+class ForwardBackward(Routine):
     """log Z and τ of labelled forests under the Bethe entropy, which is exact there.
 
     O(Σ table sizes · order) per example, batched over the dataset in one compiled call. Chains
     run in the linear domain, and again by the general kernel where that could have underflowed.
     """
 
+    exact = True
     _plans: dict[Any, Plan] = field(default_factory=dict, repr=False)
 
     @classmethod

@@ -10,8 +10,8 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.graph.plan import Plan, plan
-from mlestruct.inference.messages import Beliefs
 from mlestruct.kernels import kernel
+from mlestruct.inference.routine import Beliefs
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,12 +19,13 @@ from mlestruct.inference.graph.log_odds import begin_pairs, from_odds, pair_tabl
 from mlestruct.inference.graph.pair_kernels import begin_edges, widest_table
 from mlestruct.inference.graph.plan import Edges, Pairs, Plan, boxes, plan, special
 from mlestruct.inference.graph.sweeps import RANGE, Sent, run
-from mlestruct.inference.messages import Beliefs
 from mlestruct.kernels import kernel, variant
+from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like
 
+LOCAL = "local polytope"
 SCHEDULES = ("sequential", "flooding", "residual")
 STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
 CREEP = 1e-7  # what messages that hardly move may still leave, relative to the value
@@ -57,7 +58,7 @@ class Messages(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SumProduct:
+class SumProduct(Routine):
     """Any factor graph, any counting numbers with c_α > 0 and c_i + Σ c_α > 0.
 
     ``schedule``: ``sequential`` (node after node, forwards and backwards), ``flooding`` (all at
@@ -169,7 +170,23 @@ class SumProduct:
         known = zip(cold, like(tree, self.pack(cold)), strict=True)
         return {structure: Messages(*arrays) for structure, arrays in known}
 
-    def above(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Array:
+    def loosened(self, tol: float) -> SumProduct:
+        """Newton does not go on then: that costs more than a rough value is worth."""
+        if tol <= self.residual:
+            return self
+        return replace(self, residual=min(tol, 1e-3), takeover=False)
+
+    def rough(self) -> SumProduct:
+        """Without Newton's going on: a proof by messages does not gain from that."""
+        return replace(self, takeover=False) if self.takeover else self
+
+    def polytope(self, oracles: str) -> str:
+        """Messages know nothing but local consistency."""
+        return LOCAL
+
+    def above(
+        self, batch: Batch[FactorGraph], scores: Array, warm: Any, value: Array | None = None
+    ) -> Array:
         """Each surrogate log Z is at most this, at any messages: ``warm`` of a call at ``scores``.
 
         First-order in what they lack of convergence, as ``log_z`` is not. O(Σ tables · order).

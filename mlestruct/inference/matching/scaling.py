@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,13 +17,15 @@ from mlestruct.inference.matching.newton import DENSE
 from mlestruct.inference.matching.repair import balance, fill_table, shrink
 from mlestruct.inference.matching.scale import scale
 from mlestruct.inference.matching.split import approach, split_value
-from mlestruct.inference.matching.values import dual_value, stationary_value
-from mlestruct.inference.messages import Beliefs
 from mlestruct.kernels import kernel
+from mlestruct.inference.matching.values import dual_value, price_value, stationary_value
+from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.structures.base import Array
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
 from mlestruct.trees import Tree, like
+
+LOOSE = 1e-8  # relative; a bound that is looser is worth better prices
 
 
 @lru_cache(maxsize=256)
@@ -46,7 +48,7 @@ def prepared(structure: Any) -> tuple[Layout, Array]:
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(Routine):
     """max ⟨W, τ⟩ + H_ρ(τ) over the degrees of a matching: bipartite or not, nodes single or not.
 
     log Z is a dual value. For ρ ≤ ½ it bounds the surrogate from above wherever inference stopped;
@@ -55,7 +57,7 @@ class Scaling:
     at the repaired τ pays for it. O(edges) per sweep, at most ``sweeps``.
 
     On a graph with odd cycles the matchings' hull is smaller than the degree polytope; what this
-    gives there counts for the hull once :mod:`mlestruct.inference.hull` has proven it inside.
+    gives there counts for the hull once :mod:`.hull` has proven it inside.
     """
 
     rho: float = 0.5
@@ -116,6 +118,25 @@ class Scaling:
             kept.append(state)
         return Beliefs(log_z, tau, kept)
 
+    def loosened(self, tol: float) -> Scaling:
+        """Stopping at a larger error of the nodes' degrees."""
+        return self if tol <= self.residual else replace(self, residual=min(tol, 1e-3))
+
+    def above(self, batch: Batch[Any], scores: Array, warm: list[State], value: Array) -> Array:
+        """By the nodes' prices, which bound the maximum over the degrees at every ρ. O(edges).
+
+        For ρ ≤ ½ the dual value; above, the sum of the nodes' own bounds, and better prices first
+        where that is far from ``value``.
+        """
+        upper = np.empty(len(batch))
+        for number, (structure, members) in enumerate(batch.groups()):
+            graph, _ = prepared(structure)
+            asked, prices = batch.rows(scores, members), warm[number].x
+            sure = asked @ graph.base if graph.base is not None else np.zeros(len(members))
+            for m, row, x, base in zip(members, graph.gather(asked), prices, sure, strict=True):
+                upper[m] = base + _above(row, graph, self.rho, x, value[m] - base)
+        return upper
+
     def pack(self, warm: list[State]) -> Tree:
         return [(state.x, state.sent, state.mode) for state in warm]
 
@@ -136,6 +157,19 @@ class Scaling:
                  graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
                  state.x, state.sent, state.mode, tau, log_z)  # fmt: skip
         return log_z
+
+
+def _above(score: Array, graph: Layout, rho: float, x: Array, value: float) -> float:
+    """One example's bound; Newton's prices, O(nodes³) a step, where it is far from ``value``."""
+    ptr, head, strict = graph.ptr, graph.head, graph.strict
+    if rho <= 0.5:
+        return float(price_value(score, ptr, head, strict, rho, x))
+    bound = float(split_value(score, ptr, head, strict, rho, x))
+    if bound - value <= LOOSE * (1.0 + abs(value)) or graph.nodes > DENSE:
+        return bound
+    better, tau = x.copy(), np.empty(graph.live)
+    approach(score, ptr, head, strict, rho, better, tau, 1e-9, 100)
+    return min(bound, float(split_value(score, ptr, head, strict, rho, better)))
 
 
 @dataclass(frozen=True)

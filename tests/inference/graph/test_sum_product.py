@@ -9,7 +9,7 @@ import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 
 CYCLES = {
     "binary grid": (ms.grid(3, 3), None),

@@ -18,7 +18,7 @@ from mlestruct.inference.matching.graph import layout
 from mlestruct.inference.matching.kernels import entry, product, sums
 from mlestruct.inference.matching.scaling import Scaling, prepared
 from mlestruct.inference.matching.vertex import vertex_proof
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 
 HALVES = [(u, v) for half in (range(4), range(4, 8)) for u, v in combinations(half, 2)]
 GRAPHS = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.families.contrastive.objectives.base import Relaxed, clamped
-from mlestruct.inference.messages import Messages
+from mlestruct.inference.routine import Routine
 from mlestruct.structures.base import Array
 
 
@@ -22,7 +22,7 @@ class Limit:
     Started anywhere, so with cycles it may end above F_0 and CF may be negative.
     """
 
-    messages: Callable[[Batch[Any]], Messages]
+    messages: Callable[[Batch[Any]], Routine]
     exact: bool = True
 
     def __call__(self, batch: Batch[Any], scores: Array, warm: Any) -> Relaxed:

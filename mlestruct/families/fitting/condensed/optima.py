@@ -14,7 +14,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.families.fitting.condensed.descent import FOLLOW, MAJORISE, NEWTON, descend, respond
 from mlestruct.families.fitting.condensed.frame import Frame, frame
 from mlestruct.families.fitting.condensed.sparse import LANES
-from mlestruct.inference.messages import Beliefs
+from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -99,7 +99,7 @@ class Condensed:
 
 
 @dataclass(frozen=True)
-class Newton:
+class Newton(Routine):
     """The surrogate log Z of ρ's entropy and its maximiser, in the place of messages.
 
     A few linear systems per example where messages take many sweeps. log Z is +∞ where beliefs

@@ -5,7 +5,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.dual import certificate
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.message_proof import message_gaps
+from mlestruct.inference.proof import own_proof
 from mlestruct.oracle import Counted, resolve
 from mlestruct.structures import grid
 
@@ -37,8 +37,9 @@ def test_its_gap_covers_the_error_of_any_messages(problem, rng, sweeps):
     messages = SumProduct.of(dual.entropy, takeover=False, sweeps=sweeps)
     theta = best.theta + 0.3 * rng.standard_normal(5)
     found = messages.many(batch, dual.scores(theta))
-    gaps = message_gaps(dual, messages, theta, found.tau, found.warm)
-    gap = gaps.sum() + dual.regulariser.bracket(theta, dual.residual(found.tau))
+    scores = dual.scores(theta)
+    proof = own_proof(batch, dual.entropy, resolve(None, batch), messages, scores, found)
+    gap = proof.gaps.sum() + dual.regulariser.bracket(theta, dual.residual(found.tau))
     error = dual.value(found.tau) - best.certificate.objective
     assert gap >= error - 1e-9
     if sweeps == 1000:  # then both proofs see the same converged point

@@ -10,9 +10,9 @@ from mlestruct.dual import Dual, block_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.inference import best
-from mlestruct.inference.hull import dual_certificate
 from mlestruct.inference.matching.scaling import Scaling
-from mlestruct.oracle import resolve
+from mlestruct.inference.proof import own_proof
+from mlestruct.oracle import Counted, resolve
 from mlestruct.regulariser import Regulariser
 
 PROVEN = "convex hull of matchings, odd sets proven"
@@ -29,28 +29,28 @@ GRAPHS = {
 
 
 def infer(structure, scores, rho):
-    batch = ms.Batch.of(structure, count=1, bias=scores)
+    batch = ms.Batch.of(structure, count=1)
     entropy = Entropy.of(batch, rho)
-    found = Scaling.serve(entropy).many(batch, scores)
-    return Dual(batch, NoFeatures(batch.size, 1), entropy, Regulariser.of(0)), found
+    routine = Scaling.serve(entropy)
+    return batch, routine, entropy, routine.many(batch, scores)
 
 
 @pytest.mark.parametrize("rho", [0.5, 1.0])
-def test_the_dual_certificate_needs_no_oracle_and_agrees_with_one(rho, rng):
-    """Its gap is valid at any feasible τ, tiny at the solution; it names the polytope."""
+def test_prices_need_no_oracle_and_agree_with_one(rho, rng):
+    """Their gap is valid at any feasible τ, tiny at the solution; it names the polytope."""
     structure = ms.Matching(10)
     scores = 0.5 * rng.standard_normal(structure.size)
-    dual, found = infer(structure, scores, rho)
-    proof = dual_certificate(dual, np.zeros(0), found.tau, found.warm)
-    assert proof.polytope == "convex hull of matchings, odd sets proven"
-    assert 0 <= proof.gap <= 1e-6
-    asked = ms.marginals(dual.batch, scores, rho=rho, solver=ms.FrankWolfe(tol=1e-6))
-    assert -proof.objective == pytest.approx(asked.lower[0], abs=1e-4)
-    uniform = np.full(structure.size, 1 / 9)
-    rough = dual_certificate(dual, np.zeros(0), uniform, found.warm)
-    assert rough.gap >= rough.objective - proof.objective - 1e-9
-    with pytest.raises(ValueError, match="feasible"):
-        dual_certificate(dual, np.zeros(0), uniform * 0.9, found.warm)
+    batch, routine, entropy, found = infer(structure, scores, rho)
+    oracle = Counted(resolve(None, batch))
+    proof = own_proof(batch, entropy, oracle, routine, scores, found)
+    assert proof.polytope == PROVEN
+    assert oracle.calls == 0
+    assert 0 <= proof.gaps[0] <= 1e-6
+    asked = ms.marginals(batch, scores, rho=rho, solver=ms.FrankWolfe(tol=1e-6))
+    assert proof.lower[0] == pytest.approx(asked.lower[0], abs=1e-4)
+    uniform = found._replace(tau=np.full(structure.size, 1 / 9))
+    rough = own_proof(batch, entropy, oracle, routine, scores, uniform)
+    assert rough.gaps[0] >= proof.lower[0] - rough.lower[0] - 1e-9
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -10,7 +10,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.matching.scaling import Scaling
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 
 FORESTS = {
     "chain": ms.chain(4, 3),

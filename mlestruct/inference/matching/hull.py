@@ -1,0 +1,44 @@
+"""General matchings: a τ of the degrees, looked up in the hull of matchings or moved into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.oracle import HULL, Oracle
+from mlestruct.structures.base import Array
+from mlestruct.structures.matching import Matching
+
+PROVEN = "convex hull of matchings, odd sets proven"
+HALVINGS = 12  # of the way from an interior point to a τ outside the hull
+
+
+def relaxed(batch: Batch[Any], oracle: Oracle[Any]) -> bool:
+    """True where the degrees alone allow more than the oracle does: matchings with odd cycles."""
+    return HULL in oracle.polytope and any(
+        isinstance(s, Matching) and s.graph.sides is None for s in batch.structures
+    )
+
+
+def into_hull(batch: Batch[Any], tau: Array, inside: Array) -> Array:
+    """τ where it is a mixture of matchings, else as far towards it as is proven to be one."""
+    out = tau
+    for structure, members in batch.groups():
+        for m in members[~structure.in_hull(batch.rows(tau, members))]:
+            part = batch.coordinates(m)
+            out = tau.copy() if out is tau else out
+            out[part] = _between(structure, inside[part], tau[part])
+    return out
+
+
+def _between(structure: Matching, inside: Array, outside: Array) -> Array:
+    """The last point of a bisection that is in the hull."""
+    share, step = 0.0, 0.5
+    for _ in range(HALVINGS):
+        trial = share + step
+        if structure.in_hull(inside + trial * (outside - inside)):
+            share = trial
+        step /= 2
+    return np.asarray(inside + share * (outside - inside))

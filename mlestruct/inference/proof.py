@@ -1,0 +1,148 @@
+"""How close τ comes, proven by one formula, whatever computed it.
+
+For every example, with s the score, H the entropy and P the polytope,
+
+    upper − lower = [a bound on max over P of ⟨s, ·⟩ + H]  −  [⟨s, τ⟩ + H(τ)].
+
+H is concave, so at any t it lies below its tangent, and the first bracket is at most
+H(t) − ⟨∇H(t), t⟩ + max over P of ⟨s + ∇H(t), ·⟩. Four ways to it, the cheapest first: exact sums
+(log Z itself, and then lower = upper), prices of nodes, messages, and the oracle, which maximises
+the tangent. A fit's certificate is the weighted sum of these gaps and its regulariser's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.dual import interior, tangent_gaps
+from mlestruct.entropy import Entropy
+from mlestruct.inference.matching.hull import PROVEN, into_hull, relaxed
+from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.oracle import HULL, Oracle
+from mlestruct.structures.base import Array
+
+DIGITS = 1e-13  # of the largest number in a sum over outcomes: what floats may have lost
+
+
+class Inferred(NamedTuple):
+    """A feasible τ with lower ≤ max over the polytope of ⟨s, ·⟩ + H ≤ upper, per example.
+
+    ``slack`` is the part of ``upper`` that is due to the oracle's own bounds. ``withheld`` says why
+    nothing is proven, ``unused`` counts parts that no answer uses; ``moved``: odd sets kept τ from
+    where the routine had it.
+    """
+
+    tau: Array
+    lower: Array
+    upper: Array
+    slack: Array
+    polytope: str
+    withheld: str | None = None
+    unused: int = 0
+    moved: bool = False
+
+    @property
+    def gaps(self) -> Array:
+        """What may be missing; nothing is known where the proof is withheld."""
+        return np.full_like(self.lower, np.inf) if self.withheld else self.upper - self.lower
+
+
+def infer(
+    batch: Batch[Any],
+    entropy: Entropy,
+    oracle: Oracle[Any],
+    routine: Routine,
+    scores: Array,
+    warm: Any = None,
+    enough: float = 0.0,
+    relative: float = 0.0,
+) -> Inferred:
+    """A routine's τ, and its proof, the cheapest way first.
+
+    No costlier one is looked for where Σ w·gap is at most ``enough``, or ``relative`` to Σ w·lower.
+    """
+    quick = routine.rough()
+    found = quick.many(batch, scores, warm)
+    proof = own_proof(batch, entropy, oracle, quick, scores, found)
+    if proof is not None and (quick.exact or _enough(batch, proof, enough, relative)):
+        return proof
+    if quick is not routine:
+        found = routine.many(batch, scores, found.warm)
+        proof = own_proof(batch, entropy, oracle, routine, scores, found)
+    return asked_proof(batch, entropy, oracle, scores, found, proof)
+
+
+def _enough(batch: Batch[Any], proof: Inferred, enough: float, relative: float) -> bool:
+    size = max(1.0, abs(float(batch.weight @ proof.lower)))
+    return float(batch.weight @ proof.gaps) <= max(enough, relative * size)
+
+
+def own_proof(
+    batch: Batch[Any],
+    entropy: Entropy,
+    oracle: Oracle[Any],
+    routine: Routine,
+    scores: Array,
+    found: Beliefs,
+) -> Inferred | None:
+    """What the routine itself proves, without the oracle; None where it bounds nothing.
+
+    On graphs with odd cycles the degrees allow more than matchings do: τ is looked up in their
+    hull, and moved into it from an interior point where it is outside.
+    """
+    tau, none = found.tau, np.zeros(len(batch))
+    if routine.exact:
+        lost = DIGITS * (1.0 + np.abs(found.log_z) + batch.totals(_products(np.abs(scores), tau)))
+        return Inferred(tau, found.log_z - lost, found.log_z + lost, none, HULL)
+    polytope = routine.polytope(oracle.polytope)
+    if relaxed(batch, oracle):
+        tau, polytope = _inside(batch, entropy, oracle, tau), PROVEN
+    value = entropy.each(tau) + batch.totals(_products(scores, tau))
+    upper = routine.above(batch, scores, found.warm, value)
+    if upper is None:
+        return None
+    upper = np.maximum(upper, value)
+    return Inferred(tau, value, upper, none, polytope, moved=tau is not found.tau)
+
+
+def _inside(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], tau: Array) -> Array:
+    hulls = (structure.in_hull(batch.rows(tau, m)).all() for structure, m in batch.groups())
+    return tau if all(hulls) else into_hull(batch, tau, interior(batch, oracle, entropy).tau)
+
+
+def asked_proof(
+    batch: Batch[Any],
+    entropy: Entropy,
+    oracle: Oracle[Any],
+    scores: Array,
+    found: Beliefs,
+    own: Inferred | None,
+) -> Inferred:
+    """By one oracle call per example, at a point where the entropy has a gradient.
+
+    The bounds hold for the maximum, so the least of both counts whatever τ they were made at.
+    """
+    inner = interior(batch, oracle, entropy)
+    odd = relaxed(batch, oracle)
+    tau = own.tau if own is not None else found.tau
+    if own is None and odd:
+        tau = into_hull(batch, tau, inner.tau)
+    moved, at = tau is not found.tau, inner.pull(tau)
+    tau = at if moved else tau  # Frank-Wolfe goes on from here, and needs slopes
+    gaps, slack = tangent_gaps(batch, inner.entropy, oracle, scores, at, mixture=odd)
+    asked = inner.entropy.each(at) + batch.totals(_products(scores, at)) + gaps
+    value = inner.entropy.each(tau) + batch.totals(_products(scores, tau))
+    upper = asked if own is None else np.minimum(asked, own.upper)
+    slack = slack if own is None else np.where(asked < own.upper, slack, 0.0)
+    unused = inner.unused
+    return Inferred(
+        tau, value, np.maximum(upper, value), slack, oracle.polytope, inner.withheld, unused, moved
+    )
+
+
+def _products(scores: Array, tau: Array) -> Array:
+    """Entry by entry; a part that is forbidden and not used counts nothing."""
+    return np.where(tau != 0, scores, 0.0) * tau

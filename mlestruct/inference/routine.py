@@ -1,0 +1,100 @@
+"""Routines compute log Z and τ of a batch directly, and say what they know of their answer."""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from typing import Any, NamedTuple, Protocol, Self
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
+
+
+class Beliefs(NamedTuple):
+    """log Z per example, a feasible τ, and what the next call at nearby scores may start from."""
+
+    log_z: Array
+    tau: Array
+    warm: Any = None
+
+
+class Routine(Protocol):
+    """Computes log Z and the maximiser τ of ⟨score, τ⟩ + H(τ) directly, for a whole batch.
+
+    Interface: ``serve(entropy)`` → a routine for this entropy, or None; ``many(batch, scores,
+    warm)`` → :class:`Beliefs`. τ is always feasible (repaired where iterations stopped short), so
+    that :func:`mlestruct.inference.proof.prove` can say what is missing. A new routine is one
+    module with these two and a line in ``ROUTINES``.
+
+    What else it can do, each with a default here: ``exact`` says that ``log_z`` is the sum over all
+    outcomes and τ its gradient; else ``above`` may bound the maximum. ``warm`` is a tree of arrays
+    by ``pack`` and ``unpack``. ``loosened`` and ``rough`` are the same routine stopping earlier,
+    and without its costly last resort.
+    """
+
+    exact: bool = False
+
+    @classmethod
+    def serve(cls, entropy: Entropy) -> Self | None:
+        """A routine for the entropy, or None."""
+        return None
+
+    @abstractmethod
+    def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
+        """log Z, τ and the next start."""
+
+    def above(self, batch: Batch[Any], scores: Array, warm: Any, value: Array) -> Array | None:
+        """At least the maximum over the polytope, per example; ``value`` is what τ reaches."""
+        return None
+
+    def polytope(self, oracles: str) -> str:
+        """The polytope that ``above`` bounds over, given that of the oracle at hand."""
+        return oracles
+
+    def stalled(self, warm: Any) -> int:
+        """Examples on which iterations ended before they had converged."""
+        return 0
+
+    def loosened(self, tol: float) -> Self:
+        """The same stopping at a residual of ``tol``, where it iterates and that is coarser."""
+        return self
+
+    def rough(self) -> Self:
+        """The same without what it does where iterations do not converge."""
+        return self
+
+    def alike(self, batch: Batch[Any]) -> tuple[Array, Array] | None:
+        """(w, s) of the Hessian at equal scores, where it has a closed form."""
+        return None
+
+    def pack(self, warm: Any) -> Tree:
+        """The warm start as a tree of arrays."""
+        return None
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Any:
+        """The warm start again."""
+        return None
+
+
+ROUTINES = (
+    "graph.forward_backward:ForwardBackward",
+    "exact.path_sums:PathSums",
+    "matching.scaling:Scaling",
+    "graph.sum_product:SumProduct",
+)
+"""Tried in this order: exact ones first, then the fastest."""
+
+
+def routine(entropy: Entropy) -> Routine | None:
+    """The first routine that serves the entropy; None means Frank-Wolfe."""
+    if entropy.temperature != 1:
+        return None
+    for place in ROUTINES:
+        module, name = place.split(":")
+        kind = getattr(importlib.import_module(f"mlestruct.inference.{module}"), name)
+        found: Routine | None = kind.serve(entropy)
+        if found is not None:
+            return found
+    return None
