@@ -37,13 +37,13 @@ def matchings(rng, count, n=6, d=4):
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-8])
-def test_the_direct_route_asks_once_per_example_whatever_its_iterations(rng, tol):
+def test_the_direct_route_asks_at_most_once_per_example_whatever_its_iterations(rng, tol):
     batch, features = matchings(rng, 9)
     dual = mle_struct().dual(batch, features)
     oracle = Counted(resolve(None, batch))
     *_, last = Direct(tol=tol).run(dual, oracle, routine(dual.entropy))
     assert last.certificate.relative <= tol
-    assert oracle.calls == len(batch)
+    assert oracle.calls <= len(batch)
 
 
 def test_frank_wolfe_asks_once_per_example_and_round_besides_the_interior(rng):

@@ -23,8 +23,9 @@ from mlestruct.estimators.stored import Fitted, loading, read, write
 from mlestruct.estimators.summary import Summary
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
+from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
-from mlestruct.learners.convex import AnyOracle, Route
+from mlestruct.learners.convex import AnyOracle
 from mlestruct.learners.missing import Partial, missing, seen
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
@@ -50,6 +51,9 @@ class Estimator(Predictor):
     ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
     Outcomes may be :class:`Partial`, with labels missing: then rounds of inference, no optimum.
     ``tol`` is the relative gap to certify; ``max_rounds`` and ``max_seconds`` bound the work;
+    ``infer`` is what probabilities are computed by: the learner's own inference (None; what it is,
+    ``summary()`` says), ``surrogate``, ``exact``, ``propagation``, ``frank_wolfe``, or an
+    :class:`Inference`; it is read when predictions are asked for.
     ``workers`` ask the oracle: threads, or those of an ``engine`` (``processes``, ``dask``), with
     the same bits. ``progress`` shows a bar (default: on terminals).
 
@@ -65,6 +69,7 @@ class Estimator(Predictor):
     bounds: tuple[ArrayLike, ArrayLike] | None = None
     oracle: AnyOracle = None
     solver: Route = "auto"
+    infer: str | Inference | None = None
     tol: float = 1e-3
     max_rounds: int = 1000
     max_seconds: float | None = None
@@ -163,7 +168,7 @@ class Estimator(Predictor):
         tried: list[tuple[float, int, dict[str, Any]]] = []
         missed: list[float] = []
         for number, model in self._path(batch, features, alphas, partly, loop):
-            self._keep(model, float(alphas[number]))
+            self._keep(_scoring(model, features.d), float(alphas[number]))
             if len(alphas) == 1:
                 self.alpha_scores_: list[tuple[float, float]] = []
                 return []
@@ -198,7 +203,7 @@ class Estimator(Predictor):
             try:
                 model = next(models)
             except Interrupted as ended:
-                self._keep(ended.model, float(alphas[k]))
+                self._keep(_scoring(ended.model, features.d), float(alphas[k]))
                 self.alpha_scores_ = []
                 raise
             yield k, model
@@ -222,14 +227,11 @@ class Estimator(Predictor):
             solver=replace(self._solver(self.tol), checkpoint=loop),
         )
 
-    def _own_beliefs(self, batch: Batch[Any], scores: Array) -> Array | None:
-        believe = getattr(self._learner(Regulariser.of(0)), "believe", None)
-        return None if believe is None else np.asarray(believe(batch, scores))
-
     def _keep(self, model: Model, alpha: float) -> None:
         self.coef_, self.certificate_, self.route_ = model.theta, model.certificate, model.route
         self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
         self.converged_, self._short = model.converged, model.short
+        self.inference_, self._learned = model.inference, model.learned
 
     def intervals(
         self,
@@ -271,6 +273,7 @@ class Estimator(Predictor):
             alpha_scores=self.alpha_scores_,
             notes=self.notes_,
             route=self.route_,
+            inference=str(self._inference()),
             rounds=self.n_iter_,
             calls=calls,
             seconds=seconds,
@@ -295,6 +298,7 @@ class Estimator(Predictor):
             self.route_,
             self._short,
             self.notes_,
+            self._learned,
         )
         write(path, type(self).__name__, self.get_params(), fitted, self.stored())
 
@@ -309,10 +313,15 @@ class Estimator(Predictor):
         with loading(path, cls.__name__):
             cls.check_names(settings)
             model = cls(**settings)
-            found = Model(
-                fitted.coef, fitted.certificate, fitted.history, fitted.route, fitted.short
-            )
+            inference = model._learner(Regulariser.of(0)).inference.recall(fitted.learned)
+            ends = (inference, fitted.learned, fitted.short)
+            found = Model(fitted.coef, fitted.certificate, fitted.history, fitted.route, *ends)
             model._keep(found, fitted.alpha)
             model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
             model.restore(arrays)
         return model
+
+
+def _scoring(model: Model, d: int) -> Model:
+    """The weights of scores alone; those of other heads are the inference's, which has them."""
+    return model if len(model.theta) == d else replace(model, theta=model.theta[:d])

@@ -19,9 +19,9 @@ from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.ragged import Ragged
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference import Marginals, best, marginals
+from mlestruct.inference import Marginals, best
 from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
-from mlestruct.inference.predict import unproven
+from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.inference.sampling import sampler
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.reweighting import Rho
@@ -54,6 +54,8 @@ class Predictor(Parameters):
 
     oracle: AnyOracle
     rho: Rho
+    solver: Route
+    infer: str | Inference | None
     tol: float
     max_rounds: int
     max_seconds: float | None
@@ -61,6 +63,7 @@ class Predictor(Parameters):
     engine: Engine | str | None
     random_state: int | np.random.Generator | None
     coef_: Array
+    inference_: Inference
     certificate_: Certificate
     history_: list[tuple[int, float, float, float]]
     alpha_: float
@@ -238,14 +241,11 @@ class Predictor(Parameters):
             engine=self.engine,
         )
 
-    def _own_beliefs(self, batch: Batch[Any], scores: Array) -> Array | None:
-        """Beliefs by the learner's own inference, where it has one that proves nothing."""
-        return None
+    def _inference(self) -> Inference:
+        """What the model was learned with, or chose; ``infer`` puts another in its place."""
+        return self.inference_ if self.infer is None else named_inference(self.infer, self.rho)
 
     def _marginals(self, batch: Batch[Any], scores: Array) -> Marginals:
-        own = self._own_beliefs(batch, scores)
-        if own is not None:
-            return unproven(own, len(batch), "the learner's own inference")
-        direct = self.oracle is None
-        solver = None if direct else self._solver(min(self.tol, PRECISION))
-        return marginals(batch, scores, self.oracle, rho=self.rho, solver=solver)
+        alone = self.oracle is not None or self.solver == "frank_wolfe"
+        solver = self._solver(min(self.tol, PRECISION)) if alone else None
+        return self._inference().marginals(batch, scores, self.oracle, solver)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mlestruct import files
 from mlestruct.dual import Certificate
 from mlestruct.structures.base import Array
-from mlestruct.trees import pack, unpack
+from mlestruct.trees import Tree, pack, unpack
 
 Path = str | os.PathLike[str]
 
@@ -31,6 +31,8 @@ class Fitted:
     route: str
     short: str = ""
     notes: list[str] = field(default_factory=list)
+    learned: Tree = None
+    """What was learned of inference."""
 
 
 def write(
@@ -48,6 +50,8 @@ def write(
             beside.update(more)
         except TypeError:
             again.append(name)
+    inference, more = pack(fitted.learned, "inference")
+    beside.update(more)
     header = {
         "settings": plain,
         "again": again,
@@ -56,6 +60,7 @@ def write(
         "route": fitted.route,
         "short": fitted.short,
         "notes": fitted.notes,
+        "inference": inference,
     }
     arrays = {
         "coef": fitted.coef,
@@ -100,6 +105,7 @@ def read(
             header["route"],
             str(header["short"]),
             header["notes"],
+            unpack(header["inference"], arrays),
         )
     prefix = "learned."
     learned = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

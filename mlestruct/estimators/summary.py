@@ -31,6 +31,7 @@ class Summary(Shown):
     alpha_scores: list[tuple[float, float]]
     notes: list[str]
     route: str
+    inference: str
     rounds: int
     calls: int
     seconds: float
@@ -105,6 +106,7 @@ class Summary(Shown):
             str(self.certificate),
             f"{self.rounds} rounds by the {self.route or 'learner’s own'} route, "
             f"{self.calls} calls, {self.seconds:.2g} s",
+            f"probabilities: {self.inference}",
         ]
 
     def _chosen(self) -> str:

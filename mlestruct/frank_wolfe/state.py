@@ -44,6 +44,7 @@ class State:
     ``cut``: the ``direct`` route's own τ lay outside the outcomes' hull, and this one is near it.
     ``short`` says why a last round has not reached what was asked of it: ``rounds``, ``seconds``,
     ``calls`` ran out, no ``step`` led on, or the ``proof`` leaves more.
+    ``learned`` is what was learned of inference, beside θ: see :mod:`mlestruct.inference.choose`.
     Rounds that a checkpoint remembers come again without arrays, the last of them with its θ.
     """
 
@@ -60,6 +61,7 @@ class State:
     cut: bool = False
     short: str = ""
     asking: float = 0.0
+    learned: Tree = None
 
     @property
     def gap(self) -> float:
@@ -74,7 +76,7 @@ class Past:
     """The states of a loop so far: a row of numbers each, words that recur, and the last θ."""
 
     def __init__(self, tree: Tree = None) -> None:
-        rows, words, self.theta = ([], [], NONE) if tree is None else tree
+        rows, words, self.theta, self.learned = ([], [], NONE, None) if tree is None else tree
         if np.size(rows) and np.shape(rows)[1:] != (COLUMNS,):
             raise ValueError(f"a checkpoint's rounds are {np.shape(rows)}, not rows of {COLUMNS}")
         self.rows: list[tuple[float, ...]] = [tuple(row) for row in np.asarray(rows).tolist()]
@@ -85,7 +87,7 @@ class Past:
         return self.rows[-1][2] if self.rows else 0.0
 
     def tree(self) -> Tree:
-        return np.array(self.rows, dtype=float), list(self.words), self.theta
+        return np.array(self.rows, dtype=float), list(self.words), self.theta, self.learned
 
     def add(self, state: State) -> None:
         proof, cost = state.certificate, state.cost
@@ -96,7 +98,7 @@ class Past:
             state.done, state.cut, state.asking,
             self.words.setdefault(text, len(self.words)),
         ))  # fmt: skip
-        self.theta = state.theta
+        self.theta, self.learned = state.theta, state.learned
 
     def states(self, heavy: tuple[Array, Array | None] | None) -> Iterator[State]:
         """All of them again; ``heavy`` are the last one's τ, and its tangent's point if another."""
@@ -106,7 +108,8 @@ class Past:
         for row in self.rows[-1:]:
             tau, at = (NONE, None) if heavy is None else heavy
             at = tau if at is None else at
-            yield replace(_state(row, words), theta=self.theta, tau=tau, at=at)
+            last = replace(_state(row, words), theta=self.theta, learned=self.learned)
+            yield replace(last, tau=tau, at=at)
 
 
 def _state(row: tuple[float, ...], words: list[tuple[str, str, str | None, str, str]]) -> State:

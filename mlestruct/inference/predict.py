@@ -64,18 +64,21 @@ def marginals(
     rho: Rho = None,
     temperature: float = 1.0,
     solver: FrankWolfe | None = None,
+    route: str = "auto",
 ) -> Marginals:
     """Maximise ⟨score, τ⟩ + T·H(τ) per example, and prove how close it came.
 
-    Directly where messages exist (and no oracle is given), else by Frank-Wolfe: the dual with no
-    features and the score as bias, one oracle call per example and round. The proof is one more
-    oracle call per example; on matchings of general graphs, node prices and odd sets.
+    By the routine that serves the entropy (``auto``: unless an oracle or solver is given), else by
+    Frank-Wolfe: the dual with no features and the score as bias, one oracle call per example and
+    round. :mod:`mlestruct.inference.proof` says what proves it.
     """
     asked, scores = Validated(resolve(oracle, batch)), as_finite_scores(batch, scores)
     plain = replace(batch, bias=scores, target=None, constant=None)
     entropy = Entropy.of(plain, rho, temperature=temperature)
     dual = Dual(plain, NoFeatures(plain.size, len(plain)), entropy, Regulariser.of(0))
-    here = routine(entropy) if oracle is None and solver is None else None
+    named = oracle is not None or solver is not None
+    alone = route == "frank_wolfe" or (route == "auto" and named)
+    here = None if alone else routine(entropy)
     if here is None:
         found = _searched(dual, asked, solver or FrankWolfe(tol=TOL))
     else:

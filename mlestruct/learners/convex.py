@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, begin
@@ -14,15 +14,16 @@ from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe, State
+from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
+from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 from mlestruct.train import Direct, SmallBatches
 
-Route = Literal["auto", "direct", "frank_wolfe"]
 ROUNDING = 1e-7  # a relative gap that inference's last digits explain: no other route is tried
 log = logging.getLogger("mlestruct")
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
@@ -45,6 +46,13 @@ class Learner(Fits):
     solver: FrankWolfe = field(default_factory=FrankWolfe)
     route: Route = "auto"
     small: SmallBatches | None = None
+    rho: Rho = None
+    """The ρ that its models predict with."""
+
+    @property
+    def inference(self) -> Reweighted:
+        """By the route that learns."""
+        return Reweighted(self.rho, self.route)
 
     def dual(self, batch: Batch[Any], features: Features) -> Dual:
         """The dual objective this learner minimises."""
@@ -127,7 +135,7 @@ class Learner(Fits):
             start = None if last is None else last.theta if direct else last.tau
             return self.within(loop)._run(problem, oracle, start)
 
-        return Runs(self.name, self.solver.checkpoint, states)
+        return Runs(self.name, self.solver.checkpoint, states, self.inference)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the solver's tolerance or budget."""

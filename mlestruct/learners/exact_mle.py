@@ -7,6 +7,7 @@ from typing import Any
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
+from mlestruct.inference.choose import Summed
 from mlestruct.inference.exact import exact
 from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.routine import Beliefs, Routine
@@ -18,14 +19,14 @@ from mlestruct.structures.base import Array
 
 
 @dataclass(frozen=True)
-class Summed(Routine):
+class Sums(Routine):
     """:func:`mlestruct.inference.exact.exact` in the place of messages."""
 
     memory: float = MEMORY
     exact = True
 
     @classmethod
-    def serve(cls, entropy: Entropy) -> Summed | None:
+    def serve(cls, entropy: Entropy) -> Sums | None:
         """Entropies that are exact."""
         return cls() if entropy.bound.kind == "exact" else None
 
@@ -47,4 +48,5 @@ def exact_mle(
     """
     refuse("exact_mle", route, rho=rho, oracle=oracle)
     words = (HULL, "exact (every outcome is summed)")
-    return Primal("exact_mle", lambda batch: Surrogate(Summed(memory)), *words, **settings)
+    sums, recipe = Sums(memory), Summed(memory)
+    return Primal("exact_mle", lambda batch: Surrogate(sums), *words, inference=recipe, **settings)

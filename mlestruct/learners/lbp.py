@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.choose import Propagation
 from mlestruct.learners.primal import Primal, refuse
 from mlestruct.objectives import Surrogate
 from mlestruct.reweighting import Rho
@@ -18,7 +17,7 @@ def lbp(
     rho: Rho = None,
     oracle: Any = None,
     route: str = "auto",
-    schedule: str = "residual",
+    schedule: Literal["sequential", "flooding", "residual"] = "residual",
     damping: float = 0.0,
     sweeps: int = 200,
     residual: float = 1e-8,
@@ -33,14 +32,15 @@ def lbp(
     :class:`Primal`.
     """
     refuse("lbp", route, oracle=oracle)
-    how = {"schedule": schedule, "damping": damping, "residual": residual, "sweeps": sweeps}
+    recipe = Propagation(1.0 if rho is None else rho, schedule, damping, sweeps, residual)
 
     def objective(batch: Batch[Any]) -> Surrogate:
-        entropy = Entropy.of(batch, 1.0 if rho is None else rho, allow_nonconvex=True)
-        return Surrogate(SumProduct.of(entropy, takeover=False, **how))
+        return Surrogate(recipe.routine(batch))
 
     def doubt(stalled: int) -> str:
         return f"fixed points of belief propagation bound nothing ({stalled} examples had none)"
 
     words = ("local polytope", "none (belief propagation)")
-    return Primal("lbp", objective, *words, doubt=doubt, restarts=restarts, **settings)
+    return Primal(
+        "lbp", objective, *words, doubt=doubt, restarts=restarts, inference=recipe, **settings
+    )

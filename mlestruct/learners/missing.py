@@ -17,6 +17,7 @@ from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, State, noted
 from mlestruct.inference import Marginals, marginals
+from mlestruct.inference.choose import Inference
 from mlestruct.kernels import clock
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Fits, Runs
@@ -105,6 +106,11 @@ class Missing(Fits):
     def name(self) -> str:
         return f"{self.learner.name} with labels missing"
 
+    @property
+    def inference(self) -> Inference:
+        """The learner's."""
+        return self.learner.inference
+
     def runs(self, batch: Batch[Any], features: Features) -> Runs:
         """As :meth:`Learner.runs`, for a batch of :func:`seen`; no optimum is claimed."""
         clamped = _pinned(batch)
@@ -113,7 +119,7 @@ class Missing(Fits):
             one = replace(self, learner=replace(self.learner.within(loop), regulariser=given))
             return one._states(batch, clamped, features, None if last is None else last.theta)
 
-        return Runs(self.name, self.learner.solver.checkpoint, states)
+        return Runs(self.name, self.learner.solver.checkpoint, states, self.inference)
 
     def _loop(self, start: Array | None) -> Loop:
         setting = {"rounds": self.rounds, "tol": self.tol, "start": digest(start)}

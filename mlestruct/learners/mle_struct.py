@@ -25,4 +25,4 @@ def mle_struct(rho: Rho = None, **settings: Any) -> Learner:
         observed = batch.observed(batch.bias)  # part of the likelihood, not of θ's
         return replace(batch, constant=-observed), entropy
 
-    return Learner("mle_struct", surrogate, **settings)
+    return Learner("mle_struct", surrogate, rho=rho, **settings)

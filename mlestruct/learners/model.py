@@ -11,7 +11,9 @@ from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
+from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 Through = Callable[[Iterator[State]], Iterator[State]]
 
@@ -26,6 +28,10 @@ class Model:
     """(calls, seconds, objective, gap) of every round."""
     route: str = ""
     """``direct`` through marginals, ``frank_wolfe`` through the oracle, or one after the other."""
+    inference: Inference = DEFAULT
+    """What its marginals are computed by: that which learned it, where it computed any."""
+    learned: Tree = field(default=None, repr=False)
+    """What was learned of the inference, as it stands in files."""
     short: str = ""
     """Why the fit ended before what was asked of it, see :class:`State`; empty where it did not."""
 
@@ -43,9 +49,9 @@ class Interrupted(KeyboardInterrupt):
         self.model, self.given = model, given
 
 
-def collect(states: Iterator[State]) -> Model:
+def collect(states: Iterator[State], inference: Inference = DEFAULT) -> Model:
     """Consume rounds into a model."""
-    return _collected(states)[0]
+    return _collected(states, inference)[0]
 
 
 States = Callable[[Any, "State | None", Loop], Iterator[State]]
@@ -58,6 +64,7 @@ class Runs(NamedTuple):
     name: str
     keeps: Keeping
     states: States
+    inference: Inference = DEFAULT
 
 
 class Fits:
@@ -85,7 +92,7 @@ def along(runs: Runs, regularisers: Sequence[Any], through: Through = iter) -> I
     loop, last = begin(runs.keeps, runs.name), None
     for number, given in enumerate(regularisers, start=1):
         try:
-            model, last = _collected(through(runs.states(given, last, loop)))
+            model, last = _collected(through(runs.states(given, last, loop)), runs.inference)
         except Interrupted as ended:
             raise Interrupted(ended.model, given) from ended
         loop.thin()
@@ -94,13 +101,15 @@ def along(runs: Runs, regularisers: Sequence[Any], through: Through = iter) -> I
         yield model
 
 
-def _collected(states: Iterator[State]) -> tuple[Model, State]:
+def _collected(states: Iterator[State], inference: Inference) -> tuple[Model, State]:
     history: list[tuple[int, float, float, float]] = []
     routes: dict[str, None] = {}
     last = None
 
     def model(state: State, short: str) -> Model:
-        return Model(state.theta, state.certificate, history, ", then ".join(routes), short)
+        route, kept = ", then ".join(routes), inference.recall(state.learned)
+        ends = (kept, state.learned, short)
+        return Model(state.theta, state.certificate, history, route, *ends)
 
     try:
         for last in states:

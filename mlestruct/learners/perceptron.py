@@ -16,6 +16,7 @@ from mlestruct.dual import Certificate
 from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.kernels import clock
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.learners.model import Model, Runs, Through, along
@@ -42,6 +43,7 @@ class Perceptron:
     seconds: float | None = None
     name: str = "perceptron"
     checkpoint: Keeping = None
+    inference: Inference = DEFAULT
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
         """A state per epoch: its objective is the share of examples it was wrong about."""

@@ -14,6 +14,7 @@ from mlestruct.batch import Batch
 from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
 from mlestruct.frank_wolfe import State
+from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.mle_struct import mle_struct
 from mlestruct.learners.model import Fits, Model, Runs
@@ -161,6 +162,11 @@ class Piecewise(Fits):
     def name(self) -> str:
         return self.learner.name
 
+    @property
+    def inference(self) -> Reweighted:
+        """The whole structure's own entropy: that of pieces says nothing about an example."""
+        return Reweighted(route=self.learner.route)
+
     def of(self, structure: Structure) -> list[Piece]:
         """The pieces of one structure."""
         if isinstance(structure, RegionGraph):
@@ -196,11 +202,12 @@ class Piecewise(Fits):
 
     def runs(self, batch: Batch[Any], features: Features) -> Runs:
         """The learner's own, on the pieces."""
-        return self.learner.runs(*self.split(batch, features))
+        found = self.learner.runs(*self.split(batch, features))
+        return found._replace(inference=self.inference)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """The model of the pieces; its weights score the whole."""
-        return self.learner.fit(*self.split(batch, features))
+        return next(self.path(batch, features, [self.learner.regulariser]))
 
 
 def _lift(parts: Batch[Any], features: Features, W: sp.csr_array, count: Ints) -> Features:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,12 +16,13 @@ from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.kernels import clock
 from mlestruct.lbfgs import Step
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.objectives import Head, Objective, Sum
-from mlestruct.objectives.base import parts
+from mlestruct.objectives.base import parts, places
 from mlestruct.objectives.slopes import Slopes
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
@@ -62,8 +63,8 @@ class Primal(Fits):
     small: SmallBatches | None = None
     heads: Heads = scored
     begin: Callable[[Batch[Any], Features], Array] | None = None
-    believe: Callable[[Batch[Any], Array], Array] | None = None
-    """Beliefs of flat scores, where predictions need the learner's own inference."""
+    inference: Inference = DEFAULT
+    """What its models predict with."""
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None
@@ -71,7 +72,7 @@ class Primal(Fits):
         """One state per iteration."""
         check_problem(self.name, batch, features)
         heads = self.heads(batch, features)
-        ridge = ridge_of(self.regulariser, sum(head.features.d for head in heads.values()))
+        ridge = _ridge(self.regulariser, heads)
         setting = partial(self._setting, batch, heads, ridge, start)
         loop = begin(self.solver.checkpoint, self.name, setting, batch.size)
         if loop.tree is None and start is None and self.begin is not None and not loop.done:
@@ -122,7 +123,8 @@ class Primal(Fits):
             calls = (number + 1) * count
             short = "" if met or not done else "seconds" if late else "rounds" if moved else "step"
             ends = (none, none, cost, done, "direct")
-            yield State(number, calls, seconds, proof, at, *ends, short=short)
+            learned = _besides(heads, at)
+            yield State(number, calls, seconds, proof, at, *ends, short=short, learned=learned)
             if done:
                 return
             loop.save(partial(_after, number, where))
@@ -192,11 +194,28 @@ class Primal(Fits):
             one = replace(self, regulariser=given, solver=solver)
             return one.states(batch, features, None if last is None else last.theta)
 
-        return Runs(self.name, self.solver.checkpoint, states)
+        return Runs(self.name, self.solver.checkpoint, states, self.inference)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the tolerance or the budget of ``solver``."""
         return next(self.path(batch, features, [self.regulariser]))
+
+
+def _ridge(given: float | Regulariser, heads: Mapping[str, Head]) -> Regulariser:
+    """The regulariser of all heads; one for the scores alone gives others its mean λ."""
+    each = {name: head.features.d for name, head in heads.items()}
+    total = sum(each.values())
+    if not isinstance(given, Regulariser) or len(given) == total or len(given) != each["score"]:
+        return ridge_of(given, total)
+    more = Regulariser.of(total - len(given), float(given.lam.mean()))
+    parts = zip(astuple(given), astuple(more), strict=True)
+    return Regulariser(*(np.concatenate(pair) for pair in parts))
+
+
+def _besides(heads: Mapping[str, Head], theta: Array) -> Tree:
+    """The weights of heads that are not scores, by name; None where there are no others."""
+    found = {name: theta[part] for name, part in places(heads).items() if name != "score"}
+    return found or None
 
 
 def _after(number: int, where: Callable[[], Tree]) -> Tree:

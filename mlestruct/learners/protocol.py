@@ -7,14 +7,18 @@ from typing import Any, Protocol
 
 from mlestruct.batch import Batch
 from mlestruct.features import Features
+from mlestruct.inference.choose import Inference
 from mlestruct.learners.model import Model, Through
 
 
 class Learns(Protocol):
-    """A name, and a model per regulariser; ``through`` may watch the rounds."""
+    """A name, a model per regulariser, and the inference it keeps; ``through`` may watch."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def inference(self) -> Inference: ...
 
     def path(
         self,

@@ -43,4 +43,4 @@ def ssvm(
         )
         return shaped, Entropy.of(shaped, rho, temperature=temperature)
 
-    return Learner("ssvm", surrogate, **settings)
+    return Learner("ssvm", surrogate, rho=rho, **settings)

@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, begin
+from mlestruct.digest import digest
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State, noted
 from mlestruct.inference import marginals
+from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.mle_struct import mle_struct
 from mlestruct.learners.model import Fits, Model, Runs
@@ -74,6 +76,11 @@ class Tightened(Fits):
     def name(self) -> str:
         return self.learner.name
 
+    @property
+    def inference(self) -> Reweighted:
+        """With the ρ of the last fit."""
+        return self.learner.inference
+
     def each(
         self, batch: Batch[FactorGraph], features: Features, loop: Loop | None = None
     ) -> Iterator[Round]:
@@ -99,7 +106,8 @@ class Tightened(Fits):
             met = proof.relative <= self.learner.solver.tol
             done, short = met or number == self.rounds, "" if met else last.short or "rounds"
             state = replace(last, round=number, calls=calls, certificate=proof, done=done)
-            state = replace(state, short=short if done else "")
+            learned = {digest(s): numbers for s, numbers in rho.items()}
+            state = replace(state, short=short if done else "", learned=learned)
             yield Round(state, rho)
             if done:
                 return
@@ -161,7 +169,7 @@ class Tightened(Fits):
             learner = replace(self.learner.within(loop), regulariser=given)
             return replace(self, learner=learner).states(batch, features)
 
-        return Runs(self.name, self.learner.solver.checkpoint, states)
+        return Runs(self.name, self.learner.solver.checkpoint, states, self.inference)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Rounds until no other ρ, and no other θ, gains more than the solver's ``tol``."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.forward_backward import ForwardBackward
-from mlestruct.kernels import kernel
 from mlestruct.inference.routine import Routine
+from mlestruct.kernels import kernel
 from mlestruct.objectives.base import Answer, Cheaper, Head, Piece, Question, Special
 from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints

@@ -10,7 +10,7 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference.exact import exact
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 from mlestruct.reweighting import Rho
 from mlestruct.statistics.affordable import affordable, total
 from mlestruct.statistics.intervals import Problem

@@ -15,8 +15,8 @@ from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Engine, Running, Serial, engine_of
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
-from mlestruct.kernels import clock
 from mlestruct.inference.routine import Routine
+from mlestruct.kernels import clock
 from mlestruct.lbfgs import Step
 from mlestruct.objectives import Head, Sum, Surrogate
 from mlestruct.oracle import Oracle

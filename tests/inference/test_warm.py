@@ -7,7 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
-from mlestruct.inference.messages import routine
+from mlestruct.inference.routine import routine
 
 SPREADS = (0.1, 1.0, 5.0, 20.0, 50.0)
 

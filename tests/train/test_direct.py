@@ -42,7 +42,7 @@ def test_a_search_that_fails_at_coarse_values_gets_finer_ones_step_by_step():
     shard, ridge = Rough(), Regulariser.of(2, np.array([1.0, 40.0]))
     with Serial().start([lambda: shard]) as running:
         steps = partial(_steps, ridge)
-        task = Task(running, ridge, 1, "exact", loose=True, cheap=True, steps=steps, keep=False)
+        task = Task(running, ridge, 1, "exact", loose=True, steps=steps, keep=False)
         *_, last = Direct(tol=1e-10).follow(task, begin(None, "direct"), 0.0)
     assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-5)
     used = sorted({tol for tol in shard.tols if tol > 0}, reverse=True)
@@ -77,7 +77,7 @@ def test_weights_are_never_worse_than_the_starts():
     ridge = Regulariser.of(2, 1e-9)
     with Serial().start([lambda: Stale(1e6)]) as running:
         steps = partial(_steps, ridge)
-        task = Task(running, ridge, 1, "exact", loose=False, cheap=True, steps=steps, keep=False)
+        task = Task(running, ridge, 1, "exact", loose=False, steps=steps, keep=False)
         *_, last = Direct(tol=1e-10, rounds=20).follow(task, begin(None, "direct"), 0.0)
     assert last.short
     assert last.theta @ last.theta <= BEST @ BEST  # 0 is the start
@@ -96,7 +96,7 @@ def test_a_search_that_fails_starts_cold_before_it_gives_up():
     shard.remember = remember
     with Serial().start([lambda: shard]) as running:
         steps = partial(_steps, ridge)
-        task = Task(running, ridge, 1, "exact", loose=False, cheap=True, steps=steps, keep=False)
+        task = Task(running, ridge, 1, "exact", loose=False, steps=steps, keep=False)
         *_, last = Direct(tol=1e-10).follow(task, begin(None, "direct"), 0.0)
     assert shard.forgotten
     assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-4)

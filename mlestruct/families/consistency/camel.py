@@ -17,9 +17,11 @@ from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled, mean_targets
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
-from mlestruct.kernels import clock
+from mlestruct.inference.choose import Inference, Reweighted, Route, Settled
+from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.learners.convex import AnyOracle, Route
+from mlestruct.kernels import clock
+from mlestruct.learners.convex import AnyOracle
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
@@ -91,9 +93,6 @@ class Camel(Fits):
     def entropy(self, batch: Batch[Any]) -> tuple[Entropy, Entropy]:
         """(the part that is kept, the part that is linearised)."""
 
-        def kept(structure: Structure) -> Array:
-            return self.concave(counting_numbers(structure, self.rho))
-
         def left(structure: Structure) -> Array:
             numbers = counting_numbers(structure, self.rho)
             rest = numbers - self.concave(numbers)
@@ -102,7 +101,18 @@ class Camel(Fits):
             return np.asarray(rest)
 
         linear = Entropy.of(batch, Counting(left), allow_nonconvex=True)
-        return Entropy.of(batch, Counting(kept)), linear
+        return Entropy.of(batch, Counting(self._kept)), linear
+
+    @property
+    def inference(self) -> Inference:
+        """The kept entropy's, its linear part made anew at an example's own marginals."""
+        route: Route = "auto" if self.route == "coupled" else self.route
+        if self.rounds == 1 and self.start == "zero":
+            return Reweighted(Counting(self._kept), route)
+        return Linearised(self, route)
+
+    def _kept(self, structure: Structure) -> Array:
+        return self.concave(counting_numbers(structure, self.rho))
 
     def dual(self, batch: Batch[Any], features: Features, at: Array | None = None) -> Dual:
         """One round's convex problem: the tangent ``at`` a point, or no separators at all."""
@@ -244,7 +254,7 @@ class Camel(Fits):
             solver = replace(self.solver, checkpoint=loop)
             return replace(self, regulariser=given, solver=solver).states(batch, features)
 
-        return Runs(self.name, self.solver.checkpoint, states)
+        return Runs(self.name, self.solver.checkpoint, states, self.inference)
 
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Rounds until the separators' slopes stay where they are."""
@@ -283,6 +293,40 @@ def _uniform(batch: Batch[Any]) -> Array:
             raise ValueError("the empirical start needs structures without fixed coordinates")
         out[batch.index(members)] = np.tile(middle, len(members))
     return out
+
+
+@dataclass(frozen=True)
+class Linearised(Settled):
+    """CAMEL at test time: the convex part of the entropy by its tangent at the last round's τ.
+
+    Rounds begin without that part and end where its slopes stand still, as a fit's do. The
+    surrogate of an example is then stationary, no maximum: nothing is proven.
+    """
+
+    learner: Camel
+    route: Route = "auto"
+
+    def marginals(
+        self,
+        batch: Batch[Any],
+        scores: Array,
+        oracle: AnyOracle = None,
+        solver: FrankWolfe | None = None,
+    ) -> Marginals:
+        linear = self.learner.entropy(batch)[1]
+        inside = Reweighted(Counting(self.learner._kept), self.route)
+        slope, moved = np.zeros(batch.size), np.inf
+        for _ in range(self.learner.rounds):
+            tau = inside.marginals(batch, scores + slope, oracle, solver).tau
+            before, slope = slope, linear.grad(tau)
+            moved = float(np.abs(slope - before).max(initial=0.0))
+            if moved <= self.learner.tol:
+                break
+        why = f"its entropy is linearised at its own marginals, stationary to {moved:.1e}"
+        return unproven(tau, len(batch), why)
+
+    def __str__(self) -> str:
+        return "marginals of an entropy linearised at themselves (CAMEL)"
 
 
 def camel(rho: Rho = None, **settings: Any) -> Camel:

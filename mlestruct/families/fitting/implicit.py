@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.families.fitting.condensed import Newton
+from mlestruct.families.fitting.condensed import Condensed, Newton
 from mlestruct.families.fitting.implicit_objective import Implicit
 from mlestruct.families.fitting.losses import Loss, named
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.predict import AnyOracle, Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.learners.pseudo_likelihood import pseudo_likelihood
 from mlestruct.objectives import Head, Surrogate
@@ -23,6 +24,7 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 NEAR = 1e-4  # relative gap of the likelihood that fits start from
 
@@ -72,8 +74,43 @@ def implicit(
     begin = surrogate_start(rho, settings, heads) if surrogate else None
     return Primal(
         "implicit", lambda batch: objective, *words, doubt=doubt, heads=heads, begin=begin,
-        **settings,
+        inference=Minimised(rho, entropy), **settings,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Minimised:
+    """Beliefs that minimise the fitted free energy, entropies as learned."""
+
+    rho: Rho = None
+    entropy: Callable[[Batch[Any]], Features] | None = None
+    learned: Mapping[str, Array] | None = None
+
+    def marginals(
+        self,
+        batch: Batch[Any],
+        scores: Array,
+        oracle: AnyOracle = None,
+        solver: FrankWolfe | None = None,
+    ) -> Marginals:
+        inference = Condensed()
+        weight = inference.weights(batch, self.rho)
+        if self.entropy is not None:
+            if self.learned is None:
+                raise ValueError("the weights of these entropies were not learned yet")
+            weight = weight * np.exp(self.entropy(batch).potentials(self.learned["weight"]))
+        found = inference.minimise(batch, scores, weight)
+        if found.stalled.any():
+            m = int(np.argmax(found.stalled))
+            raise ValueError(f"example {m}: its beliefs are no optimum; set infer= to others")
+        return unproven(found.tau, len(batch), "beliefs of a fitted free energy bound nothing")
+
+    def recall(self, learned: Tree) -> Minimised:
+        """With the weights of entropies."""
+        return self if learned is None else replace(self, learned=dict(learned))
+
+    def __str__(self) -> str:
+        return "beliefs that minimise the fitted free energy"
 
 
 def surrogate_start(

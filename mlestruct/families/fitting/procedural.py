@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from mlestruct.batch import Batch
 from mlestruct.families.fitting.implicit import surrogate_start
 from mlestruct.families.fitting.losses import Loss, named
 from mlestruct.families.fitting.procedural_objective import Procedural
 from mlestruct.families.fitting.truncated import Messages, Method, beliefs
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.choose import Settled
+from mlestruct.inference.predict import AnyOracle, Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.reweighting import Rho
+from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 
 def procedural(
@@ -41,6 +48,38 @@ def procedural(
         doubt=lambda stalled: "the loss is not convex in θ: a stationary point at best",
         heads=heads,
         begin=surrogate_start(None, settings, heads) if surrogate else None,
-        believe=lambda batch, scores: beliefs(batch, [scores], chosen, iterations),
+        inference=Truncated(chosen, iterations, heads is not scored),
         **settings,
     )
+
+
+@dataclass(frozen=True)
+class Truncated(Settled):
+    """What so many iterations believe: what a procedural fit's loss was of."""
+
+    method: Method
+    iterations: int
+    several: bool = False
+    """Iterations have weights of their own, which one set of scores does not give."""
+
+    def recall(self, learned: Tree) -> Truncated:
+        """Itself: nothing is learned of the method."""
+        return self
+
+    def marginals(
+        self,
+        batch: Batch[Any],
+        scores: Array,
+        oracle: AnyOracle = None,
+        solver: FrankWolfe | None = None,
+    ) -> Marginals:
+        if self.several:
+            raise ValueError(
+                "these iterations have weights of their own: ask truncated.beliefs with a set of "
+                "scores for each, or set infer="
+            )
+        tau = beliefs(batch, [scores], self.method, self.iterations)
+        return unproven(tau, len(batch), f"{self}: they bound nothing")
+
+    def __str__(self) -> str:
+        return f"what {self.iterations} iterations of messages believe"

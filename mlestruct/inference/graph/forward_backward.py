@@ -11,8 +11,8 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.graph.chains import is_chain, sweep_chains
-from mlestruct.kernels import kernel
 from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import schedule

@@ -10,14 +10,14 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.graph.plan import Plan, plan
+from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel
-from mlestruct.inference.routine import Beliefs
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(frozen=True)
-class MeanField:
+class MeanField(Routine):
     """The settings of :func:`mean_field`, and what every graph is compiled to, kept."""
 
     damping: float = 0.0

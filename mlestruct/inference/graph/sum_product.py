@@ -19,8 +19,8 @@ from mlestruct.inference.graph.log_odds import begin_pairs, from_odds, pair_tabl
 from mlestruct.inference.graph.pair_kernels import begin_edges, widest_table
 from mlestruct.inference.graph.plan import Edges, Pairs, Plan, boxes, plan, special
 from mlestruct.inference.graph.sweeps import RANGE, Sent, run
-from mlestruct.kernels import kernel, variant
 from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.kernels import kernel, variant
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like

@@ -17,9 +17,9 @@ from mlestruct.inference.matching.newton import DENSE
 from mlestruct.inference.matching.repair import balance, fill_table, shrink
 from mlestruct.inference.matching.scale import scale
 from mlestruct.inference.matching.split import approach, split_value
-from mlestruct.kernels import kernel
 from mlestruct.inference.matching.values import dual_value, price_value, stationary_value
 from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching

@@ -1,0 +1,190 @@
+"""Inference as a value: chosen at a fit, kept by the model, used by all that predicts.
+
+An inference says which τ a model's scores mean. It holds settings and what was learned of them (a
+ρ per structure, an entropy's weights), never data, engines or checkpoints; every learner has one,
+and its model keeps it. ``infer=`` of an estimator puts another in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.digest import digest
+from mlestruct.dual import Certificate
+from mlestruct.entropy import Entropy
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.predict import AnyOracle, Marginals, marginals, unproven
+from mlestruct.oracle import HULL
+from mlestruct.reweighting import Rho
+from mlestruct.structures.base import Array, Bound
+from mlestruct.trees import Tree
+
+Route = Literal["auto", "direct", "frank_wolfe"]
+MEMORY = 2.0  # GiB that tables of exact sums may take
+
+
+class Inference(Protocol):
+    """Which τ a model's scores mean, and what is proven of it.
+
+    Interface: ``marginals(batch, scores, oracle, solver)`` → :class:`Marginals`, or a ValueError
+    that names the structure and ``infer=`` where it cannot serve; ``str()`` in words. ``recall``
+    gives the same inference with what was learned of it, a tree of arrays that stands in model
+    files and checkpoints beside θ.
+    """
+
+    def marginals(
+        self,
+        batch: Batch[Any],
+        scores: Array,
+        oracle: AnyOracle = None,
+        solver: FrankWolfe | None = None,
+    ) -> Marginals:
+        """τ and its bounds; ``solver`` holds tolerance and limits where Frank-Wolfe runs."""
+
+    def recall(self, learned: Tree) -> Self:
+        """With what a fit learned."""
+
+
+class Settled:
+    """An inference of which nothing is learned."""
+
+    def recall(self, learned: Tree) -> Self:
+        """Itself."""
+        if learned is not None:
+            raise ValueError(f"nothing is learned of {self}")
+        return self
+
+
+@dataclass(frozen=True)
+class Reweighted:
+    """The entropy of ρ: by the routine that serves it, else (or by ``route``) by Frank-Wolfe.
+
+    ``learned`` are counting numbers by the digest of the structure they were learned on; other
+    structures are then refused.
+    """
+
+    rho: Rho = None
+    route: Route = "auto"
+    learned: Mapping[str, Array] | None = field(default=None, repr=False)
+
+    def marginals(
+        self,
+        batch: Batch[Any],
+        scores: Array,
+        oracle: AnyOracle = None,
+        solver: FrankWolfe | None = None,
+    ) -> Marginals:
+        rho = self.rho if self.learned is None else self._known
+        return marginals(batch, scores, oracle, rho=rho, solver=solver, route=self.route)
+
+    def _known(self, structure: Any) -> Array:
+        assert self.learned is not None
+        key = digest(structure)
+        if key not in self.learned:
+            raise ValueError(
+                f"no ρ was learned for this {type(structure).__name__} of {structure.size} "
+                "coordinates: set infer='surrogate' for its default, or learn with its like"
+            )
+        return self.learned[key]
+
+    def recall(self, learned: Tree) -> Reweighted:
+        """With counting numbers per structure."""
+        return self if learned is None else replace(self, learned=dict(learned))
+
+    def __str__(self) -> str:
+        numbers = "learned ρ" if self.learned is not None else _rho(self.rho)
+        how = "" if self.route == "auto" else f", {self.route} route"
+        return f"marginals of the entropy with {numbers}{how}"
+
+
+DEFAULT = Reweighted()
+"""For learners that computed no marginals: the structure's own entropy."""
+
+
+@dataclass(frozen=True)
+class Summed(Settled):
+    """Sums over all outcomes, exact; structures that are too wide for ``memory`` are refused."""
+
+    memory: float = MEMORY
+
+    def marginals(
+        self,
+        batch: Batch[Any],
+        scores: Array,
+        oracle: AnyOracle = None,
+        solver: FrankWolfe | None = None,
+    ) -> Marginals:
+        from mlestruct.inference.exact import exact
+
+        try:
+            log_z, tau, _ = exact(batch, scores, memory=self.memory)
+        except ValueError as error:
+            raise ValueError(f"{error} (or set infer='surrogate')") from error
+        proof = Certificate(0.0, 0.0, -float(batch.weight @ log_z), HULL, "exact")
+        return Marginals(tau, log_z, log_z, Bound("exact", "every outcome is summed"), proof)
+
+    def __str__(self) -> str:
+        return "exact sums over all outcomes"
+
+
+@dataclass(frozen=True)
+class Propagation(Settled):
+    """Sum-product messages at any counting numbers, concave or not: nothing is proven."""
+
+    rho: Rho = 1.0
+    schedule: Literal["sequential", "flooding", "residual"] = "residual"
+    damping: float = 0.0
+    sweeps: int = 200
+    residual: float = 1e-8
+
+    def routine(self, batch: Batch[Any]) -> Any:
+        """The messages of this batch."""
+        from mlestruct.inference.graph.sum_product import SumProduct
+
+        entropy = Entropy.of(batch, self.rho, allow_nonconvex=True)
+        how = {"schedule": self.schedule, "damping": self.damping, "residual": self.residual}
+        return SumProduct.of(entropy, takeover=False, sweeps=self.sweeps, **how)
+
+    def marginals(
+        self,
+        batch: Batch[Any],
+        scores: Array,
+        oracle: AnyOracle = None,
+        solver: FrankWolfe | None = None,
+    ) -> Marginals:
+        tau = self.routine(batch).many(batch, scores).tau
+        return unproven(tau, len(batch), "fixed points of belief propagation bound nothing")
+
+    def __str__(self) -> str:
+        return f"belief propagation with {_rho(self.rho)}"
+
+
+def _rho(rho: Rho) -> str:
+    if rho is None:
+        return "the structure's own counting numbers"
+    if isinstance(rho, str) or (np.ndim(rho) == 0 and isinstance(rho, int | float)):  # type: ignore[arg-type]
+        return f"ρ = {rho}"
+    return "a ρ of your own"
+
+
+INFERENCES: dict[str, Callable[[Rho], Inference]] = {
+    "surrogate": Reweighted,
+    "frank_wolfe": lambda rho: Reweighted(rho, "frank_wolfe"),
+    "exact": lambda rho: Summed(),
+    "propagation": lambda rho: Propagation(1.0 if rho is None else rho),
+}
+"""What ``infer=`` may say by name; ρ is the estimator's."""
+
+
+def named_inference(given: str | Inference, rho: Rho = None) -> Inference:
+    """An inference by name, or one of your own."""
+    if not isinstance(given, str):
+        return given
+    if given not in INFERENCES:
+        raise ValueError(f"no inference {given!r}; there are {', '.join(INFERENCES)}")
+    return INFERENCES[given](rho)

@@ -1,0 +1,187 @@
+"""What learned is what predicts: the model keeps its inference, and files do."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.families.fitting.implicit import coefficients
+from mlestruct.features import Dense
+from mlestruct.inference import marginals
+from mlestruct.inference.choose import Reweighted, Summed
+from mlestruct.inference.exact import exact
+from mlestruct.learners import LEARNERS, camel, implicit, lbp, trw_tightest
+from mlestruct.structures import grid
+
+LIKELIHOODS = ("mle_struct", "exact_mle", "trw", "camel0", "camel", "lbp")
+CHOSEN = ("ssvm", "perceptron", "pseudo_likelihood", "piecewise", "contrastive")
+
+
+def examples(rng, shape=(3, 3), count=5):
+    X = [rng.standard_normal((*shape, 2)) for _ in range(count)]
+    return X, [(x[..., 0] + 0.6 * rng.standard_normal(shape) > 0).astype(int) for x in X]
+
+
+def sequences(rng, count=5):
+    X = [rng.standard_normal((n, 2)) for n in rng.integers(2, 6, count)]
+    return X, [(x[:, 0] + 0.6 * rng.standard_normal(len(x)) > 0).astype(int) for x in X]
+
+
+def tables(rng, count=5):
+    return rng.standard_normal((count, 3, 3, 2)), [rng.permutation(3) for _ in range(count)]
+
+
+FRONTS = {
+    "grid": (ms.GridModel, examples),
+    "sequence": (ms.SequenceModel, sequences),
+    "matching": (ms.MatchingModel, tables),
+}
+
+
+def unmatched(model, X, y):
+    """‖Σ (φ − Φᵀτ) − αθ‖: nothing at an optimum of a likelihood whose τ these are."""
+    batch, scores = model._scored(X, y)
+    tau = np.concatenate([np.ravel(part) for part in [model._marginals(batch, scores).tau]])
+    left = model.features(batch, X).moments(batch.target - tau) - model.alpha * model.coef_
+    return float(np.linalg.norm(left))
+
+
+@pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
+@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize("learner", ["mle_struct", "exact_mle", "trw", "camel0", "camel", "lbp"])
+def test_the_marginals_that_learned_predict(front, learner, rng):
+    """At the optimum λθ is what the training examples' predicted marginals leave unmatched."""
+    if front == "matching" and learner in ("trw", "camel0", "camel", "lbp"):
+        pytest.skip("a learner of labelled graphs")
+    kind, make = FRONTS[front]
+    X, y = make(rng)
+    model = kind(learner=learner, alpha=0.7, tol=1e-11).fit(X, y)
+    assert unmatched(model, X, y) <= 2e-4
+    other = kind(learner="piecewise" if front == "grid" else learner, alpha=70.0, tol=1e-9)
+    assert unmatched(other.fit(X, y), X, y) > 2e-4 or front != "grid"
+
+
+@pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name != "trw_tightest"])
+def test_files_keep_it_bit_for_bit_and_the_summary_names_it(learner, tmp_path, rng):
+    X, y = examples(rng, count=3)
+    model = ms.GridModel(learner=learner, alpha=1.0, tol=1e-3).fit(X, y)
+    before = model.predict_marginals(X)
+    model.save(tmp_path / "model.npz")
+    again = ms.GridModel.load(tmp_path / "model.npz")
+    assert str(again.inference_) == str(model.inference_)
+    for one, other in zip(before, again.predict_marginals(X), strict=True):
+        assert (one == other).all()
+    assert f"probabilities: {model.inference_}" in str(model.summary())
+    if learner in CHOSEN:
+        assert model.inference_ == Reweighted(route=model.inference_.route)
+
+
+def test_exact_learning_predicts_by_enumeration(rng):
+    X, y = examples(rng)
+    model = ms.GridModel(learner="exact_mle", alpha=0.1).fit(X, y)
+    batch, scores = model._scored(X)
+    truth = exact(batch, scores).tau
+    found = np.concatenate([np.ravel(part) for part in model.predict_marginals(X)])
+    nodes = np.concatenate(
+        [truth[batch.coordinates(m)][: grid(3, 3).node_start[-1]] for m in range(len(X))]
+    )
+    assert np.abs(found - nodes).max() <= 1e-8
+    low, high = model.log_likelihood(X, y)
+    assert high - low <= 1e-8 * abs(low)
+
+
+def test_what_kept_inference_cannot_serve_is_refused_with_advice(rng):
+    X, y = examples(rng, (2, 2), 2)
+    model = ms.GridModel(learner=partial(LEARNERS["exact_mle"], memory=1e-5)).fit(X, y)
+    wide = [rng.standard_normal((9, 9, 2))]
+    with pytest.raises(ValueError, match="infer='surrogate'"):
+        model.predict_marginals(wide)
+    model.set_params(infer="surrogate")
+    assert model.predict_marginals(wide)[0].shape[:2] == (9, 9)
+    with pytest.raises(ValueError, match="there are surrogate"):
+        model.set_params(infer="crystal ball").predict_marginals(wide)
+
+
+@pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
+def test_the_trees_that_were_found_are_used(rng, tmp_path):
+    """Their ρ gives a smaller bound than uniform trees, and is kept in files and checkpoints."""
+    X, y = examples(rng, (3, 3), 3)
+    make = partial(trw_tightest, rounds=2)
+    path = tmp_path / "fit"
+    model = ms.GridModel(learner=make, alpha=0.02, tol=1e-6).fit(X, y, checkpoint=path)
+    batch, scores = model._scored(X)
+    rho = next(iter(model.inference_.learned.values()))
+    assert np.ptp(rho[-12:]) > 1e-3
+    found, plain = model._marginals(batch, scores), marginals(batch, scores)
+    assert found.upper.sum() <= plain.upper.sum() + 1e-9
+    finished = ms.GridModel(learner=make, alpha=0.02, tol=1e-6).fit(X, y, checkpoint=path)
+    model.save(tmp_path / "model.npz")
+    loaded = ms.GridModel.load(tmp_path / "model.npz", learner=make)
+    for other in (finished, loaded):
+        assert (other._marginals(batch, scores).tau == found.tau).all()
+    with pytest.raises(ValueError, match="no ρ was learned for this FactorGraph"):
+        model.predict_marginals([rng.standard_normal((3, 4, 2))])
+
+
+def entropies(batch):
+    """One weight for nodes, one for tables."""
+    nodes = np.concatenate([batch.structure(m).table_of for m in range(len(batch))]) < 9
+    return Dense.of(batch, np.stack([nodes, ~nodes], axis=1).astype(float))
+
+
+def fitted(rho=None, **settings):
+    """Implicit fitting from a tenth of the nodes' entropies, which are positive as log w needs."""
+    return implicit(coefficients(0.1), **settings)
+
+
+@pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
+def test_entropies_are_learned_at_the_front_door(rng, tmp_path):
+    X, y = examples(rng, (3, 3), 4)
+    make = partial(fitted, entropy=entropies)
+    model = ms.GridModel(learner=make, alpha=0.1, max_rounds=20).fit(X, y)
+    assert len(model.coef_) == len(model.names())
+    learned = model.inference_.learned["weight"]
+    assert learned.shape == (2,)
+    assert np.abs(learned).max() > 0
+    model.save(tmp_path / "model.npz")
+    again = ms.GridModel.load(tmp_path / "model.npz", learner=make)
+    assert all(
+        (a == b).all()
+        for a, b in zip(model.predict_marginals(X), again.predict_marginals(X), strict=True)
+    )
+
+
+def test_solver_and_oracle_mean_the_same_for_fit_and_predict(rng):
+    """A solver named at a fit is asked by predictions too; the direct route asks for proofs."""
+    X, y = tables(rng)
+    asked = []
+
+    def best(score):
+        asked.append(score)
+        from scipy.optimize import linear_sum_assignment
+
+        return linear_sum_assignment(-score.reshape(3, 3))[1]
+
+    alone = ms.MatchingModel(oracle=best).fit(X, y)
+    known = len(asked)
+    alone.predict_marginals(X)
+    assert len(asked) > known + len(X)  # Frank-Wolfe's rounds
+    direct = ms.MatchingModel(oracle=best, solver="direct").fit(X, y)
+    known = len(asked)
+    direct.predict_marginals(X)
+    assert len(asked) <= known + len(X)  # no more than a proof
+    rounds = ms.MatchingModel(solver="frank_wolfe", tol=1e-4).fit(X, y)
+    assert "frank_wolfe" in str(rounds.inference_)
+
+
+def test_inference_is_a_value():
+    assert Reweighted(0.5) == Reweighted(0.5) != Reweighted(1.0)
+    assert Summed() == Summed(2.0)
+    for learner in (camel(), lbp(), implicit()):
+        assert learner.inference == type(learner.inference)(
+            *(getattr(learner.inference, f) for f in learner.inference.__dataclass_fields__)
+        )
