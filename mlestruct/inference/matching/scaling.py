@@ -289,9 +289,9 @@ def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent,
     old, enough = x.copy(), max(residual, 1e-7)
     if rho == 1.0 and state != LOGS:
         if propagate_bethe(score, ptr, head, strict, two_sided, state == COLD, residual, sweeps, x,
-                           sent, tau, log_off, report):  # fmt: skip
-            if _holds(score, ptr, head, strict, rho, x, tau, log_off):
-                return SENT
+                           sent, tau, log_off, report) and _holds(
+                               score, ptr, head, strict, rho, x, tau, log_off):  # fmt: skip
+            return SENT
         x[:] = old
     elif state != LOGS:
         _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, state == COLD,
@@ -300,7 +300,7 @@ def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent,
         if report[0] <= enough and _holds(score, ptr, head, strict, rho, x, tau, log_off):
             return RAISED
         x[:] = old
-    if state == SENT or state == RAISED:
+    if state in (SENT, RAISED):
         return COLD
     if two_sided and len(x) <= DENSE and state == COLD:
         if not approach(score, ptr, head, strict, rho, x, tau, enough, 12) <= enough:
