@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mlestruct.files import load, save
+from mlestruct.kernels import clock
 from mlestruct.trees import Tree, pack, unpack
 
 EVERY = 10  # rounds between two writes, at least;
@@ -70,13 +71,30 @@ class Loop:
 
     ``tree`` is where to go on from, None at the start. ``save`` says at the top of every round
     where the loop stands, ``finish`` what it came to; ``loop`` begins another inside. ``beside``
-    is kept together with the tree; ``heavy`` beside the result, until :meth:`thin`.
+    is kept together with the tree; ``heavy`` beside the result, until :meth:`thin`. A loop's clock
+    starts with what the loop around it has ``spent``, so that a budget of seconds is the fit's.
     """
 
-    def __init__(self, kept: Fit, writer: Writer | None = None, size: int = 0) -> None:
+    def __init__(
+        self, kept: Fit, writer: Writer | None = None, size: int = 0, spent: float = 0.0
+    ) -> None:
         self.kept, self.writer, self.size = kept, writer, size
         self.begun = 0
+        self.start(spent)
         self.beside: Callable[[], Tree] = lambda: None
+
+    def start(self, spent: float) -> None:
+        """The clock stands at ``spent`` seconds now."""
+        self.origin = clock() - spent
+
+    @property
+    def seconds(self) -> float:
+        """On the loop's clock, without those in which kernels compiled."""
+        return clock() - self.origin
+
+    def over(self, budget: float | None) -> bool:
+        """More than a budget of seconds is spent."""
+        return budget is not None and self.seconds > budget
 
     @property
     def tree(self) -> Tree:
@@ -94,7 +112,7 @@ class Loop:
     def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop:
         """The next loop inside: from its start, or from where the file has it."""
         if self.writer is None:
-            return Loop(fresh(name, {}))
+            return Loop(fresh(name, {}), spent=self.seconds)
         inner, here = self.kept["inner"], fresh(name, setting())
         if self.begun and not inner[self.begun - 1]["done"]:  # left half-way: begun anew next time
             inner[self.begun - 1].update(NOTHING, inner=[])
@@ -102,7 +120,7 @@ class Loop:
             inner.append(here)
         kept, self.begun = inner[self.begun], self.begun + 1
         self.writer.refuse_other(kept, here)
-        return Loop(kept, self.writer, size)
+        return Loop(kept, self.writer, size, self.seconds)
 
     def save(self, where: Callable[[], Tree]) -> None:
         """Here it stands, and needs the loops inside no more. Their trees may be live arrays."""

@@ -135,7 +135,7 @@ def _state(row: tuple[float, ...], words: list[tuple[str, str, str | None, str, 
 def noted(loop: Loop, rounds: Callable[[float], Iterator[State]]) -> Iterator[State]:
     """A loop's states: those it remembers, then those of ``rounds``, told the seconds spent."""
     if loop.writer is None:
-        yield from rounds(0.0)
+        yield from rounds(loop.seconds)
         return
     past = Past(loop.past)
     if loop.done and not past.rows:
@@ -144,7 +144,8 @@ def noted(loop: Loop, rounds: Callable[[float], Iterator[State]]) -> Iterator[St
     if loop.done:
         return
     loop.beside = past.tree
-    for state in rounds(past.seconds):
+    loop.start(max(past.seconds, loop.seconds))
+    for state in rounds(loop.seconds):
         past.add(state)
         if state.done:
             at = None if state.at is state.tau else state.at

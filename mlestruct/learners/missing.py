@@ -148,10 +148,15 @@ class Missing(Fits):
                     cost=Cost(self.rounds, count, 0.0),
                     done=one.done,
                     route="rounds of inference",
-                    short="rounds" if one.done and not one.settled(self.tol) else "",
+                    short=self._short(one, loop),
                 )
 
         return noted(loop, states)
+
+    def _short(self, one: Round, loop: Loop) -> str:
+        if not one.done or one.settled(self.tol):
+            return ""
+        return "seconds" if loop.over(self.learner.solver.seconds) else "rounds"
 
     def _rounds(
         self,
@@ -178,7 +183,8 @@ class Missing(Fits):
             seen, full = (self._infer(dual, b, theta, loop) for b in (clamped, batch))
             dual = self.learner.dual(replace(batch, target=seen.tau), features)
             state = _round(number, dual, theta, seen, full, proof)
-            if state.settled(self.tol) or number == self.rounds:
+            late = loop.over(self.learner.solver.seconds)
+            if state.settled(self.tol) or late or number == self.rounds:
                 yield replace(state, done=True)
                 return
             yield state

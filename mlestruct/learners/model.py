@@ -90,12 +90,15 @@ class Fits:
 def along(runs: Runs, regularisers: Sequence[Any], through: Through = iter) -> Iterator[Model]:
     """The models of one run after another."""
     loop, last = begin(runs.keeps, runs.name), None
+    spent = loop.seconds
     for number, given in enumerate(regularisers, start=1):
+        loop.start(spent)  # what the caller does between two models is not the fit's time
         try:
             model, last = _collected(through(runs.states(given, last, loop)), runs.inference)
         except Interrupted as ended:
             raise Interrupted(ended.model, given) from ended
         loop.thin()
+        spent = loop.seconds
         if number == len(regularisers):
             loop.finish()
         yield model

@@ -104,7 +104,9 @@ class Tightened(Fits):
             left = sum(float(pull @ (tree - rho[s])) for s, (pull, tree) in trees.items())
             proof = replace(proof, gap=proof.gap + left, polytope=TREES)
             met = proof.relative <= self.learner.solver.tol
-            done, short = met or number == self.rounds, "" if met else last.short or "rounds"
+            late = loop.over(self.learner.solver.seconds)
+            done = met or late or number == self.rounds
+            short = "" if met else "seconds" if late else last.short or "rounds"
             state = replace(last, round=number, calls=calls, certificate=proof, done=done)
             learned = {digest(s): numbers for s, numbers in rho.items()}
             state = replace(state, short=short if done else "", learned=learned)

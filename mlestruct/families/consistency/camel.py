@@ -155,8 +155,10 @@ class Camel(Fits):
             objective = float(batch.weight @ linear.each(tau)) - plain.value(tau)
             hidden = len(solution.x) == 0 and objective - before <= proof.gap
             still = moved <= self.tol or hidden
-            done = still or number + 1 == self.rounds
+            late = loop.over(self.solver.seconds)
+            done = still or late or number + 1 == self.rounds
             short = self._short(proof, still) if done else ""
+            short = "seconds" if short and late else short
             found = solution.theta, tau, solution.delta
             yield Round(number, objective, proof, *found, moved, done, short)
             if done:
