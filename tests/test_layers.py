@@ -36,6 +36,7 @@ LAYERS = [
     ["estimators", "scorers"],
     ["families"],
     ["report"],
+    ["doctor"],
     ["serve"],
     ["cli"],
     ["__main__"],

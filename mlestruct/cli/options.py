@@ -16,7 +16,7 @@ SETTINGS = (
     "alpha", "binary", "categorical", "cohort", "consent", "decimal", "encoding", "fixed", "forbid",
     "header", "ignore", "larger", "missing", "no_answer", "ordinal", "outcomes", "partner",
     "partners", "protected", "require", "rho", "room", "rooms", "same", "separator", "sheet",
-    "unknown", "unpaired", "weight",
+    "trust", "unknown", "unpaired", "weight",
 )  # fmt: skip
 PYTHON = re.compile(rf"\b({'|'.join(SETTINGS)})=(?:'([^']*)'|(?=(\w)))?")
 

@@ -44,7 +44,8 @@ def _surveyed(name: str, column: Column) -> Surveyed:
 
 def _span(seen: Column) -> str:
     """All of few values, else the first and the last."""
-    words = [str(v) if len(str(v)) <= 16 else f"{str(v)[:15]}…" for v in seen.tolist()]
+    told = [" ".join(str(v).split()) for v in seen.tolist()]
+    words = [word if len(word) <= 16 else f"{word[:15]}…" for word in told]
     return ", ".join(words) if len(words) <= SHOWN else f"{words[0]} … {words[-1]}"
 
 

@@ -1,10 +1,13 @@
 """``mlestruct check``: 0 for sound tables, 1 with every fault listed, 2 for what is no table."""
 
+import json
+import shlex
+
 import pytest
 
 from mlestruct import data
 from mlestruct.cli import main
-from mlestruct.tables import write_csv
+from mlestruct.tables import table, write_csv
 
 
 @pytest.fixture
@@ -29,12 +32,12 @@ def test_every_fault_of_every_table_is_listed(here, capsys):
     shown = capsys.readouterr().out
     assert "constant: it tells nobody apart" in shown
     assert [line[4:] for line in shown.splitlines() if line.startswith("  ! ")] == [
-        "id 2 is in more than one row",
+        "id 2 is in more than one row: people.csv, lines 3 and 4",
         "id 2 is in people.csv, lines 3 and 4",
-        "row 2: nobody has id 9",
-        "row 1: 1 is paired with itself",
-        "row 0: 1 (sex F) and 4 (sex M) may not share",
-        "id 1 is in more than one pair",
+        "pairs.csv, line 4: nobody has id 9",
+        "pairs.csv, line 3: 1 is paired with itself",
+        "pairs.csv, line 2: 1 (sex F) and 4 (sex M) may not share",
+        "id 1 is in more than one pair: pairs.csv, lines 2 and 3",
     ]
     assert shown.endswith("faults found: 6\n")
 
@@ -58,3 +61,51 @@ def test_what_is_no_table_is_named(here, capsys):
     (here / "short.csv").write_text("id;q1\n1;2\n3\n")
     assert main(["check", "short.csv"]) == 2
     assert "short.csv, line 3: 1 cells for 2 columns" in capsys.readouterr().err
+
+
+def test_odd_groups_are_no_fault(here):
+    write_csv("people.csv", {"id": [1, 2, 3], "q": [1, 2, 1]})
+    assert main(["check", "people.csv"]) == 0
+
+
+def test_the_proposed_command_learns(here, capsys):
+    """Of the shipped tables in a bad state: found, said as JSON, typed, and it fits."""
+    people, pairs, _ = data.roommates(40, 2, 4)
+    people["q1"][::7] = 99
+    write_csv("our people.csv", {**people, "key": people["id"] * 0 + 1})
+    write_csv("pairs.csv", pairs)
+    assert main(["check", "our people.csv", "pairs.csv", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [fault["words"].split(",")[0] for fault in told["faults"]] == ["column 'q1': '99'"]
+    assert told["roles"]["year"] == "cohort"
+    assert told["roles"]["gender"] == "same"
+    assert told["roles"]["key"] == "ignore"
+    words = shlex.split(told["fit"])
+    assert words[:5] == ["mlestruct", "roommates", "fit", "our people.csv", "pairs.csv"]
+    assert main(words[1:]) == 0
+    assert "looks like a code" not in capsys.readouterr().out
+
+
+def test_fixed_copies_have_no_such_faults(here, capsys):
+    """Codes, spellings and repeated rows go; the list names every one of them."""
+    people, pairs, _ = data.roommates(40, 1, 4)
+    people["q1"][::7] = 99
+    diet = ["meat", "Meat", "fish", "vegan", "k.A."] * 8
+    columns = {**people, "diet": diet}
+    write_csv("people.csv", {n: [*list(c), c[3]] for n, c in columns.items()})
+    write_csv("pairs.csv", pairs)
+    assert main(["check", "people.csv", "pairs.csv", "--fix", "fixed"]) == 1
+    capsys.readouterr()
+    assert main(["check", "fixed/people.csv", "fixed/pairs.csv"]) == 0
+    assert capsys.readouterr().out.endswith("no faults found\n")
+    read, listed = table("fixed/people.csv"), table("fixed/changes.csv")
+    assert len(read) == 40
+    assert set(read["diet"].tolist()) == {"meat", "fish", "vegan", None}
+    why = [w for w in listed["why"].tolist() if "rows;" not in w]
+    assert {w: why.count(w) for w in set(why)} == {
+        "no answer": 6 + 8,
+        "the spelling of most": 8,
+        "repeats a row": 1,
+    }
+    assert main(["check", "people.csv", "pairs.csv", "--fix", "fixed"]) == 1
+    assert (here / "fixed-2" / "people.csv").exists()

@@ -21,6 +21,7 @@ from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.roommates.evaluation import Evaluation, Held, evaluate
 from mlestruct.estimators.roommates.explanation import Explanation
 from mlestruct.estimators.roommates.knowledge import Asked, Knowledge
+from mlestruct.estimators.roommates.leaks import in_words, leaks
 from mlestruct.estimators.roommates.learning import Extra, Sample, learn, stopped
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.observed import (
@@ -168,14 +169,16 @@ class RoommateModel(Parameters):
         given = self._coded(given, [name for name, role in roles.items() if role != "ignore"])
         known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
         everybody = People.read(given, self.id, self._groups, known, self.missing, {}, faults)
-        odd = doubts(given, known)
-        for doubt in odd:
-            warnings.warn(doubt, DataWarning, stacklevel=2)
-        notes = [*given.said, *notes, *odd]
         observed = read_pairs(pairs, everybody, self._columns)
         if self.unpaired == "refuse":
             refuse_unpaired(everybody, observed)
         blocks, left_out = blocks_of(observed, everybody)
+        answers = {asked.column: given[asked.column] for asked in known}
+        odd = doubts(given, known)
+        odd += in_words(leaks(answers, observed.rows, everybody.group_of))
+        for doubt in odd:
+            warnings.warn(doubt, DataWarning, stacklevel=2)
+        notes = [*given.said, *notes, *odd]
         asked = Asked(known, self.answers, self.missing == "neutral", self.extra or {})
         if not asked.names:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")

@@ -70,7 +70,7 @@ class People:
                 notes += told
             except ValueError as error:
                 wrong.append(str(error))
-        groups, more = _groups(table, group_columns, ids)
+        groups, more = groups_of(table, group_columns, ids)
         refuse([*wrong, *more])
         codes = np.stack(columns, axis=1) if columns else np.empty((len(ids), 0), dtype=np.int64)
         return cls(table, ids, codes, groups, tuple(notes))
@@ -172,7 +172,7 @@ def _codes(
     return codes, notes
 
 
-def _groups(
+def groups_of(
     table: Table, columns: Sequence[str], ids: list[Any]
 ) -> tuple[tuple[Group, ...], list[str]]:
     """The groups, and who has none."""

@@ -2,13 +2,14 @@
 
 import pytest
 
-from mlestruct.report.faults import (
-    SHOWN,
+from mlestruct.doctor.rows import (
     faults,
     faults_of_pairs,
     faults_of_people,
     faults_of_rules,
+    remarks_on_groups,
 )
+from mlestruct.estimators.roommates.places import EACH
 from mlestruct.tables import table
 
 PEOPLE = table({"id": [1, 2, 3, 4], "gender": ["F", "F", "M", "M"], "q1": [1.0, None, 3.0, 1.0]})
@@ -41,13 +42,15 @@ def test_faults_of_people():
     assert list(faults_of_people(crowd, "id", ["dorm"])) == [
         "row 3 has no 'dorm'",
         "id 7 is in more than one row",
-        "dorm x: an odd number of people, 3",
-        "dorm None: an odd number of people, 1",
-        "dorm y: an odd number of people, 1",
     ]
-    assert list(faults_of_people(crowd, "id", [])) == [
-        "id 7 is in more than one row",
-        "everyone: an odd number of people, 5",
+    assert list(faults_of_people(crowd, "id", [])) == ["id 7 is in more than one row"]
+
+
+def test_odd_groups_are_remarks():
+    crowd = table({"id": [7, 8, 9, 10], "dorm": ["x", "x", "x", "y"]})
+    assert list(remarks_on_groups(crowd, ["dorm"])) == [
+        "dorm x: 3 people, an odd number, so one of them stays alone",
+        "dorm y: one person, who has nobody to share with",
     ]
 
 
@@ -67,7 +70,7 @@ def test_faults_of_pairs():
 def test_many_faults_are_counted():
     many = table({"id": [1] * 20, "x": list(range(20))})
     found = list(faults_of_people(many, "id", []))
-    assert len(found) == SHOWN + 1
+    assert len(found) == EACH + 1
     assert found[-1] == "… and 14 more such rows"
 
 

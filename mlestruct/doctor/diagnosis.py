@@ -1,0 +1,282 @@
+"""All findings about tables of people and of who shares; roles and the command that they suggest.
+
+A fault stops a fit, or makes it learn what is not meant; a remark is worth knowing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from mlestruct.doctor import columns as of_columns
+from mlestruct.doctor import roles as of_roles
+from mlestruct.doctor import rows as of_rows
+from mlestruct.estimators.roommates.leaks import KEPT, Leak, leaks
+from mlestruct.estimators.roommates.observed import Columns, homes_of
+from mlestruct.estimators.roommates.people import People, groups_of
+from mlestruct.structures.base import Ints
+from mlestruct.tables import Table
+from mlestruct.tables.cells import written
+
+PAIRS_PER_WEIGHT = 5  # fewer say little: docs/roommates.md
+
+
+class Finding(NamedTuple):
+    """``kind`` fault or remark, the table's number, and what was found where."""
+
+    kind: Literal["fault", "remark"]
+    table: int
+    words: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the user has said of the columns."""
+
+    id: str = "id"
+    cohort: str | None = None
+    same: tuple[str, ...] = ()
+    partners: tuple[str, ...] = ("id_a", "id_b")
+    room: tuple[str, ...] = ()
+    partner: tuple[str, ...] = ()
+    no_answer: Any = ()
+    trust: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> list[str]:
+        return [*([self.cohort] if self.cohort else []), *self.same]
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(self.partners, self.cohort, id=self.id, room=self.room, partner=self.partner)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Findings in the order of the tables, every column's role, and the command to learn with."""
+
+    findings: list[Finding]
+    roles: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def faults(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.kind == "fault"]
+
+    def __str__(self) -> str:
+        lines = [f"{'!' if f.kind == 'fault' else '-'} {f.words}" for f in self.findings]
+        told = [f"to learn from these tables: {self.command}"] if self.command else []
+        return "\n".join([*lines, *told])
+
+
+def examine(
+    tables: Sequence[Table], told: Told | None = None, names: Sequence[str] = ()
+) -> Diagnosis:
+    """Everything about these tables; the first with an id column is that of people.
+
+    ``names`` are what the tables are called in the proposed command.
+    """
+    told = told or Told()
+    people = next((k for k, table in enumerate(tables) if told.id in table.names), None)
+    findings = [_fault(k, words) for k, t in enumerate(tables) for words in of_rows.faults(t)]
+    if people is None:
+        return Diagnosis(findings)
+    everybody = tables[people]
+    own = bool(told.room or told.partner)
+    shares = [k for k, t in enumerate(tables) if _says_who_shares(t, told) and (own or k != people)]
+    told = _completed([tables[k] for k in shares], everybody, told)
+    findings += _of_people(people, everybody, told)
+    group = dict(zip(everybody.as_names(told.id).tolist(), _labels(everybody, told), strict=True))
+    for k in shares:
+        findings += [_fault(k, words) for words in _of_pairs(tables[k], told, group, everybody)]
+    pairs = _rows_of([tables[k] for k in shares], everybody, told)
+    return _with_answers(findings, tables, people, shares, pairs, told, names)
+
+
+def _fault(number: int, words: str) -> Finding:
+    return Finding("fault", number, words)
+
+
+def _rows_of(shares: Sequence[Table], everybody: Table, told: Told) -> Ints:
+    """The pairs of all tables that say who shares."""
+    found = [_rows(table, everybody, told) for table in shares]
+    return np.unique(np.concatenate([np.empty((0, 2), dtype=np.int64), *found]), axis=0)
+
+
+def _completed(shares: Sequence[Table], everybody: Table, told: Told) -> Told:
+    """With a cohort and rules, where none was named and nearly all pairs keep them."""
+    guess = of_roles.cohort_of(everybody, [told.id, *told.groups])
+    if told.cohort is None and guess is not None:
+        tried = replace(told, cohort=guess)
+        pairs = _rows_of(shares, everybody, tried)
+        when = [written(c) for c in everybody.as_names(guess).tolist()]
+        kept = [when[a] == when[b] for a, b in pairs.tolist()]
+        told = tried if not kept or np.mean(kept) >= KEPT else told
+    pairs = _rows_of(shares, everybody, told)
+    labels = np.unique(_labels(everybody, told), return_inverse=True)[1]
+    asked = {n: everybody[n] for n in everybody.names if n not in (told.id, *told.groups)}
+    same = of_roles.same_of(everybody, [told.id, *told.groups], leaks(asked, pairs, labels))
+    return replace(told, same=(*told.same, *same))
+
+
+def _says_who_shares(table: Table, told: Told) -> bool:
+    return set(told.columns.needed) <= set(table.names)
+
+
+def _labels(people: Table, told: Told) -> list[str]:
+    return of_rows.group_labels(people, told.groups)
+
+
+def _of_people(number: int, people: Table, told: Told) -> Iterator[Finding]:
+    for words in of_rows.faults_of_people(people, told.id, told.groups):
+        yield Finding("fault", number, words)
+    for words in of_rows.remarks_on_groups(people, told.groups):
+        yield Finding("remark", number, words)
+
+
+def _of_pairs(table: Table, told: Told, group: dict[Any, str], everybody: Table) -> Iterable[str]:
+    """Faults of one table of who shares, whichever way it says so."""
+    if told.columns.by_person:
+        return _of_homes(table, told, everybody)
+    return of_rows.faults_of_pairs(table, told.partners, group, told.cohort)
+
+
+def _of_homes(table: Table, told: Told, everybody: Table) -> Iterator[str]:
+    """What a fit would refuse of rows of one person each."""
+    from mlestruct.estimators.roommates.observed import read_pairs
+
+    try:
+        read_pairs(table, People.read(everybody, told.id, told.groups, [], "refuse"), told.columns)
+    except ValueError as error:
+        lines = str(error).splitlines()
+        yield from (line.strip() for line in (lines[1:] if len(lines) > 1 else lines))
+
+
+def _rows(table: Table, everybody: Table, told: Told) -> Ints:
+    """(pairs × 2) rows of people, of the pairs that can be read."""
+    ids = everybody.as_names(told.id).tolist()
+    place = {written(who): row for row, who in enumerate(ids) if who is not None}
+    groups, _ = groups_of(everybody, told.groups, ids)
+    people = People(everybody, ids, np.empty((len(ids), 0), dtype=np.int64), groups)
+    try:
+        homes = homes_of(table, people, told.columns)
+    except ValueError:
+        homes = []
+    found = {
+        tuple(sorted((place[written(a)], place[written(b)])))
+        for a, b in (home.ids for home in homes if len(home.ids) == 2)
+        if written(a) in place and written(b) in place and a != b
+    }
+    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+
+
+def _with_answers(
+    findings: list[Finding],
+    tables: Sequence[Table],
+    number: int,
+    shares: Sequence[int],
+    pairs: Ints,
+    told: Told,
+    names: Sequence[str],
+) -> Diagnosis:
+    """The same with what is to be said of columns of answers."""
+    people = tables[number]
+    kept = [told.id, *told.groups, *(n for n in (*told.room, *told.partner) if n in people.names)]
+    labels = np.unique(_labels(people, told), return_inverse=True)[1]
+    asked = {name: people[name] for name in people.names if name not in kept}
+    leaking = [leak for leak in leaks(asked, pairs, labels) if leak.column not in told.trust]
+    roles, codes = of_roles.roles_of_answers(_coded(people, told), kept, leaking)
+    used = [name for name, role in roles.items() if role != "ignore"]
+    findings = [
+        *findings,
+        *_about_answers(number, _coded(people, told), kept, used, told.trust),
+        *_about_leaks(number, leaking, people, pairs, told),
+        *_about_pairs(shares, people, pairs, len(used)),
+    ]
+    if not shares:
+        return Diagnosis(findings, roles)
+    taken = {told.id: "id"} | ({told.cohort: "cohort"} if told.cohort else {})
+    taken |= dict.fromkeys(told.same, "same")
+    settings = {
+        "id": [told.id] if told.id != "id" else [],
+        "cohort": [told.cohort] if told.cohort else [],
+        "same": list(told.same),
+        "partners": list(told.partners) if told.partners != ("id_a", "id_b") else [],
+        "room": list(told.room),
+        "partner": list(told.partner),
+    }
+    files = [names[k] for k in dict.fromkeys((number, *shares))] if names else []
+    gaps = of_roles.gaps_in(people, used)
+    codes = {**_as_mapping(told.no_answer, used), **codes}
+    line = of_roles.command(files, people, settings, roles, codes, gaps)
+    return Diagnosis(findings, taken | roles, line)
+
+
+def _as_mapping(no_answer: Any, used: Sequence[str]) -> dict[str, list[str]]:
+    if isinstance(no_answer, dict):
+        return {name: list(map(str, values)) for name, values in no_answer.items()}
+    values = [str(value) for value in no_answer]
+    return dict.fromkeys(used, values) if values else {}
+
+
+def _coded(people: Table, told: Told) -> Table:
+    """Without the codes that were told."""
+    every = list(told.no_answer)
+    if isinstance(told.no_answer, dict):
+        return people.without({n: v for n, v in told.no_answer.items() if n in people.names})
+    return people.without({n: every for n in people.names if n != told.id}) if every else people
+
+
+def _about_answers(
+    number: int, people: Table, kept: Collection[str], used: Sequence[str], trust: Collection[str]
+) -> Iterator[Finding]:
+    for name in people.names:
+        if name in kept or name in trust:
+            continue
+        faults = [*of_columns.codes(people, name), *of_columns.words_among_numbers(people, name)]
+        faults += of_columns.spellings(people, name) if name in used else []
+        yield from (Finding("fault", number, words) for words in faults)
+        yield from (Finding("remark", number, words) for words in of_columns.remarks(people, name))
+    for name in kept:
+        yield from (Finding("fault", number, words) for words in of_columns.spellings(people, name))
+
+
+def _about_leaks(
+    number: int, found: Iterable[Leak], people: Table, pairs: Ints, told: Told
+) -> Iterator[Finding]:
+    for leak in found:
+        kind: Literal["fault", "remark"] = "remark" if leak.rule else "fault"
+        advice = (
+            f"say same={leak.column}"
+            if leak.rule
+            else f"leave it out of the answers, or trust={leak.column}"
+        )
+        yield Finding(kind, number, f"column {leak.column!r}: {leak.words} If so, {advice}")
+    ids = [written(who) for who in people.as_names(told.id).tolist()]
+    for name in people.names:
+        shown = [written(value) for value in people.as_names(name).tolist()]
+        hits = sum(shown[a] == ids[b] or shown[b] == ids[a] for a, b in pairs.tolist())
+        if name != told.id and len(pairs) and 2 * hits >= len(pairs) and name not in told.partner:
+            words = f"column {name!r} names the partner in {hits} of {len(pairs)} pairs"
+            yield Finding("fault", number, f"{words}; leave it out of the answers")
+
+
+def _about_pairs(
+    shares: Sequence[int], people: Table, pairs: Ints, questions: int
+) -> Iterator[Finding]:
+    if not shares:
+        return
+    alone = len(people) - len(np.unique(pairs))
+    if alone:
+        words = f"{alone} of {len(people)} people are in no pair, and nothing is learned from them"
+        yield Finding("remark", shares[0], words)
+    if len(pairs) < PAIRS_PER_WEIGHT * questions:
+        yield Finding(
+            "remark",
+            shares[0],
+            f"{len(pairs)} pairs are few for {questions} questions: at least "
+            f"{PAIRS_PER_WEIGHT * questions} would tell more; intervals will be wide",
+        )
