@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -12,16 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
-from mlestruct.errors import not_fitted
+from mlestruct.errors import ConvergenceWarning, not_fitted
 from mlestruct.estimators.calibration import Calibration
 from mlestruct.estimators.door import check_lengths, rng_of, weights_of
 from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.ragged import Ragged
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference import Marginals, best
+from mlestruct.inference import Marginals
 from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
 from mlestruct.inference.choose import Inference, Route, named_inference
+from mlestruct.inference.decode import Decoded, decode
 from mlestruct.inference.sampling import sampler
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.reweighting import Rho
@@ -108,18 +110,38 @@ class Predictor(Parameters):
         return []
 
     def predict(self, X: Sequence[Any], decision: Decision = "map") -> list[Any]:
-        """The most probable outcome, or (``expected``) the one with most parts expected right."""
-        outcomes = self._decide(*self._scored(X), decision)
+        """The most probable outcome, or (``expected``) the one with most parts expected right.
+
+        A :class:`ConvergenceWarning` counts the answers that are not proven to be the best.
+        """
+        found = self._decide(*self._scored(X), decision)
+        open_ = found.upper[~found.proven] - found.scores[~found.proven]
+        if len(open_):
+            warnings.warn(
+                f"{type(self).__name__}: {len(open_)} of {len(X)} answers are not proven best and "
+                f"may score up to {open_.max():.2g} less than the best; decode(X) tells which, an "
+                "exact oracle may prove more",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self._presented(X, found.outcomes)
+
+    def decode(self, X: Sequence[Any], decision: Decision = "map") -> Decoded:
+        """What ``predict`` answers, with every answer's own score and a bound on the best score."""
+        found = self._decide(*self._scored(X), decision)
+        return replace(found, outcomes=self._presented(X, found.outcomes))
+
+    def _presented(self, X: Sequence[Any], outcomes: Sequence[Any]) -> list[Any]:
         return Ragged(self.present(x, outcome) for x, outcome in zip(X, outcomes, strict=True))
 
-    def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> list[Any]:
+    def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
         if decision not in ("map", "expected"):
             raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
         if decision == "expected":
             tau = self._marginals(batch, scores).tau
             gains = [batch.structure(m).gain(tau[batch.coordinates(m)]) for m in range(len(batch))]
             scores = np.concatenate(gains)
-        return best(batch, scores, self.oracle)[0]
+        return decode(batch, scores, self.oracle)
 
     def predict_marginals(self, X: Sequence[Any]) -> list[Array]:
         """The (pseudo-)probability of every part, in the shape of the outcomes."""
@@ -169,7 +191,7 @@ class Predictor(Parameters):
         batch, scores = self._scored(X, y, sample_weight)
         assert batch.target is not None
         right = []
-        for m, outcome in enumerate(self._decide(batch, scores, "map")):
+        for m, outcome in enumerate(self._decide(batch, scores, "map").outcomes):
             structure = batch.structure(m)
             loss, constant = structure.loss(batch.target[batch.coordinates(m)])
             wrong = loss @ structure.encode(outcome) + constant

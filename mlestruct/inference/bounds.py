@@ -11,10 +11,10 @@ from scipy.special import xlogy
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
+from mlestruct.inference.decode import decode
 from mlestruct.inference.predict import AnyOracle, Marginals, marginals
 from mlestruct.inference.routine import routine
 from mlestruct.inference.scores import as_finite_scores
-from mlestruct.oracle import Validated, attained, resolve
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
 from mlestruct.structures.base import Array, Ints
 
@@ -50,18 +50,11 @@ def log_z_interval(found: Marginals) -> Interval:
 
 
 def outcome_interval(batch: Batch[Any], scores: ArrayLike, oracle: AnyOracle = None) -> Interval:
-    """log Z ≥ the score of any outcome: the oracle's answers, decoded where they are fractional.
+    """log Z ≥ the score of any outcome: the best one that is found where answers are fractions.
 
-    −inf where the decoded answer is no outcome that the structure allows. One oracle call each.
+    −inf where that is no outcome that the structure allows. One oracle call each.
     """
-    values = as_finite_scores(batch, scores)
-    vertices, _ = Validated(resolve(oracle, batch)).many(batch, values)
-    lower = np.full(len(batch), -np.inf)
-    for m in range(len(batch)):
-        structure, part = batch.structure(m), batch.coordinates(m)
-        outcome = structure.encode(structure.decode(vertices[part]))
-        if structure.contains(outcome):
-            lower[m] = attained(values[part], outcome)
+    lower = decode(batch, scores, oracle).scores.copy()
     return Interval(lower, np.full(len(batch), np.inf), "the score of one outcome")
 
 

@@ -14,6 +14,7 @@ from mlestruct.dual import Certificate, Dual, block_gaps, interior
 from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.decode import decode
 from mlestruct.inference.matching.hull import relaxed
 from mlestruct.inference.proof import Inferred, infer
 from mlestruct.inference.routine import Routine, routine
@@ -46,14 +47,9 @@ class Marginals:
 def best(
     batch: Batch[Any], scores: ArrayLike, oracle: AnyOracle = None
 ) -> tuple[list[Any], Array, Array]:
-    """Most probable outcomes, their scores, and bounds on the best scores."""
-    scores = as_finite_scores(batch, scores)
-    vertices, upper = Validated(resolve(oracle, batch)).many(batch, scores)
-    outcomes = [
-        batch.structure(m).decode(vertices[batch.coordinates(m)]) for m in range(len(batch))
-    ]
-    reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
-    return outcomes, reached, upper
+    """Most probable outcomes, their own scores and bounds on the best: see :func:`decode`."""
+    found = decode(batch, scores, oracle)
+    return found.outcomes, found.scores, found.upper
 
 
 def marginals(

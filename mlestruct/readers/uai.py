@@ -13,9 +13,9 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
+from mlestruct.inference.decode import decode
 from mlestruct.inference.exact import estimate, exact
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.predict import best
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
@@ -24,6 +24,7 @@ METHODS = ("auto", "exact", "trw", "bp")
 DIGITS = 18  # of a whole number
 LARGEST = 1 << 24  # states of all variables: tables are as long as the file, these need not be
 GIB, SECONDS = 1.0, 60.0  # beyond this estimate of exact inference, ``auto`` says no
+EFFORT = 60.0  # CP-SAT's deterministic seconds for a best labelling
 Method = Literal["auto", "exact", "trw", "bp"]
 
 
@@ -89,7 +90,8 @@ def infer(
 
     ``method``: ``exact``, ``trw`` (a bound from above on graphs of pairs), ``bp`` (neither a bound
     nor certain to converge); ``auto`` is exact where the estimate allows, and ``trw`` otherwise.
-    MPE is searched by Viterbi on forests and CP-SAT elsewhere, and says whether it is proven best.
+    MPE is the graph's own solver's, decoded where that answers with fractions within a budget that
+    is counted; it says whether it is proven best.
     """
     if task not in TASKS:
         raise ValueError(f"task is {task!r}; it must be one of {', '.join(TASKS)}")
@@ -113,12 +115,10 @@ def infer(
 
 def _best(problem: Problem) -> Answer:
     batch = Batch.of(problem.graph, count=1)
-    # relaxations answer with halves, which are no labelling
-    oracle = "viterbi" if problem.graph.is_forest else "cp_sat"
-    outcomes, reached, upper = best(batch, problem.score, oracle)
-    states = " ".join(str(int(state)) for state in outcomes[0])
-    proven = upper[0] - reached[0] <= 1e-6 * max(1.0, abs(reached[0]))
-    kind = "proven best" if proven else f"within {upper[0] - reached[0]:.3g} of the best"
+    found = decode(batch, problem.score, effort=EFFORT)
+    states = " ".join(str(int(state)) for state in found.outcomes[0])
+    left = found.upper[0] - found.scores[0]
+    kind = "proven best" if found.proven[0] else f"within {left:.3g} of the best"
     return Answer(f"MPE\n{problem.graph.n_nodes} {states}\n", kind)
 
 

@@ -23,12 +23,14 @@ class CPSat:
     """The best 0/1 vector within a structure's ``constraints()`` and your own ``rows``.
 
     ``rows`` has whole-number coefficients. ``seconds`` limits each example: its answer is then the
-    best one found, ``upper`` the bound proved so far, and the certificate that much wider.
+    best one found, ``upper`` the bound proved so far, and the certificate that much wider;
+    ``effort`` does so in deterministic seconds, which are counted and the same on every machine.
     Scores are rounded to whole numbers below 2^52 in sum; what that may cost is part of ``upper``.
     Exponential at worst; milliseconds at a hundred coordinates. Releases the GIL.
     """
 
     seconds: float | None = None
+    effort: float | None = None
     rows: Constraints | None = None
     polytope: str = HULL
     _models: dict[Structure, _Model] = field(default_factory=dict, repr=False, compare=False)
@@ -41,7 +43,7 @@ class CPSat:
                 self._models[structure] = _Model(structure, self.rows)
             model = self._models[structure]
             try:
-                vertices[part], upper[m] = model.best(scores[part], self.seconds)
+                vertices[part], upper[m] = model.best(scores[part], self.seconds, self.effort)
             except (Infeasible, RuntimeError) as error:
                 raise type(error)(f"example {m}: {error}") from error
         return vertices, upper
@@ -85,7 +87,9 @@ class _Model:
             high = int(hi) if np.isfinite(hi) else self.cp.INT32_MAX
             self.model.add_linear_constraint(total, low, high)
 
-    def best(self, score: Array, seconds: float | None) -> tuple[Array, float]:
+    def best(
+        self, score: Array, seconds: float | None, effort: float | None
+    ) -> tuple[Array, float]:
         """The best vertex found, and a bound on the best score."""
         whole, shift, error = _whole(np.where(self.open, score, 0.0))
         self.model.maximize(self.cp.LinearExpr.weighted_sum(self.variables, whole))
@@ -99,6 +103,8 @@ class _Model:
         solver.parameters.num_workers, solver.parameters.linearization_level = 1, 2
         if seconds is not None:
             solver.parameters.max_time_in_seconds = seconds
+        if effort is not None:
+            solver.parameters.max_deterministic_time = effort
         status = solver.solve(self.model)
         if status == self.cp.INFEASIBLE:
             raise Infeasible(self.structure.impossible() or "no vertex meets all constraints")

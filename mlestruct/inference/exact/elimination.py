@@ -79,6 +79,25 @@ def marginals(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> tupl
     return log_z, tau
 
 
+def best_states(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> Ints:
+    """The best labelling for every row of ``scores``: maxima in the place of sums."""
+    todo = affordable(graph, memory)
+    closed = graph.closed()
+    values = np.where(closed, -np.inf, scores) if closed.any() else scores
+    messages: dict[int, Array] = {}
+    choices = []
+    for i, clique in enumerate(todo.cliques):
+        table = _gather(todo, clique, values, messages)
+        choices.append(table.argmax(axis=1))
+        if clique.parent >= 0:
+            messages[i] = table.max(axis=1)
+    chosen = np.zeros((len(todo.states), len(scores)), dtype=np.int64)
+    row = np.arange(len(scores))
+    for clique, choice in zip(todo.cliques[::-1], choices[::-1], strict=True):
+        chosen[clique.variable] = choice[(row, *(chosen[v] for v in clique.given))]
+    return np.stack([alive[chosen[v]] for v, alive in enumerate(todo.states)], axis=1)
+
+
 def _shares(found: Plan, count: int) -> list[slice]:
     """Examples that are worked on together: tables of a size that caches like."""
     step = max(1, int(CHUNK / max(found.estimate.gib, 1e-9)))

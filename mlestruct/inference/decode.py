@@ -1,0 +1,125 @@
+"""Best outcomes as outcomes: where an oracle answers with fractions, whole ones with their bounds.
+
+A relaxation's best point may be worth more than any outcome, and rounding it may be worth much
+less. Fractions are therefore decoded again: by the structure's own exact solver, by maxima summed
+out variable by variable where the graph is narrow, by CP-SAT within a budget that is counted and
+not timed, so that two runs agree; and what is not proven best says how far it may be from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mlestruct.batch import Batch
+from mlestruct.errors import Infeasible
+from mlestruct.inference.exact.elimination import best_states
+from mlestruct.inference.exact.treewidth import plan
+from mlestruct.inference.scores import as_finite_scores
+from mlestruct.oracle import HULL, Validated, attained, load, resolve
+from mlestruct.oracle.registry import AnyOracle
+from mlestruct.structures import FactorGraph
+from mlestruct.structures.base import Array, Structure
+
+DOUBT = 1e-6  # relative: what is left between a score and its bound by solvers' own tolerances
+NARROW = 0.25  # GiB of tables up to which graphs are decoded exactly by their width
+EACH, SHARED = 2.0, 10  # CP-SAT's deterministic seconds an example; from so many on it is shared
+LARGEST = 20_000  # coordinates that CP-SAT is asked about
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Outcomes, each with its own score and a proven bound on what any outcome scores.
+
+    A score is −∞ where an oracle's fractions were decoded to no outcome that is allowed.
+    """
+
+    outcomes: list[Any]
+    scores: Array
+    upper: Array
+
+    @property
+    def proven(self) -> NDArray[np.bool_]:
+        """Of every example: no outcome is better, up to solvers' tolerances."""
+        left = self.upper - self.scores
+        return np.asarray(left <= DOUBT * (1.0 + np.abs(self.upper)))
+
+
+def decode(
+    batch: Batch[Any], scores: ArrayLike, oracle: AnyOracle = None, *, effort: float = EACH
+) -> Decoded:
+    """The oracle's answers where they are outcomes; better and proven ones where they are not.
+
+    ``effort`` is what CP-SAT may spend on each, in seconds that are counted, not timed.
+    """
+    values = as_finite_scores(batch, scores)
+    vertices, upper = Validated(resolve(oracle, batch)).many(batch, values)
+    broken = np.unique(batch.owner[(vertices != 0.0) & (vertices != 1.0)])
+    reached = batch.totals(np.where(vertices != 0, values, 0.0) * vertices)
+    effort = effort * max(min(1.0, SHARED / max(len(broken), 1)), 0.05)
+    for m in broken:
+        part = batch.coordinates(int(m))
+        found = _whole(batch.structure(int(m)), values[part], vertices[part], upper[m], effort)
+        vertices[part], reached[m], upper[m] = found
+    outcomes = [
+        batch.structure(m).decode(vertices[batch.coordinates(m)]) for m in range(len(batch))
+    ]
+    return Decoded(outcomes, reached, upper)
+
+
+def _whole(
+    structure: Structure, score: Array, vertex: Array, upper: float, effort: float
+) -> tuple[Array, float, float]:
+    """The best outcome that was found, its score, and the least bound."""
+    best, worth = structure.encode(structure.decode(vertex)), -np.inf
+    for found, bound in _attempts(structure, score, best, effort):
+        upper = min(upper, bound)
+        if structure.contains(found) and attained(score, found) > worth:
+            best, worth = found, attained(score, found)
+        if upper - worth <= DOUBT * (1.0 + abs(upper)):
+            break
+    return best, worth, max(upper, worth)
+
+
+def _attempts(
+    structure: Structure, score: Array, rounded: Array, effort: float
+) -> Iterator[tuple[Array, float]]:
+    """(an outcome, a bound), cheapest first."""
+    one = Batch.of(structure, count=1)
+    yield rounded, np.inf
+    if not isinstance(structure, FactorGraph):
+        if structure.default_oracle is not None:
+            own = resolve(None, one)
+            if own.polytope == HULL:
+                yield _asked(own, one, score)
+    else:
+        cost = plan(structure).estimate
+        if cost.complete and cost.gib <= NARROW:
+            states = best_states(structure, score[None], NARROW)[0]
+            found = structure.encode(states)
+            yield found, attained(score, found)
+            return
+        if structure.is_pairwise:
+            yield from _tried("trw_s", one, score)
+    if structure.constraints() is not None and structure.size <= LARGEST:
+        yield from _tried("cp_sat", one, score, effort=effort)
+
+
+def _tried(name: str, one: Batch[Any], score: Array, **how: Any) -> Iterator[tuple[Array, float]]:
+    """What a solver of the catalogue finds, or nothing."""
+    solver: Any = load(name)
+    try:
+        yield _asked(replace(solver, **how), one, score)
+    except Infeasible:
+        raise
+    except (RuntimeError, ValueError):  # no answer within its budget, or not its kind of rows
+        return
+
+
+def _asked(oracle: Any, one: Batch[Any], score: Array) -> tuple[Array, float]:
+    vertices, upper = oracle.many(one, score)
+    return vertices, float(upper[0])
