@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mlestruct.features import Question as Question
     from mlestruct.features import Sparse as Sparse
     from mlestruct.features import Tied as Tied
+    from mlestruct.frank_wolfe import BCFW as BCFW
     from mlestruct.frank_wolfe import FrankWolfe as FrankWolfe
     from mlestruct.inference import marginals as marginals
     from mlestruct.inference.exact import exact as exact
@@ -84,6 +85,7 @@ _HOME = {
     "Entropy": "entropy",
     "FactorGraph": "structures",
     "Flow": "structures",
+    "BCFW": "frank_wolfe",
     "FrankWolfe": "frank_wolfe",
     "Functions": "features",
     "Graph": "readers",

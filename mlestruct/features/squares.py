@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mlestruct.features.base import CHUNK, Features
 from mlestruct.features.dense import Dense
@@ -43,7 +42,7 @@ def _squared_tied(features: Tied) -> Tied:
 
 
 def _power(matrix: Any) -> Any:
-    return matrix.multiply(matrix) if sp.issparse(matrix) else matrix**2
+    return matrix.multiply(matrix) if hasattr(matrix, "multiply") else matrix**2
 
 
 def _dense(features: Dense, v: Array) -> Array:

@@ -12,15 +12,22 @@ import numpy as np
 
 from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import digest, name_of
-from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
+from mlestruct.dual import Dual, Interior
 from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import flat, steps
-from mlestruct.frank_wolfe.active_set import Iterate, Tangent, capacity, footprint
+from mlestruct.frank_wolfe.active_set import Iterate, capacity, footprint
 from mlestruct.frank_wolfe.asking import Asking, Elsewhere
 from mlestruct.frank_wolfe.best import Best
 from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.joint import joint_step
-from mlestruct.frank_wolfe.slopes import reached
+from mlestruct.frank_wolfe.proof import (
+    Round,
+    beginning,
+    certified,
+    is_margin,
+    refuse_masked,
+    short_of,
+)
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.frank_wolfe.state import Cost, State, noted
 from mlestruct.kernels import clock
@@ -47,11 +54,12 @@ class FrankWolfe:
     ``corrective`` passes over known vertices between calls, while they gain); plain ``block`` or
     ``batch`` steps with exact line search; ``stale_fixed``, 2M/(k+2M) towards vertices that were
     all asked for at one θ; or the papers' ``batch_fixed`` 2/(k+2). ``auto`` is pairwise unless
-    memory has too little room for vertices. ``centre`` holds θ near where it was, so that questions
-    do not leap; fixed steps and max-margin have none. ``shards`` fixes what is asked together, so
-    any ``engine`` with any number of ``workers`` gives the same bits: ``threads`` (the default of
-    several workers), or another of :mod:`mlestruct.engine`. Adapts by counts, never by clock. With
-    a ``checkpoint`` a run goes on where an earlier one was ended, on whatever engine.
+    memory has too little room for vertices. The papers' own is :class:`BCFW`. ``centre`` holds θ
+    near where it was, so that questions do not leap; fixed steps and max-margin have none.
+    ``shards`` fixes what is asked together, so any ``engine`` with any number of ``workers`` gives
+    the same bits: ``threads`` (the default of several workers), or another of
+    :mod:`mlestruct.engine`. Adapts by counts, never by clock. With a ``checkpoint`` a run goes on
+    where an earlier one was ended, on whatever engine.
     """
 
     tol: float = 1e-3
@@ -80,7 +88,7 @@ class FrankWolfe:
 
     def run(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Iterator[State]:
         """Yields every round's state; the last has ``done`` set. Stop iterating to stop early."""
-        _refuse_masked(dual, oracle)
+        refuse_masked(dual, oracle)
         setting = partial(self._setting, dual, oracle, start)
         loop = begin(self.checkpoint, "frank_wolfe", setting, dual.batch.size)
         yield from noted(loop, partial(self._rounds, dual, oracle, start, loop))
@@ -140,18 +148,6 @@ class FrankWolfe:
             steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)
 
 
-@dataclass(frozen=True)
-class _Round:
-    """What was asked in a round, and what its answers prove."""
-
-    tangent: Tangent
-    vertices: Array
-    proof: Certificate  # of this round alone
-    gap: float  # its gap, withheld or not
-    mass: float  # the vertices' Σ|a|·view
-    lag: float  # the part of the gap that is there because θ is not ∇R*(r)
-
-
 @dataclass
 class _Run:
     """Where a run stands: τ and its atoms, where θ is held, where to ask, the best so far."""
@@ -175,9 +171,8 @@ class _Run:
 
     @classmethod
     def begin(cls, solver: FrankWolfe, dual: Dual, oracle: Any, start: Array | None) -> _Run:
-        margin = dual.entropy.flat and dual.batch.target is not None
-        inner = _at_target(dual) if margin else interior(dual.batch, oracle, dual.entropy)
-        dual = Dual(dual.batch, dual.features, inner.entropy, dual.regulariser)
+        margin = is_margin(dual)
+        dual, inner = beginning(dual, oracle)
         tau = inner.tau if start is None else start
         iterate, centre = Iterate.start(dual, tau, inner.tau, active=False), None
         if solver.centre and not margin and solver.step not in FIXED:
@@ -205,7 +200,7 @@ class _Run:
         self.iterate.recall(point)
         asked.running.remember(memory)
 
-    def ask(self, asked: Asking) -> _Round:
+    def ask(self, asked: Asking) -> Round:
         """Every example's best vertex at θ and at a point near τ, and what that proves."""
         if self.number and self.number % CHECKED == 0:
             self.iterate.synchronise()
@@ -218,7 +213,7 @@ class _Run:
         self.asking += clock() - began
         if self.number == 0:
             self._plan(vertices)
-        return _certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
+        return certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
 
     def _plan(self, vertices: Array) -> None:
         """The kind of step, and what it will need, from the first vertices."""
@@ -241,7 +236,7 @@ class _Run:
         per_call = self.asking / (count * (self.number + 1))
         return Cost(self.solver.rounds, count, per_call, self.bytes)
 
-    def state(self, found: _Round, seconds: float) -> State:
+    def state(self, found: Round, seconds: float) -> State:
         """The best so far, this round's among it."""
         solver, best, examples = self.solver, self.best, len(self.dual.batch)
         calls, tangent = (self.number + 1) * examples, found.tangent
@@ -251,13 +246,13 @@ class _Run:
         over = solver.calls is not None and calls + examples > solver.calls
         met = proof.relative <= solver.tol
         done = met or self.number >= solver.rounds or late or over
-        short = _short(met, late, over) if done else ""
+        short = short_of(met, late, over) if done else ""
         return State(
             self.number, calls, seconds, proof, best.theta, best.tau, best.at, self.cost, done,
             short=short, asking=self.asking,
         )  # fmt: skip
 
-    def move(self, found: _Round) -> None:
+    def move(self, found: Round) -> None:
         """One round's steps; then θ's centre and δ follow."""
         iterate, number, entropic = self.iterate, self.number, not self.dual.entropy.flat
         if entropic:
@@ -271,61 +266,3 @@ class _Run:
         if self.step == "pairwise" and self.number >= self.solver.warm and entropic:
             objective = found.proof.objective
             self.smoothing.follow(found.gap, found.mass, objective, self.tried)
-
-
-def _short(met: bool, late: bool, over: bool) -> str:
-    return "" if met else "seconds" if late else "calls" if over else "rounds"
-
-
-def _certified(
-    iterate: Iterate,
-    tangent: Tangent,
-    vertices: Array,
-    upper: Array,
-    inner: Interior,
-    polytope: str,
-) -> _Round:
-    """A round's certificate, by the answers to its tangent's scores."""
-    dual = iterate.dual
-    batch, weight = dual.batch, dual.batch.weight
-    out = np.empty((3, len(batch)))
-    reached(tangent.score, vertices, iterate.x.tau, iterate.p, out)
-    best, here, mass = out
-    refuse_below(batch, upper, here, "the current point")
-    if batch.target is not None:
-        refuse_below(batch, upper, batch.observed(tangent.score), "the observed outcome")
-    energy = tangent.energy if batch.constant is None else tangent.energy + batch.constant
-    gap = float(weight @ (upper - here + tangent.spread))
-    lag = dual.regulariser.bracket(tangent.theta, iterate.x.r)
-    gap += lag
-    proof = Certificate(
-        gap if inner.withheld is None else float("inf"),
-        float(weight @ (upper - best)),
-        dual.regulariser.conj(iterate.x.r) - float(weight @ energy),
-        polytope,
-        str(dual.entropy.bound),
-        inner.withheld,
-        inner.unused,
-    )
-    return _Round(tangent, vertices, proof, gap, float(weight @ mass), lag)
-
-
-def _at_target(dual: Dual) -> Interior:
-    """Max-margin needs no interior: it starts at the observed outcomes, where θ = 0."""
-    target = dual.batch.target
-    assert target is not None
-    return Interior(target.copy(), dual.entropy, 0)
-
-
-def _refuse_masked(dual: Dual, oracle: Oracle[Any]) -> None:
-    mask = oracle.perturbable(dual.batch)
-    if mask is None:
-        return
-    wrong = np.flatnonzero(dual.entropy.perturbs() & ~mask)
-    if len(wrong):
-        k = int(wrong[0])
-        m = int(dual.batch.owner[k])
-        raise ValueError(
-            f"example {m}: the entropy perturbs coordinate {k - dual.batch.offsets[m]}, which this "
-            "oracle does not allow; confine it (rho=0 keeps it to nodes) or use another oracle"
-        )

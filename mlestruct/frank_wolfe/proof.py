@@ -1,0 +1,95 @@
+"""What a round asks and what its answers prove; where a run begins, and whom it may ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
+from mlestruct.frank_wolfe.active_set import Iterate, Tangent
+from mlestruct.frank_wolfe.slopes import reached
+from mlestruct.oracle import Oracle
+from mlestruct.structures.base import Array
+
+
+@dataclass(frozen=True)
+class Round:
+    """What was asked in a round, and what its answers prove."""
+
+    tangent: Tangent
+    vertices: Array
+    proof: Certificate  # of this round alone
+    gap: float  # its gap, withheld or not
+    mass: float  # the vertices' Σ|a|·view
+    lag: float  # the part of the gap that is there because θ is not ∇R*(r)
+
+
+def short_of(met: bool, late: bool, over: bool) -> str:
+    return "" if met else "seconds" if late else "calls" if over else "rounds"
+
+
+def certified(
+    iterate: Iterate,
+    tangent: Tangent,
+    vertices: Array,
+    upper: Array,
+    inner: Interior,
+    polytope: str,
+) -> Round:
+    """A round's certificate, by the answers to its tangent's scores."""
+    dual = iterate.dual
+    batch, weight = dual.batch, dual.batch.weight
+    out = np.empty((3, len(batch)))
+    reached(tangent.score, vertices, iterate.x.tau, iterate.p, out)
+    best, here, mass = out
+    refuse_below(batch, upper, here, "the current point")
+    if batch.target is not None:
+        refuse_below(batch, upper, batch.observed(tangent.score), "the observed outcome")
+    energy = tangent.energy if batch.constant is None else tangent.energy + batch.constant
+    gap = float(weight @ (upper - here + tangent.spread))
+    lag = dual.regulariser.bracket(tangent.theta, iterate.x.r)
+    gap += lag
+    proof = Certificate(
+        gap if inner.withheld is None else float("inf"),
+        float(weight @ (upper - best)),
+        dual.regulariser.conj(iterate.x.r) - float(weight @ energy),
+        polytope,
+        str(dual.entropy.bound),
+        inner.withheld,
+        inner.unused,
+    )
+    return Round(tangent, vertices, proof, gap, float(weight @ mass), lag)
+
+
+def is_margin(dual: Dual) -> bool:
+    """No entropy, and outcomes to be told from the others."""
+    return dual.entropy.flat and dual.batch.target is not None
+
+
+def beginning(dual: Dual, oracle: Any) -> tuple[Dual, Interior]:
+    """The interior point to begin at, and the dual without views that no answer uses.
+
+    Max-margin needs no interior: it begins at the observed outcomes, where θ = 0.
+    """
+    if is_margin(dual):
+        assert dual.batch.target is not None
+        inner = Interior(dual.batch.target.copy(), dual.entropy, 0)
+    else:
+        inner = interior(dual.batch, oracle, dual.entropy)
+    return Dual(dual.batch, dual.features, inner.entropy, dual.regulariser), inner
+
+
+def refuse_masked(dual: Dual, oracle: Oracle[Any]) -> None:
+    mask = oracle.perturbable(dual.batch)
+    if mask is None:
+        return
+    wrong = np.flatnonzero(dual.entropy.perturbs() & ~mask)
+    if len(wrong):
+        k = int(wrong[0])
+        m = int(dual.batch.owner[k])
+        raise ValueError(
+            f"example {m}: the entropy perturbs coordinate {k - dual.batch.offsets[m]}, which this "
+            "oracle does not allow; confine it (rho=0 keeps it to nodes) or use another oracle"
+        )

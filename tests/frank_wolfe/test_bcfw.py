@@ -1,0 +1,128 @@
+"""BCFW is the papers' algorithm: compared with the same written plainly, and certified."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from mlestruct.checkpoint import Checkpoint
+from mlestruct.dual import interior
+from mlestruct.frank_wolfe import BCFW, FrankWolfe, bcfw
+from mlestruct.oracle import Counted, resolve
+from tests.frank_wolfe.test_best import proven_again
+from tests.frank_wolfe.test_core import REGULARISERS, M, learning
+
+VARIANTS = [
+    {},
+    {"draw": "uniform"},
+    {"draw": "gaps"},
+    {"draw": "gaps", "cache": 5},
+    {"fixed": True},
+    {"average": True},
+    {"centre": True},
+]
+
+
+def plainly(dual, oracle, passes, *, fixed, draw):
+    """Algorithm 4 in NumPy, every quantity from scratch at every step; τ and the average of θ."""
+    batch, tau = dual.batch, interior(dual.batch, oracle, dual.entropy).tau.copy()
+    mean, k = np.zeros(dual.features.d), 0
+    for number in range(passes):
+        rng = np.random.default_rng((0, number))
+        for m in rng.permutation(M) if draw == "permutation" else rng.integers(0, M, M):
+            part = batch.coordinates(m)
+            score = (dual.scores(dual.theta(tau)) + dual.entropy.grad(tau))[part]
+            vertex, _ = oracle.many(batch.select([m]), score)
+            delta = np.zeros_like(tau)
+            delta[part] = vertex - tau[part]
+
+            def value(gamma, tau=tau, delta=delta):
+                return dual.value(tau + gamma * delta)
+
+            gamma = 2 * M / (k + 2 * M)
+            if not fixed:
+                gamma = minimize_scalar(value, bounds=(0, 1), options={"xatol": 1e-12}).x
+            tau = tau + min(gamma, 1 - 1e-9) * delta
+            mean += 2 / (k + 2) * (dual.theta(tau) - mean)
+            k += 1
+    return tau, mean
+
+
+@pytest.mark.parametrize("draw", ["permutation", "uniform"])
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("regulariser", [{}, {"prior": 0.2}, REGULARISERS[2]])
+def test_it_is_the_algorithm_of_the_papers(draw, fixed, regulariser):
+    """A block's oracle sees θ as the step before has left it; so does every step after."""
+    dual = learning(1, **regulariser)
+    oracle = resolve(None, dual.batch)
+    tau, mean = plainly(dual, oracle, 4, fixed=fixed, draw=draw)
+    run = bcfw._Run(BCFW(draw=draw, fixed=fixed), dual, resolve(None, dual.batch), None)
+    for _ in range(4):
+        run.once(0.0)
+    assert dual.value(run.iterate.x.tau) == pytest.approx(dual.value(tau), rel=1e-6)
+    np.testing.assert_allclose(run.iterate.x.tau, tau, atol=2e-5)
+    np.testing.assert_allclose(run.mean, mean, atol=2e-4)
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+@pytest.mark.parametrize("temperature", [1.0, 0.0])
+def test_every_state_is_certified_and_counts_its_calls(settings, temperature):
+    dual = learning(2, temperature=temperature)
+    oracle, gaps = Counted(resolve(None, dual.batch)), []
+    solver = BCFW(tol=1e-9, rounds=60, **settings)
+    for state in solver.run(dual, oracle):
+        assert state.gap == pytest.approx(proven_again(dual, oracle.oracle, state).gap, rel=1e-6)
+        assert state.calls <= oracle.calls <= state.calls + 40  # those that find the interior
+        gaps.append(state.gap)
+    assert (np.diff(gaps) <= 0).all()
+    assert gaps[-1] < 0.2 * gaps[0]
+    best = FrankWolfe(tol=1e-7, rounds=3000).solve(dual, oracle.oracle).certificate
+    assert state.certificate.objective - state.gap <= best.objective + 1e-9
+    assert state.certificate.objective >= best.objective - best.gap - 1e-9
+
+
+def test_a_cache_saves_calls():
+    dual = learning(3)
+    calls = [
+        BCFW(tol=0, rounds=40, cache=cache).solve(dual, resolve(None, dual.batch)).calls
+        for cache in (0, 10)
+    ]
+    assert calls[1] < 0.9 * calls[0]
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_a_run_ended_at_any_pass_goes_on_with_the_same_bits(settings, tmp_path):
+    dual = learning(4)
+    oracle, path = resolve(None, dual.batch), tmp_path / "run"
+    whole = list(BCFW(tol=0, rounds=13, every=4, **settings).run(dual, oracle))
+    for _ in BCFW(tol=0, rounds=13, every=4, checkpoint=Checkpoint(path, every=1), **settings).run(
+        dual, oracle
+    ):
+        if _.round == 8:
+            break
+    solver = BCFW(tol=0, rounds=13, every=4, checkpoint=Checkpoint(path, every=1), **settings)
+    again = list(solver.run(dual, oracle))
+    assert [s.certificate for s in whole] == [s.certificate for s in again]
+    assert whole[-1].theta.tobytes() == again[-1].theta.tobytes()
+    assert whole[-1].tau.tobytes() == again[-1].tau.tobytes()
+
+
+@pytest.mark.parametrize("limit", [{"calls": 30}, {"seconds": 1e-9}])
+def test_limits_end_a_run_with_a_certificate(limit):
+    dual = learning()
+    *_, last = BCFW(tol=0, **limit).run(dual, resolve(None, dual.batch))
+    assert last.done
+    assert last.short == next(iter(limit))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"draw": "best"}, "draw is one of"),
+        ({"every": 0}, "every"),
+        ({"tol": -1.0}, "tol is -1"),
+        ({"fixed": True, "centre": True}, "a centre cannot"),
+    ],
+)
+def test_misuse_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        BCFW(**settings)
