@@ -205,11 +205,9 @@ class _Run:
         late = limits.seconds is not None and seconds > limits.seconds
         self.ended = late or (limits.calls is not None and self.calls >= limits.calls)
 
-    def _drawn(self) -> Array:
-        count, rng = (
-            len(self.blocks),
-            np.random.default_rng((self.solver.random_state, self.number)),
-        )
+    def _drawn(self) -> Ints:
+        count = len(self.blocks)
+        rng = np.random.default_rng((self.solver.random_state, self.number))
         known = np.isfinite(self.gaps).all() and self.gaps.sum() > 0.0
         if self.solver.draw == "uniform":
             return rng.integers(0, count, count)

@@ -13,7 +13,7 @@ from mlestruct.digest import digest
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import FrankWolfe, State
+from mlestruct.frank_wolfe import BCFW, FrankWolfe, State
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.model import Fits, Model, Runs
@@ -43,7 +43,7 @@ class Learner(Fits):
     surrogate: Callable[[Batch[Any]], tuple[Batch[Any], Entropy]]
     regulariser: float | Regulariser = 1.0
     oracle: AnyOracle = None
-    solver: FrankWolfe = field(default_factory=FrankWolfe)
+    solver: Any = field(default_factory=FrankWolfe)  # or a BCFW
     route: Route = "auto"
     small: SmallBatches | None = None
     rho: Rho = None
@@ -114,7 +114,9 @@ class Learner(Fits):
         """What the direct route computes marginals with, or None: Frank-Wolfe."""
         if self.route not in ("auto", "direct", "frank_wolfe"):
             raise ValueError(f"route is auto, direct or frank_wolfe, not {self.route!r}")
-        if self.route == "frank_wolfe" or (self.route == "auto" and self.oracle is not None):
+        if isinstance(self.solver, BCFW) or self.route == "frank_wolfe":
+            return None
+        if self.route == "auto" and self.oracle is not None:
             return None
         found = routine(dual.entropy)
         if found is None and self.route == "direct":

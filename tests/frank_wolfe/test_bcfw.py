@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+import mlestruct as ms
 from mlestruct.checkpoint import Checkpoint
 from mlestruct.dual import interior
 from mlestruct.frank_wolfe import BCFW, FrankWolfe, bcfw
@@ -112,6 +113,15 @@ def test_limits_end_a_run_with_a_certificate(limit):
     *_, last = BCFW(tol=0, **limit).run(dual, resolve(None, dual.batch))
     assert last.done
     assert last.short == next(iter(limit))
+
+
+def test_a_learner_takes_it_as_its_solver(rng):
+    """Never the direct route: a solver that is named is the one that learns."""
+    batch = ms.Batch.of(ms.BipartiteMatching(4), [rng.permutation(4) for _ in range(6)])
+    features = ms.Dense.of(batch, rng.standard_normal((batch.size, 2)))
+    model = ms.mle_struct(0.5, solver=ms.BCFW(tol=1e-2)).fit(batch, features)
+    assert model.route == "frank_wolfe"
+    assert model.certificate.relative <= 1e-2
 
 
 @pytest.mark.parametrize(
