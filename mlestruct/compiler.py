@@ -23,11 +23,13 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from llvmlite.binding import Linkage
-from numba.core import caching, codegen, compiler, sigutils, typing
+from llvmlite.binding import Linkage, parse_assembly
+from numba.core import caching, cgutils, codegen, compiler, sigutils, types, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
+from numba.extending import overload
+from numba.np import arrayobj
 
 from mlestruct.kernels import VARIANTS, Compiled, compiling
 
@@ -43,7 +45,8 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What a calling kernel is typed by."""
         signature, args = self._compiler.fold_argument_types(args, kws)
-        self.part(tuple(args))
+        args = tuple(_any_of(one) for one in args)
+        self.part(args)
         name = self.py_func.__name__
         known = [part.signature for part in self.parts.values()]
         return typing.make_concrete_template(name, name, known), signature, args, {}
@@ -113,6 +116,12 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         return self.kept
 
 
+def _any_of(one: types.Type) -> types.Type:
+    """True and False are one type, as 1 and 2 are, or each would have a kernel of its own."""
+    known = isinstance(one, types.BooleanLiteral | types.IntegerLiteral)
+    return types.unliteral(one) if known else one
+
+
 class Part(codegen.JITCodeLibrary):  # type: ignore[misc]
     """A library for others to link; it is optimised and emitted only if asked for an address."""
 
@@ -120,14 +129,14 @@ class Part(codegen.JITCodeLibrary):  # type: ignore[misc]
     merged: Any = None
 
     def add_ir_module(self, module: Any) -> None:
-        """Numba's own functions come with a door for C, which nobody uses."""
-        if module.name != "cfunc_wrapper":
-            super().add_ir_module(module)
+        """Neither checked nor optimised, as Numba does function by function; entries are, whole.
 
-    def add_llvm_module(self, module: Any) -> None:
-        """Numba optimises every function before it is linked, too; here entries do it for all."""
-        module.data_layout = self._codegen._data_layout
-        self._final_module.link_in(module)
+        Numba's own functions come with a door for C, which nobody uses.
+        """
+        if module.name != "cfunc_wrapper":
+            parsed = parse_assembly(cgutils.normalize_ir_text(str(module)))
+            parsed.data_layout = self._codegen._data_layout
+            self._final_module.link_in(parsed)
 
     def finalize(self) -> None:
         """Nothing is linked before an entry asks."""
@@ -196,15 +205,34 @@ class _Silent:
 @contextlib.contextmanager
 def _parts_only(made: Any) -> Iterator[None]:
     """Numba's own functions (np.empty and the like) are made as parts too; its lock is held."""
-    before = made.__dict__.get("_library_class")
-    made._library_class = Part
+    with _instead(made, "_library_class", Part), _instead(arrayobj, SHAPES, _sizes_differ):
+        yield
+
+
+@contextlib.contextmanager
+def _instead(place: Any, name: str, value: Any) -> Iterator[None]:
+    before = place.__dict__.get(name)
+    setattr(place, name, value)
     try:
         yield
     finally:
-        if before is None:
-            del made._library_class
-        else:
-            made._library_class = before
+        delattr(place, name) if before is None else setattr(place, name, before)
+
+
+# x[:] = y compiles some twenty functions on texts, to name both shapes should they differ.
+SHAPES = "raise_with_shape_context"
+
+
+def _sizes_differ(source: Any, place: Any) -> None:
+    """A stub, as Numba's of that name."""
+
+
+@overload(_sizes_differ)
+def _(source: Any, place: Any) -> Any:
+    def refuse(source: Any, place: Any) -> None:
+        raise ValueError("cannot assign slice from input of different size")
+
+    return refuse
 
 
 _UserWide = getattr(caching, "UserWideCacheLocator", None) or caching._UserWideCacheLocator

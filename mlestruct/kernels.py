@@ -7,6 +7,7 @@ another one. :mod:`mlestruct.compiler` says what is compiled when.
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -83,10 +84,13 @@ def compiling() -> Iterator[None]:
         sys.stderr.write(f"mlestruct: compiling once, about {USUAL} s{kept}\n")
         sys.stderr.flush()
     Compiled.kernels += 1
-    began = time.perf_counter()
+    began, collects = time.perf_counter(), gc.isenabled()
+    gc.disable()  # a fifth of the time of Numba's many small objects
     try:
         yield
     finally:
+        if collects:
+            gc.enable()
         Compiled.seconds += time.perf_counter() - began
 
 
