@@ -152,10 +152,14 @@ class Scaling(Routine):
         log_z = np.zeros(len(score))
         weights = np.ones(graph.components)
         rows, columns = (0, 0) if graph.table is None else graph.table
-        if graph.live:
-            _all(score, graph.ptr, graph.head, graph.strict, graph.component, weights, self.rho,
-                 graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
-                 state.x, state.sent, state.mode, tau, log_z)  # fmt: skip
+        if graph.live and self.rho <= 0.5:
+            _concave(score, graph.ptr, graph.head, graph.strict, graph.component, weights, self.rho,
+                     graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
+                     state.x, state.mode, tau, log_z)  # fmt: skip
+        elif graph.live:
+            _bethe(score, graph.ptr, graph.head, graph.strict, graph.component, weights, self.rho,
+                   graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
+                   state.x, state.sent, state.mode, tau, log_z)  # fmt: skip
         return log_z
 
 
@@ -189,11 +193,37 @@ NEAR, AGREE = 1e-4, 1e-7  # so near to a vertex an answer proves itself, to so m
 
 
 @kernel
-def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
-         residual, sweeps, x, sent, mode, tau, log_z):  # fmt: skip
+def _concave(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
+             residual, sweeps, x, mode, tau, log_z):  # fmt: skip
+    """Every example at ρ ≤ ½, as :func:`_bethe` does it: whose kernels need not compile here."""
+    report, c = np.zeros(3), 1.0 - 2.0 * rho
+    for m in range(len(score)):
+        report[0] = np.inf
+        for cold in (False, True):
+            if (cold or mode[m] != COLD) and not report[0] <= residual:
+                scale(score[m], ptr, head, strict, component, weights, c, rho, two_sided, x[m],
+                      cold, residual, sweeps, tau[m], report)  # fmt: skip
+        mode[m] = SCALED
+        log_z[m] = dual_value(score[m], ptr, head, strict, c, rho, x[m], tau[m])
+        _repair(ptr, head, strict, rows, columns, centre, tau[m])
+
+
+@kernel
+def _repair(ptr, head, strict, rows, columns, centre, tau):
+    """τ moved to where every degree fits."""
+    if rows > 0 and strict[0]:
+        fill_table(tau, rows, columns)
+    elif strict.any():
+        balance(ptr, head, strict, tau, centre)
+    else:
+        shrink(ptr, head, tau)
+
+
+@kernel
+def _bethe(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
+           residual, sweeps, x, sent, mode, tau, log_z):  # fmt: skip
     """Every example: from where its last call ended, if that gets there, else from the start."""
-    report = np.zeros(3)
-    spare = np.empty(len(head) if rho > 0.5 else 0)
+    report, spare = np.zeros(3), np.empty(len(head))
     for m in range(len(score)):
         given = (score[m], ptr, head, strict, component, weights, rho, two_sided)
         out = (x[m], sent[m], residual, sweeps, tau[m], spare, report)
@@ -203,13 +233,8 @@ def _all(score, ptr, head, strict, component, weights, rho, two_sided, rows, col
         if state == COLD:
             state, log_z[m] = _inferred(*given, *out, COLD)
         mode[m] = state
-        if rows > 0 and strict[0]:
-            fill_table(tau[m], rows, columns)
-        elif strict.any():
-            balance(ptr, head, strict, tau[m], centre)
-        else:
-            shrink(ptr, head, tau[m])
-        if rho > 0.5 and not report[0] <= 1e-7:
+        _repair(ptr, head, strict, rows, columns, centre, tau[m])
+        if not report[0] <= 1e-7:
             log_z[m] = split_value(score[m], ptr, head, strict, rho, x[m])
 
 
@@ -260,13 +285,8 @@ def _holds(score, ptr, head, strict, rho, x, tau, log_off):
 @kernel
 def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, state, residual,
             sweeps, tau, report):  # fmt: skip
-    """SCALED where scaling is enough: for ρ ≤ ½, else while every τ is well below 1/(2ρ)."""
-    cold = state == COLD
-    if rho <= 0.5:
-        scale(score, ptr, head, strict, component, weights, 1.0 - 2.0 * rho, rho, two_sided, x,
-              cold, residual, sweeps, tau, report)  # fmt: skip
-        return SCALED
-    if cold:
+    """SCALED where scaling is enough: while every τ is well below 1/(2ρ)."""
+    if state == COLD:
         scale(score, ptr, head, strict, component, weights, 0.0, 0.5, two_sided, x, True, 1e-2,
               min(30, sweeps), tau, report)  # fmt: skip
         for v in range(len(x)):
