@@ -64,13 +64,23 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def test_the_shipped_example_from_end_to_end(tmp_path, capsys):
-    assert main(["roommates", "--out", str(tmp_path / "out")]) == 0
+def test_the_shipped_example_from_end_to_end(tmp_path, monkeypatch, capsys):
+    """The first screen: twenty-four lines that need no statistics, and files."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["roommates", "--out", "out"]) == 0
     shown = capsys.readouterr()
     assert shown.err == ""  # no progress bar in a pipe
-    assert "400 people of years 1 and 2" in shown.out
-    assert "of the surrogate over the convex hull of matchings" in shown.out
-    assert "100 pairs held out" in shown.out
+    lines = shown.out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert "600 invented students" in lines[0]
+    words = " ".join(shown.out.split())
+    assert "200 people in 100 pairs" in words
+    assert "the model picks the right one" in words
+    assert "What matters most: " in words
+    assert "out/report.html" in words
+    for jargon in ("left out", "AUC", "Shearer", "surrogate", "ρ", "Bethe", "log-likelihood"):
+        assert jargon not in shown.out
     pairs = rows(tmp_path / "out" / "pairs.csv")
     year_3 = {str(who) for who in range(401, 601)}
     assert {row["a"] for row in pairs} | {row["b"] for row in pairs} == year_3
