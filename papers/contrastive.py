@@ -34,7 +34,7 @@ from mlestruct.estimators import SkipChainModel, capitalised_pairs
 from mlestruct.families.contrastive.objectives import Limit
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive, lbp, pseudo_likelihood
-from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.learners.pseudo import partly_observed
 from mlestruct.metrics import f1 as f1_score
 from mlestruct.metrics import mcnemar
 from mlestruct.readers import read_columns

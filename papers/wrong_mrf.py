@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from mlestruct.families.joint.prediction import Mixture, beliefs, predict
 from mlestruct.inference.exact import exact
 from mlestruct.inference.sampling import sample
-from mlestruct.learners.trw import match_moments
+from mlestruct.learners.tree_reweighted import match_moments
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.spanning_trees import edge_appearance
 from papers._run import Row, Setting, main

@@ -63,7 +63,7 @@ def mortal(monkeypatch):
 
     for evaluating in (Asking, Sum, Coupled):
         monkeypatch.setattr(evaluating, "__call__", counted(evaluating.__call__))
-    online = sys.modules["mlestruct.learners.perceptron"]  # its name is the function's too
+    online = sys.modules["mlestruct.learners.online"]
     monkeypatch.setattr(online, "_step", counted(online._step))
     return lambda count: left.__setitem__(0, count)
 

@@ -1,9 +1,20 @@
 """Generated examples of real-use sizes, documented and seedable; and examples kept in files."""
 
-from mlestruct.data.examples import Examples, grids, landmarks, routes, sequences
-from mlestruct.data.shipped import shipped
-from mlestruct.data.stored import Stored
-from mlestruct.data.students import Roommates, Taste, roommates
+from typing import TYPE_CHECKING
+
+from mlestruct.lazy import lazily
+
+if TYPE_CHECKING:
+    from mlestruct.data.examples import Examples as Examples
+    from mlestruct.data.examples import grids as grids
+    from mlestruct.data.examples import landmarks as landmarks
+    from mlestruct.data.examples import routes as routes
+    from mlestruct.data.examples import sequences as sequences
+    from mlestruct.data.shipped import shipped as shipped
+    from mlestruct.data.stored import Stored as Stored
+    from mlestruct.data.students import Roommates as Roommates
+    from mlestruct.data.students import Taste as Taste
+    from mlestruct.data.students import roommates as roommates
 
 __all__ = [
     "Examples",
@@ -17,3 +28,19 @@ __all__ = [
     "sequences",
     "shipped",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "Examples": "data.examples",
+        "Roommates": "data.students",
+        "Stored": "data.stored",
+        "Taste": "data.students",
+        "grids": "data.examples",
+        "landmarks": "data.examples",
+        "roommates": "data.students",
+        "routes": "data.examples",
+        "sequences": "data.examples",
+        "shipped": "data.shipped",
+    },
+)

@@ -1,10 +1,21 @@
 """Where the shards of a fit live: in this process, in others, on other machines."""
 
-from mlestruct.engine.choose import engine_of
-from mlestruct.engine.dask import Dask
-from mlestruct.engine.local import Local, Serial, Threads
-from mlestruct.engine.processes import Processes
-from mlestruct.engine.protocol import Engine, Maker, Running, Shard, Tree
+from typing import TYPE_CHECKING
+
+from mlestruct.lazy import lazily
+
+if TYPE_CHECKING:
+    from mlestruct.engine.choose import engine_of as engine_of
+    from mlestruct.engine.dask import Dask as Dask
+    from mlestruct.engine.local import Local as Local
+    from mlestruct.engine.local import Serial as Serial
+    from mlestruct.engine.local import Threads as Threads
+    from mlestruct.engine.processes import Processes as Processes
+    from mlestruct.engine.protocol import Engine as Engine
+    from mlestruct.engine.protocol import Maker as Maker
+    from mlestruct.engine.protocol import Running as Running
+    from mlestruct.engine.protocol import Shard as Shard
+    from mlestruct.engine.protocol import Tree as Tree
 
 __all__ = [
     "Dask",
@@ -19,3 +30,20 @@ __all__ = [
     "Tree",
     "engine_of",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "Dask": "engine.dask",
+        "Engine": "engine.protocol",
+        "Local": "engine.local",
+        "Maker": "engine.protocol",
+        "Processes": "engine.processes",
+        "Running": "engine.protocol",
+        "Serial": "engine.local",
+        "Shard": "engine.protocol",
+        "Threads": "engine.local",
+        "Tree": "engine.protocol",
+        "engine_of": "engine.choose",
+    },
+)

@@ -2,20 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from mlestruct.estimators.base import Estimator
-from mlestruct.estimators.calibration import Calibration
-from mlestruct.estimators.graph import GraphModel
-from mlestruct.estimators.grid import GridModel
-from mlestruct.estimators.matching import MatchingModel
-from mlestruct.estimators.predictor import Draws
-from mlestruct.estimators.roommates import RoommateModel
-from mlestruct.estimators.sequence import SequenceModel
-from mlestruct.estimators.skip_chain import SkipChainModel, capitalised_pairs
-from mlestruct.estimators.structured import StructuredModel
-from mlestruct.estimators.summary import Summary
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
+    from mlestruct.estimators.base import Estimator as Estimator
+    from mlestruct.estimators.calibration import Calibration as Calibration
+    from mlestruct.estimators.graph import GraphModel as GraphModel
+    from mlestruct.estimators.grid import GridModel as GridModel
+    from mlestruct.estimators.matching import MatchingModel as MatchingModel
+    from mlestruct.estimators.predictor import Draws as Draws
+    from mlestruct.estimators.roommates import RoommateModel as RoommateModel
+    from mlestruct.estimators.sequence import SequenceModel as SequenceModel
+    from mlestruct.estimators.skip_chain import SkipChainModel as SkipChainModel
+    from mlestruct.estimators.skip_chain import capitalised_pairs as capitalised_pairs
+    from mlestruct.estimators.structured import StructuredModel as StructuredModel
+    from mlestruct.estimators.summary import Summary as Summary
     from mlestruct.families.joint.model import JointModel as JointModel
 
 __all__ = [
@@ -34,4 +35,21 @@ __all__ = [
     "capitalised_pairs",
 ]
 
-__getattr__ = lazily(__name__, {"JointModel": "families.joint.model"})
+__getattr__ = lazily(
+    __name__,
+    {
+        "Calibration": "estimators.calibration",
+        "Draws": "estimators.predictor",
+        "Estimator": "estimators.base",
+        "GraphModel": "estimators.graph",
+        "GridModel": "estimators.grid",
+        "JointModel": "families.joint.model",
+        "MatchingModel": "estimators.matching",
+        "RoommateModel": "estimators.roommates",
+        "SequenceModel": "estimators.sequence",
+        "SkipChainModel": "estimators.skip_chain",
+        "StructuredModel": "estimators.structured",
+        "Summary": "estimators.summary",
+        "capitalised_pairs": "estimators.skip_chain",
+    },
+)

@@ -1,6 +1,31 @@
 """Predictions of a model: the best outcome, and the probability of every part of one."""
 
-from mlestruct.inference.decode import Decoded, decode
-from mlestruct.inference.predict import Marginals, best, marginals
+from typing import TYPE_CHECKING
 
-__all__ = ["Decoded", "Marginals", "best", "decode", "marginals"]
+from mlestruct.lazy import lazily
+
+if TYPE_CHECKING:
+    from mlestruct.inference.decode import Decoded as Decoded
+    from mlestruct.inference.decode import decode as decode
+    from mlestruct.inference.predict import Marginals as Marginals
+    from mlestruct.inference.predict import best as best
+    from mlestruct.inference.predict import marginals as marginals
+
+__all__ = [
+    "Decoded",
+    "Marginals",
+    "best",
+    "decode",
+    "marginals",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "Decoded": "inference.decode",
+        "Marginals": "inference.predict",
+        "best": "inference.predict",
+        "decode": "inference.decode",
+        "marginals": "inference.predict",
+    },
+)

@@ -19,6 +19,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.dual import interior, tangent_gaps
 from mlestruct.entropy import Entropy
+from mlestruct.errors import Infeasible
 from mlestruct.inference.matching.hull import PROVEN, into_hull, relaxed
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.oracle import HULL, Oracle
@@ -65,7 +66,11 @@ def infer(
     No costlier one is looked for where Σ w·gap is at most ``enough``, or ``relative`` to Σ w·lower.
     """
     quick = routine.rough()
-    found = quick.many(batch, scores, warm)
+    try:
+        found = quick.many(batch, scores, warm)
+    except Infeasible:
+        interior(batch, oracle, entropy)  # an oracle often knows why
+        raise
     proof = own_proof(batch, entropy, oracle, quick, scores, found)
     if proof is not None and (quick.exact or _enough(batch, proof, enough, relative)):
         return proof

@@ -6,18 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mlestruct.lazy import lazily
-from mlestruct.learners.convex import Learner
-from mlestruct.learners.exact_mle import exact_mle
-from mlestruct.learners.lbp import lbp
-from mlestruct.learners.missing import Missing, Partial
-from mlestruct.learners.mle_struct import mle_struct
-from mlestruct.learners.model import Interrupted, Model
-from mlestruct.learners.perceptron import perceptron
-from mlestruct.learners.piecewise import piecewise
-from mlestruct.learners.protocol import Learns
-from mlestruct.learners.pseudo_likelihood import pseudo_likelihood
-from mlestruct.learners.ssvm import ssvm
-from mlestruct.learners.trw import trw, trw_tightest
 
 if TYPE_CHECKING:
     from mlestruct.families.consistency.camel import camel as camel
@@ -25,42 +13,70 @@ if TYPE_CHECKING:
     from mlestruct.families.contrastive.learner import contrastive as contrastive
     from mlestruct.families.fitting.implicit import implicit as implicit
     from mlestruct.families.fitting.procedural import procedural as procedural
+    from mlestruct.learners.convex import Learner as Learner
+    from mlestruct.learners.convex import mle_struct as mle_struct
+    from mlestruct.learners.likelihood import exact_mle as exact_mle
+    from mlestruct.learners.likelihood import lbp as lbp
+    from mlestruct.learners.margin import ssvm as ssvm
+    from mlestruct.learners.missing import Missing as Missing
+    from mlestruct.learners.missing import Partial as Partial
+    from mlestruct.learners.model import Interrupted as Interrupted
+    from mlestruct.learners.model import Model as Model
+    from mlestruct.learners.online import perceptron as perceptron
+    from mlestruct.learners.pieces import piecewise as piecewise
+    from mlestruct.learners.protocol import Learns as Learns
+    from mlestruct.learners.pseudo import partly_observed as partly_observed
+    from mlestruct.learners.pseudo import pseudo_likelihood as pseudo_likelihood
+    from mlestruct.learners.tree_reweighted import match_moments as match_moments
+    from mlestruct.learners.tree_reweighted import trw as trw
+    from mlestruct.learners.tree_reweighted import trw_tightest as trw_tightest
 
-CORE: dict[str, Callable[..., Learns]] = {
-    "exact_mle": exact_mle,
-    "lbp": lbp,
-    "mle_struct": mle_struct,
-    "perceptron": perceptron,
-    "piecewise": piecewise,
-    "pseudo_likelihood": pseudo_likelihood,
-    "ssvm": ssvm,
-    "trw": trw,
-    "trw_tightest": trw_tightest,
-}
-FAMILIES = {
+# No learner's module has a learner's name: importing it would put it in the function's place.
+MAKERS = {
     "camel": "families.consistency.camel",
     "camel0": "families.consistency.camel",
     "contrastive": "families.contrastive.learner",
+    "exact_mle": "learners.likelihood",
     "implicit": "families.fitting.implicit",
+    "lbp": "learners.likelihood",
+    "mle_struct": "learners.convex",
+    "perceptron": "learners.online",
+    "piecewise": "learners.pieces",
     "procedural": "families.fitting.procedural",
+    "pseudo_likelihood": "learners.pseudo",
+    "ssvm": "learners.margin",
+    "trw": "learners.tree_reweighted",
+    "trw_tightest": "learners.tree_reweighted",
+}
+HOME = {
+    **MAKERS,
+    "Interrupted": "learners.model",
+    "Learner": "learners.convex",
+    "Learns": "learners.protocol",
+    "Missing": "learners.missing",
+    "Model": "learners.model",
+    "Partial": "learners.missing",
+    "match_moments": "learners.tree_reweighted",
+    "partly_observed": "learners.pseudo",
 }
 
+_get = lazily(__name__, HOME)
 
-class Learners(Mapping[str, Callable[..., Learns]]):
-    """What makes each learner, by name; a family's modules are imported when one is asked for."""
 
-    names = tuple(sorted([*CORE, *FAMILIES]))
+class Learners(Mapping[str, Callable[..., Any]]):
+    """What makes each learner, by name; its module is imported when it is asked for."""
 
-    def __getitem__(self, name: str) -> Callable[..., Learns]:
-        if name not in self.names:
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name not in MAKERS:
             raise KeyError(name)
-        return CORE[name] if name in CORE else _family(name)
+        made: Callable[..., Any] = _get(name)
+        return made
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
+        return iter(MAKERS)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(MAKERS)
 
 
 LEARNERS = Learners()
@@ -79,7 +95,9 @@ __all__ = [
     "exact_mle",
     "implicit",
     "lbp",
+    "match_moments",
     "mle_struct",
+    "partly_observed",
     "perceptron",
     "piecewise",
     "procedural",
@@ -89,8 +107,6 @@ __all__ = [
     "trw_tightest",
 ]
 
-_family = lazily(__name__, FAMILIES)
-
 
 def __getattr__(name: str) -> Any:
-    return _family(name)
+    return _get(name)

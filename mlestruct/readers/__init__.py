@@ -1,8 +1,17 @@
 """Readers: files and feature lists as others write them, into sequences and tied features."""
 
-from mlestruct.readers.conll import read_columns
-from mlestruct.readers.feature_dicts import Attributes, bio_chain, bio_rules
-from mlestruct.readers.graphs import Graph, graph_of, region_labels
+from typing import TYPE_CHECKING
+
+from mlestruct.lazy import lazily
+
+if TYPE_CHECKING:
+    from mlestruct.readers.conll import read_columns as read_columns
+    from mlestruct.readers.feature_dicts import Attributes as Attributes
+    from mlestruct.readers.feature_dicts import bio_chain as bio_chain
+    from mlestruct.readers.feature_dicts import bio_rules as bio_rules
+    from mlestruct.readers.graphs import Graph as Graph
+    from mlestruct.readers.graphs import graph_of as graph_of
+    from mlestruct.readers.graphs import region_labels as region_labels
 
 __all__ = [
     "Attributes",
@@ -13,3 +22,16 @@ __all__ = [
     "read_columns",
     "region_labels",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "Attributes": "readers.feature_dicts",
+        "Graph": "readers.graphs",
+        "bio_chain": "readers.feature_dicts",
+        "bio_rules": "readers.feature_dicts",
+        "graph_of": "readers.graphs",
+        "read_columns": "readers.conll",
+        "region_labels": "readers.graphs",
+    },
+)

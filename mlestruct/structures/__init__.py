@@ -1,16 +1,29 @@
 """Structured outputs as 0/1 coordinate vectors: labelled graphs, matchings, paths, your own."""
 
-from mlestruct.structures.b_matching import BMatching
-from mlestruct.structures.base import Bound, Constraints, Structure, Views
-from mlestruct.structures.clusters import ClusterGraph
-from mlestruct.structures.custom import Custom
-from mlestruct.structures.flow import Flow
-from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.ising import Ising
-from mlestruct.structures.matching import BipartiteMatching, Matching
-from mlestruct.structures.paths import Paths
-from mlestruct.structures.regions import RegionGraph, plaquettes
-from mlestruct.structures.shapes import chain, grid, skip_chain, tree
+from typing import TYPE_CHECKING
+
+from mlestruct.lazy import lazily
+
+if TYPE_CHECKING:
+    from mlestruct.structures.b_matching import BMatching as BMatching
+    from mlestruct.structures.base import Bound as Bound
+    from mlestruct.structures.base import Constraints as Constraints
+    from mlestruct.structures.base import Structure as Structure
+    from mlestruct.structures.base import Views as Views
+    from mlestruct.structures.clusters import ClusterGraph as ClusterGraph
+    from mlestruct.structures.custom import Custom as Custom
+    from mlestruct.structures.flow import Flow as Flow
+    from mlestruct.structures.graph import FactorGraph as FactorGraph
+    from mlestruct.structures.ising import Ising as Ising
+    from mlestruct.structures.matching import BipartiteMatching as BipartiteMatching
+    from mlestruct.structures.matching import Matching as Matching
+    from mlestruct.structures.paths import Paths as Paths
+    from mlestruct.structures.regions import RegionGraph as RegionGraph
+    from mlestruct.structures.regions import plaquettes as plaquettes
+    from mlestruct.structures.shapes import chain as chain
+    from mlestruct.structures.shapes import grid as grid
+    from mlestruct.structures.shapes import skip_chain as skip_chain
+    from mlestruct.structures.shapes import tree as tree
 
 __all__ = [
     "BMatching",
@@ -33,3 +46,28 @@ __all__ = [
     "skip_chain",
     "tree",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "BMatching": "structures.b_matching",
+        "BipartiteMatching": "structures.matching",
+        "Bound": "structures.base",
+        "ClusterGraph": "structures.clusters",
+        "Constraints": "structures.base",
+        "Custom": "structures.custom",
+        "FactorGraph": "structures.graph",
+        "Flow": "structures.flow",
+        "Ising": "structures.ising",
+        "Matching": "structures.matching",
+        "Paths": "structures.paths",
+        "RegionGraph": "structures.regions",
+        "Structure": "structures.base",
+        "Views": "structures.base",
+        "chain": "structures.shapes",
+        "grid": "structures.shapes",
+        "plaquettes": "structures.regions",
+        "skip_chain": "structures.shapes",
+        "tree": "structures.shapes",
+    },
+)

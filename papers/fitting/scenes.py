@@ -11,7 +11,7 @@ import numpy as np
 import mlestruct as ms
 from mlestruct import images
 from mlestruct.learners import LEARNERS
-from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.learners.pseudo import partly_observed
 from papers._run import Row, Setting
 from papers.fitting.entropies import per_table
 from papers.fitting.methods import (

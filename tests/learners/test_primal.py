@@ -12,7 +12,7 @@ from mlestruct.batch import Batch
 from mlestruct.features import Dense, Tied
 from mlestruct.inference.exact import exact, sample_states
 from mlestruct.learners import LEARNERS
-from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.learners.pseudo import partly_observed
 from mlestruct.testing import vertices
 
 TIGHT = ms.FrankWolfe(tol=1e-8, rounds=500)

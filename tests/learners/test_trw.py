@@ -13,7 +13,7 @@ from mlestruct.batch import Batch
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import exact
-from mlestruct.learners.trw import match_moments, trw, trw_tightest
+from mlestruct.learners.tree_reweighted import match_moments, trw, trw_tightest
 from mlestruct.reweighting import counting_numbers
 from mlestruct.testing import vertices
 

@@ -13,7 +13,7 @@ from mlestruct.families.fitting.losses import LOSSES, Classification, Loss
 from mlestruct.families.fitting.procedural_objective import Procedural
 from mlestruct.families.fitting.truncated import Messages, beliefs, one_by_one
 from mlestruct.inference.exact import exact
-from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.learners.pseudo import partly_observed
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array
 from tests.reference.cases import Fields

@@ -69,7 +69,7 @@ def first_step(inputs: Fields, expected: Fields) -> Iterator[Got]:
     batch, features, lam = labelled(inputs)
     dual = learning_dual(batch, features, 1.0, lam)
     oracle = oracle_for(batch)
-    states = FrankWolfe(step="batch", warm=0, rounds=1, tol=0.0).run(dual, oracle)
+    states = FrankWolfe(step="batch", warm=0, rounds=1, tol=0.0, centre=False).run(dual, oracle)
     first = next(states)
     tau, theta, proof = first.tau.copy(), first.theta.copy(), first.certificate
     vertices, _ = oracle.many(batch, dual.scores(theta) + dual.entropy.grad(tau))

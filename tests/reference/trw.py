@@ -12,7 +12,7 @@ from mlestruct.batch import Batch
 from mlestruct.families.joint.prediction import Mixture, predict
 from mlestruct.features import Dense
 from mlestruct.inference.exact import exact
-from mlestruct.learners.trw import match_moments, trw
+from mlestruct.learners.tree_reweighted import match_moments, trw
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array
 from mlestruct.structures.spanning_trees import edge_appearance

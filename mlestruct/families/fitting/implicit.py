@@ -18,7 +18,7 @@ from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.predict import AnyOracle, Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
-from mlestruct.learners.pseudo_likelihood import pseudo_likelihood
+from mlestruct.learners.pseudo import pseudo_likelihood
 from mlestruct.objectives import Head, Surrogate
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho

@@ -12,7 +12,7 @@ from mlestruct.errors import not_fitted
 from mlestruct.estimators.door import check_lengths
 from mlestruct.estimators.params import Parameters
 from mlestruct.families.joint.prediction import Mixture, Prediction, predict, stability
-from mlestruct.learners.trw import match_moments
+from mlestruct.learners.tree_reweighted import match_moments
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph

@@ -13,7 +13,7 @@ from mlestruct.engine import Serial
 from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Contrastive
 from mlestruct.inference.exact import exact
 from mlestruct.learners import LEARNERS, contrastive, lbp
-from mlestruct.learners.pseudo_likelihood import partly_observed, pseudo_likelihood
+from mlestruct.learners.pseudo import partly_observed, pseudo_likelihood
 from mlestruct.objectives.base import Head, Sum, parts
 from mlestruct.objectives.slopes import Slopes
 from mlestruct.train import SmallBatches, descend

@@ -24,7 +24,7 @@ from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.mean_field import MeanField, mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.sampling.gibbs import law_after_sweep
-from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.learners.pseudo import partly_observed
 from mlestruct.objectives.pseudo_likelihood import PseudoLikelihood
 
 LOOPY = ms.FactorGraph([2] * 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])

@@ -18,7 +18,7 @@ from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.families.fitting.procedural import procedural
 from mlestruct.features.per_table import PerTable
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.learners.pseudo import partly_observed
 from mlestruct.objectives import Head
 
 GRAPHS = {

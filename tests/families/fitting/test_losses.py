@@ -5,7 +5,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.families.fitting.losses import LOSSES, errors, factors, named, variables
-from mlestruct.learners.pseudo_likelihood import partly_observed
+from mlestruct.learners.pseudo import partly_observed
 
 GRAPH = ms.FactorGraph([2, 3, 1], [(0, 1), (1, 2)])
 

@@ -10,7 +10,7 @@ import mlestruct as ms
 from mlestruct.families.joint.prediction import Mixture, predict, stability
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import exact
-from mlestruct.learners.trw import match_moments
+from mlestruct.learners.tree_reweighted import match_moments
 from mlestruct.testing import vertices
 
 MIXTURE = Mixture(0.6, [-1.0, 1.5], [0.5, 2.0])

@@ -15,8 +15,7 @@ from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
 from mlestruct.frank_wolfe import State
 from mlestruct.inference.choose import Reweighted
-from mlestruct.learners.convex import Learner
-from mlestruct.learners.mle_struct import mle_struct
+from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem
 from mlestruct.reweighting import Rho

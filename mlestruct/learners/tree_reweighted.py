@@ -16,8 +16,7 @@ from mlestruct.features import Features
 from mlestruct.frank_wolfe import State, noted
 from mlestruct.inference import marginals
 from mlestruct.inference.choose import Reweighted
-from mlestruct.learners.convex import Learner
-from mlestruct.learners.mle_struct import mle_struct
+from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho, counting_numbers
