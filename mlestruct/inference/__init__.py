@@ -2,30 +2,16 @@
 
 from typing import TYPE_CHECKING
 
+from mlestruct.inference.decode import Decoded, decode  # now: the module has the function's name
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
-    from mlestruct.inference.decode import Decoded as Decoded
-    from mlestruct.inference.decode import decode as decode
     from mlestruct.inference.predict import Marginals as Marginals
     from mlestruct.inference.predict import best as best
     from mlestruct.inference.predict import marginals as marginals
 
-__all__ = [
-    "Decoded",
-    "Marginals",
-    "best",
-    "decode",
-    "marginals",
-]
+__all__ = ["Decoded", "Marginals", "best", "decode", "marginals"]
 
 __getattr__ = lazily(
-    __name__,
-    {
-        "Decoded": "inference.decode",
-        "Marginals": "inference.predict",
-        "best": "inference.predict",
-        "decode": "inference.decode",
-        "marginals": "inference.predict",
-    },
+    __name__, dict.fromkeys(["Marginals", "best", "marginals"], "inference.predict")
 )
