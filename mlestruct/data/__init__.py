@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from mlestruct.data.shipped import shipped  # now: the module has the function's name
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from mlestruct.data.examples import landmarks as landmarks
     from mlestruct.data.examples import routes as routes
     from mlestruct.data.examples import sequences as sequences
-    from mlestruct.data.shipped import shipped as shipped
     from mlestruct.data.stored import Stored as Stored
     from mlestruct.data.students import Roommates as Roommates
     from mlestruct.data.students import Taste as Taste
@@ -41,6 +41,5 @@ __getattr__ = lazily(
         "roommates": "data.students",
         "routes": "data.examples",
         "sequences": "data.examples",
-        "shipped": "data.shipped",
     },
 )
