@@ -24,7 +24,6 @@ from mlestruct.inference import Marginals
 from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
 from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.inference.decode import Decoded, decode
-from mlestruct.inference.sampling import sampler
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.reweighting import Rho
 from mlestruct.statistics.identified import Named
@@ -166,6 +165,8 @@ class Predictor(Parameters):
 
         ``random_state`` defaults to the estimator's own.
         """
+        from mlestruct.inference.sampling import sampler
+
         batch, scores = self._scored(X)
         rng = rng_of(self.random_state if random_state is None else random_state)
         drawn = [

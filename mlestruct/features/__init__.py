@@ -1,23 +1,25 @@
 """Linear maps from weights to scores: potentials Φθ, moments Φᵀτ, and moments per example."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from typing import Any
+from mlestruct.features.crossed import crossed  # now: the module has the function's name
+from mlestruct.lazy import lazily
 
-import scipy.sparse as sp
-
-from mlestruct.batch import Batch
-from mlestruct.features.base import Columns, Features, NoFeatures
-from mlestruct.features.crossed import crossed
-from mlestruct.features.dense import Dense
-from mlestruct.features.functions import Functions
-from mlestruct.features.masked import Masked
-from mlestruct.features.pairs import Pairs
-from mlestruct.features.questions import Question
-from mlestruct.features.scaling import Scaling, with_intercept
-from mlestruct.features.shared import Shared
-from mlestruct.features.sparse import Sparse
-from mlestruct.features.tied import Tied
+if TYPE_CHECKING:
+    from mlestruct.features.base import Columns as Columns
+    from mlestruct.features.base import Features as Features
+    from mlestruct.features.base import NoFeatures as NoFeatures
+    from mlestruct.features.dense import Dense as Dense
+    from mlestruct.features.functions import Functions as Functions
+    from mlestruct.features.given import as_features as as_features
+    from mlestruct.features.masked import Masked as Masked
+    from mlestruct.features.pairs import Pairs as Pairs
+    from mlestruct.features.questions import Question as Question
+    from mlestruct.features.scaling import Scaling as Scaling
+    from mlestruct.features.scaling import with_intercept as with_intercept
+    from mlestruct.features.shared import Shared as Shared
+    from mlestruct.features.sparse import Sparse as Sparse
+    from mlestruct.features.tied import Tied as Tied
 
 __all__ = [
     "Columns",
@@ -37,10 +39,22 @@ __all__ = [
     "with_intercept",
 ]
 
-
-def as_features(batch: Batch[Any], X: Any) -> Features:
-    """Features as they are, scipy.sparse (one or a list), or dense arrays (one or a list)."""
-    if hasattr(X, "potentials"):
-        return X
-    first = X[0] if isinstance(X, (list, tuple)) and len(X) else X
-    return Sparse.of(batch, X) if sp.issparse(first) else Dense.of(batch, X)
+__getattr__ = lazily(
+    __name__,
+    {
+        "Columns": "features.base",
+        "Dense": "features.dense",
+        "Features": "features.base",
+        "Functions": "features.functions",
+        "Masked": "features.masked",
+        "NoFeatures": "features.base",
+        "Pairs": "features.pairs",
+        "Question": "features.questions",
+        "Scaling": "features.scaling",
+        "Shared": "features.shared",
+        "Sparse": "features.sparse",
+        "Tied": "features.tied",
+        "as_features": "features.given",
+        "with_intercept": "features.scaling",
+    },
+)

@@ -79,10 +79,10 @@ class Routine(Protocol):
 
 
 ROUTINES = (
-    "graph.forward_backward:ForwardBackward",
-    "exact.path_sums:PathSums",
-    "matching.scaling:Scaling",
-    "graph.sum_product:SumProduct",
+    "mlestruct.inference.graph.forward_backward:ForwardBackward",
+    "mlestruct.inference.exact.path_sums:PathSums",
+    "mlestruct.inference.matching.scaling:Scaling",
+    "mlestruct.inference.graph.sum_product:SumProduct",
 )
 """Tried in this order: exact ones first, then the fastest."""
 
@@ -93,7 +93,7 @@ def routine(entropy: Entropy) -> Routine | None:
         return None
     for place in ROUTINES:
         module, name = place.split(":")
-        kind = getattr(importlib.import_module(f"mlestruct.inference.{module}"), name)
+        kind = getattr(importlib.import_module(module), name)
         found: Routine | None = kind.serve(entropy)
         if found is not None:
             return found

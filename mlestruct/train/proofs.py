@@ -13,8 +13,7 @@ from mlestruct.errors import counted_from
 from mlestruct.inference.proof import infer
 from mlestruct.inference.routine import Routine
 from mlestruct.objectives import Head, Surrogate
-from mlestruct.objectives.base import Answer, Piece, Question, Share
-from mlestruct.objectives.tied_chains import special
+from mlestruct.objectives.base import Answer, Piece, Question, Share, Special
 from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
@@ -122,9 +121,16 @@ class Judge:
 
 def _judge(dual: Dual, routine: Routine, oracle: Oracle[Any], cheaper: bool, first: int) -> Judge:
     heads = {"score": Head(dual.features, dual.batch.bias)}
-    offered = special(routine) if cheaper else None
+    offered = _cheaper(routine) if cheaper and routine.exact else None
     share = Share.whole(Surrogate(routine), dual.batch, heads, offered, first)
     return Judge(share, dual, routine, oracle)
+
+
+def _cheaper(routine: Routine) -> Special | None:
+    """The pieces of chains whose transitions are tied; imported where sums are exact."""
+    from mlestruct.objectives.tied_chains import special
+
+    return special(routine)
 
 
 def judge(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Judge:

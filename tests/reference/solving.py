@@ -16,11 +16,11 @@ from mlestruct.families.joint.newton import polish
 from mlestruct.features import Features, NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.exact import exact, outcomes
-from mlestruct.inference.matching.bethe_vertex import is_bethe_vertex
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Structure
 from mlestruct.structures.base import Array
+from tests.reference.bethe_vertex import is_bethe_vertex
 from tests.reference.cases import Place
 from tests.reference.core import Got
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mlestruct.inference.exact.front import solve as solve
     from mlestruct.inference.exact.grids import grid_by_rows as grid_by_rows
     from mlestruct.inference.exact.grids import grid_log_z as grid_log_z
-    from mlestruct.inference.exact.matching import ryser as ryser
     from mlestruct.inference.exact.treewidth import Estimate as Estimate
     from mlestruct.inference.exact.treewidth import estimate as estimate
 
@@ -32,7 +31,6 @@ __all__ = [
     "joint_scores",
     "matchings",
     "outcomes",
-    "ryser",
     "sample_states",
     "solve",
 ]
@@ -51,7 +49,6 @@ __getattr__ = lazily(
         "joint_scores": "inference.exact.enumeration",
         "matchings": "inference.exact.enumeration",
         "outcomes": "inference.exact.enumeration",
-        "ryser": "inference.exact.matching",
         "sample_states": "inference.exact.elimination",
         "solve": "inference.exact.front",
     },

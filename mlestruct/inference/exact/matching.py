@@ -12,11 +12,8 @@ from mlestruct.inference.exact.subsets import (
     pairs_in_subsets,
     rows_to_subsets,
 )
-from mlestruct.kernels import kernel
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
-
-RYSER = 26  # rows above which 2ⁿ terms take minutes
 
 
 def bipartite(structure: BipartiteMatching, score: Array, memory: float) -> Exact:
@@ -62,69 +59,3 @@ def _found(structure: BipartiteMatching | Matching, log_z: float, tau: Array) ->
     if not np.isfinite(log_z):
         raise Infeasible(structure.impossible() or "no matching has a finite score")
     return Exact(float(log_z), np.minimum(tau, 1.0).ravel())
-
-
-def ryser(table: ArrayLike) -> tuple[Exact, float]:
-    """log permanent of exp(table) and its marginals by minors, and a bound on its relative error.
-
-    Ryser's inclusion and exclusion in Gray code order after scaling rows and columns: O(2ⁿ·n²)
-    time, O(n²) memory. Terms cancel: the bound is 2⁻⁵² n times the sum of their sizes, relative to
-    the permanent, and :func:`exact` sums over subsets instead.
-    """
-    score = np.asarray(table, dtype=float)
-    n = len(score)
-    if score.shape != (n, n) or n < 1:
-        raise ValueError(f"a permanent is of a square table, got shape {score.shape}")
-    if n > RYSER:
-        raise ValueError(f"Ryser's formula on {n} rows sums 2^{n} terms; it stops at {RYSER}")
-    weight, shift = _balanced(score)
-    minors = np.zeros((n, n))
-    value, size = _ryser(weight, minors)
-    if not value > 0:
-        raise ValueError("the permanent is zero, or lost to cancellation")
-    tau = np.clip(weight * minors / value, 0.0, 1.0)
-    return Exact(float(np.log(value) + shift), tau.ravel()), float(2.0**-52 * n * size / value)
-
-
-def _balanced(score: Array) -> tuple[Array, float]:
-    """exp(score − u − v) with rows and columns near one, and Σu + Σv."""
-    from scipy.special import logsumexp
-
-    left, shift = score.copy(), 0.0
-    for sweep in range(100):
-        axis = 1 - sweep % 2
-        mass = logsumexp(left, axis=axis, keepdims=True)
-        if not np.isfinite(mass).all():
-            raise ValueError("a row or column of the permanent has no finite score")
-        left -= mass
-        shift += float(mass.sum())
-    return np.exp(left), shift
-
-
-@kernel
-def _ryser(weight: Array, minors: Array) -> tuple[float, float]:
-    n = len(weight)
-    sums, ahead = np.zeros(n), np.ones(n + 1)
-    inside = np.zeros(n, dtype=np.bool_)
-    value, size, chosen = 0.0, 0.0, 0
-    for step in range(1, 1 << n):
-        j = 0
-        while not step >> j & 1:
-            j += 1
-        inside[j] = not inside[j]
-        chosen += 1 if inside[j] else -1
-        for i in range(n):
-            sums[i] += weight[i, j] if inside[j] else -weight[i, j]
-        sign = 1.0 if (n - chosen) % 2 == 0 else -1.0
-        for i in range(n - 1, -1, -1):
-            ahead[i] = ahead[i + 1] * sums[i]
-        value += sign * ahead[0]
-        size += abs(ahead[0])
-        behind = sign
-        for i in range(n):
-            part = behind * ahead[i + 1]
-            behind *= sums[i]
-            for k in range(n):
-                if inside[k]:
-                    minors[i, k] += part
-    return value, size

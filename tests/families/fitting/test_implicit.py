@@ -5,11 +5,8 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.families.fitting.condensed import (
-    Blockwise,
     Condensed,
     Newton,
-    Prices,
-    grid_blocks,
     sparse,
 )
 from mlestruct.families.fitting.implicit import coefficients, implicit
@@ -20,6 +17,7 @@ from mlestruct.features.per_table import PerTable
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.pseudo import partly_observed
 from mlestruct.objectives import Head
+from tests.reference.prices import Prices
 
 GRAPHS = {
     "grid": ms.grid(3, 4),
@@ -226,31 +224,6 @@ def test_conjugate_gradients_agree_with_factors(rng, monkeypatch):
     np.testing.assert_allclose(iterated.gradient["score"], direct.gradient["score"], atol=1e-8)
 
 
-@pytest.mark.parametrize("side", [1, 3])
-def test_blocks_end_at_the_whole_graphs_optimum(rng, side):
-    """Overlapping blocks, disjoint ones, even single variables: every touching factor is free."""
-    batch = batch_of(rng, ms.grid(5, 4, 3), 2)
-    score = 2 * rng.standard_normal(batch.size)
-    weight = Condensed().weights(batch, coefficients(0.1))
-    blockwise = Blockwise(lambda graph: grid_blocks(5, 4, side, min(1, side - 1)))
-    found = blockwise.minimise(batch, score, weight)
-    expected = Condensed().minimise(batch, score, weight)
-    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-7)
-
-
-@pytest.mark.nightly
-def test_large_grids_in_overlapping_blocks_of_55(rng):
-    """Four blocks that share five rows or columns: the whole grid's optimum."""
-    batch = batch_of(rng, ms.grid(60, 58), 1)
-    score = rng.standard_normal(batch.size)
-    weight = Condensed().weights(batch, coefficients(0.1))
-    blocks = grid_blocks(60, 58)
-    assert len(blocks) == 4
-    found = Blockwise(lambda graph: blocks).minimise(batch, score, weight)
-    expected = Condensed().minimise(batch, score, weight)
-    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-7)
-
-
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("newton", [False, True])
 def test_the_dual_has_the_same_beliefs(rng, graph, newton):
@@ -262,16 +235,6 @@ def test_the_dual_has_the_same_beliefs(rng, graph, newton):
     expected = Condensed().minimise(batch, score, weight)
     assert not found.stalled.any()
     np.testing.assert_allclose(found.tau, expected.tau, atol=1e-6)
-
-
-def test_blocks_cover_the_grid():
-    covered = np.unique(np.concatenate(grid_blocks(120, 60)))
-    assert len(covered) == 120 * 60
-    assert [len(b) for b in grid_blocks(60, 55)] == [55 * 55, 10 * 55]
-    with pytest.raises(ValueError, match="variable 3 is in no block"):
-        Blockwise(lambda graph: [np.arange(3)]).ready(ms.grid(2, 2))
-    with pytest.raises(ValueError, match="overlap of 3"):
-        grid_blocks(9, 9, 3, 3)
 
 
 @pytest.mark.parametrize("strength", [1.0, 10.0])
@@ -366,8 +329,6 @@ def test_threads_change_no_bit(rng, monkeypatch):
 def test_what_it_refuses(rng):
     batch = batch_of(rng, ms.grid(2, 2), 1)
     score = np.zeros(batch.size)
-    with pytest.raises(ValueError, match="coordinate 0 has weight -1"):
-        Prices().minimise(batch, score, -np.ones(batch.size))
     with pytest.raises(ValueError, match="factor 0 has weight -1"):
         Condensed().minimise(batch, score, -np.ones(batch.size))
     fixed = ms.Batch.of(ms.grid(2, 2).forbid(states=[(0, 1)]), count=1)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from mlestruct.inference.matching.bethe_vertex import is_bethe_vertex
 from mlestruct.structures import BipartiteMatching
+from tests.reference.bethe_vertex import is_bethe_vertex
 
 
 def bethe(score, tau):

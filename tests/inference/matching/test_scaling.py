@@ -17,8 +17,8 @@ from mlestruct.inference.exact import exact
 from mlestruct.inference.matching.graph import layout
 from mlestruct.inference.matching.kernels import entry, product, sums
 from mlestruct.inference.matching.scaling import Scaling, prepared
-from mlestruct.inference.matching.vertex import vertex_proof
 from mlestruct.inference.routine import routine
+from tests.reference.bethe_vertex import is_bethe_vertex
 
 HALVES = [(u, v) for half in (range(4), range(4, 8)) for u, v in combinations(half, 2)]
 GRAPHS = {
@@ -187,17 +187,17 @@ def test_bethe_on_a_vertex_is_proven_by_the_spectral_rule(rng):
     """permanent_3x3_dominant: log Z is the permutation's score; at zero scores it is not."""
     case = CASES["permanent_3x3_dominant"]
     scores = np.log(case["inputs"]["weights"]).ravel()
-    assert vertex_proof(scores, [0, 1, 2])
+    assert is_bethe_vertex(ms.BipartiteMatching(3), scores, np.eye(3).ravel())
     found, _ = solve(ms.BipartiteMatching(3), scores, 1.0)
     assert found.log_z[0] == pytest.approx(case["expected"]["bethe_logZ"], abs=1e-6)
     np.testing.assert_allclose(found.tau.reshape(3, 3), np.eye(3), atol=1e-6)
-    assert not vertex_proof(np.zeros(9), [0, 1, 2])
+    assert not is_bethe_vertex(ms.BipartiteMatching(3), np.zeros(9), np.eye(3).ravel())
     for _ in range(30):
         scores = 3.0 * rng.standard_normal(16)
         partner = linear_sum_assignment(-scores.reshape(4, 4))[1]
         found, _ = solve(ms.BipartiteMatching(4), scores, 1.0)
         inside = found.tau[(found.tau > 1e-4)].min() < 1 - 1e-4
-        if vertex_proof(scores, partner):
+        if is_bethe_vertex(ms.BipartiteMatching(4), scores, np.eye(4)[partner].ravel()):
             reached = scores.reshape(4, 4)[np.arange(4), partner].sum()
             assert found.log_z[0] == pytest.approx(reached, abs=1e-5)
         else:

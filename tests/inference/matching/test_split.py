@@ -9,9 +9,9 @@ import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.inference import best
 from mlestruct.inference.exact import exact
-from mlestruct.inference.matching.bethe_vertex import is_bethe_vertex
 from mlestruct.inference.matching.scaling import prepared
 from mlestruct.inference.matching.split import approach, settle, split_value
+from tests.reference.bethe_vertex import is_bethe_vertex
 
 STRUCTURES = {
     "perfect": ms.BipartiteMatching(5),

@@ -45,12 +45,10 @@ class Frame(NamedTuple):
     pattern: Pattern
 
 
-def frame(graph: FactorGraph, nodes: Ints | None = None) -> Frame:
-    """O(graph) and one symbolic factorisation; ``nodes`` frees only these, the others stay."""
+def frame(graph: FactorGraph) -> Frame:
+    """O(graph) and one symbolic factorisation."""
     n, scope, scope_start = graph.n_nodes, graph.scope, graph.scope_start
     order, unknowns = np.diff(scope_start), graph.cards - 1
-    if nodes is not None:
-        unknowns = np.where(np.isin(np.arange(n), nodes), unknowns, 0)
     free = _starts(unknowns)
     blocks = [np.arange(free[i], free[i + 1]) for i in range(n)]
     cliques = [
