@@ -27,6 +27,7 @@ from mlestruct.objectives.slopes import Slopes
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train import SmallBatches, descend, descend_slopes, evaluated
+from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
 Doubt = Callable[[int], str]
@@ -176,9 +177,10 @@ class Primal(Fits):
             epochs = self.small.run(objective, batch, heads, ridge, theta, since)
             yield from (evaluated(total, ridge, *epoch) for epoch in epochs)
         elif objective.exact_gradient:
-            yield from descend(total, ridge, theta, since=since)
+            yield from descend(total, ridge, theta, since=since, scale=_units(batch, heads, ridge))
         else:
-            yield from descend_slopes(Slopes(total), ridge, theta, since)
+            scale = _units(batch, heads, ridge)
+            yield from descend_slopes(Slopes(total), ridge, theta, since, scale)
 
     def _proof(self, step: Step, ridge: Regulariser, total: Sum) -> Certificate:
         theta, value, slope, *_ = step
@@ -216,6 +218,13 @@ def _besides(heads: Mapping[str, Head], theta: Array) -> Tree:
     """The weights of heads that are not scores, by name; None where there are no others."""
     found = {name: theta[part] for name, part in places(heads).items() if name != "score"}
     return found or None
+
+
+def _units(batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser) -> Array | None:
+    """Of a single head on the coordinates; weights of entropies are all of one kind."""
+    if list(heads) != ["score"] or heads["score"].exponential:
+        return None
+    return units(columns(batch, heads["score"].features), ridge.lam)
 
 
 def _after(number: int, where: Callable[[], Tree]) -> Tree:

@@ -22,11 +22,13 @@ def descend(
     memory: int = 10,
     factor: Array | None = None,
     since: Tree = None,
+    scale: Array | None = None,
 ) -> Iterator[Step]:
     """L-BFGS on R + Σ; the gradients it yields are those of Σ alone.
 
-    ``factor``, lower triangular with L Lᵀ near the Hessian, has it step in z = Lᵀθ. ``since``
-    another descent's ``where()``, it goes on from there, and θ is ignored.
+    ``factor``, lower triangular with L Lᵀ near the Hessian, has it step in z = Lᵀθ; ``scale``, a
+    number per weight, in z = s·θ. ``since`` another descent's ``where()``, it goes on from there,
+    and θ is ignored.
     """
     lam, prior = regulariser.lam, regulariser.prior
 
@@ -39,11 +41,17 @@ def descend(
     if factor is not None and regulariser.plain:
         yield from _preconditioned(smooth, regulariser, theta, memory, factor, since)
         return
-    kinks = None
+    s, kinks = np.ones(len(lam)) if scale is None else scale, None
     if not regulariser.plain:
-        kinks = Kinks(regulariser.l1, regulariser.lower, regulariser.upper)
-    for step in minimise(smooth, theta, memory, kinks, since=since):
-        yield step._replace(gradient=step.gradient - lam * (step.theta - prior))
+        kinks = Kinks(regulariser.l1 / s, regulariser.lower * s, regulariser.upper * s)
+
+    def scaled(z: Array) -> tuple[float, Array]:
+        value, gradient = smooth(z / s)
+        return value, gradient / s
+
+    for step in minimise(scaled, theta * s, memory, kinks, since=since):
+        here = step.theta / s
+        yield step._replace(theta=here, gradient=step.gradient * s - lam * (here - prior))
 
 
 def _preconditioned(
@@ -77,6 +85,7 @@ def descents(
     memory: int,
     factor: Array | None,
     since: Tree,
+    scale: Array | None = None,
 ) -> Iterator[Step]:
     """One descent, and another from its end where inference there was too coarse, or went cold."""
     coarse, within = (True, None) if since is None else since
@@ -86,7 +95,7 @@ def descents(
 
     while True:
         coarse, cold = total.tol > 0 if within is None else coarse, total.cold
-        for step in descend(total, regulariser, theta, memory, factor, within):
+        for step in descend(total, regulariser, theta, memory, factor, within, scale):
             yield step._replace(where=where)
             theta = step.theta
         if not coarse and total.cold == cold:
@@ -95,18 +104,22 @@ def descents(
 
 
 def descend_slopes(
-    slopes: Slopes, regulariser: Regulariser, theta: Array, since: Tree = None
+    slopes: Slopes,
+    regulariser: Regulariser,
+    theta: Array,
+    since: Tree = None,
+    scale: Array | None = None,
 ) -> Iterator[Step]:
     """A descent judged by slopes alone; the values it yields are the objective's own."""
     within = None
     if since is not None:
         within, settled = since
-        slopes.recall(settled, within[0])
+        slopes.recall(settled, within[0] if scale is None else within[0] / scale)
 
     def where() -> Tree:
         return step.where(), slopes.tree()
 
-    for step in descend(slopes, regulariser, theta, since=within):
+    for step in descend(slopes, regulariser, theta, since=within, scale=scale):
         value = slopes.settle(step.theta) + regulariser.value(step.theta)
         yield step._replace(value=value, where=where)
 

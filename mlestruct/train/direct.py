@@ -25,6 +25,7 @@ from mlestruct.structures.base import Array
 from mlestruct.train.descents import descents, evaluated
 from mlestruct.train.proofs import judges, proven
 from mlestruct.train.small_batches import SmallBatches
+from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
@@ -158,7 +159,10 @@ class Direct:
     ) -> Iterator[Step]:
         if self.small is None:
             factor = natural(dual, routine)
-            return descents(total, dual.regulariser, theta, self.memory, factor, since)
+            ridge, scale = dual.regulariser, None
+            if factor is None or not ridge.plain:
+                scale = units(columns(dual.batch, dual.features), ridge.lam)
+            return descents(total, ridge, theta, self.memory, factor, since, scale)
         heads = {"score": Head(dual.features, dual.batch.bias)}
         surrogate, ridge = Surrogate(routine), dual.regulariser
         epochs = self.small.run(surrogate, dual.batch, heads, ridge, theta, since)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import begin
 from mlestruct.digest import digest
@@ -21,6 +23,7 @@ from mlestruct.structures.base import Array
 from mlestruct.train.descents import descents
 from mlestruct.train.direct import COARSEST, Direct, Task
 from mlestruct.train.proofs import Judge, Prove
+from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
 Source = Callable[[], tuple[Batch[Any], Features]]
@@ -37,6 +40,7 @@ class Survey(NamedTuple):
     loose: bool
     bound: str
     print: str
+    columns: Array | None
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ def _survey(judge: Judge) -> Survey:
         routine.loosened(COARSEST) is not routine,
         str(dual.entropy.bound),
         digest(dual.batch.target, dual.observed),
+        columns(dual.batch, dual.features),
     )
 
 
@@ -107,7 +112,10 @@ def stream(
         regulariser = ridge(found[0].d)
 
         def steps(total: Sum, theta: Array, since: Tree) -> Iterator[Step]:
-            return descents(total, regulariser, theta, direct.memory, None, since)
+            known = [one.columns for one in found if one.columns is not None]
+            bend = np.sum(known, axis=0) if len(known) == len(found) else None
+            scale = units(bend, regulariser.lam)
+            return descents(total, regulariser, theta, direct.memory, None, since, scale)
 
         task = Task(
             running=running,

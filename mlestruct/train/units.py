@@ -1,0 +1,46 @@
+"""Units that the optimiser takes weights in: columns of any size cost the same number of steps.
+
+L-BFGS that begins with equal steps in all weights spends its rounds, and then all its digits, on a
+column of 50,000 beside one of 1. It therefore steps in z = s·θ, which is what columns divided by s
+would have for weights. The objective, its penalty and its certificate stay those of θ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.features import Dense, Features, Masked, Sparse, Tied
+from mlestruct.features.per_table import PerTable
+from mlestruct.features.squares import squares
+from mlestruct.structures.base import Array
+
+FEW = 16  # weights that are tried one by one where the entries of Φ are not at hand
+BEND = 0.25  # the most that a marginal's score can bend log Z
+
+
+def columns(batch: Batch, features: Features) -> Array | None:  # type: ignore[type-arg]
+    """Σ_m w_m Φ_kj² per weight, or None where that costs more than it is worth."""
+    if not (_at_hand(features) or features.d <= FEW):
+        return None
+    with np.errstate(over="ignore"):
+        found = squares(features, batch.weight[batch.owner])
+    return found if np.isfinite(found).all() else None
+
+
+def units(bend: Array | None, lam: Array) -> Array | None:
+    """Powers of two near the root of the objective's curvature: dividing by them rounds nothing.
+
+    So features times a power of two, with a penalty that follows them, are learned from with the
+    same bits.
+    """
+    if bend is None:
+        return None
+    _, exponent = np.frexp(BEND * bend + lam)
+    return np.ldexp(1.0, exponent // 2)
+
+
+def _at_hand(features: Features) -> bool:
+    if isinstance(features, Masked | PerTable):
+        return _at_hand(features.inner)
+    return isinstance(features, Dense | Sparse | Tied)
