@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,7 @@ from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.stored import Fitted, loading, read, write
 from mlestruct.estimators.summary import Summary
 from mlestruct.features import Features
+from mlestruct.features.squares import squares
 from mlestruct.frank_wolfe import State
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
@@ -34,6 +35,7 @@ from mlestruct.statistics import Intervals, advice
 from mlestruct.structures.base import Array, as_numbers
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
+Penalty = Literal["raw", "standardised"]
 FREE = ("workers", "engine", "progress")  # settings that change no bit
 
 
@@ -46,6 +48,9 @@ class Estimator(Predictor):
     ``alpha`` is λ of (λ/2)‖θ‖² against the SUM over examples. Of several, the best score chooses:
     on ``validation``, or on a share ``held_out`` of the examples, drawn by ``random_state``, and
     then all examples are learned from.
+    ``penalty`` says what that λ is on: ``raw``, the weights of the columns as they are given, or
+    ``standardised``, of columns divided by their root mean squares, whatever their units are; the
+    optimiser is indifferent, and ``coef_`` is for the columns as given either way.
     ``bounds`` = (lower, upper) keep weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
     ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
@@ -60,12 +65,14 @@ class Estimator(Predictor):
     After ``fit``: ``coef_``, ``certificate_``, ``history_`` (calls, seconds, objective, gap of
     every round), ``n_iter_``, ``alpha_``, ``alpha_scores_`` (of every alpha that was compared),
     ``route_`` (which solver it was), ``converged_`` (it reached ``tol``; where it did not, a
-    :class:`ConvergenceWarning` says why). A ``fit`` that fails leaves the estimator as it was.
+    :class:`ConvergenceWarning` says why), ``scale_`` (what the penalty takes every weight times:
+    1, or its column's root mean square). A ``fit`` that fails leaves the estimator as it was.
     """
 
     learner: str | Callable[..., Learns] = "mle_struct"
     rho: Rho = None
     alpha: float | Sequence[float] = 1.0
+    penalty: Penalty = "raw"
     bounds: tuple[ArrayLike, ArrayLike] | None = None
     oracle: AnyOracle = None
     solver: Route = "auto"
@@ -183,13 +190,17 @@ class Estimator(Predictor):
     def _notes(self, batch: Batch[Any]) -> list[str]:
         """What a summary says besides, in words."""
         advised = advice(batch, self.rho) if self.learner == "mle_struct" else None
-        return [] if advised is None or self.oracle is not None else [advised]
+        notes = [] if advised is None or self.oracle is not None else [advised]
+        if self.penalty == "standardised":
+            notes.append("alpha is on weights of columns divided by their root mean squares")
+        return notes
 
     def _path(
         self, batch: Batch[Any], features: Features, alphas: Array, partly: bool, loop: Loop
     ) -> Iterator[tuple[int, Model]]:
         """(position of alpha, model), from the strongest on, each starting from the one before."""
         order = np.argsort(-alphas, kind="stable")
+        self.scale_ = self._scale(features, batch.size)
         ridges = [self._ridge(features.d, float(alphas[k])) for k in order]
         learner = self._learner(ridges[0], loop)
         if partly:
@@ -213,7 +224,18 @@ class Estimator(Predictor):
         if not isinstance(bounds, Sequence) or len(bounds) != 2:
             raise ValueError(f"bounds are (lower, upper), not {self.bounds!r}")
         lower, upper = bounds
-        return Regulariser.of(d, alpha, lower=lower, upper=upper)
+        with np.errstate(over="ignore", under="ignore"):
+            lam = alpha * self.scale_**2
+        return Regulariser.of(d, lam, lower=lower, upper=upper)
+
+    def _scale(self, features: Features, rows: int) -> Array:
+        """What the penalty takes every weight times; a column of zeros has no size."""
+        if self.penalty not in get_args(Penalty):
+            raise ValueError(f"penalty is 'raw' or 'standardised', not {self.penalty!r}")
+        if self.penalty == "raw":
+            return np.ones(features.d)
+        size = np.sqrt(squares(features, np.ones(rows)) / rows)
+        return np.where(size > 0, size, 1.0)
 
     def _learner(self, regulariser: Regulariser, loop: Loop | None = None) -> Learns:
         make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
@@ -299,6 +321,7 @@ class Estimator(Predictor):
             self._short,
             self.notes_,
             self._learned,
+            self.scale_,
         )
         write(path, type(self).__name__, self.get_params(), fitted, self.stored())
 
@@ -318,6 +341,7 @@ class Estimator(Predictor):
             found = Model(fitted.coef, fitted.certificate, fitted.history, fitted.route, *ends)
             model._keep(found, fitted.alpha)
             model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
+            model.scale_ = np.ones(len(fitted.coef)) if fitted.scale is None else fitted.scale
             model.restore(arrays)
         return model
 

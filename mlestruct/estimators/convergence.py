@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -52,10 +53,10 @@ class Ending:
         """An averaged perceptron stops early by design, and an interrupted fit raises."""
         return self.short not in ("", "epochs", "interrupted")
 
-    def warn(self, name: str, level: int = 3) -> None:
-        """A :class:`ConvergenceWarning` at the caller of ``fit``, if there is cause for one."""
+    def warn(self, name: str) -> None:
+        """A :class:`ConvergenceWarning` where this library was called, if there is cause."""
         if self.heard:
-            warnings.warn(f"{name}: {self}", ConvergenceWarning, stacklevel=level)
+            warnings.warn(f"{name}: {self}", ConvergenceWarning, stacklevel=_outside())
 
     def __str__(self) -> str:
         cause, advice = CAUSES.get(self.short, (self.short, {}))
@@ -75,3 +76,11 @@ class Ending:
         if proof.withheld:
             return f"tol={self.tol:g} was asked for and nothing is certified ({proof.withheld})"
         return f"tol={self.tol:g} was asked for and no gap is known"
+
+
+def _outside() -> int:
+    """How many frames up from :func:`warnings.warn` the caller of this package is."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("mlestruct."):
+        frame, level = frame.f_back, level + 1
+    return level

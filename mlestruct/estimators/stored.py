@@ -33,6 +33,8 @@ class Fitted:
     notes: list[str] = field(default_factory=list)
     learned: Tree = None
     """What was learned of inference."""
+    scale: Array | None = None
+    """What a penalty takes every weight times, where that is not 1 for all."""
 
 
 def write(
@@ -67,9 +69,17 @@ def write(
         "history": np.array(fitted.history, dtype=float).reshape(-1, 4),
         "alpha_scores": np.array(fitted.alpha_scores, dtype=float).reshape(-1, 2),
         **{f"learned.{name}": array for name, array in learned.items()},
+        **({} if fitted.scale is None else {"scale": fitted.scale}),
         **beside,
     }
     files.save(path, kind, arrays, header)
+
+
+def _scale(arrays: Mapping[str, NDArray[Any]]) -> Array | None:
+    found = arrays.get("scale")
+    if found is not None and (found.shape != arrays["coef"].shape or not (found > 0).all()):
+        raise ValueError(f"its scale is {found.shape}, and not positive for every weight")
+    return found
 
 
 @contextmanager
@@ -106,6 +116,7 @@ def read(
             str(header["short"]),
             header["notes"],
             unpack(header["inference"], arrays),
+            _scale(arrays),
         )
     prefix = "learned."
     learned = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

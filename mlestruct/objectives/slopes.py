@@ -57,6 +57,7 @@ class Slopes:
 
     def settle(self, theta: Array) -> float:
         """The objective's own value at the point a search ended at, where the next begins."""
-        self.base = next(point for point in reversed(self.tried) if point.theta is theta)
+        same = (point for point in reversed(self.tried) if np.array_equal(point.theta, theta))
+        self.base = next(same)
         self.tried = [self.base]
         return self.base.own

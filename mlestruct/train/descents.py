@@ -45,12 +45,16 @@ def descend(
     if not regulariser.plain:
         kinks = Kinks(regulariser.l1 / s, regulariser.lower * s, regulariser.upper * s)
 
+    def weights(z: Array) -> Array:
+        here = z / s
+        return here if kinks is None else np.clip(here, regulariser.lower, regulariser.upper)
+
     def scaled(z: Array) -> tuple[float, Array]:
-        value, gradient = smooth(z / s)
+        value, gradient = smooth(weights(z))
         return value, gradient / s
 
     for step in minimise(scaled, theta * s, memory, kinks, since=since):
-        here = step.theta / s
+        here = weights(step.theta)
         yield step._replace(theta=here, gradient=step.gradient * s - lam * (here - prior))
 
 

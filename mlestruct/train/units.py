@@ -29,15 +29,11 @@ def columns(batch: Batch, features: Features) -> Array | None:  # type: ignore[t
 
 
 def units(bend: Array | None, lam: Array) -> Array | None:
-    """Powers of two near the root of the objective's curvature: dividing by them rounds nothing.
+    """The root of the objective's curvature by every weight.
 
-    So features times a power of two, with a penalty that follows them, are learned from with the
-    same bits.
+    A column and its penalty times a power of two change it by just that: the same bits are learned.
     """
-    if bend is None:
-        return None
-    _, exponent = np.frexp(BEND * bend + lam)
-    return np.ldexp(1.0, exponent // 2)
+    return None if bend is None else np.sqrt(BEND * bend + lam)
 
 
 def _at_hand(features: Features) -> bool:

@@ -110,7 +110,7 @@ def test_the_command_line_prints_it_and_strict_fails(tmp_path, capsys, monkeypat
     (tmp_path / "people.csv").write_text("id,q\n" + "".join(f"{i},{i % 5}\n" for i in range(12)))
     pairs = "".join(f"{i},{i + 6}\n" for i in range(6))
     (tmp_path / "pairs.csv").write_text("id_a,id_b\n" + pairs)
-    fit = ["roommates", "fit", "people.csv", "pairs.csv", "--ordinal", "q"]
+    fit = ["roommates", "fit", "people.csv", "pairs.csv", "--ordinal", "q", "--force"]
     assert main([*fit, "--strict"]) == 0
     assert "warning" not in capsys.readouterr().err
     kept = ms.RoommateModel.__init__.__kwdefaults__

@@ -1,0 +1,130 @@
+"""The units of a column change nothing: neither what is learned nor whether it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+
+EXACT = (2.0**-20, 2.0**-3, 2.0**9, 2.0**25)
+WIDE = (1e-8, 1e-4, 0.03, 77.0, 1e4, 1e8)
+DIRECT = ("mle_struct", "exact_mle", "pseudo_likelihood", "piecewise")
+
+
+def tables(rng):
+    X = [rng.normal(size=(4, 4, 3)) for _ in range(6)]
+    return X, [rng.permutation(4) for _ in X]
+
+
+def words(rng):
+    X = [rng.normal(size=(5, 3)) for _ in range(8)]
+    return X, [(x[:, 0] + rng.normal(size=5) > 0).astype(int).tolist() for x in X]
+
+
+def pictures(rng):
+    X = [rng.normal(size=(3, 3, 3)) for _ in range(6)]
+    return X, [(x[..., 0] + rng.normal(size=(3, 3)) > 0).astype(int) for x in X]
+
+
+KINDS = {
+    "matching": (ms.MatchingModel, tables),
+    "sequence": (ms.SequenceModel, words),
+    "grid": (ms.GridModel, pictures),
+}
+BOTH = [
+    (kind, learner)
+    for kind in KINDS
+    for learner in DIRECT
+    if kind != "matching" or learner not in ("piecewise", "pseudo_likelihood")
+]
+
+
+def learnt(kind, factor, seed=0, column=1, **settings):
+    """A model and its marginals, with one column (or all, mixed) in other units."""
+    make, data = KINDS[kind]
+    X, y = data(np.random.default_rng(seed))
+    units = np.ones(3)
+    units[column] = factor
+    X = [x * units for x in X]
+    model = make(**settings).fit(X, y)
+    return model, np.concatenate([np.ravel(part) for part in model.predict_marginals(X)])
+
+
+@pytest.mark.parametrize("factor", EXACT)
+@pytest.mark.parametrize(("kind", "learner"), BOTH)
+def test_powers_of_two_change_no_bit(kind, learner, factor):
+    """A standardised penalty follows its columns, and so do the units of the optimiser."""
+    how = {"learner": learner, "penalty": "standardised", "tol": 1e-6}
+    plain, before = learnt(kind, 1.0, **how)
+    scaled, after = learnt(kind, factor, **how)
+    assert after.tobytes() == before.tobytes()
+    assert scaled.n_iter_ == plain.n_iter_
+    assert scaled.scale_[1 if kind == "matching" else -1] >= 0
+    changed = scaled.coef_ != plain.coef_
+    np.testing.assert_array_equal(scaled.coef_[changed] * factor, plain.coef_[changed])
+
+
+@pytest.mark.parametrize("factor", WIDE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_units_predict_the_same(kind, factor):
+    how = {"penalty": "standardised", "tol": 1e-10}
+    _, before = learnt(kind, 1.0, **how)
+    model, after = learnt(kind, factor, **how)
+    assert model.converged_
+    np.testing.assert_allclose(after, before, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", WIDE[1:5])
+@pytest.mark.parametrize(("kind", "learner"), BOTH)
+def test_a_raw_penalty_is_reached_at_any_units_too(kind, learner, factor):
+    """Its optimum is another one, and no warning says that it was not found."""
+    model, _ = learnt(kind, factor, learner=learner, tol=1e-4)
+    assert model.converged_
+    assert model.certificate_.relative <= 1e-4
+    assert (model.scale_ == 1).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_salary_beside_a_yes_or_no(seed):
+    """FINDINGS 2: raw columns of 50,000 ended after three rounds 208 million nats away."""
+    rng = np.random.default_rng(seed)
+    shape = (10, 5, 5)
+    yes, pay = rng.random(shape) < 0.5, 50_000 + 15_000 * rng.normal(size=shape)
+    X = list(np.stack([yes.astype(float), pay], axis=-1))
+    y = [rng.permutation(5) for _ in X]
+    for penalty in ("raw", "standardised"):
+        model = ms.MatchingModel(penalty=penalty).fit(X, y)
+        start = -np.mean([np.log(1.0)])  # log-likelihood is never above 0
+        assert model.converged_
+        assert -120.0 < model.certificate_.objective < start
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e5])
+def test_the_time_beside_the_label_itself(mean, rng):
+    labels = [rng.integers(0, 2, 8) for _ in range(30)]
+    X = [np.stack([y + 0.0, mean * (1 + 1e-4 * rng.normal(size=8))], axis=-1) for y in labels]
+    y = [row.tolist() for row in labels]
+    model = ms.SequenceModel().fit(X, y)
+    assert model.converged_
+    assert model.score(X, y) == 1.0
+
+
+def test_the_scale_is_kept_in_files_and_said(tmp_path):
+    model, _ = learnt("matching", 1e4, penalty="standardised")
+    model.save(tmp_path / "model.npz")
+    again = ms.MatchingModel.load(tmp_path / "model.npz")
+    assert again.scale_.tolist() == model.scale_.tolist()
+    assert "root mean squares" in str(again.summary())
+    assert model.scale_[1] > 5e3
+    with pytest.raises(ValueError, match="penalty is 'raw' or 'standardised', not 'none'"):
+        learnt("matching", 1.0, penalty="none")
+
+
+def test_bounds_are_for_columns_as_given(rng):
+    """In other units the same box is another one, and holds to the last bit."""
+    X, y = tables(rng)
+    model = ms.MatchingModel(bounds=(-1e-5, 1e-5), tol=1e-8)
+    model.fit([x * np.array([1.0, 1e4, 1.0]) for x in X], y)
+    assert model.converged_
+    assert np.abs(model.coef_).max() <= 1e-5
