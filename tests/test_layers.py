@@ -1,6 +1,7 @@
 """Imports point downwards only, and `import mlestruct` loads no solver, compiler or plotter."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -221,3 +222,36 @@ def test_families_load_only_when_asked_for() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == []
+
+
+def test_the_architecture_page_shows_these_layers() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    shown = page.partition("```text\n")[2].partition("```")[0].splitlines()
+    assert [line.split() for line in shown] == LAYERS
+
+
+def test_the_architecture_page_names_files_and_functions_that_exist() -> None:
+    """Of the walk: `folder/file.py: name`."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walk = page.partition("## From `fit(X, y)`")[2].partition("## One formula")[0]
+    places = re.findall(r"`([a-z_/]+\.py): ([A-Za-z_.]+)`", walk)
+    assert len(places) >= 10
+    for file, name in places:
+        text = (ROOT / "mlestruct" / file).read_text(encoding="utf-8")
+        assert re.search(rf"(def|class) {name.split('.')[-1]}\b|^{name} =", text, re.M), (
+            file,
+            name,
+        )
+
+
+def test_the_walk_is_counted(tmp_path: Path) -> None:
+    from benchmarks.walk import lines
+
+    (tmp_path / "mlestruct" / "families").mkdir(parents=True)
+    (tmp_path / "oracles").mkdir()
+    (tmp_path / "mlestruct" / "batch.py").write_text("a\nb\n")
+    (tmp_path / "mlestruct" / "dual.py").write_text("a\n")
+    for name in ("entropy", "reweighting", "regulariser", "lbfgs", "checkpoint"):
+        (tmp_path / "mlestruct" / f"{name}.py").touch()
+    (tmp_path / "mlestruct" / "families" / "one.py").write_text("a\n" * 4)
+    assert list(lines(tmp_path).values()) == [3, 4, 7]
