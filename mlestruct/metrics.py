@@ -41,9 +41,9 @@ def f1(truth: ArrayLike, predicted: ArrayLike, label: Any = 1) -> Score:
 
 
 def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
-    """(first, one after the last, kind) of every entity in BIO tags.
+    """(first, one after the last, kind) of every entity in BIO or IOBES tags.
 
-    An I that continues nothing of its kind begins an entity, as in CoNLL's evaluation.
+    An I or E that continues nothing of its kind begins an entity, as in CoNLL's evaluation.
 
     >>> sorted(entities(["B-person", "I-person", "O", "I-place", "B-place"]))
     [(0, 2, 'person'), (3, 4, 'place'), (4, 5, 'place')]
@@ -51,13 +51,18 @@ def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     found, first, inside = set(), 0, ""
     for i, tag in enumerate([*tags, "O"]):
         mark, _, kind = str(tag).partition("-")
-        if mark not in ("B", "I", "O") or (kind == "") != (tag == "O"):
-            raise ValueError(f"tag {i} is {tag!r}; BIO tags are O, B-kind and I-kind")
-        if mark == "I" and kind == inside:
-            continue
-        if inside:
-            found.add((first, i, inside))
-        first, inside = i, kind
+        if mark not in ("B", "I", "O", "E", "S") or (kind == "") != (tag == "O"):
+            raise ValueError(
+                f"tag {i} is {tag!r}; BIO tags are O, B-kind and I-kind, those of IOBES E-kind and "
+                "S-kind as well"
+            )
+        if not (mark in ("I", "E") and kind == inside):
+            if inside:
+                found.add((first, i, inside))
+            first, inside = i, kind
+        if mark in ("E", "S"):
+            found.add((first, i + 1, inside))
+            inside = ""
     return found
 
 
@@ -84,6 +89,47 @@ def entity_f1(
         for sentences in (truth, predicted)
     )
     return _score(len(true & found), len(found), len(true))
+
+
+class Kind(NamedTuple):
+    """How one kind of entity was found: how well, how many there are, how many were predicted."""
+
+    score: Score
+    true: int
+    predicted: int
+
+
+class EntityReport(dict[str, Kind]):
+    """A :class:`Kind` for each kind of entity and ``all`` of them; ``print`` it.
+
+    >>> print(EntityReport.of([["B-a", "O", "B-b"]], [["B-a", "B-b", "O"]]))
+           precision recall    f1  true  predicted
+    a          1.000  1.000 1.000     1          1
+    b          0.000  0.000 0.000     1          1
+    all        0.500  0.500 0.500     2          2
+    """
+
+    @classmethod
+    def of(cls, truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EntityReport:
+        """Exact spans and kinds over sentences of BIO or IOBES tags."""
+        entity_f1(truth, predicted)  # refuses sentences that do not match
+        true, found = (
+            [(m, *one) for m, tags in enumerate(sentences) for one in entities(tags)]
+            for sentences in (truth, predicted)
+        )
+        report = cls()
+        for kind in (*sorted({str(one[-1]) for one in true + found}), None):
+            a, b = ({one for one in some if kind in (None, one[-1])} for some in (true, found))
+            report[kind or "all"] = Kind(_score(len(a & b), len(b), len(a)), len(a), len(b))
+        return report
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self) + 3
+        lines = [" " * width + " precision recall    f1  true  predicted"]
+        for name, (score, true, found) in self.items():
+            p, r, f = score
+            lines.append(f"{name:<{width}} {p:9.3f} {r:6.3f} {f:5.3f} {true:5d} {found:10d}")
+        return "\n".join(lines)
 
 
 def wilson(share: ArrayLike, count: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:

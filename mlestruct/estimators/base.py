@@ -51,7 +51,8 @@ class Estimator(Predictor):
     ``penalty`` says what that λ is on: ``raw``, the weights of the columns as they are given, or
     ``standardised``, of columns divided by their root mean squares, whatever their units are; the
     optimiser is indifferent, and ``coef_`` is for the columns as given either way.
-    ``bounds`` = (lower, upper) keep weights in a box, numbers or one per weight.
+    ``l1`` adds l1·|θ| (elastic net), which makes weights 0. ``bounds`` = (lower, upper) keep
+    weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
     ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
     Outcomes may be :class:`Partial`, with labels missing: then rounds of inference, no optimum.
@@ -73,6 +74,7 @@ class Estimator(Predictor):
     rho: Rho = None
     alpha: float | Sequence[float] = 1.0
     penalty: Penalty = "raw"
+    l1: float = 0.0
     bounds: tuple[ArrayLike, ArrayLike] | None = None
     oracle: AnyOracle = None
     solver: Route = "auto"
@@ -226,7 +228,7 @@ class Estimator(Predictor):
         lower, upper = bounds
         with np.errstate(over="ignore", under="ignore"):
             lam = alpha * self.scale_**2
-        return Regulariser.of(d, lam, lower=lower, upper=upper)
+        return Regulariser.of(d, lam, l1=self.l1 * self.scale_, lower=lower, upper=upper)
 
     def _scale(self, features: Features, rows: int) -> Array:
         """What the penalty takes every weight times; a column of zeros has no size."""
@@ -273,10 +275,12 @@ class Estimator(Predictor):
         """
         self._check_fitted()
         check_lengths(X, y)
+        if self.l1:
+            raise ValueError("intervals are for weights that no l1= keeps at 0: fit with l1=0")
         weight, outcomes = weights_of(sample_weight, len(X)), self.encode(X, y)
         if any(isinstance(outcome, Partial) for outcome in outcomes):
             raise ValueError("intervals need every label: some of these outcomes are partial")
-        batch = Batch.of(self.structures(X), outcomes, weight=weight)
+        batch = self._offset(Batch.of(self.structures(X), outcomes, weight=weight), X)
         features = self.features(batch, X)
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self.oracle)

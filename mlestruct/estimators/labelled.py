@@ -34,7 +34,7 @@ class Labelled(Estimator):
     from 0 on or more. ``unseen`` says what is learned of nodes with void labels: as ``hidden``
     variables they are summed over, in rounds of inference (:class:`Missing`; likelihoods only);
     ``left_out`` learns from the other nodes and the edges between them, with any learner.
-    Scores are of the known labels.
+    A set of labels says that the node has one of them. Scores are of the known labels.
     """
 
     void: Any = AUTO
@@ -91,7 +91,9 @@ class Labelled(Estimator):
     def learn_labels(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """``classes_``, and ``void_``: the codes that mean no label."""
         self.void_ = y.codes if isinstance(y, Known) else codes_of(self.void, self._seen(X, y, ()))
-        self.classes_ = classes_of([seen.labels for seen in self._seen(X, y, self.void_)])
+        seen = self._seen(X, y, self.void_)
+        named = [labels for one in seen for labels in one.among.values() if labels]
+        self.classes_ = classes_of([*(one.labels for one in seen), *named])
 
     def _seen(self, X: Sequence[Any], y: Sequence[Any], void: Sequence[Any]) -> list[Seen]:
         """What is known of every example's labels; their shape is checked."""

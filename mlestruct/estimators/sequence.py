@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.door import width_of
+from mlestruct.checkpoint import Keeping
+from mlestruct.estimators.base import Examples
+from mlestruct.estimators.door import check_lengths, weights_of, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
+from mlestruct.estimators.predictor import Decision
+from mlestruct.estimators.ragged import Ragged
+from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.features import Masked, Tied
-from mlestruct.readers import Attributes, bio_chain
+from mlestruct.inference import marginals
+from mlestruct.inference.exact.k_best import k_best
+from mlestruct.learners.missing import Partial
+from mlestruct.readers import Attributes
+from mlestruct.readers.transitions import Forbidden, Rules
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
+
+
+class Among(NamedTuple):
+    """A sequence, and for every token the tags it may have (None: any)."""
+
+    whole: Any
+    tags: Any
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -30,9 +45,11 @@ class SequenceModel(Labelled):
     X may also hold CRFsuite-style lists of feature dicts (``attributes_`` is their dictionary).
     Labels may be anything hashable and sortable; ``classes_`` lists them. θ holds a weight per
     (feature, label), then one per (label, next label); on chains the likelihood is exact.
-    ``constraints="bio"`` forbids what is no BIO sequence. ``weights="seen"`` keeps only weights
-    that training outcomes use, as CRFsuite does; an unseen transition then weighs 0.
-    Labels may be void, None among them (see :class:`Labelled`).
+    ``constraints`` are ``bio``, ``iobes`` or pairs (tag, next tag) that do not occur, with None
+    for the sequence's beginning and end: neither learned from nor predicted. ``weights="seen"``
+    keeps only weights that training outcomes use, as CRFsuite does; an unseen transition then
+    weighs 0. Labels may be void, None among them (see :class:`Labelled`). Sequences without a
+    position are passed by.
     Other settings and fitted attributes as :class:`Estimator`.
 
     >>> X = [[{"word": w} for w in s.split()] for s in ("in Rome", "Rome is old")]
@@ -41,13 +58,11 @@ class SequenceModel(Labelled):
     ['B-LOC', 'O']
     """
 
-    constraints: Literal["bio"] | None = None
+    constraints: Forbidden = None
     weights: Literal["all", "seen"] = "all"
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, the dictionary of attributes, and no weights chosen yet."""
-        if self.constraints not in (None, "bio"):
-            raise ValueError(f"constraints is None or 'bio', not {self.constraints!r}")
         if self.weights not in ("all", "seen"):
             raise ValueError(f"weights is 'all' or 'seen', not {self.weights!r}")
         self.attributes_ = Attributes.of(X) if _named(X) else None
@@ -59,9 +74,132 @@ class SequenceModel(Labelled):
             else len(self.attributes_)
         )
         self.learn_labels(X, y)
+        self._rules  # noqa: B018  (refuses constraints that are none)
         self._allowed: Ints | None = None
 
+    @property
+    def _rules(self) -> Rules:
+        """What tags may not do."""
+        return Rules.of(self.classes_.tolist(), self.constraints)
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        validation: Examples | None = None,
+        checkpoint: Keeping = None,
+    ) -> Self:
+        check_lengths(X, y)
+        full = self._full(X, y)
+        if len(full) < len(X):
+            weight = weights_of(sample_weight, len(X))
+            sample_weight = None if weight is None else weight[full]
+            X, y = [X[m] for m in full], [list(y)[m] for m in full]
+        return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
+
+    def _full(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> list[int]:
+        """The sequences that have a position, or a label without one."""
+        labels = [0] * len(X) if y is None else [len(t) if hasattr(t, "__len__") else 1 for t in y]
+        return [m for m, x in enumerate(X) if self.nodes_of(x) or labels[m]]
+
+    def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        found, rules = super().encode(X, y), self._rules
+        for m, outcome in enumerate(found if rules else ()):
+            states = outcome.observed if isinstance(outcome, Partial) else outcome
+            why = rules.broken(states) if states.ndim == 1 else None
+            if why is not None:
+                raise ValueError(f"example {m}: {why}, by constraints={self.constraints!r}")
+        return found
+
+    def predict(
+        self, X: Sequence[Any], decision: Decision = "map", *, allowed: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """The most probable tags, or (``expected``) those with most expected right.
+
+        ``allowed`` holds for every sequence a collection of tags per token, None for any tag.
+        """
+        self._check_fitted()
+        X = self._among(X, allowed)
+        full = self._full(X)
+        found = super().predict([X[m] for m in full], decision) if full else []
+        return self._spread(len(X), full, found, self.classes_[:0])
+
+    def predict_marginals(
+        self, X: Sequence[Any], *, allowed: Sequence[Any] | None = None
+    ) -> list[Array]:
+        """The probability of every tag, (length, classes); of tags not ``allowed`` 0."""
+        self._check_fitted()
+        X = self._among(X, allowed)
+        full = self._full(X)
+        found = super().predict_marginals([X[m] for m in full]) if full else []
+        return self._spread(len(X), full, found, np.zeros((0, len(self.classes_))))
+
+    def k_best(
+        self, X: Sequence[Any], k: int = 10, *, allowed: Sequence[Any] | None = None
+    ) -> list[list[tuple[NDArray[Any], float]]]:
+        """The ``k`` most probable tag sequences of each example with their probabilities.
+
+        Fewer where there are fewer. Exact: probabilities are shares of all sequences' sum.
+        """
+        self._check_fitted()
+        X = self._among(X, allowed)
+        full = self._full(X)
+        empty = [(self.classes_[:0], 1.0)]
+        found = self._k_best([X[m] for m in full], k) if full else []
+        return self._spread(len(X), full, found, empty)
+
+    def _k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[NDArray[Any], float]]]:
+        if int(k) != k or k < 1:
+            raise ValueError(f"k is {k}; it must be a whole number ≥ 1")
+        batch, scores = self._scored(X)
+        log_z, states = marginals(batch, scores), len(self.classes_)
+        found = []
+        for m in range(len(batch)):
+            graph, part = batch.structure(m), scores[batch.coordinates(m)]
+            ends = np.arange(graph.n_nodes - 1)[:, None] + [0, 1]
+            if graph.n_factors != len(ends) or not np.array_equal(graph.scope, ends.ravel()):
+                raise ValueError(f"example {m}: k-best is for chains, and this one has more ties")
+            score = np.where(graph.closed(), -np.inf, part)
+            split = graph.node_start[-1]
+            steps = score[split:].reshape(-1, states, states)
+            tags, worth = k_best(score[:split].reshape(-1, states), steps, int(k))
+            share = np.exp(worth - log_z.upper[m])
+            found.append(list(zip(self.classes_[tags], share.tolist(), strict=True)))
+        return found
+
+    def _among(self, X: Sequence[Any], tags: Sequence[Any] | None) -> Sequence[Any]:
+        if tags is None:
+            return X
+        check_lengths(X, tags)
+        for m, (x, given) in enumerate(zip(X, tags, strict=True)):
+            if given is not None and len(given) != self.nodes_of(x):
+                raise ValueError(f"example {m}: allowed has {len(given)} entries for "
+                                 f"{self.nodes_of(x)} tokens")  # fmt: skip
+        return [x if t is None else Among(x, t) for x, t in zip(X, tags, strict=True)]
+
+    def _spread(self, count: int, full: Sequence[int], found: Any, empty: Any) -> Ragged:
+        """Answers for the sequences that have a position, and ``empty`` for the others."""
+        every = Ragged([empty] * count)
+        for m, one in zip(full, found, strict=True):
+            every[m] = one
+        return every
+
+    def score(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
+    ) -> float:
+        self._check_fitted()
+        check_lengths(X, y)
+        full = self._full(X, y)
+        if full and len(full) < len(X):
+            weight = weights_of(sample_weight, len(X))
+            sample_weight = None if weight is None else weight[full]
+            X, y = [X[m] for m in full], [list(y)[m] for m in full]
+        return super().score(X, y, sample_weight)
+
     def nodes_of(self, x: Any) -> int:
+        x = x.whole if isinstance(x, Among) else x
         return int(x.shape[0]) if hasattr(x, "shape") else len(x)
 
     def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
@@ -72,14 +210,24 @@ class SequenceModel(Labelled):
         return [(x[place], np.isin(number, number[place])) for place in places]
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        lengths = [self.nodes_of(x) for x in X]
-        make: Callable[[int], FactorGraph] = partial(chain, states=len(self.classes_))
-        if self.constraints == "bio":
-            make = bio_chain(self.classes_.tolist())
-        made = {length: make(length) for length in set(lengths)}
-        return [made[length] for length in lengths]
+        lengths, rules = [self.nodes_of(x) for x in X], self._rules
+        made = {n: rules.applied(chain(n, len(self.classes_))) for n in set(lengths)}
+        return [self._held(made[n], x, m) for m, (n, x) in enumerate(zip(lengths, X, strict=True))]
+
+    def _held(self, graph: FactorGraph, x: Any, m: int) -> FactorGraph:
+        """A graph with only the tags that the tokens of an example may have."""
+        if not isinstance(x, Among):
+            return graph
+        among = {i: sorted(tags) for i, tags in enumerate(x.tags) if tags is not None}
+        try:
+            anything = np.full(graph.n_nodes, -1)
+            return graph.clamp(flags_of(self.classes_, anything, among, m))
+        except ValueError as error:
+            why = str(error).removeprefix(f"example {m}: ")
+            raise ValueError(f"example {m}: {why}") from error
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied | Masked:
+        X = [x.whole if isinstance(x, Among) else x for x in X]
         if _named(X) != (self.attributes_ is not None):
             kinds = ("arrays", "feature dicts")
             here, then = kinds if self.attributes_ is not None else kinds[::-1]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.estimators.sequence import SequenceModel
+from mlestruct.estimators.sequence import Among, SequenceModel
 from mlestruct.readers import Attributes
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import skip_chain
@@ -57,7 +57,11 @@ class SkipChainModel(SequenceModel):
         self.ties_ = Attributes.of([list(self._ties(x)) for x in X])
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        return [skip_chain(_length(x), len(self.classes_), self._skips(x)) for x in X]
+        states, rules = len(self.classes_), self._rules
+        return [
+            self._held(rules.applied(skip_chain(_length(x), states, self._skips(_plain(x)))), x, m)
+            for m, x in enumerate(X)
+        ]
 
     def ties(self, X: Sequence[Any]) -> sp.csr_array:
         return self.ties_.stack([list(self._ties(x)) for x in X])
@@ -89,5 +93,10 @@ class SkipChainModel(SequenceModel):
         self.ties_ = Attributes({name: j for j, name in enumerate(names)})
 
 
+def _plain(x: Any) -> Any:
+    return x.whole if isinstance(x, Among) else x
+
+
 def _length(x: Any) -> int:
+    x = _plain(x)
     return int(x.shape[0]) if hasattr(x, "shape") else len(x)

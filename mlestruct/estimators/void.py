@@ -14,6 +14,7 @@ from mlestruct.learners.missing import Partial
 from mlestruct.structures.base import Ints
 
 AUTO = "auto"
+SETS = (set, frozenset)
 
 
 class Seen(NamedTuple):
@@ -21,13 +22,15 @@ class Seen(NamedTuple):
 
     labels: Labels
     known: NDArray[np.bool_]
+    among: dict[int, list[Any]]
+    """Of nodes known to have one of several labels: which."""
 
 
 def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
     """What is known of an example's labels.
 
     Void are None, NaN, masked entries, the codes in ``void``, and in a :class:`Partial` −1 as well;
-    a mapping names the nodes that are known.
+    a mapping names the nodes that are known. A set says that the label is one of its members.
     """
     if isinstance(given, Partial):
         return seen_in(given.observed, [*void, -1], nodes)
@@ -41,7 +44,11 @@ def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
         known &= ~np.ma.getmaskarray(given)
     for code in void:
         known &= np.asarray(array != code, dtype=bool)
-    return Seen(as_labels(array[known]), known)
+    among = {}
+    if array.dtype.kind == "O":
+        among = {i: sorted(v) for i, v in enumerate(array.ravel()) if isinstance(v, SETS)}
+        known.ravel()[list(among)] = False
+    return Seen(as_labels(array[known]), known, among)
 
 
 def _listed(given: Mapping[Any, Any], nodes: int) -> list[Any]:
@@ -108,4 +115,16 @@ def observed(classes: Labels, seen: Seen, m: int) -> Ints | Partial:
         return states
     found = np.full(seen.known.size, -1)
     found[seen.known.ravel()] = states
-    return Partial(found)
+    return Partial(allowed(classes, found, seen.among, m) if seen.among else found)
+
+
+def allowed(
+    classes: Labels, states: Ints, among: Mapping[int, list[Any]], m: int
+) -> NDArray[np.bool_]:
+    """A flag per node and label: whether the node may have it. State −1 is any label."""
+    flags = (states[:, None] < 0) | (states[:, None] == np.arange(len(classes)))
+    for i, labels in among.items():
+        if len(labels) == 0:
+            raise ValueError(f"example {m}: node {i} may have no label at all")
+        flags[i] = np.isin(np.arange(len(classes)), states_of(classes, labels, m))
+    return flags

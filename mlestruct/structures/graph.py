@@ -269,7 +269,12 @@ class FactorGraph(Structure):
         return Constraints(sp.csr_array(sp.vstack([sums, marginal])), right, right)
 
     def clamp(self, observed: ArrayLike | Mapping[int, int]) -> FactorGraph:
-        """Fix the observed variables; −1 (or a variable absent from a mapping) stays free."""
+        """Fix the observed variables; −1 (or a variable absent from a mapping) stays free.
+
+        Or an array of flags, a row per variable: the states that each of them may have.
+        """
+        if isinstance(observed, np.ndarray) and observed.dtype == bool:
+            return self._within(observed)
         states = as_observed(observed, self.cards)
         seen = np.flatnonzero(states >= 0)
         fixed = self.fixed.copy()
@@ -280,6 +285,20 @@ class FactorGraph(Structure):
             raise ValueError(f"variable {i} is observed in state {states[i]}, which is forbidden")
         fixed[np.isin(self.table_of, seen)] = 0
         fixed[places] = 1
+        return self.refix(self._spread(fixed))  # type: ignore[return-value]
+
+    def _within(self, allowed: NDArray[np.bool_]) -> FactorGraph:
+        """Variables of one number of states, each with those it may have."""
+        if allowed.shape != (self.n_nodes, int(self.cards.max(initial=0))):
+            raise ValueError(f"flags of shape {allowed.shape} for {self.n_nodes} variables' states")
+        fixed, flags = self.fixed.copy(), allowed.ravel()
+        possible = (allowed & (fixed[: flags.size].reshape(allowed.shape) != 0)).sum(axis=1)
+        if (possible == 0).any():
+            raise ValueError(f"variable {int(possible.argmin())} has no allowed state")
+        places = np.arange(flags.size)
+        fixed[places[~flags]] = 0
+        alone = np.repeat(possible == 1, allowed.shape[1])
+        fixed[places[alone & (fixed[: flags.size] != 0)]] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     def loss(self, vertex: Array) -> tuple[Array, float]:

@@ -15,9 +15,8 @@ for _ in range(40):  # drawn from the model itself: 2 000 visits of every cell
             table[i + 1, j + 1] = 1 if rng.random() < chance else -1
     X.append(cells)
     y.append(np.where(table[1:-1, 1:-1] > 0, "yes", "no"))
-model = ms.GridModel(tables="potts", alpha=0.1).fit(X[:30], y[:30])
-sandwich = model.sandwich(X[:30], y[:30])
-print(model.summary(sandwich))
-row = np.array([name == "same label" for name in model.names()], dtype=float)
-coupling = sandwich.contrast(row)
+model = ms.GridModel(learner="exact_mle", tables="potts", alpha=0.1).fit(X[:30], y[:30])
+intervals = model.intervals(X[:30], y[:30])
+print(model.summary(intervals))
+coupling = intervals["equal against unequal neighbours"]
 error = 1 - model.score(X[30:], y[30:])
