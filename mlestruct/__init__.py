@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mlestruct.estimators import GridModel as GridModel
     from mlestruct.estimators import JointModel as JointModel
     from mlestruct.estimators import MatchingModel as MatchingModel
+    from mlestruct.estimators import MultiLabelModel as MultiLabelModel
     from mlestruct.estimators import RoommateModel as RoommateModel
     from mlestruct.estimators import SequenceModel as SequenceModel
     from mlestruct.estimators import SkipChainModel as SkipChainModel
@@ -96,6 +97,7 @@ _HOME = {
     "Matching": "structures",
     "MatchingModel": "estimators",
     "Ising": "structures",
+    "MultiLabelModel": "estimators",
     "Pairs": "features",
     "Partial": "learners",
     "Paths": "structures",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mlestruct.estimators.graph import GraphModel as GraphModel
     from mlestruct.estimators.grid import GridModel as GridModel
     from mlestruct.estimators.matching import MatchingModel as MatchingModel
+    from mlestruct.estimators.multi_label import MultiLabelModel as MultiLabelModel
     from mlestruct.estimators.predictor import Draws as Draws
     from mlestruct.estimators.roommates import RoommateModel as RoommateModel
     from mlestruct.estimators.sequence import SequenceModel as SequenceModel
@@ -27,6 +28,7 @@ __all__ = [
     "GridModel",
     "JointModel",
     "MatchingModel",
+    "MultiLabelModel",
     "RoommateModel",
     "SequenceModel",
     "SkipChainModel",
@@ -45,6 +47,7 @@ __getattr__ = lazily(
         "GridModel": "estimators.grid",
         "JointModel": "families.joint.model",
         "MatchingModel": "estimators.matching",
+        "MultiLabelModel": "estimators.multi_label",
         "RoommateModel": "estimators.roommates",
         "SequenceModel": "estimators.sequence",
         "SkipChainModel": "estimators.skip_chain",

@@ -1,0 +1,175 @@
+"""MultiLabelModel: several yes-or-no labels at once, and which of them go together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mlestruct.batch import Batch
+from mlestruct.estimators.base import Estimator
+from mlestruct.estimators.labels import classes_of, numbered
+from mlestruct.estimators.predictor import Decision
+from mlestruct.features import Shared, Tied
+from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.graph import FactorGraph
+
+LISTED = 12  # labels, up to which the best set is found among all of them
+CHUNK = 256  # examples whose sets are scored in one product
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MultiLabelModel(Estimator):
+    """Sets of labels: X is (examples, p), y (examples, labels) of 0 and 1, or a list of sets.
+
+    A complete graph of labels: θ holds a weight per (label, feature), then one per pair of labels
+    that both apply; with ``pairs=False`` every label is by itself. ``intercept`` adds a constant
+    feature. Up to 12 labels predictions are the best sets exactly, whatever the learner.
+    ``predict`` gives what y was: rows of 0 and 1, or sets; ``predict_marginals`` a probability per
+    label. Other settings and fitted attributes as :class:`Estimator`.
+
+    >>> X = [[0.0], [1.0], [2.0], [3.0]] * 5
+    >>> y = [set(), {"warm"}, {"warm", "dry"}, {"warm", "dry"}] * 5
+    >>> model = MultiLabelModel(alpha=0.1).fit(X, y)
+    >>> [sorted(labels) for labels in model.predict([[0.0], [3.0]])]
+    [[], ['dry', 'warm']]
+    """
+
+    pairs: bool = True
+    intercept: bool = True
+
+    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+        """The labels, and whether y holds sets of them or rows of 0 and 1."""
+        self.n_features_in_ = self._rows(X).shape[1]
+        self.sets_ = all(isinstance(labels, (set, frozenset)) for labels in y)
+        if self.sets_:
+            self.classes_ = classes_of([sorted(labels) for labels in y])
+        else:
+            self.classes_ = np.arange(_zeros_and_ones(y, None).shape[1])
+
+    def _rows(self, X: Sequence[Any]) -> Array:
+        rows = as_numbers(X, "X")
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise ValueError(f"X has shape {rows.shape}; expected (examples, features), none empty")
+        wrong = np.argwhere(~np.isfinite(rows))
+        if len(wrong):
+            m, j = wrong[0].tolist()
+            raise ValueError(f"example {m}: feature {j} is {rows[m, j]}")
+        return rows
+
+    def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        if not self.sets_:
+            return list(_zeros_and_ones(y, len(self.classes_)).astype(int))
+        known = set(self.classes_.tolist())
+        found = []
+        for m, labels in enumerate(y):
+            if not isinstance(labels, (set, frozenset)):
+                raise ValueError(f"example {m}: y is {labels!r}; the model was fitted to sets")
+            strange = next((label for label in labels if label not in known), None)
+            if strange is not None:
+                raise ValueError(f"example {m}: label {strange!r} was not seen in training")
+            found.append(np.array([label in labels for label in self.classes_.tolist()], int))
+        return found
+
+    def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
+        return [FactorGraph([2] * len(self.classes_), self._couples())] * len(X)
+
+    def _couples(self) -> list[tuple[int, int]]:
+        return list(combinations(range(len(self.classes_)), 2)) if self.pairs else []
+
+    def features(self, batch: Batch[Any], X: Sequence[Any]) -> Shared:
+        """Only the states 'applies' have weights; those of 'does not' would be redundant."""
+        rows, labels = self._rows(X), len(self.classes_)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {rows.shape[1]} features; expected {self.n_features_in_}")
+        if self.intercept:
+            rows = np.hstack([rows, np.ones((len(rows), 1))])
+        couples = len(self._couples())
+        alike = sp.vstack([sp.eye_array(couples)] * len(rows)) if couples else None
+        tied = Tied.of(
+            batch,
+            _by_label(rows, labels),
+            np.ones((0, 1)) if alike is None else sp.csr_array(alike),
+        )
+        own = _last(labels * rows.shape[1], 2)
+        both = _last(couples, 4)
+        spread = own if couples == 0 else sp.block_diag([own, both])
+        return Shared(tied, sp.csr_array(spread))
+
+    def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> list[Any]:
+        structure = batch.structures[0]
+        if self.oracle is not None or len(self.classes_) > LISTED or decision != "map":
+            return super()._decide(batch, scores, decision)
+        every = np.array(list(product((0, 1), repeat=len(self.classes_))))
+        each, vertices = scores.reshape(len(batch), -1), _vertices(structure, every)
+        parts = [each[first : first + CHUNK] for first in range(0, len(batch), CHUNK)]
+        best = [(part @ vertices.T).argmax(axis=1) for part in parts]
+        return list(every[np.concatenate(best)])
+
+    def present(self, x: Any, outcome: Ints) -> Any:
+        if not self.sets_:
+            return np.asarray(outcome)
+        return set(self.classes_[np.asarray(outcome) == 1].tolist())
+
+    def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
+        """The probability of every label."""
+        return flat[1 : structure.node_start[-1] : 2]
+
+    def names(self) -> list[str]:
+        """``label: feature``, then ``label with label``."""
+        labels = [str(label) for label in self.classes_.tolist()]
+        features = numbered(self.n_features_in_) + ["constant"] * self.intercept
+        own = [f"{label}: {feature}" for label in labels for feature in features]
+        return own + [f"{labels[a]} with {labels[b]}" for a, b in self._couples()]
+
+    def stored(self) -> dict[str, Any]:
+        text = json.dumps({"sets": self.sets_, "width": self.n_features_in_}).encode()
+        return {"classes": self.classes_, "kind": np.frombuffer(text, dtype=np.uint8)}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        kind = json.loads(arrays["kind"].tobytes())
+        self.classes_ = arrays["classes"]
+        self.sets_, self.n_features_in_ = kind["sets"], kind["width"]
+
+
+def _last(count: int, states: int) -> sp.csr_array:
+    """(count · states × count): a weight for the last state of each table alone."""
+    rows = states * np.arange(count) + states - 1
+    shape = (count * states, count)
+    return sp.csr_array((np.ones(count), (rows, np.arange(count))), shape=shape)
+
+
+def _vertices(structure: FactorGraph, every: Ints) -> Array:
+    return np.array([structure.encode(one) for one in every])
+
+
+def _by_label(rows: Array, labels: int) -> sp.csr_array:
+    """(examples · labels × labels · features): every label sees the row at its own place."""
+    count, width = rows.shape
+    places = width * np.arange(labels)[:, None] + np.arange(width)
+    indices = np.tile(places.ravel(), count)
+    data = np.repeat(rows, labels, axis=0).ravel()
+    return sp.csr_array((data, indices, width * np.arange(count * labels + 1)))
+
+
+def _zeros_and_ones(y: Sequence[Any], labels: int | None) -> Array:
+    """(examples, labels) of 0 and 1."""
+    try:
+        table = as_numbers([np.asarray(row) for row in y], "y")
+    except ValueError as error:
+        raise ValueError(
+            f"y holds rows of 0 and 1 per label, or sets of labels: {error}"
+        ) from error
+    if table.ndim != 2 or table.shape[1] == 0 or labels not in (None, table.shape[1]):
+        expected = "labels" if labels is None else labels
+        raise ValueError(f"y has shape {table.shape}; expected (examples, {expected})")
+    wrong = np.argwhere(~np.isin(table, (0, 1)))
+    if len(wrong):
+        m, k = wrong[0].tolist()
+        raise ValueError(f"example {m}: label {k} is {table[m, k]:g}; it is 0 or 1")
+    return table
