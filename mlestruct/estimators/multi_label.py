@@ -16,6 +16,7 @@ from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.labels import classes_of, numbered
 from mlestruct.estimators.predictor import Decision
 from mlestruct.features import Shared, Tied
+from mlestruct.inference.decode import Decoded
 from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph import FactorGraph
 
@@ -101,15 +102,16 @@ class MultiLabelModel(Estimator):
         spread = own if couples == 0 else sp.block_diag([own, both])
         return Shared(tied, sp.csr_array(spread))
 
-    def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> list[Any]:
+    def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
         structure = batch.structures[0]
         if self.oracle is not None or len(self.classes_) > LISTED or decision != "map":
             return super()._decide(batch, scores, decision)
         every = np.array(list(product((0, 1), repeat=len(self.classes_))))
         each, vertices = scores.reshape(len(batch), -1), _vertices(structure, every)
         parts = [each[first : first + CHUNK] for first in range(0, len(batch), CHUNK)]
-        best = [(part @ vertices.T).argmax(axis=1) for part in parts]
-        return list(every[np.concatenate(best)])
+        best = np.concatenate([(part @ vertices.T).argmax(axis=1) for part in parts])
+        reached = (each * vertices[best]).sum(axis=1)
+        return Decoded(list(every[best]), reached, reached)
 
     def present(self, x: Any, outcome: Ints) -> Any:
         if not self.sets_:
