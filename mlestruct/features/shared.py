@@ -16,7 +16,8 @@ from mlestruct.structures.base import Array, Ints
 class Shared:
     """Other features under θ_inner = S θ: ``spread`` S is (inner weights × weights).
 
-    A row of zeros keeps a weight of ``inner`` at 0; two rows that are equal tie two weights.
+    A row of zeros keeps a weight of ``inner`` at 0; two rows that are equal tie two weights,
+    which are of different coordinates.
     """
 
     inner: Any

@@ -11,6 +11,7 @@ from mlestruct.features.base import CHUNK, Features
 from mlestruct.features.dense import Dense
 from mlestruct.features.masked import Masked
 from mlestruct.features.per_table import PerTable
+from mlestruct.features.shared import Shared
 from mlestruct.features.sparse import Sparse
 from mlestruct.features.tied import Tied
 from mlestruct.structures.base import Array
@@ -26,6 +27,8 @@ def squares(features: Features, v: Array) -> Array:
     """
     if isinstance(features, Masked):
         return features.gather(squares(features.inner, v))
+    if isinstance(features, Shared):  # inner weights that share one are of different coordinates
+        return np.asarray(features.spread.power(2).T @ squares(features.inner, v))
     if isinstance(features, PerTable):
         return squares(features.inner, features.sums(v))
     if isinstance(features, Tied):
