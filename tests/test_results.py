@@ -38,7 +38,7 @@ def results():
         "certificate": matching.certificate_,
         "calibration": Calibration.of([0.1, 0.4, 0.9], [0, 1, 1]),
         "summary": matching.summary(),
-        "summary with errors": matching.summary(matching.sandwich(train.X, train.y)),
+        "summary with errors": matching.summary(matching.intervals(train.X, train.y)),
     }
 
 

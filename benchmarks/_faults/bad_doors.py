@@ -90,7 +90,7 @@ def sequences() -> Iterator[Bad]:
     fit = ms.SequenceModel(tol=0.1).fit
     for says, X, y in (
         ("X has 2 examples but y has 3", SENTENCES[:2], TAGS),
-        ("example 2: an outcome has 4 states", SENTENCES, put(TAGS, 2, ["a"])),
+        (r"example 2: y has shape \(1,\)", SENTENCES, put(TAGS, 2, ["a"])),
         ("example 1: y is None", SENTENCES, put(TAGS, 1, None)),
         ("no label in any example", SENTENCES, [[None] * len(x) for x in SENTENCES]),
         ("no position has an attribute", [[{}]], [["a"]]),

@@ -198,7 +198,7 @@ HOSTILE = [
     Hostile("no matching", lambda score, answers: np.ones((SIZE, SIZE)), "an infeasible answer"),
     Hostile("a fraction", lambda score, answers: np.full((SIZE, SIZE), 1 / SIZE), "are 0 or 1"),
     Hostile("the worst answer", lambda score, answers: worst(score), BELOW),
-    Hostile("a stale answer", lambda score, answers: answers[0], BELOW),
+    Hostile("a stale answer", lambda score, answers: answers[0], BELOW, at_once=False),
     Hostile("random answers", random, BELOW, at_once=False),
     Hostile("a bound of NaN", lambda score, answers: ms.Answer(answers[-1], np.nan), "by nan"),
     Hostile("a bound too low", bounded(-1e3), "its own answer reaches|no score exceeds"),

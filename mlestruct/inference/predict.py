@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, block_gaps, interior
 from mlestruct.entropy import Entropy
+from mlestruct.errors import Infeasible
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.decode import decode
@@ -97,7 +98,11 @@ def _direct(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Inferred:
     """By a routine; where odd sets cut its τ off, on by Frank-Wolfe from a mixture near it."""
     batch, odd = dual.batch, relaxed(dual.batch, oracle)
     tight = 1e-3 * TOL if odd else TIGHT
-    found = infer(batch, dual.entropy, oracle, routine, batch.bias, relative=tight)
+    try:
+        found = infer(batch, dual.entropy, oracle, routine, batch.bias, relative=tight)
+    except Infeasible:
+        oracle.many(batch, batch.bias)  # a solver's own words name the nodes at fault
+        raise
     left, size = float(batch.weight @ found.gaps), max(1.0, abs(float(batch.weight @ found.lower)))
     if odd and left > TOL * size:
         return _searched(dual, oracle, FrankWolfe(tol=TOL), found.tau)

@@ -124,21 +124,25 @@ def worths(truth: Any, people: Columns) -> dict[str, float]:
 
 
 def intervals(setting: Setting, contrasts: list[Any], truth: dict[str, float]) -> Iterator[Row]:
-    """How many intervals hold the generator's contrast, and how far estimates are from it."""
+    """How many intervals hold the generator's contrast, and how far estimates are from it.
+
+    Where pairs are few for so many weights there are none: the library refuses them.
+    """
     true = np.array([truth[c.name] for c in contrasts])
     estimate, error, half = np.array(
         [(c.estimate, c.error, c.high - c.estimate) for c in contrasts]
     ).T
     column = np.array([c.column for c in contrasts])
-    inside = np.abs(estimate - true) <= half
+    inside, told = np.abs(estimate - true) <= half, np.isfinite(error)
     for name in [*dict.fromkeys(column.tolist()), "all"]:
         mine = (column == name) | (name == "all")
         yield {
             "question": name,
             "contrasts": int(mine.sum()),
-            "intervals with the truth": int(inside[mine].sum()),
+            "intervals": int(told[mine].sum()),
+            "intervals with the truth": int(inside[mine & told].sum()),
             "mean |estimate − truth|": float(np.abs(estimate - true)[mine].mean()),
-            "mean standard error": float(error[mine].mean()),
+            "mean standard error": float(error[mine & told].mean()) if told[mine].any() else None,
             "largest |truth|": float(np.abs(true[mine]).max()),
         }
     if setting.plot is not None:

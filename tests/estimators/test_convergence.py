@@ -115,6 +115,7 @@ def test_the_command_line_prints_it_and_strict_fails(tmp_path, capsys, monkeypat
     assert "warning" not in capsys.readouterr().err
     kept = ms.RoommateModel.__init__.__kwdefaults__
     monkeypatch.setitem(kept, "tol", 0.0)
+    fit = [*fit, "--force"]
     assert main(fit) == 0
     assert "mlestruct: warning: RoommateModel: the fit has not converged" in capsys.readouterr().err
     assert main([*fit, "--strict"]) == 1

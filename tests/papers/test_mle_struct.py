@@ -169,7 +169,8 @@ def test_roommates_are_ranked_and_intervals_drawn(printed: Printed) -> None:
     assert by_name["mle_struct"]["AUC"] > 0.5
     total = rows[-1]
     assert total["question"] == "all"
-    assert 0.7 * total["contrasts"] < total["intervals with the truth"] <= total["contrasts"]
+    assert total["contrasts"] > 2 * by_name["mle_struct"]["people"]
+    assert total["intervals"] == 0  # refused: far fewer pairs than weights
 
 
 def test_the_generators_contrasts_are_centred() -> None:
