@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,22 +32,39 @@ class Mixed:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A structure's counting numbers, what they prove, and their compiled form on demand."""
+
+    structure: Structure
+    counting: Array
+    temperature: float
+    bound: Bound
+    concave: bool
+
+    @cached_property
+    def folded(self) -> Folded:
+        """The views as coordinates, complements and sparse rows."""
+        numbers = self.counting if self.temperature == 1 else self.temperature * self.counting
+        return self.structure.folded(numbers)
+
+
+@dataclass(frozen=True)
 class Entropy:
     """H(τ) = −Σ a t log t − Σ b (1−t) log(1−t) over coordinates, plus the mixed views.
 
     Views that are one coordinate, or one coordinate's complement, collapse into ``a`` and ``b``;
     what is left (slacks, throughputs, copies) stays sparse. All costs O(coordinates + nnz).
+    ``parts`` are the structures' counting numbers; the arrays are made when they are asked for,
+    which routines that know the entropy by its numbers never do. ``gone`` marks dead views.
     """
 
     batch: Batch[Any]
-    a: Array
-    b: Array
-    mixed: Mixed
+    parts: tuple[Part, ...]
     bound: Bound
     concave: bool
-    counting: tuple[Array, ...]
     temperature: float = 1.0
     rho: Rho = None
+    gone: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
 
     @classmethod
     def of(
@@ -64,18 +82,34 @@ class Entropy:
         """
         if not (np.isfinite(as_numbers(temperature, "temperature")) and temperature >= 0):
             raise ValueError(f"temperature is {temperature}; it must be finite and not negative")
-        parts = [_compile(s, rho, temperature, allow_nonconvex) for s in batch.structures]
-        return cls(
-            batch,
-            _tile(batch, [part.folded.a for part in parts]),
-            _tile(batch, [part.folded.b for part in parts]),
-            _tile_mixed(batch, [part.folded for part in parts]),
-            _weakest([part.bound for part in parts]),
-            all(part.concave for part in parts),
-            tuple(part.counting for part in parts),
-            temperature,
-            rho,
-        )
+        parts = tuple(_compile(s, rho, temperature, allow_nonconvex) for s in batch.structures)
+        bound, concave = _weakest([p.bound for p in parts]), all(p.concave for p in parts)
+        return cls(batch, parts, bound, concave, temperature, rho)
+
+    @property
+    def counting(self) -> tuple[Array, ...]:
+        """The counting numbers of every structure, without the temperature."""
+        return tuple(part.counting for part in self.parts)
+
+    @cached_property
+    def a(self) -> Array:
+        """The weight of every coordinate's −t log t."""
+        whole = _tile(self.batch, [part.folded.a for part in self.parts])
+        return whole if self.gone is None else np.where(self.gone[0], 0.0, whole)
+
+    @cached_property
+    def b(self) -> Array:
+        """The weight of every complement's."""
+        whole = _tile(self.batch, [part.folded.b for part in self.parts])
+        return whole if self.gone is None else np.where(self.gone[1], 0.0, whole)
+
+    @cached_property
+    def mixed(self) -> Mixed:
+        """The views that are more than that."""
+        whole = _tile_mixed(self.batch, [part.folded for part in self.parts])
+        if self.gone is None:
+            return whole
+        return replace(whole, a=np.where(self.gone[2], 0.0, whole.a))
 
     @property
     def flat(self) -> bool:
@@ -120,31 +154,18 @@ class Entropy:
         """The entropy without these (dead) views."""
         if not (coordinates.any() or complements.any() or mixed.any()):
             return self
-        return replace(
-            self,
-            a=np.where(coordinates, 0.0, self.a),
-            b=np.where(complements, 0.0, self.b),
-            mixed=replace(self.mixed, a=np.where(mixed, 0.0, self.mixed.a)),
-        )
+        dead = coordinates, complements, mixed
+        if self.gone is not None:
+            dead = tuple(one | other for one, other in zip(dead, self.gone, strict=True))
+        return replace(self, gone=dead)
 
     def select(self, batch: Batch[Any], members: Ints) -> Entropy:
         """The entropy of some examples, which ``batch`` holds: the whole's select(members)."""
-        flat, mixed = spans(self.batch.offsets, members), self.mixed
-        rows = spans(mixed.start, members)
-        entries, moved = spans(mixed.ptr, rows), batch.offsets[:-1] - self.batch.offsets[members]
-        length = np.diff(mixed.start)[members]
-        per_row = np.repeat(moved, length)
-        chosen = Mixed(
-            np.concatenate([[0], np.cumsum(length)]),
-            np.concatenate([[0], np.cumsum(np.diff(mixed.ptr)[rows])]),
-            mixed.index[entries] + np.repeat(per_row, np.diff(mixed.ptr)[rows]),
-            mixed.value[entries],
-            mixed.c0[rows],
-            mixed.a[rows],
-        )
-        counting = tuple(self.counting[k] for k in np.unique(self.batch.which[members]))
-        a, b = self.a[flat], self.b[flat]
-        return replace(self, batch=batch, a=a, b=b, mixed=chosen, counting=counting)
+        parts, gone = tuple(self.parts[k] for k in np.unique(self.batch.which[members])), None
+        if self.gone is not None:
+            flat, rows = spans(self.batch.offsets, members), spans(self.mixed.start, members)
+            gone = self.gone[0][flat], self.gone[1][flat], self.gone[2][rows]
+        return replace(self, batch=batch, parts=parts, gone=gone)
 
     def perturbs(self) -> NDArray[np.bool_]:
         """The coordinates whose score the gradient changes."""
@@ -172,15 +193,7 @@ class Terms:
         return float(-(self.a * self.dt**2 / t).sum())
 
 
-@dataclass(frozen=True)
-class _Part:
-    folded: Folded
-    bound: Bound
-    concave: bool
-    counting: Array
-
-
-def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> _Part:
+def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> Part:
     """The coefficients of one structure, once it is known what they prove."""
     counting = counting_numbers(structure, rho)
     if not np.isfinite(counting).all():
@@ -192,10 +205,8 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
             f"{type(structure).__name__}, so no certificate would hold; choose a smaller rho, or "
             "pass allow_nonconvex=True for a stationary point"
         )
-    if temperature == 1:
-        return _Part(structure.folded(counting), structure.bound(counting), bool(concave), counting)
-    bound = Bound("none", f"T = {temperature:g}")
-    return _Part(structure.folded(temperature * counting), bound, bool(concave), counting)
+    bound = structure.bound(counting) if temperature == 1 else Bound("none", f"T = {temperature:g}")
+    return Part(structure, counting, temperature, bound, bool(concave))
 
 
 def _tile(batch: Batch[Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:
