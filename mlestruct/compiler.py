@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite.binding import Linkage, parse_assembly
-from numba.core import caching, cgutils, codegen, compiler, sigutils, types, typing
+from numba.core import caching, cgutils, codegen, compiler, sigutils, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
+from numba.core.types import BooleanLiteral, IntegerLiteral
 from numba.extending import overload
 from numba.np import arrayobj
 
@@ -116,10 +117,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         return self.kept
 
 
-def _any_of(one: types.Type) -> types.Type:
+def _any_of(one: Any) -> Any:
     """True and False are one type, as 1 and 2 are, or each would have a kernel of its own."""
-    known = isinstance(one, types.BooleanLiteral | types.IntegerLiteral)
-    return types.unliteral(one) if known else one
+    known = isinstance(one, BooleanLiteral | IntegerLiteral)
+    return one.literal_type if known else one
 
 
 class Part(codegen.JITCodeLibrary):  # type: ignore[misc]

@@ -129,8 +129,12 @@ class SumProduct(Routine):
             schedule = SCHEDULES.index(self.schedule)
             how = (schedule, self.damping, self.residual, self.sweeps)
             offsets = batch.offsets[members]
-            fixed = (ready.coefficient, ready.plan, ready.special)
-            _solve(offsets, scores, how, tau, part, *state, *fixed)
+            args = (offsets, scores, how, tau, part, *state, ready.coefficient, ready.plan)
+            left = np.arange(len(members))
+            if ready.special is not None:
+                left = np.flatnonzero(~_faster(*args, ready.special))
+            if len(left):
+                _solve(*args, left)
             kept[structure] = state
             log_z[members] = part
             if self.takeover:
@@ -260,26 +264,40 @@ def _(score, sent, gauge, table, out, plan, kind):
 
 
 @kernel(error_model="numpy")
-def _solve(
+def _faster(
     offsets: Any, scores: Any, how: Any, tau: Any, log_z: Any,
     message: Any, belief: Any, residual: Any, sweeps: Any, coefficient: Any, plan: Any, kind: Any,
-) -> None:  # fmt: skip
-    size = plan.table_start[-1]
+) -> Any:  # fmt: skip
+    """The examples that kernel ``kind`` may serve, which are solved; compiled without the rest."""
+    size, served = plan.table_start[-1], np.zeros(len(offsets), np.bool_)
     gauge, table = scratch(plan)
     for m in range(len(offsets)):
         score = scores[offsets[m] : offsets[m] + size]
         out = tau[offsets[m] : offsets[m] + size]
-        fits = False
-        if kind is not None:
-            fits, sent = narrow(score, message[m], belief[m], table, plan, kind)
-            if fits:
-                sweeps[m], residual[m] = run(score, *how, sent, gauge, table, kind)  # type: ignore[call-arg]
-                write(score, sent, gauge, table, out, plan, kind)
-        if not fits:
-            exponentials(score, table, plan)
-            logs = Sent(message[m], belief[m], message[m, :0], belief[m, :0])
-            sweeps[m], residual[m] = run(score, *how, logs, gauge, table, plan)  # type: ignore[call-arg]
-            write(score, logs, gauge, table, out, plan, plan)
+        served[m], sent = narrow(score, message[m], belief[m], table, plan, kind)
+        if served[m]:
+            sweeps[m], residual[m] = run(score, *how, sent, gauge, table, kind)  # type: ignore[call-arg]
+            write(score, sent, gauge, table, out, plan, kind)
+            fit_all(out, plan)
+            log_z[m] = value(score, out, coefficient)
+    return served
+
+
+@kernel(error_model="numpy")
+def _solve(
+    offsets: Any, scores: Any, how: Any, tau: Any, log_z: Any,
+    message: Any, belief: Any, residual: Any, sweeps: Any, coefficient: Any, plan: Any, left: Any,
+) -> None:  # fmt: skip
+    """The examples that are ``left``, by the general kernel."""
+    size = plan.table_start[-1]
+    gauge, table = scratch(plan)
+    for m in left:
+        score = scores[offsets[m] : offsets[m] + size]
+        out = tau[offsets[m] : offsets[m] + size]
+        exponentials(score, table, plan)
+        logs = Sent(message[m], belief[m], message[m, :0], belief[m, :0])
+        sweeps[m], residual[m] = run(score, *how, logs, gauge, table, plan)  # type: ignore[call-arg]
+        write(score, logs, gauge, table, out, plan, plan)
         fit_all(out, plan)
         log_z[m] = value(score, out, coefficient)
 
