@@ -1,78 +1,370 @@
-"""Do the intervals hold? Debiased contrasts over generated years, beside the generator's weights.
+"""Do the 95 % intervals hold? Generated examples of every kind, beside what generated them.
 
-``YEARS`` years of ``PEOPLE`` students each, new people every year, by
-:func:`mlestruct.data.roommates`; from each year alone, the weights of |difference| for 14 questions
-and their 95 % intervals. The surrogate's limit is a fit of ``LIMIT`` other years together, which is
-far more certain than one.
+``python -m benchmarks coverage`` draws ``REPEATS`` data sets for every kind of structure and number
+of examples, learns from each alone, and counts how often the interval of every identified weight or
+contrast holds what it says it is for: the generator's own weights where the likelihood is exact,
+the surrogate's limit elsewhere (the fit of ``LIMIT`` other examples together). A cell that is
+refused says so. Widths are means over 3.92 Monte Carlo standard deviations of the estimates, of
+the intervals that have both ends; how many have not is printed beside it. ``--quick`` repeats less.
 
-The generator adds effects of single answers to four questions (``mlestruct.data.students.ANSWERS``)
-that |difference| cannot express, so the limit is not its weights there; coverage of its own
-weights is for the other ten. ``python -m benchmarks coverage --quick`` takes fewer years.
+Experiments are fixed here, before any was run: 3 weights (1, −½, ½) per part, or tied weights drawn
+once from N(0, ½²); 10 weights from 30 examples on; features from N(0, 1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+import mlestruct as ms
 from mlestruct import RoommateModel, data
+from mlestruct.batch import Batch
 from mlestruct.data.students import ANSWERS, DIFFERENCE, QUESTIONS
-
-PEOPLE, SEED = 400, 1
-YEARS = {False: 240, True: 20}  # quick
-LIMIT = {False: 240, True: 40}
-ALPHA, RHOS = 1.0, (0.5, 1.0)
-WITHIN = (0.93, 0.97)
+from mlestruct.features import Dense, Features, Tied
+from mlestruct.inference.exact import exact, outcomes
+from mlestruct.inference.sampling import sample
+from mlestruct.statistics import Identified, Intervals, intervals, problem
+from mlestruct.statistics.firth import Firth
+from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Paths
+from mlestruct.testing import vertices
 
 Row = dict[str, Any]
+Array = np.ndarray[Any, Any]
+
+UNITS = (1, 2, 4, 8, 30, 100)
+REPEATS = {False: 1100, True: 40}  # quick
+LIMIT = 2000
+WITHIN, BELOW = (0.93, 0.97), (0.93, 0.985)  # from 8 units on, and below
+WIDTH = {4: 2.0, 8: 1.25}  # at most, from so many units on
+MANY = 30  # examples from which there are 10 weights
+WEIGHTS = {
+    3: np.array([1.0, -0.5, 0.5]),
+    10: np.array([1.0, -0.5, 0.5] + [0.3, -0.3, 0.2] * 2 + [0.0]),
+}
+VARIED = 0.6  # standard deviation of weights between examples, in the cell where they vary
+ARCS = [(i, j) for i in range(6) for j in range(i + 1, 6) if j - i <= 2]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A structure whose parts have features, or a labelled graph with tied weights; and its ρ."""
+
+    structure: Any
+    rho: float | str | None = None
+    summed: bool = False
+    states: int = 0
+
+    def drawn(self, count: int, rng: np.random.Generator, d: int, varied: float = 0.0) -> Any:
+        """(batch, features, the weights that drew it)."""
+        return (_labelled if self.states else _parts)(self, count, rng, d, varied)
+
+
+KINDS = {
+    "perfect 4 × 4": Kind(BipartiteMatching(4), 0.5),
+    "one-sided 3 × 4": Kind(BipartiteMatching(3, 4, "one_sided"), 0.5),
+    "partial 3 × 3": Kind(BipartiteMatching(3, 3, "partial"), 0.5),
+    "general, 6 nodes": Kind(Matching(6), 0.5),
+    "perfect 4 × 4, exact_mle": Kind(BipartiteMatching(4), summed=True),
+    "chains of 8": Kind(ms.chain(8, 2), states=2),
+    "trees of 8": Kind(ms.tree([((k - 1) // 2, k) for k in range(1, 8)], [2] * 8), states=2),
+    "grids 4 × 4": Kind(ms.grid(4, 4, 2), states=2),
+    "paths of a DAG": Kind(Paths(ARCS, source=0, sink=5)),
+    "custom, exact_mle": Kind(FactorGraph([2, 3, 2, 2], [[0, 1, 2], [2, 3]]), summed=True),
+}
+
+
+def _listed(structure: Any) -> Array:
+    return outcomes(structure) if isinstance(structure, Matching) else vertices(structure)
+
+
+@cache
+def _rows(structure: Any) -> Array:
+    return _listed(structure)
+
+
+def _parts(kind: Kind, count: int, rng: np.random.Generator, d: int, varied: float) -> Any:
+    """A feature row for every part, outcomes drawn from the list of all."""
+    rows, theta = _rows(kind.structure), WEIGHTS[d]
+    X = rng.standard_normal((count, kind.structure.size, d))
+    own = theta + varied * rng.standard_normal((count, d))
+    scores = np.einsum("kp,mpd,md->mk", rows, X, own)
+    drawn = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    batch = Batch.of(kind.structure, [kind.structure.decode(rows[k]) for k in drawn])
+    return batch, Dense.of(batch, X.reshape(-1, d)), theta
+
+
+def _labelled(kind: Kind, count: int, rng: np.random.Generator, d: int, varied: float) -> Any:
+    """Node features with a weight for each label, and a table for neighbours."""
+    graph, features = kind.structure, {3: 1, 10: 8}[d]
+    empty = Batch.of(graph, count=count)
+    nodes = rng.standard_normal((count * graph.n_nodes, features))
+    tied = Tied.of(empty, nodes, np.ones((count * graph.n_factors, 1)))
+    theta = 0.5 * np.random.default_rng(features).standard_normal(tied.d)
+    each = theta + varied * rng.standard_normal((count, tied.d))
+    one = [tied.select(np.array([m])).potentials(w) for m, w in enumerate(each)] if varied else None
+    scores = tied.potentials(theta) if one is None else np.concatenate(one)
+    found = [draws.outcomes()[0] for draws in sample(empty, scores, 1, rng)]
+    return Batch.of(graph, found), tied, theta
 
 
 def run(quick: bool) -> Iterator[Row]:
-    """Coverage for ρ = ½ and for Bethe."""
-    total = YEARS[quick] + LIMIT[quick]
+    """Every cell; cells of their own; one market; the room-mates of one year."""
+    repeats = REPEATS[quick]
+    for name in KINDS:
+        for units in UNITS:
+            yield from cell(name, units, 10 if units >= MANY else 3, repeats, quick)
+    yield from cell("chains of 8", 8, 10, repeats, quick)
+    yield from cell("perfect 4 × 4, exact_mle", 8, 10, repeats, quick)
+    for units in (4, 8, 30):
+        yield from cell("chains of 8", units, 3, repeats, quick, VARIED)
+    for side in (4, 8, 12):
+        yield from exact_cell(side, 3, repeats if side < 12 else repeats // 4, quick)
+    yield from market(repeats // 5, quick)
+    yield from years(quick)
+
+
+def cell(
+    name: str, units: int, d: int, repeats: int, quick: bool, varied: float = 0.0
+) -> Iterator[Row]:
+    """Coverage and width of one kind at one number of examples; or that it is refused."""
+    kind = KINDS[name]
+    target = limit(name, d, varied)
+    workload = f"{name}, {units} examples, {d} weights" + f", varying by {varied:g}" * (varied > 0)
+    found, combinations = [], np.zeros((0, 0))
+    for repeat in range(repeats):
+        rng = np.random.default_rng([units, repeat, d])
+        batch, features, _ = kind.drawn(units, rng, d, varied)
+        asked = problem(batch, features, kind.rho, summed=kind.summed)
+        assert not isinstance(asked, str)
+        names = [f"w{j}" for j in range(features.d)]
+        one = intervals(asked, names)
+        if one.refused is not None:
+            yield _row(workload, f"refused: {one.refused}", None)
+            return
+        if repeat == 0:
+            combinations = combined(asked.model)
+        if len(one.rows) == len(combinations):  # else this one's data tell less than all
+            found.append(one)
+    yield from _counted(workload, found, combinations @ target, units, repeats, quick)
+
+
+def combined(likelihood: Any) -> Array:
+    """The combinations of weights that intervals are printed for."""
+    names = [f"w{j}" for j in range(likelihood.d)]
+    return np.array([c.combination for c in Identified.of(likelihood).contrasts(names)])
+
+
+@cache
+def limit(name: str, d: int, varied: float = 0.0) -> Array:
+    """What the intervals are for: the true weights, or those that LIMIT examples come to."""
+    kind = KINDS[name]
+    batch, features, theta = kind.drawn(LIMIT, np.random.default_rng([d, LIMIT]), d, varied)
+    asked = problem(batch, features, kind.rho, summed=kind.summed)
+    assert not isinstance(asked, str)
+    if asked.exact is asked.model and not varied:
+        return np.asarray(theta)
+    plain = Firth(asked.model, 0.0)
+    start = plain.start(np.zeros(features.d), Identified.of(asked.model).basis)
+    return plain.maximise(start)[0].theta
+
+
+def _counted(
+    workload: str,
+    found: list[Intervals],
+    target: Array,
+    units: int,
+    repeats: int,
+    quick: bool,
+) -> Iterator[Row]:
+    low, high, estimate = (
+        np.array([[getattr(row, name) for row in one.rows] for one in found])
+        for name in ("low", "high", "estimate")
+    )
+    held = float(((low <= target) & (target <= high)).mean())
+    least, most = WITHIN if units >= 8 else BELOW
+    yield _row(
+        workload,
+        f"95 % intervals that hold, of {low.size}",
+        held,
+        target=f"{least} to {most}",
+        met=None if quick else least <= held <= most,
+    )
+    closed = np.isfinite(high - low)
+    widths = np.where(closed, high - low, np.nan)
+    with np.errstate(invalid="ignore"):
+        width = float(
+            np.nanmean(np.nanmean(widths, axis=0) / (3.92 * estimate.std(axis=0, ddof=1)))
+        )
+    most = next(
+        (most for units_, most in sorted(WIDTH.items(), reverse=True) if units >= units_), None
+    )
+    yield _row(
+        workload,
+        "mean width / (3.92 SD)",
+        width,
+        target=None if most is None else f"at most {most:g}",
+        met=None if quick or most is None else width <= most,
+    )
+    yield _row(workload, "intervals without an end", float(1.0 - closed.mean()))
+    off = estimate.mean(axis=0) - target
+    yield _row(
+        workload, "largest bias / SD", float(np.abs(off / estimate.std(axis=0, ddof=1)).max())
+    )
+
+
+def _row(workload: str, quantity: str, value: Any, **more: Any) -> Row:
+    return {
+        "benchmark": "coverage",
+        "workload": workload,
+        "quantity": quantity,
+        "ours": value,
+    } | more
+
+
+def exact_cell(side: int, d: int, repeats: int, quick: bool, units: int = 50) -> Iterator[Row]:
+    """exact_mle of larger matchings, drawn by exact conditionals: the generator's own weights."""
+    structure, theta, found = BipartiteMatching(side), WEIGHTS[d], []
+    for repeat in range(repeats):
+        rng = np.random.default_rng([side, units, repeat])
+        X = rng.standard_normal((units, side * side, d))
+        y = [_matched((x @ theta).reshape(side, side), rng) for x in X]
+        batch = Batch.of(structure, y)
+        asked = problem(batch, Dense.of(batch, X.reshape(-1, d)), summed=True)
+        assert not isinstance(asked, str)
+        found.append(intervals(asked, ["a", "b", "c"]))
+    workload = f"perfect {side} × {side}, exact_mle, {units} examples, {d} weights"
+    yield from _counted(workload, found, theta, units, repeats, quick)
+
+
+def _matched(score: Array, rng: np.random.Generator) -> Array:
+    """An exact draw: row after row by its marginals, given the rows before."""
+    score, columns, partner = score, np.arange(score.shape[1]), []
+    for _ in range(len(score)):
+        tau = exact(BipartiteMatching(len(score)), score.ravel()).tau[: len(score)]
+        k = int(rng.choice(len(tau), p=np.maximum(tau, 0.0) / np.maximum(tau, 0.0).sum()))
+        partner.append(int(columns[k]))
+        columns, score = np.delete(columns, k), np.delete(score[1:], k, axis=1)
+    return np.array(partner)
+
+
+SIDES, TYPES = (259, 258), 3  # of one market, as in Choo and Siow's by-types example
+SURPLUS = np.array([[1.0, 0.2, -0.5], [0.0, 0.8, 0.1], [-0.6, 0.3, 1.2]])  # Φ of types, fixed first
+
+
+def market(repeats: int, quick: bool) -> Iterator[Row]:
+    """One stable market with Gumbel tastes for types (Choo and Siow): printed error against SD.
+
+    Weights: a constant, equal types, and each side's type as a number. Score Φ/2 − ½ log(n m) at
+    ρ = ½ is their model; n and m are its offset.
+    """
+    estimates, errors, covered = [], [], []
+    for repeat in range(repeats):
+        found = _one_market(np.random.default_rng([77, repeat]))
+        estimates.append([row.estimate for row in found.rows])
+        errors.append([row.error for row in found.rows])
+        covered.append(found)
+    spread = np.array(estimates).std(axis=0, ddof=1)
+    ratio = np.array(errors).mean(axis=0) / spread
+    middle = np.array(estimates).mean(axis=0)
+    held = np.mean(
+        [[r.low <= t <= r.high for r, t in zip(one.rows, middle, strict=True)] for one in covered]
+    )
+    workload = f"one market of {SIDES[0]} × {SIDES[1]}, {repeats} times"
+    for name, value in zip([row.name for row in covered[0].rows], ratio.tolist(), strict=True):
+        met = None if quick else abs(value - 1.0) <= 0.1
+        yield _row(
+            workload, f"mean printed error / SD: {name}", value, target="0.9 to 1.1", met=met
+        )
+    yield _row(workload, "95 % intervals that hold the mean estimate", float(held))
+
+
+def _one_market(rng: np.random.Generator) -> Intervals:
+    from scipy.optimize import linear_sum_assignment
+
+    men, women = (rng.integers(TYPES, size=n) for n in SIDES)
+    taste = rng.gumbel(size=(len(men), TYPES + 1)), rng.gumbel(size=(len(women), TYPES + 1))
+    joint = SURPLUS[men][:, women] + taste[0][:, women] + taste[1][:, men].T
+    gain = joint - taste[0][:, [TYPES]] - taste[1][:, TYPES]  # beside both staying single
+    row, column = linear_sum_assignment(np.maximum(gain, 0.0), maximize=True)
+    partner = np.full(len(men), -1)
+    stay = gain[row, column] > 0
+    partner[row[stay]] = column[stay]
+    n, m = np.bincount(men, minlength=TYPES), np.bincount(women, minlength=TYPES)
+    offset = -0.5 * np.log(n[men][:, None] * m[women][None, :])
+    same = (men[:, None] == women).astype(float)
+    tables = [
+        np.ones(SIDES),
+        same,
+        np.tile(men[:, None] - 1.0, SIDES[1]),
+        np.tile(women - 1.0, (SIDES[0], 1)),
+    ]
+    X = np.stack(tables, axis=-1) / 2.0
+    structure = BipartiteMatching(*SIDES, "partial")
+    batch = Batch.of(structure, [partner], bias=offset.ravel())
+    return _market_intervals(batch, Dense.of(batch, X.reshape(-1, 4)))
+
+
+def _market_intervals(batch: Any, features: Features) -> Intervals:
+    """As an estimator prints them, with the offset that the front door has no name for."""
+    from mlestruct.estimators.intervals import Learned, intervals_of
+    from mlestruct.learners import mle_struct
+    from mlestruct.regulariser import Regulariser
+
+    ridge = Regulariser.of(features.d, 1e-3)
+    fit = mle_struct(0.5, regulariser=ridge).fit(batch, features)
+    names = ["constant", "equal types", "his type", "her type"]
+    return intervals_of(
+        Learned("mle_struct", 0.5, fit.theta, ridge, None), batch, features, names, []
+    )
+
+
+PEOPLE, SEED = 400, 1
+YEARS = {False: 240, True: 20}
+YEARS_LIMIT = {False: 240, True: 40}
+ALPHA, RHOS = 1.0, (0.5, 1.0)
+
+
+def years(quick: bool) -> Iterator[Row]:
+    """One year of room-mates each, for ρ = ½ and for Bethe, beside other years together.
+
+    The generator adds effects of single answers to four questions that |difference| cannot
+    express, so the limit is not its weights there; coverage of those is for the other ten.
+    """
+    total = YEARS[quick] + YEARS_LIMIT[quick]
     people, pairs, _ = data.roommates(PEOPLE, total, SEED)
     for rho in RHOS:
-        yield from _coverage(people, pairs, YEARS[quick], rho, quick)
+        yield from _years(people, pairs, YEARS[quick], rho, quick)
 
 
-def _coverage(people: Any, pairs: Any, years: int, rho: float, quick: bool) -> Iterator[Row]:
+def _years(people: Any, pairs: Any, years: int, rho: float, quick: bool) -> Iterator[Row]:
     settings = {"cohort": "year", "same": "gender", "ordinal": "q*", "alpha": ALPHA, "rho": rho}
     rest = {name: column[people["year"] > years] for name, column in people.items()}
-    limit = _estimates(RoommateModel(**settings).fit(rest, pairs))[:, 0]
+    truth = _estimates(RoommateModel(**settings).fit(rest, pairs))[:, 0]
     found = []
     for year in range(1, years + 1):
         mine = {name: column[people["year"] == year] for name, column in people.items()}
         found.append(_estimates(RoommateModel(**settings).fit(mine, pairs)))
     low, high = (np.array([one[:, k] for one in found]) for k in (1, 2))
     expressed = [q not in {name for name, _, _ in ANSWERS} for q in QUESTIONS]
-    held = (low <= limit) & (limit <= high)
+    held = (low <= truth) & (truth <= high)
     own = ((low <= DIFFERENCE) & (high >= DIFFERENCE))[:, expressed]
-    workload = f"{years} years of {PEOPLE} people, rho={rho:g}"
-    share = float(held.mean())
-    yield {
-        "benchmark": "coverage",
-        "workload": workload,
-        "quantity": "95 % intervals with the limit",
-        "ours": share,
-        "target": f"{WITHIN[0]} to {WITHIN[1]}",
-        "met": None if quick else WITHIN[0] <= share <= WITHIN[1],
-    }
-    for name, value in (
-        ("lowest of a weight's", float(held.mean(axis=0).min())),
-        ("highest of a weight's", float(held.mean(axis=0).max())),
-        ("with the generator's weights", float(own.mean())),
-        ("mean width over 3.92 SD", float((high - low).mean() / (3.92 * _spread(found)))),
-    ):
-        yield {"benchmark": "coverage", "workload": workload, "quantity": name, "ours": value}
+    spread = float(np.array([one[:, 0] for one in found]).std(axis=0, ddof=1).mean())
+    workload, share = f"{years} years of {PEOPLE} people, rho={rho:g}", float(held.mean())
+    yield _row(
+        workload,
+        "95 % intervals with the limit",
+        share,
+        target=f"{WITHIN[0]} to {WITHIN[1]}",
+        met=None if quick else WITHIN[0] <= share <= WITHIN[1],
+    )
+    yield _row(workload, "with the generator's weights", float(own.mean()))
+    yield _row(workload, "mean width / (3.92 SD)", float((high - low).mean()) / (3.92 * spread))
 
 
-def _estimates(model: RoommateModel) -> np.ndarray:
-    """(weights × 3): debiased estimate and interval."""
+def _estimates(model: RoommateModel) -> Array:
+    """(weights × 3): estimate and interval."""
     return np.array([(c.estimate, c.low, c.high) for c in model.summary().contrasts])
-
-
-def _spread(found: list[np.ndarray]) -> float:
-    """The estimates' own standard deviation over years, averaged over weights."""
-    return float(np.array([one[:, 0] for one in found]).std(axis=0, ddof=1).mean())

@@ -15,6 +15,7 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
+from mlestruct.estimators.choosing import Scoring, scored_by, splits, winner
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.door import alphas_of, check_lengths, part_of, rng_of, weights_of
 from mlestruct.estimators.intervals import Learned, intervals_of
@@ -31,7 +32,7 @@ from mlestruct.learners.missing import Partial, missing, seen
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
-from mlestruct.statistics import Intervals, advice
+from mlestruct.statistics import Intervals, advice, problem
 from mlestruct.structures.base import Array, as_numbers
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
@@ -45,9 +46,11 @@ class Estimator(Predictor):
 
     ``learner`` is a name in ``mlestruct.learners.LEARNERS``, or what makes one: for settings of its
     own, ``partial(camel, start="empirical")``. ``rho`` reweights its entropy.
-    ``alpha`` is λ of (λ/2)‖θ‖² against the SUM over examples. Of several, the best score chooses:
-    on ``validation``, or on a share ``held_out`` of the examples, drawn by ``random_state``, and
-    then all examples are learned from.
+    ``alpha`` is λ of (λ/2)‖θ‖² against the SUM over examples. Of several, the best mean score
+    chooses: on ``validation``, or on a share ``held_out`` of the examples, drawn by
+    ``random_state``, or on ``folds`` in turn, and then all examples are learned from. ``scoring``
+    is ``log_likelihood`` (the default where the learner has one), ``parts_right``, or a function
+    (model, X, y); ``one_standard_error`` takes the largest alpha that is as good as the best.
     ``penalty`` says what that λ is on: ``raw``, the weights of the columns as they are given, or
     ``standardised``, of columns divided by their root mean squares, whatever their units are; the
     optimiser is indifferent, and ``coef_`` is for the columns as given either way.
@@ -85,6 +88,9 @@ class Estimator(Predictor):
     workers: int = 1
     engine: Engine | str | None = None
     held_out: float = 0.25
+    scoring: Scoring = None
+    folds: int | None = None
+    one_standard_error: bool = False
     random_state: int | np.random.Generator | None = 0
     progress: bool | None = None
 
@@ -115,12 +121,13 @@ class Estimator(Predictor):
         try:
             if len(alphas) > 1 and validation is None:
                 alphas, scores, missed = at_work._choose(X, y, weight, alphas, loop)
-            at_work = learnt
+            at_chosen, at_work = at_work, learnt
             missed = learnt._learn(X, y, weight, validation, alphas, loop) or missed
         except Interrupted:
             self.__dict__ = at_work.__dict__
             raise
-        learnt.alpha_scores_ = scores or learnt.alpha_scores_
+        if scores:
+            learnt.alpha_scores_, learnt.notes_ = scores, [*learnt.notes_, at_chosen._chosen]
         self.__dict__ = learnt.__dict__
         loop.finish()
         how = self._short, self.certificate_, self.tol, missed, tried, self.get_params()
@@ -141,20 +148,46 @@ class Estimator(Predictor):
         """
         encoded = self.encode(X, y)
         whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
-        share = float(as_numbers(self.held_out, "held_out"))
-        held = round(share * len(X)) if 0 <= share <= 1 else 0
-        if not 0 < held < len(X) or held > len(whole):
-            raise ValueError(
-                f"several alphas need validation=(X, y), or examples to hold out: held_out="
-                f"{self.held_out} of {len(X)} is {held}, and {len(whole)} have all their labels"
-            )
-        chosen = np.sort(rng_of(self.random_state).permutation(whole)[:held])
-        kept = np.setdiff1d(np.arange(len(X)), chosen)
-        part = None if weight is None else weight[kept]
-        examples, held_out = part_of(X, y, kept), part_of(X, y, chosen)
-        missed = self._learn(*examples, part, held_out, alphas, loop)
-        missed += [] if self.converged_ else [self.alpha_]
-        return np.array([self.alpha_]), self.alpha_scores_, missed
+        share, rng = float(as_numbers(self.held_out, "held_out")), rng_of(self.random_state)
+        missed, tables = [], []
+        for chosen in splits(whole, len(X), share, self.folds, rng):
+            kept = np.setdiff1d(np.arange(len(X)), chosen)
+            part = None if weight is None else weight[kept]
+            examples, held_out = part_of(X, y, kept), part_of(X, y, chosen)
+            missed += self._learn(*examples, part, held_out, alphas, loop)
+            missed += [] if self.converged_ else [self.alpha_]
+            tables.append(self._table)
+        table = np.concatenate(tables, axis=1)
+        best = self._won(alphas, table)
+        return alphas[[best]], self.alpha_scores_, missed
+
+    def _won(self, alphas: Array, table: Array) -> int:
+        """The position of the alpha that its scores (alphas × examples) choose; says how."""
+        best = winner(alphas, table, self.one_standard_error)
+        means = zip(alphas.tolist(), table.mean(axis=1).tolist(), strict=True)
+        self.alpha_scores_, self._table = sorted(means), table
+        _, words = scored_by(self.scoring, self._learner(Regulariser.of(0)).name)
+        how = f"alpha was chosen by the mean {words} of examples not learned from"
+        how += f", in {self.folds} folds" if self.folds is not None else ""
+        rule = ", the largest within one standard error of the best"
+        self._chosen = how + rule * self.one_standard_error
+        return best
+
+    def _judged(self, X: Sequence[Any], y: Sequence[Any]) -> Array:
+        """A score for each example, or one for all of them by a function of yours."""
+        how, _ = scored_by(self.scoring, self._learner(Regulariser.of(0)).name)
+        if callable(how):
+            return np.array([float(how(self, X, y))])
+        if how == "parts_right":
+            return np.array([self.score([one], [other]) for one, other in zip(X, y, strict=True)])
+        batch, scores = self._scored(X, y)
+        learner = self._learner(Regulariser.of(0)).name
+        found = problem(batch, self.features(batch, X), self.rho, summed=learner == "exact_mle")
+        if isinstance(found, str) or callable(self.oracle):
+            assert batch.target is not None
+            upper = self._marginals(batch, scores).upper
+            return np.asarray(batch.observed(scores) - upper)
+        return found.model.values(self.coef_)
 
     def _learn(
         self,
@@ -174,7 +207,7 @@ class Estimator(Predictor):
         batch = (seen if partly else Batch.of)(self.structures(X), outcomes, weight=weight)
         batch, features = self._offset(batch, X), self.features(batch, X)
         self.notes_ = self._notes(batch)
-        tried: list[tuple[float, int, dict[str, Any]]] = []
+        tried: dict[int, tuple[Array, dict[str, Any]]] = {}
         missed: list[float] = []
         for number, model in self._path(batch, features, alphas, partly, loop):
             self._keep(_scoring(model, features.d), float(alphas[number]))
@@ -183,10 +216,12 @@ class Estimator(Predictor):
                 return []
             if not isinstance(validation, Sequence) or len(validation) != 2:
                 raise ValueError(f"validation is (X, y), not {validation!r}")
-            tried.append((self.score(*validation), -number, self.__dict__.copy()))
+            tried[number] = self._judged(*validation), self.__dict__.copy()
             missed += [] if model.converged else [self.alpha_]
-        self.__dict__.update(max(tried, key=lambda row: row[:2])[2])
-        self.alpha_scores_ = sorted((float(alphas[-k]), score) for score, k, _ in tried)
+        best = self._won(alphas, np.array([tried[k][0] for k in range(len(alphas))]))
+        said = {"alpha_scores_", "_table", "_chosen"}
+        self.__dict__.update({k: v for k, v in tried[best][1].items() if k not in said})
+        self.notes_ = [*self.notes_, self._chosen]
         return [alpha for alpha in missed if alpha != self.alpha_]
 
     def _notes(self, batch: Batch[Any]) -> list[str]:

@@ -113,4 +113,4 @@ class Summary(Shown):
         if not self.alpha_scores:
             return ""
         path = ", ".join(f"{alpha:g}: {score:.4g}" for alpha, score in self.alpha_scores)
-        return f", chosen by data ({path})"
+        return f", chosen by data (mean scores: {path})"

@@ -81,7 +81,13 @@ def evaluation(
         words("top random"): [words.percent(found.top_random[k]) for k in found.top],
     }
     return [
-        *paragraphs(words("held out", pairs=found.pairs)),
+        *paragraphs(
+            words(
+                "learned from" if found.learned else "held out",
+                pairs=found.pairs,
+                learned=found.learned,
+            )
+        ),
         element("figure", shares(picks, GUESSING), element("figcaption", words("ranked chart"))),
         table(top, words("top caption")),
         *calibration(calibrated, words),

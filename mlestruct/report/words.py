@@ -95,6 +95,10 @@ ENGLISH = {
     "top model": "model",
     "top random": "guessing",
     "held out": "All of this is about {pairs} pairs that the model has not learned from.",
+    "learned from": (
+        "Careful: the model has learned from {learned} of these {pairs} pairs, so all of this is "
+        "better than it will be next time."
+    ),
     "calibration": (
         "Does a probability mean what it says? Pairs by predicted probability: on the line it "
         "does. Bars are 95 % intervals; both axes are stretched where numbers are small."
@@ -233,6 +237,10 @@ GERMAN = {
     "top model": "Modell",
     "top random": "Raten",
     "held out": "Das alles gilt für {pairs} Paare, aus denen das Modell nicht gelernt hat.",
+    "learned from": (
+        "Achtung: Aus {learned} dieser {pairs} Paare hat das Modell gelernt, also ist das alles "
+        "besser, als es nächstes Mal sein wird."
+    ),
     "calibration": (
         "Bedeutet eine Wahrscheinlichkeit, was sie sagt? Paare nach vorhergesagter "
         "Wahrscheinlichkeit: auf der Linie ja. Balken sind 95-%-Intervalle; beide Achsen sind bei "

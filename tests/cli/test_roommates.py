@@ -119,7 +119,7 @@ def test_evaluate_reports_what_it_prints(folder, fitted, capsys):
     order = ["evaluate", "people.csv", "pairs.csv", "--only", "2", "--model", fitted]
     assert main(["roommates", *order]) == 0
     out = capsys.readouterr().out
-    assert "30 pairs held out\nAUC within cohort by marginal 0." in out
+    assert "30 pairs, none of them learned from\nAUC within cohort by score 0." in out
     assert "30 pairs that the model has not" in (
         folder / "roommates-out" / "report.html"
     ).read_text(encoding="utf-8")

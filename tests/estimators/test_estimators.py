@@ -97,12 +97,63 @@ def test_alpha_is_chosen_on_validation(matched):
     """Of several alphas the one with the best validation score is kept."""
     train, valid, _ = matched
     alphas = (0.1, 100.0)
-    model = ms.MatchingModel(alpha=alphas).fit(train.X, train.y, validation=(valid.X, valid.y))
+    settings = {"alpha": alphas, "scoring": "parts_right"}
+    model = ms.MatchingModel(**settings).fit(train.X, train.y, validation=(valid.X, valid.y))
     scores = [
         ms.MatchingModel(alpha=a).fit(train.X, train.y).score(valid.X, valid.y) for a in alphas
     ]
     assert model.alpha_ == alphas[int(np.argmax(scores))]
-    assert model.alpha_scores_ == list(zip(alphas, scores, strict=True))
+    np.testing.assert_allclose(model.alpha_scores_, list(zip(alphas, scores, strict=True)))
+
+
+def test_alpha_is_chosen_by_likelihood_unless_told(matched):
+    """The surrogate's log-likelihood of what was held out, or a function of one's own."""
+    train, valid, _ = matched
+    alphas, held = (0.1, 100.0), (valid.X, valid.y)
+    model = ms.MatchingModel(alpha=alphas, tol=1e-6).fit(train.X, train.y, validation=held)
+    for alpha, score in model.alpha_scores_:
+        one = ms.MatchingModel(alpha=alpha, tol=1e-6).fit(train.X, train.y)
+        batch, scores = one._scored(*held)
+        found = ms.marginals(batch, scores, rho=0.5)
+        each = batch.observed(scores) - found.upper
+        assert score == pytest.approx(each.mean(), abs=1e-2)
+    assert "log-likelihood of examples not learned from" in str(model.summary())
+    exact = ms.MatchingModel(alpha=alphas, learner="exact_mle").fit(
+        train.X, train.y, validation=held
+    )
+    for alpha, score in exact.alpha_scores_:
+        one = ms.MatchingModel(alpha=alpha, learner="exact_mle").fit(train.X, train.y)
+        batch, scores = one._scored(*held)
+        likely = batch.observed(scores) - ms.inference.exact(batch, scores).log_z
+        assert score == pytest.approx(likely.mean(), abs=1e-2)
+    largest = ms.MatchingModel(alpha=alphas, scoring=lambda m, X, y: m.alpha_)
+    assert largest.fit(train.X, train.y, validation=held).alpha_ == 100.0
+    with pytest.raises(ValueError, match="scoring is log_likelihood, parts_right"):
+        ms.MatchingModel(alpha=alphas, scoring="luck").fit(train.X, train.y)
+    with pytest.raises(ValueError, match="'ssvm' has no log-likelihood"):
+        ms.MatchingModel(alpha=alphas, learner="ssvm", scoring="log_likelihood").fit(
+            train.X, train.y
+        )
+
+
+def test_folds_hold_every_example_out_once(matched):
+    """Scores of all folds together; a function of the model sees each example in one of them."""
+    train = matched[0]
+    seen = []
+
+    def look(model, X, y):
+        seen.extend(id(x) for x in X)
+        return 0.0
+
+    settings = {"alpha": (0.1, 1.0), "folds": 3, "tol": 0.1}
+    model = ms.MatchingModel(scoring=look, **settings).fit(train.X, train.y)
+    assert sorted(seen) == sorted(2 * [id(x) for x in train.X])
+    assert model.alpha_ == 0.1  # of equals the first
+    careful = ms.MatchingModel(scoring=look, one_standard_error=True, **settings)
+    assert careful.fit(train.X, train.y).alpha_ == 1.0
+    assert "in 3 folds, the largest within one standard error" in str(careful.summary())
+    with pytest.raises(ValueError, match="13 folds of 12 examples"):
+        ms.MatchingModel(alpha=(0.1, 1.0), folds=13).fit(train.X, train.y)
 
 
 def test_alpha_is_chosen_on_held_out_examples(matched):

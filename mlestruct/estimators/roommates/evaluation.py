@@ -15,16 +15,33 @@ from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.inference import marginals
 from mlestruct.inference.bounds import Interval, halves, halves_interval, log_z_interval
 from mlestruct.results import Shown
+from mlestruct.statistics.annealed import annealed
 from mlestruct.structures.base import Array, Ints, as_count
+
+TINY = 1e-300
 
 
 class Held(NamedTuple):
-    """One group: its people, who really shared with whom, and the scores of the baseline."""
+    """One group: its people, who really shared with whom, and every pair's score by other rules.
+
+    ``score`` is the learned one; ``others`` those of the baselines and of the generator, by name.
+    ``learned`` says how many of the pairs were learned from.
+    """
 
     pairing: Pairing
     partner: Ints
     score: Array
-    constant: Array
+    others: dict[str, Array]
+    learned: int
+
+
+RULES = {
+    "random": "guessing",
+    "constant": "all questions weigh the same: −1 for every difference, +1 for the same answer",
+    "logistic": "a logistic regression on pairs, learned from the same people one pair at a time",
+    "ceiling": "the scores that the pairs were drawn by",
+}
+FEW = 20  # pairs below which no comparison is worth more than its error
 
 
 @dataclass(frozen=True)
@@ -32,33 +49,64 @@ class Evaluation(Shown):
     """How well held-out pairs rank among all that were possible, and how probable they were.
 
     ``auc``: the chance that a true pair ranks above another pair of its cohort, by ``marginal``,
-    by ``score``, by the ``constant`` baseline (−1 on every difference) and at ``random``.
-    ``top[k]``: the share of people whose partner is among their k most probable; ``top_random``.
-    ``log_likelihood``: an interval for the exact one, by the theorems that ``why`` names;
-    ``log_likelihood_estimate``: by the Bethe value, exact if all were alike; no bound;
-    ``log_likelihood_random``: that of a uniform matching.
+    by ``score``, and by the rules that ``rules`` puts into words: ``constant``, ``logistic``,
+    ``random``, and the ``ceiling`` where the generator's scores are known. ``auc_error`` are their
+    standard errors, each pair with its two people being one unit; ``auc_lead`` is by how much the
+    score is above each other rule, and ``auc_lead_error`` the error of that difference.
+    ``top[k]``: the share of people whose partner is among their k most probable; ``top_error``,
+    ``top_random``. ``log_likelihood``: an interval for the exact one, by the theorems that ``why``
+    names; ``log_likelihood_estimate``: by the Bethe value, exact if all were alike; no bound;
+    ``log_likelihood_random``: that of a uniform matching; ``log_likelihood_error``: that of the
+    difference of these two. ``log_likelihood_tested``, with ``evidence``: estimate and both ends
+    of a 95 % interval by annealing, whose coverage is tested, not proven. ``learned`` of the
+    ``pairs`` were learned from.
     """
 
     auc: dict[str, float]
+    auc_error: dict[str, float]
+    auc_lead: dict[str, float]
+    auc_lead_error: dict[str, float]
     top: dict[int, float]
+    top_error: dict[int, float]
     top_random: dict[int, float]
     log_likelihood: tuple[float, float]
     log_likelihood_estimate: float
     log_likelihood_random: float
+    log_likelihood_error: float
     why: str
     pairs: int
+    learned: int
     notes: list[str]
+    log_likelihood_tested: tuple[float, float, float] | None = None
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """The rules that the model is compared with, in words."""
+        return {name: words for name, words in RULES.items() if name in self.auc}
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few pairs to compare anything by."""
+        return self.pairs < FEW
 
     def columns(self) -> dict[str, list[Any]]:
-        """A row for each measure, beside its value at random."""
-        rows = [(f"AUC by {name}", value, self.auc["random"]) for name, value in self.auc.items()]
-        rows += [(f"partner among {k}", s, self.top_random[k]) for k, s in self.top.items()]
-        likely = self.log_likelihood_estimate, self.log_likelihood_random
+        """A row for each measure, beside its error and its value at random."""
+        none = {"random": 0.0}
+        rows: list[tuple[Any, ...]] = [
+            (f"AUC by {name}", value, (self.auc_error | none)[name], self.auc["random"])
+            for name, value in self.auc.items()
+        ]
+        rows += [
+            (f"partner among {k}", share, self.top_error[k], self.top_random[k])
+            for k, share in self.top.items()
+        ]
+        likely = self.log_likelihood_estimate, self.log_likelihood_error, self.log_likelihood_random
         rows.append(("log-likelihood, about", *likely))
-        return {n: [row[k] for row in rows] for k, n in enumerate(("measure", "value", "random"))}
+        names = "measure", "value", "error", "random"
+        return {n: [row[k] for row in rows] for k, n in enumerate(names)}
 
     def remarks(self) -> list[str]:
-        return [f"{self.pairs} pairs held out", *self.notes]
+        return [self._count(), *self._compared(), *self._tested(), *self.notes]
 
     def plot(self, ax: Any = None) -> Any:
         """The areas under the curve, and chance."""
@@ -67,76 +115,194 @@ class Evaluation(Shown):
         return dots(list(self.auc), list(self.auc.values()), mark=0.5, label="AUC", ax=ax)
 
     def __str__(self) -> str:
-        area = ", ".join(f"{name} {value:.3f}" for name, value in self.auc.items())
         hits = ", ".join(
-            f"{k}: {100 * share:.1f} % ({100 * self.top_random[k]:.1f} % at random)"
+            f"{k}: {100 * share:.1f} ± {100 * self.top_error[k]:.1f} % "
+            f"({100 * self.top_random[k]:.1f} % at random)"
             for k, share in self.top.items()
         )
-        low, high = self.log_likelihood
         return "\n".join(
             [
-                f"{self.pairs} pairs held out",
-                f"AUC within cohort by {area}",
+                self._count(),
+                f"AUC within cohort by score {self._area('score')}, by marginal "
+                f"{self._area('marginal')}",
+                *self._compared(),
                 f"partner among the most probable {hits}",
-                f"log-likelihood about {self.log_likelihood_estimate:.1f} (by Bethe), proven in "
-                f"[{low:.1f}, {high:.1f}] ({self.why}); {self.log_likelihood_random:.1f} at random",
+                self._likely(),
+                *self._tested(),
                 *self.notes,
             ]
         )
 
+    def _count(self) -> str:
+        told = f"{self.pairs} pairs, none of them learned from"
+        if self.learned:
+            told = f"{self.pairs} pairs, of which {self.learned} WERE LEARNED FROM: too good"
+        return told + "; too few to compare anything by" * self.few
 
-def evaluate(groups: Sequence[Held], tops: Sequence[int], notes: list[str]) -> Evaluation:
+    def _area(self, name: str) -> str:
+        return f"{self.auc[name]:.3f} ± {self.auc_error[name]:.3f}"
+
+    def _compared(self) -> list[str]:
+        return [
+            f"  {self.auc[name]:.3f} by {words}: the model is {self.auc_lead[name]:+.3f} ± "
+            f"{self.auc_lead_error[name]:.3f} beside it"
+            for name, words in self.rules.items()
+        ]
+
+    def _likely(self) -> str:
+        low, high = self.log_likelihood
+        gain = self.log_likelihood_estimate - self.log_likelihood_random
+        told = (
+            f"log-likelihood about {self.log_likelihood_estimate:.1f} (by Bethe), "
+            f"{gain:+.1f} ± {self.log_likelihood_error:.1f} beside random pairing"
+        )
+        if low > self.log_likelihood_random:
+            return f"{told}; proven in [{low:.1f}, {high:.1f}] ({self.why})"
+        return f"{told}; no theorem tells it from random ({self.why})"
+
+    def _tested(self) -> list[str]:
+        if self.log_likelihood_tested is None:
+            return []
+        middle, low, high = self.log_likelihood_tested
+        return [
+            f"log-likelihood {middle:.2f}, tested 95 % interval [{low:.2f}, {high:.2f}] (annealed "
+            f"importance sampling); {self.log_likelihood_random:.1f} at random"
+        ]
+
+
+def evaluate(
+    groups: Sequence[Held], tops: Sequence[int], notes: list[str], evidence: bool = False
+) -> Evaluation:
     """Areas are averaged over cohorts, weighted by their pairs."""
     tops = [as_count(k, "top", least=1) for k in tops]
     ranked = [_ranks(held) for held in groups]
     people = sum(len(rank) for rank in ranked)
-    intervals = [_log_likelihood(held) for held in groups]
+    bounds = [_log_likelihood(held) for held in groups]
+    areas = {
+        "marginal": _areas(groups, [held.pairing.tau for held in groups]),
+        "score": _areas(groups, [held.score for held in groups]),
+        **{n: _areas(groups, [held.others[n] for held in groups]) for n in groups[0].others},
+        "random": Area(0.5, np.zeros(people // 2)),
+    }
+    own = areas["score"]
+    hits = {k: [_by_pair(rank <= k, h.partner) for rank, h in zip(ranked, groups, strict=True)]
+            for k in tops}  # fmt: skip
     return Evaluation(
-        auc={
-            "marginal": _areas(groups, [held.pairing.tau for held in groups]),
-            "score": _areas(groups, [held.score for held in groups]),
-            "constant": _areas(groups, [held.constant for held in groups]),
-            "random": 0.5,
+        auc={name: found.area for name, found in areas.items()},
+        auc_error={name: found.error for name, found in areas.items() if name != "random"},
+        auc_lead={name: own.area - found.area for name, found in areas.items()},
+        auc_lead_error={
+            name: Area(0.0, own.pull - found.pull).error for name, found in areas.items()
         },
-        top={k: sum(int((rank <= k).sum()) for rank in ranked) / people for k in tops},
+        top={k: float(np.concatenate(hits[k]).mean()) for k in tops},
+        top_error={k: _mean_error(np.concatenate(hits[k])) for k in tops},
         top_random={
             k: sum(len(r) * min(1.0, k / (len(r) - 1)) for r in ranked) / people for k in tops
         },
         log_likelihood=(
-            float(sum(i.lower for i in intervals)), float(sum(i.upper for i in intervals))
+            float(sum(i.lower for i in bounds)), float(sum(i.upper for i in bounds))
         ),
         log_likelihood_estimate=sum(_bethe(held) for held in groups),
         log_likelihood_random=-sum(_log_matchings(len(rank)) for rank in ranked),
-        why=intervals[0].why,
+        log_likelihood_error=_gain_error(groups),
+        why=bounds[0].why,
         pairs=people // 2,
+        learned=sum(held.learned for held in groups),
         notes=notes,
+        log_likelihood_tested=_annealed(groups) if evidence else None,
     )  # fmt: skip
 
 
-def _areas(groups: Sequence[Held], values: Sequence[Array]) -> float:
-    """The mean of the cohorts' areas under the curve."""
-    cohorts: dict[Any, list[tuple[Array, Array]]] = {}
-    for held, value in zip(groups, values, strict=True):
-        true = value[held.pairing.structure.graph.index(_pairs(held.partner))]
-        cohorts.setdefault(held.pairing.group.key[:1], []).append((value, true))
-    areas, weights = [], []
-    for parts in cohorts.values():
-        every, true = (np.concatenate(part) for part in zip(*parts, strict=True))
-        areas.append(area(every, true))
-        weights.append(len(true))
-    return float(np.average(areas, weights=weights))
+class Area(NamedTuple):
+    """An area under the curve, and how far each true pair with its two people pulls it."""
+
+    area: float
+    pull: Array
+
+    @property
+    def error(self) -> float:
+        """The infinitesimal jackknife's standard error; NaN of a single pair."""
+        n = len(self.pull)
+        return float(np.sqrt(n / (n - 1) * (self.pull**2).sum())) if n > 1 else float("nan")
+
+
+def _mean_error(values: Array) -> float:
+    n = len(values)
+    return float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+
+
+def _by_pair(values: NDArray[Any], partner: Ints) -> Array:
+    """The mean over both people of every pair."""
+    low, high = _pairs(partner).T
+    return np.asarray((values[low].astype(float) + values[high]) / 2.0)
+
+
+def _gain_error(groups: Sequence[Held]) -> float:
+    """Of Σ log probability less that at random, its true pairs being the units."""
+    gains = []
+    for held in groups:
+        true = held.pairing.structure.graph.index(_pairs(held.partner))
+        chance = np.maximum(held.pairing.tau[true], TINY)
+        gains.append(np.log(chance) + log(len(held.partner) - 1))
+    found = np.concatenate(gains)
+    return len(found) * _mean_error(found)
+
+
+def _areas(groups: Sequence[Held], values: Sequence[Array]) -> Area:
+    """The mean of the cohorts' areas under the curve, weighted by their pairs."""
+    cohorts: dict[Any, list[int]] = {}
+    for k, held in enumerate(groups):
+        cohorts.setdefault(held.pairing.group.key[:1], []).append(k)
+    total = sum(len(held.partner) for held in groups) // 2
+    mean, pulls = 0.0, []
+    for members in cohorts.values():
+        found = _area([groups[k] for k in members], [values[k] for k in members])
+        share = len(found.pull) / total
+        mean += share * found.area
+        pulls.append(share * found.pull)
+    return Area(mean, np.concatenate(pulls))
+
+
+def _area(groups: Sequence[Held], values: Sequence[Array]) -> Area:
+    """Of one cohort: Σ of true pairs over Σ of other pairs, each weighed by its pairs' weights.
+
+    The area is a ratio of sums in which a true pair's weight stands for itself, and for its two
+    people in the other pairs: the slopes by these weights are what it pulls.
+    """
+    places = [held.pairing.structure.graph.index(_pairs(held.partner)) for held in groups]
+    true = np.concatenate([value[place] for value, place in zip(values, places, strict=True)])
+    every = np.concatenate(list(values))
+    others = len(every) - len(true)
+    if not others:
+        return Area(0.5, np.zeros(len(true)))
+    above = (_below(every, true) - _below(true, true)) / others
+    mean = float(above.mean())
+    pulls, done = [], 0
+    for held, value, place in zip(groups, values, places, strict=True):
+        n = len(place)
+        lost = 1.0 - _below(true, value) / len(true) - mean
+        lost[place] = 0.0
+        low, high = held.pairing.structure.ends.T
+        people = np.bincount(low, lost, 2 * n) + np.bincount(high, lost, 2 * n)
+        first, second = _pairs(held.partner).T
+        own = (above[done : done + n] - mean) / len(true)
+        pulls.append(own + (people[first] + people[second]) / others)
+        done += n
+    return Area(mean, np.concatenate(pulls))
+
+
+def _below(values: Array, at: Array) -> Array:
+    """How many of ``values`` are below each of ``at``, ties counting half."""
+    ordered = np.sort(values)
+    return 0.5 * (np.searchsorted(ordered, at, "left") + np.searchsorted(ordered, at, "right"))
 
 
 def area(every: Array, true: Array) -> float:
     """The chance that one of ``true`` is larger than one of the others, ties counting half."""
-
-    def below(values: Array) -> float:
-        ordered = np.sort(values)
-        places = np.searchsorted(ordered, true, "left") + np.searchsorted(ordered, true, "right")
-        return 0.5 * float(places.sum())
-
     others = len(every) - len(true)
-    return (below(every) - below(true)) / (len(true) * others) if others else 0.5
+    if not others:
+        return 0.5
+    return float((_below(every, true) - _below(true, true)).sum() / (len(true) * others))
 
 
 def _pairs(partner: Ints) -> Ints:
@@ -164,6 +330,16 @@ def _log_likelihood(held: Held) -> Interval:
     inside = log_z_interval(above) & halves_interval(pairing.structure, pairing.scores, side)
     reached = _reached(held)
     return Interval(reached - inside.upper[0], reached - inside.lower[0], inside.why)
+
+
+def _annealed(groups: Sequence[Held]) -> tuple[float, float, float]:
+    """Of all groups together: estimates add up, and the squares of how far their ends are."""
+    rng = np.random.default_rng(0)
+    found = [annealed(held.pairing.structure, held.pairing.scores, rng) for held in groups]
+    middle = sum(map(_reached, groups)) - sum(one.log_z for one in found)
+    below = np.sqrt(sum((one.high - one.log_z) ** 2 for one in found))
+    above = np.sqrt(sum((one.log_z - one.low) ** 2 for one in found))
+    return float(middle), float(middle - below), float(middle + above)
 
 
 def _bethe(held: Held) -> float:

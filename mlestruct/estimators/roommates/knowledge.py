@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.estimators.roommates.contrasts import Contrasts
 from mlestruct.estimators.roommates.evaluation import Held
-from mlestruct.estimators.roommates.learning import Extra, constant, pair_features
+from mlestruct.estimators.roommates.learning import Extra, Truth, constant, pair_features
 from mlestruct.estimators.roommates.observed import Block
 from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.estimators.roommates.people import Group, People
@@ -24,7 +25,7 @@ from mlestruct.estimators.roommates.worth import Worth
 from mlestruct.estimators.stored import Fitted
 from mlestruct.features import Question
 from mlestruct.structures import Matching
-from mlestruct.structures.base import Ints
+from mlestruct.structures.base import Array, Ints
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Questions and weights, debiased contrasts with errors, and in words what was left out."""
+    """Questions and weights, debiased contrasts with errors, and in words what was left out.
+
+    ``logistic`` are a baseline's weights, ``marks`` tell the pairs that were learned from.
+    """
 
     asked: Asked
     rho: float
     fitted: Fitted
     told: Told
+    logistic: Array
+    marks: Ints = field(repr=False)
     notes: list[str]
 
     def worth(self, people: People, members: Ints) -> Worth:
@@ -81,8 +87,8 @@ class Knowledge:
         worth, rules = self.worth(people, group.members), Rules.read(people, (), ())
         return Pairing.of(people, group, worth, rules, None, "map", self.rho)
 
-    def held(self, people: People, block: Block) -> Held:
-        """People whose pairs are known, with the learned scores and the baseline's."""
+    def held(self, people: People, block: Block, truth: Truth | None = None) -> Held:
+        """People whose pairs are known, with the learned scores, the baselines' and the truth's."""
         asked, members = self.asked, block.members
         pairing = self.pairing(people, replace(block.group, members=members))
         batch = Batch.of(Matching(len(members)), count=1)
@@ -91,8 +97,14 @@ class Knowledge:
         partner = np.empty(len(members), dtype=np.int64)
         partner[block.pairs] = block.pairs[:, ::-1]
         baseline = constant(asked.answers, asked.questions, len(asked.extra))
-        scores = [features.potentials(theta) for theta in (self.fitted.coef, baseline)]
-        return Held(pairing, partner, *scores)
+        rules = {"constant": baseline, "logistic": self.logistic}
+        others = {name: features.potentials(theta) for name, theta in rules.items()}
+        if truth is not None:
+            low, high = pairing.structure.ends.T
+            others["ceiling"] = truth(people.table.rows(members).columns)[low, high]
+        known = np.isin(marks(people, members[block.pairs]), self.marks)
+        score = features.potentials(self.fitted.coef)
+        return Held(pairing, partner, score, others, int(known.sum()))
 
     def summary(self) -> Summary:
         return Summary.of(self.asked.contrasts, self.told, self.fitted, self.notes)
@@ -108,7 +120,12 @@ class Knowledge:
             "pairs": self.told.pairs,
             "rank": self.told.rank,
         }
-        return {"knowledge": np.array(json.dumps(plain)), "estimates": self.told.rows}
+        return {
+            "knowledge": np.array(json.dumps(plain)),
+            "estimates": self.told.rows,
+            "logistic": self.logistic,
+            "marks": self.marks,
+        }
 
     @classmethod
     def unpacked(cls, fitted: Fitted, arrays: dict[str, Any], extra: Extra) -> Knowledge:
@@ -116,7 +133,23 @@ class Knowledge:
         answers = tuple(Answers(**_tuples(row, ("levels", "counts"))) for row in plain["answers"])
         asked = Asked(answers, plain["indicators"], plain["neutral"], extra)
         told = Told(arrays["estimates"], plain["pairs"], plain["rank"])
-        return cls(asked, plain["rho"], fitted, told, plain["notes"])
+        baseline, known = arrays["logistic"], arrays["marks"]
+        return cls(asked, plain["rho"], fitted, told, baseline, known, plain["notes"])
+
+
+def marks(people: People, pairs: Ints) -> Ints:
+    """A digest of every pair, of 64 bits: the group, both ids, and what both answered.
+
+    So a pair that was learned from is known again, and next year's people with this year's ids
+    are not taken for them; nobody can be read out of a file that holds these numbers.
+    """
+    found = []
+    for pair in pairs.tolist():
+        key = people.groups[people.group_of[pair[0]]].key
+        both = sorted((str(people.ids[row]), people.codes[row].tolist()) for row in pair)
+        text = repr(([str(part) for part in key], both)).encode()
+        found.append(int.from_bytes(sha256(text).digest()[:8], "little", signed=True))
+    return np.array(found, dtype=np.int64)
 
 
 def _tuples(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -24,8 +24,12 @@ from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Column
 
+OTHERS, LARGEST = 10, 20_000  # pairs not observed, for every observed one and in all
+NEWTON = 8  # steps, from nothing
 Extra = Mapping[str, Callable[[Mapping[str, Column]], Array]]
 """Features of one's own: from some people's columns to a symmetric (people × people) matrix."""
+Truth = Callable[[Mapping[str, Column]], Array]
+"""The scores that pairs were drawn by: from some people's columns to a symmetric matrix."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,32 @@ def pair_features(
         planes=planes if extra else None,
         extra=tuple(extra),
     )
+
+
+def logistic(sample: Sample) -> Array:
+    """The baseline that looks at one pair at a time: is it one of those observed, or another?
+
+    A logistic regression with a small ridge, on all observed pairs and at most ``OTHERS`` times as
+    many others, drawn from a fixed seed. Its constant is left out: it ranks nobody.
+    """
+    rng, rows, hits = np.random.default_rng(0), [], []
+    for m in range(len(sample.batch)):
+        structure, own = sample.batch.structure(m), sample.features.select(np.array([m]))
+        assert sample.batch.target is not None
+        true = np.flatnonzero(sample.batch.target[sample.batch.coordinates(m)] > 0.5)
+        count = min(OTHERS * len(true), LARGEST // max(len(sample.batch), 1), structure.size)
+        drawn = np.setdiff1d(rng.choice(structure.size, count, replace=False), true)
+        k = np.concatenate([true, drawn])
+        rows.append(own.rows(*structure.graph.nodes_of(k)))
+        hits.append(np.arange(len(k)) < len(true))
+    X, y = np.concatenate(rows), np.concatenate(hits).astype(float)
+    X = np.hstack([X, np.ones((len(X), 1))])
+    theta = np.zeros(X.shape[1])
+    for _ in range(NEWTON):
+        p = 1.0 / (1.0 + np.exp(-np.clip(X @ theta, -30.0, 30.0)))
+        H = X.T @ ((p * (1.0 - p))[:, None] * X) + np.eye(len(theta))
+        theta = theta + np.linalg.solve(H, X.T @ (y - p) - theta)
+    return np.asarray(theta[:-1])
 
 
 def constant(answers: Sequence[Answers], questions: Sequence[Question], extra: int) -> Array:

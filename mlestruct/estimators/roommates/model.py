@@ -20,9 +20,9 @@ from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.roommates.evaluation import Evaluation, Held, evaluate
 from mlestruct.estimators.roommates.explanation import Explanation
-from mlestruct.estimators.roommates.knowledge import Asked, Knowledge
+from mlestruct.estimators.roommates.knowledge import Asked, Knowledge, marks
 from mlestruct.estimators.roommates.leaks import in_words, leaks
-from mlestruct.estimators.roommates.learning import Extra, Sample, learn, stopped
+from mlestruct.estimators.roommates.learning import Extra, Sample, Truth, learn, logistic, stopped
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.observed import (
     Columns,
@@ -185,10 +185,13 @@ class RoommateModel(Parameters):
         sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
         notes += left_out
 
+        baseline = logistic(sample)
+        known_again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
+
         def keep(fitted: Fitted, sandwich: Sandwich) -> None:
             rows = [sandwich.contrast(row)[:4] for row in asked.contrasts.matrix]
             told = Told(np.array(rows), sandwich.units, sandwich.rank)
-            self._keep(Knowledge(asked, self.rho, fitted, told, notes))
+            self._keep(Knowledge(asked, self.rho, fitted, told, baseline, known_again, notes))
 
         settings = self.get_params().items()
         named = {name: shown(value) for name, value in settings if name != "progress"}
@@ -362,11 +365,21 @@ class RoommateModel(Parameters):
         return [(people.ids[a], people.ids[b]) for a, b in rows.tolist()]
 
     def evaluate(
-        self, people: Any, pairs: Any = None, top: Sequence[int] = (1, 5, 10)
+        self,
+        people: Any,
+        pairs: Any = None,
+        top: Sequence[int] = (1, 5, 10),
+        truth: Truth | None = None,
+        evidence: bool = False,
     ) -> Evaluation:
-        """Judge on people and pairs that were not learned from; who is in no pair is left out."""
-        groups, notes = self._held(people, pairs)
-        return evaluate(groups, top, notes)
+        """Judge on people and pairs that were not learned from; who is in no pair is left out.
+
+        Pairs that were learned from are counted, and the first line says so. ``truth`` makes the
+        scores by which pairs were drawn, where they were generated: the best that can be reached.
+        ``evidence`` adds the log-likelihood to a fraction of a nat, by annealing.
+        """
+        groups, notes = self._held(people, pairs, truth)
+        return evaluate(groups, top, notes, evidence)
 
     def score(self, people: Any, pairs: Any) -> float:
         """The share of people whose observed partner the best plan gives them.
@@ -377,12 +390,14 @@ class RoommateModel(Parameters):
         right = [group.pairing.solution.partner == group.partner for group in groups]
         return float(np.concatenate(right).mean())
 
-    def _held(self, people: Any, pairs: Any) -> tuple[list[Held], list[str]]:
+    def _held(
+        self, people: Any, pairs: Any, truth: Truth | None = None
+    ) -> tuple[list[Held], list[str]]:
         """Every group of the people in pairs, to judge on; and in words who is left out."""
         read = self._read(people)
         columns = replace(self._columns, weight=None)
         blocks, notes = blocks_of(read_pairs(pairs, read, columns), read)
-        held = [self._known.held(read, block) for block in blocks]
+        held = [self._known.held(read, block, truth) for block in blocks]
         return held, [*read.notes, *notes]
 
     def summary(self) -> Summary:

@@ -1,11 +1,14 @@
 """Evaluation: areas, ranks and likelihoods by their definitions."""
 
 from math import log
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from mlestruct.estimators.roommates.evaluation import area
+import mlestruct as ms
+from mlestruct import RoommateModel
+from mlestruct.estimators.roommates.evaluation import _areas, area
 
 
 def test_the_area_is_the_chance_of_the_right_order(rng) -> None:
@@ -111,3 +114,55 @@ def test_people_without_pairs_are_left_out_in_words(fitted, year) -> None:
     found = fitted.evaluate(people, pairs[1:])
     assert found.pairs == 5
     assert "left out: 2 of 12 people are in no pair" in str(found)
+
+
+def test_an_area_s_error_is_the_jackknife_s(rng) -> None:
+    """Leaving out one true pair after another, with everybody's pairs with its two people."""
+    n = 60
+    partner = np.arange(n) ^ 1
+    structure = ms.Matching(n)
+    low, high = structure.ends.T
+    value = rng.standard_normal(structure.size) + 1.5 * (partner[low] == high)
+    held = SimpleNamespace(
+        pairing=SimpleNamespace(structure=structure, group=SimpleNamespace(key=())), partner=partner
+    )
+    found = _areas([held], [value])
+    left = []
+    for pair in range(n // 2):
+        kept = (low // 2 != pair) & (high // 2 != pair)
+        left.append(area(value[kept], value[kept & (partner[low] == high)]))
+    count = n // 2
+    jackknife = np.sqrt((count - 1) / count * ((left - np.mean(left)) ** 2).sum())
+    assert found.area == pytest.approx(area(value, value[partner[low] == high]))
+    assert found.pull.sum() == pytest.approx(0.0, abs=1e-12)
+    assert found.error == pytest.approx(jackknife, rel=0.1)
+
+
+def test_pairs_that_were_learned_from_are_counted(year) -> None:
+    """Wherever they stand in the tables; next year's people with the same ids are others."""
+    people, pairs = year(20, seed=5)
+    model = RoommateModel(ordinal="tidy", categorical="diet").fit(people, pairs)
+    assert model.evaluate(people[::-1], pairs[::-1]).learned == 10
+    assert "10 WERE LEARNED FROM" in str(model.evaluate(people, pairs))
+    fresh, others = year(20, seed=6)
+    found = model.evaluate(fresh, others)
+    assert [p["id"] for p in fresh] == [p["id"] for p in people]
+    assert found.learned == 0
+    assert "none of them learned from; too few to compare" in str(found)
+
+
+def test_rules_are_in_words_and_the_ceiling_is_the_truth_s(fitted, held) -> None:
+    """With the scores that drew the pairs beside the model's, each difference with an error."""
+    people, pairs, found = held
+    assert set(found.rules) == {"constant", "logistic", "random"}
+
+    def truth(columns):
+        tidy = np.asarray(columns["tidy"], dtype=float)
+        return -np.abs(tidy[:, None] - tidy)
+
+    known = fitted.evaluate(people, pairs, truth=truth)
+    assert "the scores that the pairs were drawn by" in str(known)
+    assert known.auc_lead["ceiling"] == known.auc["score"] - known.auc["ceiling"]
+    assert set(known.auc_lead_error) == set(known.auc)
+    assert known.auc_error["score"] > 0
+    assert known.auc == found.auc | {"ceiling": known.auc["ceiling"]}

@@ -1,0 +1,71 @@
+"""Choosing alpha by examples that were not learned from: scores, splits, and which one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlestruct.estimators.intervals import LIKELIHOODS
+from mlestruct.structures.base import Array, Ints, as_count
+
+Scoring = str | Callable[[Any, Sequence[Any], Sequence[Any]], float] | None
+NAMED = {
+    "log_likelihood": "log-likelihood",
+    "parts_right": "share of parts right",
+}
+
+
+def scored_by(scoring: Scoring, learner: str) -> tuple[Any, str]:
+    """The name or function to score with, and words for it.
+
+    By default the log-likelihood, of which alpha is a part; learners without one: parts right.
+    """
+    if scoring is None:
+        scoring = "log_likelihood" if learner in LIKELIHOODS else "parts_right"
+    if callable(scoring):
+        return scoring, getattr(scoring, "__name__", "score of your own")
+    if scoring not in NAMED:
+        raise ValueError(f"scoring is {', '.join(NAMED)} or a function, not {scoring!r}")
+    if scoring == "log_likelihood" and learner not in LIKELIHOODS:
+        raise ValueError(f"{learner!r} has no log-likelihood to choose alpha by; scoring=None does")
+    return scoring, NAMED[scoring]
+
+
+def splits(
+    whole: Sequence[int], count: int, share: float, folds: int | None, rng: np.random.Generator
+) -> list[Ints]:
+    """Which of ``count`` examples to hold out in turn; only ``whole`` ones, with all their labels.
+
+    One split of a ``share`` of all, or ``folds`` that share the whole ones.
+    """
+    if folds is not None:
+        as_count(folds, "folds", least=2)
+        if len(whole) < folds or len(whole) + folds <= 2:
+            raise ValueError(f"{folds} folds of {len(whole)} examples that have all their labels")
+        parts = np.array_split(rng.permutation(whole), folds)
+        return [np.sort(part) for part in parts]
+    held = round(share * count) if 0 <= share <= 1 else 0
+    if not 0 < held < count or held > len(whole):
+        raise ValueError(
+            f"several alphas need validation=(X, y), or examples to hold out: held_out="
+            f"{share:g} of {count} is {held}, and {len(whole)} have all their labels"
+        )
+    return [np.sort(rng.permutation(whole)[:held])]
+
+
+def winner(alphas: Array, table: Array, careful: bool) -> int:
+    """The position of the best mean score in a table (alphas × examples); of equals the first.
+
+    ``careful``: of the largest alpha that is within one standard error of the best one's score,
+    the error being that of the difference on the same examples.
+    """
+    mean = table.mean(axis=1)
+    best = int(np.argmax(mean))
+    if not careful or table.shape[1] < 2:
+        return best
+    behind = table[best] - table
+    error = behind.std(axis=1, ddof=1) / np.sqrt(table.shape[1])
+    close = np.flatnonzero(behind.mean(axis=1) <= error)
+    return int(close[np.argmax(alphas[close])])
