@@ -44,6 +44,9 @@ class Taste:
         return total
 
 
+TASTE = Taste(dict(zip(QUESTIONS, DIFFERENCE, strict=True)), ANSWERS)
+
+
 class Roommates(NamedTuple):
     """Columns by name, of people and of the pairs observed, and the weights that drew them."""
 
@@ -66,7 +69,7 @@ def roommates(n: int = 200, years: int = 3, seed: int = 0) -> Roommates:
     if n < 2 or n % 2 or years < 1:
         raise ValueError(f"n={n}, years={years}: need an even n ≥ 2 and years ≥ 1")
     rng = np.random.default_rng(seed)
-    truth = Taste(dict(zip(QUESTIONS, DIFFERENCE, strict=True)), ANSWERS)
+    truth = TASTE
     people = _people(n, years, rng)
     drawn = []
     for year in range(1, years + 1):

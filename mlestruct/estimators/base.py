@@ -212,7 +212,7 @@ class Estimator(Predictor):
         for number, model in self._path(batch, features, alphas, partly, loop):
             self._keep(_scoring(model, features.d), float(alphas[number]))
             if len(alphas) == 1:
-                self.alpha_scores_: list[tuple[float, float]] = []
+                self.alpha_scores_ = []
                 return []
             if not isinstance(validation, Sequence) or len(validation) != 2:
                 raise ValueError(f"validation is (X, y), not {validation!r}")

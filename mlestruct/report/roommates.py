@@ -13,6 +13,7 @@ import numpy as np
 
 from mlestruct.estimators import Calibration, RoommateModel
 from mlestruct.estimators.roommates import Evaluation, Plan
+from mlestruct.estimators.roommates.learning import Truth
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.pairing import Decision
 from mlestruct.estimators.roommates.rooms import Fixed
@@ -61,8 +62,12 @@ class Report:
         names: str | None = None,
         protected: bool = False,
         language: str = "en",
+        truth: Truth | None = None,
     ) -> Self:
-        """Pair people up by these rules; judge the model by ``pairs`` where they are known."""
+        """Pair people up by these rules; judge the model by ``pairs`` where they are known.
+
+        ``truth`` makes the scores that generated pairs were drawn by.
+        """
         plan = model.assign(
             people,
             forbid=forbid,
@@ -74,7 +79,7 @@ class Report:
         )
         evaluation = calibration = None
         if pairs is not None:
-            evaluation = model.evaluate(people, pairs)
+            evaluation = model.evaluate(people, pairs, truth=truth)
             calibration = _calibration(plan, model.together(plan.people, pairs))
         return cls(model, people, plan, evaluation, calibration, names, protected, language)
 

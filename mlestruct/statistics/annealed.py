@@ -15,7 +15,7 @@ import numba as nb
 import numpy as np
 from scipy.special import stdtrit
 
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
 
@@ -70,7 +70,8 @@ def _interval(count: float, runs: Array, steps: int) -> Annealed:
     error = reach * np.sqrt(variance / size + variance**2 / (2.0 * (size - 1)))
     low = min(middle - direct, normal - error)
     high = max(middle + direct, normal + error)
-    return Annealed(*map(float, (count + middle, count + low, count + high)), size, steps)
+    ends = float(count + low), float(count + high)
+    return Annealed(float(count + middle), *ends, size, steps)
 
 
 def _ladder(steps: int, spread: float) -> Array:
@@ -98,7 +99,7 @@ def _table(structure: Matching | BipartiteMatching, score: Array) -> tuple[Array
     return np.maximum(table, table.T), count
 
 
-def _start(structure: Matching | BipartiteMatching, rng: np.random.Generator) -> Array:
+def _start(structure: Matching | BipartiteMatching, rng: np.random.Generator) -> Ints:
     """A uniform matching, as (pairs × 2) nodes."""
     if isinstance(structure, BipartiteMatching):
         n = structure.rows
@@ -107,7 +108,7 @@ def _start(structure: Matching | BipartiteMatching, rng: np.random.Generator) ->
 
 
 @nb.njit(cache=True, nogil=True)
-def _run(table: Array, ladder: Array, pairs: Array, rng: np.random.Generator) -> float:
+def _run(table: Array, ladder: Array, pairs: Ints, rng: np.random.Generator) -> float:
     count, found, total = len(pairs), 0.0, 0.0
     for i in range(count):
         total += table[pairs[i, 0], pairs[i, 1]]

@@ -124,7 +124,7 @@ def test_alpha_is_chosen_by_likelihood_unless_told(matched):
     for alpha, score in exact.alpha_scores_:
         one = ms.MatchingModel(alpha=alpha, learner="exact_mle").fit(train.X, train.y)
         batch, scores = one._scored(*held)
-        likely = batch.observed(scores) - ms.inference.exact(batch, scores).log_z
+        likely = batch.observed(scores) - ms.inference.exact.exact(batch, scores).log_z
         assert score == pytest.approx(likely.mean(), abs=1e-2)
     largest = ms.MatchingModel(alpha=alphas, scoring=lambda m, X, y: m.alpha_)
     assert largest.fit(train.X, train.y, validation=held).alpha_ == 100.0

@@ -35,6 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Learn years 1 and 2, pair up year 3, judge it on the pairs that came about."""
     from mlestruct import data
+    from mlestruct.data.students import TASTE
     from mlestruct.estimators import RoommateModel
     from mlestruct.report import Report
     from mlestruct.tables import table
@@ -49,7 +50,7 @@ def run(given: argparse.Namespace) -> int:
     model = RoommateModel(cohort="year", same="gender", ordinal="q*", alpha=(1.0, 10.0, 100.0))
     model.fit(before, learned)
     _say(given, PLANNING, "")
-    report = Report.of(model, after, observed)
+    report = Report.of(model, after, observed, truth=TASTE.scores)
     wrote = list(map(str, report.write(new_folder(given.out, given.force), 10)))
     lines = [*report.headline(), f"The plan with its reasons, to open in a browser: {wrote[-1]}"]
     for line in lines:

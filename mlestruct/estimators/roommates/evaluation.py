@@ -294,7 +294,8 @@ def _area(groups: Sequence[Held], values: Sequence[Array]) -> Area:
 def _below(values: Array, at: Array) -> Array:
     """How many of ``values`` are below each of ``at``, ties counting half."""
     ordered = np.sort(values)
-    return 0.5 * (np.searchsorted(ordered, at, "left") + np.searchsorted(ordered, at, "right"))
+    both = np.searchsorted(ordered, at, "left") + np.searchsorted(ordered, at, "right")
+    return np.asarray(0.5 * both, dtype=float)
 
 
 def area(every: Array, true: Array) -> float:
