@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
 from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array
+
+Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
+"""Scores to log Z and τ of every example, summed over all outcomes: exact."""
+DIGITS = 1e-13  # of log Z: what floats may have lost
 
 
 @dataclass(frozen=True)
@@ -22,8 +28,28 @@ class Round:
     vertices: Array
     proof: Certificate  # of this round alone
     gap: float  # its gap, withheld or not
+    at: Array  # where the tangent touches that proves ``least``
+    least: float  # the gap by the oracle, or by sums over all outcomes where that is less
     mass: float  # the vertices' Σ|a|·view
     lag: float  # the part of the gap that is there because θ is not ∇R*(r)
+
+
+def summed(found: Round, iterate: Iterate, sums: Sums) -> Round:
+    """The round with log Z itself for a bound where that is better.
+
+    Maximised over all that the structure declares, it bounds what any solver for a part of it can
+    reach. The tangent at its τ says the same, so the certificate can be found again.
+    """
+    dual, tangent, tau = iterate.dual, found.tangent, iterate.x.tau
+    scores = dual.scores(tangent.theta)
+    log_z, at = sums(dual.batch, scores)[:2]
+    reach = tangent.energy + dual.batch.totals((scores - dual.batch.bias) * tau)
+    lost = DIGITS * (1.0 + np.abs(log_z))
+    gap = float(dual.batch.weight @ (log_z + lost - reach)) + found.lag
+    if not gap < found.gap:
+        return found
+    proof = found.proof if found.proof.withheld else replace(found.proof, gap=gap)
+    return replace(found, proof=replace(proof, slack=0.0), at=at, least=gap)
 
 
 def short_of(met: bool, late: bool, over: bool) -> str:
@@ -60,7 +86,7 @@ def certified(
         inner.withheld,
         inner.unused,
     )
-    return Round(tangent, vertices, proof, gap, float(weight @ mass), lag)
+    return Round(tangent, vertices, proof, gap, tangent.at, gap, float(weight @ mass), lag)
 
 
 def is_margin(dual: Dual) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -22,11 +22,13 @@ from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.joint import joint_step
 from mlestruct.frank_wolfe.proof import (
     Round,
+    Sums,
     beginning,
     certified,
     is_margin,
     refuse_masked,
     short_of,
+    summed,
 )
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.frank_wolfe.state import Cost, State, noted
@@ -41,7 +43,9 @@ FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of 
 WORTH = 0.25  # of the new vertices' gain: a corrective pass that gains less is its round's last
 # Without entropy θ(τ) leaps from round to round. Max-margin asks between it and the best θ so far.
 BETWEEN = 0.5
+CORRECTIVE = 8  # passes at most, unless it is set
 FEWEST = 16  # atoms an example that memory must have room for, else plain steps do better
+SUMMED = 3  # rounds between bounds by exact sums, where there are such
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
 log = logging.getLogger("mlestruct")
 
@@ -51,7 +55,8 @@ class FrankWolfe:
     """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
 
     ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with at most
-    ``corrective`` passes over known vertices between calls, while they gain); plain ``block`` or
+    ``corrective`` passes over known vertices between calls, while they gain, 8 unless the structure
+    says otherwise); plain ``block`` or
     ``batch`` steps with exact line search; ``stale_fixed``, 2M/(k+2M) towards vertices that were
     all asked for at one θ; or the papers' ``batch_fixed`` 2/(k+2). ``auto`` is pairwise unless
     memory has too little room for vertices. The papers' own is :class:`BCFW`. ``centre`` holds θ
@@ -67,7 +72,7 @@ class FrankWolfe:
     rounds: int = 1000
     calls: int | None = None
     seconds: float | None = None
-    corrective: int = 8
+    corrective: int | None = None
     warm: int = 5
     shards: int = 8
     workers: int = 1
@@ -78,7 +83,8 @@ class FrankWolfe:
     def __post_init__(self) -> None:
         least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}
         for name, fewest in least.items():
-            as_count(getattr(self, name), name, fewest)
+            if name != "corrective" or self.corrective is not None:
+                as_count(getattr(self, name), name, fewest)
         for name in ("tol", "calls", "seconds"):
             limit = getattr(self, name)
             if (limit is not None or name == "tol") and not as_numbers(limit, name) >= 0:
@@ -86,37 +92,67 @@ class FrankWolfe:
         if self.step not in get_args(Step):
             raise ValueError(f"step is one of {', '.join(get_args(Step))}, not {self.step!r}")
 
-    def run(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Iterator[State]:
-        """Yields every round's state; the last has ``done`` set. Stop iterating to stop early."""
+    def run(
+        self,
+        dual: Dual,
+        oracle: Oracle[Any],
+        start: Array | None = None,
+        sums: Sums | None = None,
+    ) -> Iterator[State]:
+        """Yields every round's state; the last has ``done`` set. Stop iterating to stop early.
+
+        ``sums`` are exact ones over the outcomes that the structures declare, where there are any:
+        the oracle then moves τ, and log Z bounds the optimum.
+        """
         refuse_masked(dual, oracle)
-        setting = partial(self._setting, dual, oracle, start)
+        setting = partial(self._setting, dual, oracle, start, sums)
         loop = begin(self.checkpoint, "frank_wolfe", setting, dual.batch.size)
-        yield from noted(loop, partial(self._rounds, dual, oracle, start, loop))
+        yield from noted(loop, partial(self._rounds, dual, oracle, start, sums, loop))
 
     def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> State:
         """The last state of :meth:`run`."""
         *_, last = self.run(dual, oracle, start)
         return last
 
-    def _setting(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> dict[str, Any]:
+    def _counted(self, dual: Dual, sums: Sums | None) -> FrankWolfe:
+        """Corrective passes repeat slopes at τ, which say little where views are shares of views.
+
+        Where sums prove the bound τ need not be that good.
+        """
+        if self.corrective is not None:
+            return self
+        shares = bool((dual.entropy.mixed.a < 0).any())
+        return replace(self, corrective=0 if shares or sums is not None else CORRECTIVE)
+
+    def _setting(
+        self, dual: Dual, oracle: Oracle[Any], start: Array | None, sums: Sums | None
+    ) -> dict[str, Any]:
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         for free in ("workers", "engine", "checkpoint"):
             del own[free]
         # Within another loop the start follows from the runs before, whose τ are not kept.
         given = "" if isinstance(self.checkpoint, Loop) else digest(start)
-        return {**dual.named(), "oracle": name_of(oracle), "start": given, **own}
+        known = {"oracle": name_of(oracle), "start": given, "sums": sums is not None}
+        return {**dual.named(), **known, **own}
 
     def _rounds(
-        self, dual: Dual, oracle: Oracle[Any], start: Array | None, loop: Loop, spent: float
+        self,
+        dual: Dual,
+        oracle: Oracle[Any],
+        start: Array | None,
+        sums: Sums | None,
+        loop: Loop,
+        spent: float,
     ) -> Iterator[State]:
         began, engine = clock() - spent, engine_of(self.engine, self.workers)
-        run = _Run.begin(self, dual, Elsewhere(engine, oracle), start)
+        solver = self._counted(dual, sums)
+        run = _Run.begin(solver, dual, Elsewhere(engine, oracle), start)
         with Asking(engine, dual.batch, oracle, self.shards) as asked:
             if loop.tree is not None:
                 run.recall(loop.tree, asked)
             while True:
                 loop.save(partial(run.tree, asked))
-                found = run.ask(asked)
+                found = run.ask(asked, sums)
                 state = run.state(found, clock() - began)
                 yield state
                 if state.done:
@@ -136,7 +172,7 @@ class FrankWolfe:
             joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
         elif step == "pairwise":
             gained = steps.pairwise_pass(order, vertices, moments, number, floor, p, x, atoms, s)
-            count, least = self.corrective, WORTH * gained
+            count, least = self.corrective or 0, WORTH * gained
             if dual.entropy.flat and dual.regulariser.plain:
                 gram = iterate.gram = flat.gram_of(atoms, iterate.gram)
                 count, least = flat.MORE * count, flat.WORTH * gained
@@ -200,7 +236,7 @@ class _Run:
         self.iterate.recall(point)
         asked.running.remember(memory)
 
-    def ask(self, asked: Asking) -> Round:
+    def ask(self, asked: Asking, sums: Sums | None) -> Round:
         """Every example's best vertex at θ and at a point near τ, and what that proves."""
         if self.number and self.number % CHECKED == 0:
             self.iterate.synchronise()
@@ -213,7 +249,9 @@ class _Run:
         self.asking += clock() - began
         if self.number == 0:
             self._plan(vertices)
-        return certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
+        found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
+        due = sums is not None and self.number % SUMMED == 0
+        return summed(found, self.iterate, sums) if sums is not None and due else found
 
     def _plan(self, vertices: Array) -> None:
         """The kind of step, and what it will need, from the first vertices."""
@@ -241,7 +279,7 @@ class _Run:
         solver, best, examples = self.solver, self.best, len(self.dual.batch)
         calls, tangent = (self.number + 1) * examples, found.tangent
         tau = self.iterate.x.tau
-        proof = best.take(found.proof, found.gap, tangent.theta, tangent.at, tau)
+        proof = best.take(found.proof, found.least, tangent.theta, found.at, tau)
         late = solver.seconds is not None and seconds > solver.seconds
         over = solver.calls is not None and calls + examples > solver.calls
         met = proof.relative <= solver.tol

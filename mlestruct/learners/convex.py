@@ -80,10 +80,18 @@ class Learner(Fits):
         messages, solver = self.messages(dual), self.solver
         log.info("%s: %s route", self.name, "frank_wolfe" if messages is None else "direct")
         if messages is None:
-            yield from solver.run(dual, oracle, start)
+            yield from self._by_oracle(dual, oracle, start)
         else:
             direct = Direct.of(solver, self.small)
             yield from self._onward(dual, oracle, direct.run(dual, oracle, messages, start))
+
+    def _by_oracle(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> Iterator[State]:
+        """Where the declared structure can be summed exactly, that bounds what the oracle moves."""
+        known = routine(dual.entropy)
+        if isinstance(self.solver, BCFW) or known is None or not known.exact:
+            yield from self.solver.run(dual, oracle, start)
+        else:
+            yield from self.solver.run(dual, oracle, start, known.many)
 
     def _onward(self, dual: Dual, oracle: Oracle[Any], states: Iterator[State]) -> Iterator[State]:
         """Frank-Wolfe from where the direct route ends short: odd sets bind, or no step led on."""

@@ -1,0 +1,74 @@
+"""Every adapter learns with nothing but MAP answers, and knows how close it came."""
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.dual import certificate
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.routine import routine
+from mlestruct.learners import LEARNERS
+from mlestruct.oracle import Counted, Validated, resolve
+
+TOL = 1e-2
+STRUCTURES = {
+    "chain": ms.chain(4, 3),
+    "grid": ms.grid(2, 3),
+    "paths": ms.Paths([(0, 1), (0, 2), (1, 3), (2, 3), (1, 2), (3, 4), (2, 4)], 0, 4),
+    "perfect": ms.BipartiteMatching(4),
+}
+ADAPTERS = [
+    *(("mle_struct", name) for name in STRUCTURES),
+    *(("ssvm", name) for name in STRUCTURES),
+    *((learner, name) for learner in ("piecewise", "camel0", "trw") for name in ("chain", "grid")),
+    ("camel", "chain"),
+    ("trw_tightest", "grid"),
+]
+
+
+def problem(name, rng, count=5):
+    structure = STRUCTURES[name]
+    empty = ms.Batch.of(structure, count=count)
+    features = ms.Dense.of(empty, rng.standard_normal((empty.size, 3)))
+    scores = features.potentials(np.array([1.0, -0.5, 0.3])) + rng.gumbel(size=empty.size)
+    found, _ = resolve(None, empty).many(empty, scores)
+    outcomes = [structure.decode(found[empty.coordinates(m)]) for m in range(count)]
+    return ms.Batch.of(structure, outcomes), features
+
+
+@pytest.mark.parametrize(("learner", "name"), ADAPTERS)
+def test_by_a_counting_oracle_alone(learner, name, rng):
+    """Certified to 1e-2, and the optimum that messages find lies within the certificate."""
+    batch, features = problem(name, rng)
+    oracle = Counted(resolve(None, batch))
+    solver = FrankWolfe(tol=TOL, rounds=1000)
+    more = {"rounds": 30} if learner == "trw_tightest" else {}  # of the search for ρ
+    by_oracle = LEARNERS[learner](oracle=oracle, route="frank_wolfe", solver=solver, **more)
+    model = by_oracle.fit(batch, features)
+    assert oracle.calls > 0
+    assert model.certificate.relative <= TOL
+    assert "frank_wolfe" in model.route
+    if learner == "ssvm":
+        return
+    by_messages = LEARNERS[learner](solver=FrankWolfe(tol=1e-6), **more).fit(batch, features)
+    apart = model.certificate.objective - by_messages.certificate.objective
+    assert -by_messages.certificate.gap - 1e-9 <= apart <= model.certificate.gap + 1e-9
+
+
+@pytest.mark.parametrize("name", ["chain", "paths"])
+@pytest.mark.parametrize("seed", range(3))
+def test_declared_sums_bound_as_tangents_do(name, seed):
+    """Law: with them the gap never rises, is found again from the state, and is no larger."""
+    rng = np.random.default_rng(seed)
+    batch, features = problem(name, rng)
+    dual = ms.mle_struct().dual(batch, features)
+    oracle, sums = Validated(resolve(None, batch)), routine(dual.entropy).many
+    gaps = []
+    for state in FrankWolfe(tol=1e-4, rounds=150).run(dual, oracle, None, sums):
+        gaps.append(state.gap)
+        again = certificate(dual, oracle, state.theta, state.tau, at=state.at)
+        assert state.gap == pytest.approx(again.gap, rel=1e-6, abs=1e-8)
+    assert (np.diff(gaps) <= 0).all()
+    assert state.certificate.relative <= 1e-4
+    blind = FrankWolfe(tol=0, rounds=state.round).solve(dual, oracle)
+    assert state.gap <= blind.gap
