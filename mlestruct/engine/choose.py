@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from mlestruct.engine.dask import Dask
 from mlestruct.engine.local import Serial, Threads
-from mlestruct.engine.processes import Processes
 from mlestruct.engine.protocol import Engine
 
 
@@ -26,10 +24,22 @@ def engine_of(engine: Engine | str | None, workers: int) -> Engine:
     return ENGINES[engine](workers)
 
 
+def _processes(workers: int) -> Engine:
+    from mlestruct.engine.processes import Processes
+
+    return Processes(workers=workers)
+
+
+def _dask(workers: int) -> Engine:
+    from mlestruct.engine.dask import Dask
+
+    return Dask(workers=workers)
+
+
 # Cached, so that all runs that name an engine share its workers, which take a second to start.
 ENGINES: dict[str, Callable[[int], Engine]] = {
     "serial": lambda workers: Serial(),
     "threads": Threads,
-    "processes": cache(lambda workers: Processes(workers=workers)),
-    "dask": cache(lambda workers: Dask(workers=workers)),
+    "processes": cache(_processes),
+    "dask": cache(_dask),
 }

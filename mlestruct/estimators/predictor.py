@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,8 +26,10 @@ from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.inference.decode import Decoded, decode
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.reweighting import Rho
-from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array
+
+if TYPE_CHECKING:
+    from mlestruct.statistics.identified import Named
 
 Decision = Literal["map", "expected"]
 PRECISION = 1e-4  # relative gap of marginals by Frank-Wolfe, where the fit's own is coarser

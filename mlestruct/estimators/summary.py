@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlestruct.dual import Certificate
 from mlestruct.results import Shown
-from mlestruct.statistics import Intervals
 from mlestruct.structures.base import Array
+
+if TYPE_CHECKING:
+    from mlestruct.statistics import Intervals
 
 SHOWN = 20
 

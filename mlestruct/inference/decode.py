@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.inference.exact.elimination import best_states
-from mlestruct.inference.exact.treewidth import plan
 from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import HULL, Validated, attained, load, resolve
 from mlestruct.oracle.registry import AnyOracle
@@ -97,6 +95,9 @@ def _attempts(
             if own.polytope == HULL:
                 yield _asked(own, one, score)
     else:
+        from mlestruct.inference.exact.elimination import best_states
+        from mlestruct.inference.exact.treewidth import plan
+
         cost = plan(structure).estimate
         if cost.complete and cost.gib <= NARROW:
             states = best_states(structure, score[None], NARROW)[0]
