@@ -37,6 +37,7 @@ from mlestruct.structures.base import Array, as_numbers
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
 Penalty = Literal["raw", "standardised"]
+SHARP, XTOL, TINY = 2.0, {"xatol": 1e-3}, 1e-12  # log of the largest factor, and how exact it is
 FREE = ("workers", "engine", "progress")  # settings that change no bit
 
 
@@ -321,6 +322,35 @@ class Estimator(Predictor):
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self.oracle)
         named = self.names(), self.contrasts(reference)
         return intervals_of(fitted, batch, features, *named, cohort=cohort, level=level)
+
+    def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+        """A copy whose probabilities are as sharp as examples not learned from say they are.
+
+        All weights are multiplied by one number, that of the best mean log score of the parts'
+        probabilities. Predictions by ``map`` stay as they are. The certificate is withheld, and
+        says why: these weights are not the ones that the fit proved optimal.
+        """
+        from scipy.optimize import minimize_scalar
+
+        self._check_fitted()
+        found = copy.copy(self)
+
+        def loss(power: float) -> float:
+            found.coef_ = np.exp(power) * self.coef_
+            batch, scores = found._scored(X, y)
+            assert batch.target is not None
+            tau = np.clip(found._marginals(batch, scores).tau, TINY, 1.0 - TINY)
+            right = np.where(batch.target > 0.5, tau, 1.0 - tau)
+            return -float(np.log(right).mean())
+
+        best = minimize_scalar(loss, bounds=(-SHARP, SHARP), method="bounded", options=XTOL)
+        factor = float(np.exp(best.x))
+        found.coef_ = factor * self.coef_
+        why = (
+            f"all weights were multiplied by {factor:.3g} after the fit, to calibrate probabilities"
+        )
+        found.certificate_ = replace(self.certificate_, gap=np.inf, withheld=why)
+        return found
 
     def summary(self, intervals: Intervals | None = None) -> Summary:
         """Weights by name, or what ``intervals`` tell of them, the proof and the cost."""

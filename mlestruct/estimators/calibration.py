@@ -13,6 +13,7 @@ from mlestruct.results import Shown
 from mlestruct.structures.base import Array, as_count, as_numbers
 
 ROUNDING = 1e-6  # of what inference calls a probability
+DRAWS = 2000  # of what chance alone would do
 TINY = 1e-300  # what no sum of probabilities falls below
 
 
@@ -20,7 +21,8 @@ TINY = 1e-300  # what no sum of probabilities falls below
 class Calibration(Shown):
     """Parts by predicted probability, in bins: means, shares that came true, counts.
 
-    ``brier`` is the mean of (probability − outcome)². Empty bins are left out.
+    ``brier`` is the mean of (probability − outcome)². Empty bins are left out. ``noise`` is the
+    standard deviation of every bin's observed share if its probabilities were right.
 
     >>> Calibration.of([0.1, 0.1, 0.9], [0, 1, 1]).observed.tolist()
     [0.5, 1.0]
@@ -30,6 +32,7 @@ class Calibration(Shown):
     observed: Array
     count: NDArray[np.int64]
     brier: float
+    noise: Array
 
     @classmethod
     def of(cls, probability: ArrayLike, truth: ArrayLike, bins: int = 10) -> Calibration:
@@ -54,7 +57,9 @@ class Calibration(Shown):
         count = np.bincount(place)
         used = count > 0
         predicted, observed = (np.bincount(place, weights=v)[used] / count[used] for v in (p, t))
-        return cls(predicted, observed, count[used], float(np.mean((p - t) ** 2)))
+        p = np.clip(p, 0.0, 1.0)
+        noise = np.sqrt(np.bincount(place, weights=p * (1.0 - p))[used]) / count[used]
+        return cls(predicted, observed, count[used], float(np.mean((p - t) ** 2)), noise)
 
     @property
     def interval(self) -> tuple[Array, Array]:
@@ -66,6 +71,22 @@ class Calibration(Shown):
         """Expected calibration error (ECE): |predicted − observed| averaged over parts."""
         return float(self.count @ np.abs(self.predicted - self.observed) / self.count.sum())
 
+    @property
+    def chance(self) -> tuple[float, float]:
+        """(mean, 95 % point) of the calibration error that right probabilities would show.
+
+        By chance alone: with few parts the error is never near 0. Parts count as independent;
+        within a matching or a labelling they vary less or more than that.
+        """
+        draws = np.random.default_rng(0).standard_normal((DRAWS, len(self.count)))
+        errors = np.abs(draws * self.noise) @ self.count / self.count.sum()
+        return float(errors.mean()), float(np.quantile(errors, 0.95))
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the calibration error could be chance alone, at 95 %."""
+        return self.error <= self.chance[1]
+
     def columns(self) -> dict[str, list[Any]]:
         """A row for each bin."""
         low, high = self.interval
@@ -73,7 +94,7 @@ class Calibration(Shown):
         return {name: values.tolist() for name, values in (named | {"parts": self.count}).items()}
 
     def remarks(self) -> list[str]:
-        return str(self).splitlines()[-1:]
+        return str(self).splitlines()[-2:]
 
     def plot(self, ax: Any = None) -> Any:
         """As :func:`mlestruct.plot.calibration` draws it."""
@@ -82,12 +103,18 @@ class Calibration(Shown):
         return calibration(self, ax=ax)
 
     def __str__(self) -> str:
-        rows = [f"{'predicted':>10}{'observed':>10}{'parts':>9}"]
+        rows = [f"{'predicted':>10}{'observed':>10}{'95 % interval':>18}{'parts':>9}"]
+        spans = [f"[{low:.3f}, {high:.3f}]" for low, high in zip(*self.interval, strict=True)]
         rows += [
-            f"{p:10.3f}{o:10.3f}{n:9d}"
-            for p, o, n in zip(self.predicted, self.observed, self.count, strict=True)
+            f"{p:10.3f}{o:10.3f}{span:>18}{n:9d}"
+            for p, o, span, n in zip(self.predicted, self.observed, spans, self.count, strict=True)
         ]
+        verdict = "could be chance" if self.calibrated else "is more than chance"
         rows.append(f"calibration error {self.error:.4f}, Brier score {self.brier:.4f}")
+        rows.append(
+            f"right probabilities would show {self.chance[0]:.4f}, up to {self.chance[1]:.4f} "
+            f"(95 %): this error {verdict}"
+        )
         return "\n".join(rows)
 
 

@@ -1,9 +1,12 @@
 """Calibration: bins by hand, what a calibrated forecaster scores, bins for rare parts."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+import mlestruct as ms
 from mlestruct.estimators import Calibration
 
 
@@ -57,3 +60,31 @@ def test_few_pairs_leave_few_bins():
     low, high = found.interval
     assert (low <= found.observed).all()
     assert (found.observed <= high).all()
+
+
+def test_right_probabilities_are_within_chance_and_wrong_ones_are_not(rng):
+    """The gate's own law: 95 % of right forecasts pass, probabilities off by a third do not."""
+    p = rng.beta(0.5, 3, size=2000)
+    passed = [Calibration.of(p, rng.random(2000) < p).calibrated for _ in range(200)]
+    assert 0.9 < np.mean(passed) < 0.99
+    wrong = Calibration.of(p, rng.random(2000) < 0.67 * p)
+    assert not wrong.calibrated
+    assert "is more than chance" in str(wrong)
+    mean, most = wrong.chance
+    assert 0 < mean < most < wrong.error
+
+
+def test_recalibration_undoes_a_wrong_scale(rng):
+    """Weights a third of what they were: sharpened by other examples, the certificate withheld."""
+    x = [rng.standard_normal((5, 1)) for _ in range(400)]
+    y = [(r[:, 0] + 0.5 * rng.logistic(size=5) > 0).astype(int) for r in x]
+    model = ms.SequenceModel(alpha=1e-3).fit(x[:200], y[:200])
+    dull = copy.copy(model)
+    dull.coef_ = 0.3 * model.coef_
+    sharp = dull.recalibrated(x[200:], y[200:])
+    np.testing.assert_allclose(sharp.coef_, model.coef_, rtol=0.15, atol=0.05)
+    assert sharp.calibration(x[200:], y[200:]).error < dull.calibration(x[200:], y[200:]).error
+    assert all((a == b).all() for a, b in zip(sharp.predict(x), model.predict(x), strict=True))
+    assert "multiplied by" in sharp.certificate_.withheld
+    assert sharp.certificate_.gap == np.inf
+    assert dull.certificate_.withheld is None
