@@ -95,6 +95,48 @@ def test_one_pixel_is_logistic_regression(rng):
     )
 
 
+@pytest.mark.parametrize("around", [4, 8])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (3, 4)])
+def test_neighbours_are_the_pixels_that_touch(around, shape):
+    """Every pair of pixels that touch, diagonally with 8, once, the left or upper one first."""
+    from mlestruct.estimators.grid import neighbours
+
+    places = list(itertools.product(*map(range, shape)))
+    near = [
+        (a, b) for a, b in itertools.combinations(range(len(places)), 2)
+        if (d := np.abs(np.subtract(places[a], places[b]))).max() == 1
+        and (around == 8 or d.sum() == 1)
+    ]  # fmt: skip
+    found = [tuple(sorted(pair)) for pair in neighbours(*shape, around == 8).tolist()]
+    assert sorted(found) == near
+    x = np.zeros((*shape, 1))
+    y = np.arange(x.size).reshape(shape) % 2
+    model = ms.GridModel(neighbours=around, tables="symmetric").fit([x, x], [y, 1 - y])
+    assert model.predict([x])[0].shape == shape
+    with pytest.raises(ValueError, match="neighbours is 4 or 8, not 6"):
+        ms.GridModel(neighbours=6).fit([x], [y])
+
+
+def test_bytes_are_shares_of_255(rng, tmp_path):
+    """uint8 pixels learn what the same divided by 255 do; a mixture is refused by example."""
+    y = [rng.integers(0, 2, (3, 4)) for _ in range(4)]
+    X = [(100 * labels + rng.integers(0, 60, (3, 4))).astype(np.uint8) for labels in y]
+    model = ms.GridModel(contrast=True).fit(X, y)
+    floats = [x / 255 for x in X]
+    twin = ms.GridModel(contrast=True).fit(floats, y)
+    np.testing.assert_array_equal(model.coef_, twin.coef_)
+    colours = [np.stack([x] * 3, axis=2) for x in X]
+    assert ms.GridModel().fit(colours, y).n_features_in_ == 3
+    with pytest.raises(ValueError, match=r"example 1: pixels are numbers, but .* bytes \(uint8\)"):
+        model.predict([X[0], floats[1]])
+    with pytest.raises(ValueError, match="example 0: pixels are bytes"):
+        twin.predict(X)
+    with pytest.raises(ValueError, match="divide uint8 pixels by 255 yourself"):
+        ms.GridModel().fit([X[0], floats[1]], y[:2])
+    model.save(tmp_path / "model.npz")
+    assert (ms.GridModel.load(tmp_path / "model.npz").predict(X)[0] == model.predict(X)[0]).all()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -21,6 +21,16 @@ share: float = matching.score(X, y)
 interval: tuple[float, float] = matching.log_likelihood(X, y)
 tau: list[NDArray[np.float64]] = matching.predict_marginals(X)
 again: ms.GridModel = ms.GridModel.load("model.npz")
+graphs = ms.GraphModel(tables={"constant": "potts"}, void=255, unseen="left_out", l1=0.1)
+regions: list[NDArray[np.float64]] = graphs.predict_marginals([([[1.0]], [])])
+eight = ms.GridModel(neighbours=8, tables="symmetric")
+tags = ms.SequenceModel(constraints=[("O", "I-x"), (None, "I-x")])
+likely: float = tags.k_best(X, 3)[0][0][1]
+several: ms.MultiLabelModel = ms.MultiLabelModel(pairs=False).fit([[1.0]], [{"a"}])
+van = ms.StructuredModel(oracle=lambda scores, van: scores > 0, bias="price", feature_names=["a"])
+regret: float = ms.scorers.regret("cost")(van, X, y)
+skips = ms.SkipChainModel(lambda x: [], l1=0.5)
+rooms: float = ms.RoommateModel(ordinal="q*").score([], [])
 """
 REJECTED = """
 import numpy as np
@@ -32,6 +42,9 @@ ms.GridModel(colour="red")
 ms.MatchingModel().predict(X, decision="best")
 ms.SequenceModel(solver="magic")
 share: str = ms.MatchingModel().score(X, y)
+ms.GraphModel(tables="diagonal")
+ms.GridModel(neighbours=6)
+ms.SequenceModel(unseen="skip")
 """
 
 
@@ -52,4 +65,4 @@ def test_the_front_door_is_typed(tmp_path, monkeypatch):
     )
     assert not errors
     found = {tuple(line.split(":")[:2]) for line in output.splitlines() if ": error:" in line}
-    assert found == {("rejected.py", str(line)) for line in range(6, 11)}, output
+    assert found == {("rejected.py", str(line)) for line in range(6, 14)}, output
