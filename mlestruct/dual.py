@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ from mlestruct.results import Shown
 from mlestruct.structures.base import Array, Ints
 
 DOUBT = 1e-6  # relative to a score: what solvers' own tolerances may explain
+CLEAR = 0.999  # of the least that an answer could have: a bound below proves that none has any
 MIX = 1e-10  # certificates are taken at (1−MIX)τ + MIX·u where a logarithm would be clipped
 
 
@@ -138,7 +140,8 @@ def refuse_below(batch: Batch[Any], upper: Array, here: Array, what: str) -> Non
         m = int(short[0])
         raise ValueError(
             f"example {m}: the oracle says that no score exceeds {upper[m]:.10g}, but {what} has "
-            f"{here[m]:.10g}; where its answers may be wrong, let it return Answer(vertex, upper)"
+            f"{here[m]:.10g}; where its answers may be wrong, let it return Answer(vertex, upper), "
+            "and where it minimises, say Solver(solve, sense='min')"
         )
 
 
@@ -279,37 +282,36 @@ def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interi
         if known is not None:
             tau[batch.index(members)] = np.tile(known, len(members))
             continue
-        point, gone, proven = _cover(batch, int(members[0]), oracle, entropy)
+        point, gone, short = _cover(batch, members, oracle, entropy)
         tau[batch.index(members)] = np.tile(point, len(members))
         for whole, part, start in zip(
             dead, gone, (batch.offsets, batch.offsets, entropy.mixed.start), strict=True
         ):
             places = start[members][:, None] + np.arange(len(part))
             whole[places.ravel()] = np.tile(part, len(members))
-        if not proven:
-            withheld = (
-                f"the oracle never used some parts of a {type(structure).__name__} and did not "
-                "prove them impossible"
-            )
+        if short:
+            withheld = f"of a {type(structure).__name__} the oracle {short}"
     if batch.target is not None and (batch.target[dead[0]] > 0).any():
         k = int(np.flatnonzero(dead[0] & (batch.target > 0))[0])
         m = int(batch.owner[k])
         raise ValueError(
             f"example {m}: the oracle says that no answer uses coordinate {k - batch.offsets[m]}, "
-            "but the observed outcome does"
+            "but the observed outcome does; where it minimises, say Solver(solve, sense='min')"
         )
     return Interior(tau, entropy.drop(*dead), int(dead[0].sum()), withheld)
 
 
 def _cover(
-    batch: Batch[Any], m: int, oracle: Oracle[Any], entropy: Entropy
-) -> tuple[Array, tuple[Any, ...], bool]:
+    batch: Batch[Any], members: Ints, oracle: Oracle[Any], entropy: Entropy
+) -> tuple[Array, tuple[Any, ...], str]:
+    m = int(members[0])
     structure, part = batch.structure(m), batch.coordinates(m)
     one = batch.select([m])
     rows = slice(int(entropy.mixed.start[m]), int(entropy.mixed.start[m + 1]))
     C, c0 = entropy.mixed_matrix()[rows][:, part], entropy.mixed.c0[rows]
     needs = [entropy.a[part] != 0, entropy.b[part] != 0, entropy.mixed.a[rows] != 0]
     none = tuple(np.zeros(len(need), dtype=bool) for need in needs)
+    whole = (C.data == np.rint(C.data)).all() and (c0 == np.rint(c0)).all()
 
     def shown(v: Array) -> list[Any]:
         return [v > 1e-9, 1 - v > 1e-9, C @ v + c0 > 1e-9]
@@ -328,8 +330,47 @@ def _cover(
             break
         if not fresh:
             best = upper + needs[1].sum() + c0[needs[2]].sum()
-            return np.mean(found, axis=0), tuple(needs), bool(best <= 1e-6)
-    return np.mean(found, axis=0), none, True
+            least = _least(oracle) if whole else 0.0
+            if best <= max(1e-6, CLEAR * least):
+                return np.mean(found, axis=0), tuple(needs), ""
+            known = [v for v in _observed(batch, members) if _any(needs, shown(v))]
+            if not known:
+                return np.mean(found, axis=0), tuple(needs), _unproven(needs)
+            found += known[:1]
+            needs = [need & ~n for need, n in zip(needs, shown(known[0]), strict=True)]
+            if not any(need.any() for need in needs):
+                break
+    return np.mean(found, axis=0), none, ""
+
+
+def _observed(batch: Batch[Any], members: Ints) -> Iterator[Array]:
+    """Outcomes of a group, which are answers whatever the oracle says; none where labels miss."""
+    for m in members if batch.target is not None else ():
+        seen = batch.target[batch.coordinates(int(m))]  # type: ignore[index]
+        if ((seen == 0) | (seen == 1)).all():
+            yield seen
+
+
+def _any(needs: list[Any], shown: list[Any]) -> bool:
+    return any((need & n).any() for need, n in zip(needs, shown, strict=True))
+
+
+def _least(oracle: Any) -> float:
+    """What a view of whole numbers is at least, in an answer of the oracle's that has any of it."""
+    while hasattr(oracle, "oracle"):
+        oracle = oracle.oracle
+    return float(getattr(oracle, "grain", 1.0 if oracle.polytope == HULL else 0.0))
+
+
+def _unproven(needs: list[Any]) -> str:
+    never, always = (np.flatnonzero(need) for need in needs[:2])
+    told = [
+        f"{what} {', '.join(map(str, parts[:5].tolist()))}{', …' * (len(parts) > 5)}"
+        for what, parts in (("never used the parts", never), ("always used the parts", always))
+        if len(parts)
+    ]
+    how = " and ".join(told) or "never loosened some constraints"
+    return f"{how}, and did not prove that no answer differs"
 
 
 def _ask(structure: Any, one: Batch[Any], oracle: Oracle[Any], score: Array) -> tuple[Array, float]:

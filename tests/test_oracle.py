@@ -101,7 +101,7 @@ def ask(oracle, structure=PERFECT, score=None):
 MISUSE = [
     (Solver(lambda s: [0, 0, 1]), "example 0: the solver's answer is no outcome: column 0"),
     (Solver(lambda s: np.ones((3, 3))), "returned an infeasible answer"),
-    (Solver(lambda s: None), "example 0: the solver's answer is no outcome"),
+    (Solver(lambda s: None), "example 0: the solver gave no answer"),
     (Solver(lambda s: Answer(best(s), 1.0)), "bounds the best score by 1, its own answer reaches"),
     (Solver(lambda s: Answer(best(s), np.nan)), "bounds the best score by nan"),
 ]

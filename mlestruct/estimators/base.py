@@ -282,7 +282,7 @@ class Estimator(Predictor):
         return make(
             rho=self.rho,
             regulariser=regulariser,
-            oracle=self.oracle,
+            oracle=self._oracle(),
             route=self.solver,
             solver=replace(self._solver(self.tol), checkpoint=loop),
         )
@@ -319,7 +319,7 @@ class Estimator(Predictor):
         batch = self._offset(Batch.of(self.structures(X), outcomes, weight=weight), X)
         features = self.features(batch, X)
         ridge = self._ridge(features.d, self.alpha_)
-        fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self.oracle)
+        fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
         named = self.names(), self.contrasts(reference)
         return intervals_of(fitted, batch, features, *named, cohort=cohort, level=level)
 

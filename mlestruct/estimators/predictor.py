@@ -135,6 +135,10 @@ class Predictor(Parameters):
     def _presented(self, X: Sequence[Any], outcomes: Sequence[Any]) -> list[Any]:
         return Ragged(self.present(x, outcome) for x, outcome in zip(X, outcomes, strict=True))
 
+    def _oracle(self) -> AnyOracle:
+        """The oracle as it is asked."""
+        return self.oracle
+
     def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
         if decision not in ("map", "expected"):
             raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
@@ -142,7 +146,7 @@ class Predictor(Parameters):
             tau = self._marginals(batch, scores).tau
             gains = [batch.structure(m).gain(tau[batch.coordinates(m)]) for m in range(len(batch))]
             scores = np.concatenate(gains)
-        return decode(batch, scores, self.oracle)
+        return decode(batch, scores, self._oracle())
 
     def predict_marginals(self, X: Sequence[Any]) -> list[Array]:
         """The (pseudo-)probability of every part, in the shape of the outcomes."""
@@ -172,7 +176,7 @@ class Predictor(Parameters):
         batch, scores = self._scored(X)
         rng = rng_of(self.random_state if random_state is None else random_state)
         drawn = [
-            sampler(batch.structure(m), scores[batch.coordinates(m)], count, rng, self.oracle)
+            sampler(batch.structure(m), scores[batch.coordinates(m)], count, rng, self._oracle())
             for m in range(len(batch))
         ]
         outcomes = [
@@ -215,7 +219,7 @@ class Predictor(Parameters):
     def log_z(self, batch: Batch[Any], scores: Array) -> Interval:
         """What is proven of every example's exact log Z."""
         found = log_z_interval(self._marginals(batch, scores))
-        return found & outcome_interval(batch, scores, self.oracle)
+        return found & outcome_interval(batch, scores, self._oracle())
 
     def calibration(self, X: Sequence[Any], y: Sequence[Any], bins: int = 10) -> Calibration:
         """How often parts given probability p came true."""
@@ -273,4 +277,4 @@ class Predictor(Parameters):
     def _marginals(self, batch: Batch[Any], scores: Array) -> Marginals:
         alone = self.oracle is not None or self.solver == "frank_wolfe"
         solver = self._solver(min(self.tol, PRECISION)) if alone else None
-        return self._inference().marginals(batch, scores, self.oracle, solver)
+        return self._inference().marginals(batch, scores, self._oracle(), solver)

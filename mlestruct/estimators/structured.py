@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,8 @@ from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.estimators.base import Estimator
 from mlestruct.features import Features, as_features
-from mlestruct.oracle import takes_instance
+from mlestruct.learners.convex import AnyOracle
+from mlestruct.oracle import Solver, takes_instance
 from mlestruct.structures.base import Array, Structure, as_numbers
 from mlestruct.structures.custom import Custom
 
@@ -30,7 +31,8 @@ class StructuredModel(Estimator):
 
     ``bias`` are scores known beforehand, as minus known costs: a function of an example, or the
     name of its entry, with a number per part. They count with weight 1 and are not learned.
-    ``feature_names`` name the weights. Other settings and fitted attributes as :class:`Estimator`.
+    ``sense="min"``: the solver minimises costs, which are minus the scores. ``feature_names`` name
+    the weights. Other settings and fitted attributes as :class:`Estimator`.
 
     >>> def cheapest(scores, instance):  # the best part, among those that are open
     ...     best = max(instance["open"], key=lambda k: scores[k])
@@ -46,6 +48,14 @@ class StructuredModel(Estimator):
     feature_map: Callable[[Any], Any] | None = None
     bias: Callable[[Any], Any] | str | None = None
     feature_names: Sequence[str] | None = None
+    sense: Literal["max", "min"] = "max"
+
+    def _oracle(self) -> AnyOracle:
+        if self.sense == "max":
+            return self.oracle
+        if isinstance(self.oracle, str) or not callable(self.oracle):
+            raise ValueError(f"sense={self.sense!r} is for a solver that is a function")
+        return Solver(self.oracle, sense=self.sense)
 
     @property
     def n_features_in_(self) -> int:

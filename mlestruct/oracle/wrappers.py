@@ -45,7 +45,11 @@ class Validated(Around):
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         self._gate(batch, scores)
-        vertices, upper = self._arrays(batch, self.oracle.many(batch, scores.copy()))
+        try:
+            answers = self.oracle.many(batch, scores.copy())
+        except StopIteration as error:  # it would end a loop of ours, and nobody would know
+            raise RuntimeError(f"{self._name} raised StopIteration") from error
+        vertices, upper = self._arrays(batch, answers)
         used = np.flatnonzero(vertices != 0)  # of floats themselves it is ten times slower
         value = vertices[used]
         if self.polytope == HULL:
@@ -65,8 +69,9 @@ class Validated(Around):
         if len(low):
             m = int(low[0])
             raise ValueError(
-                f"example {m}: {self._name} bounds the best score by {upper[m]:g}, "
-                f"its own answer reaches {reached[m]:g}"
+                f"example {m}: {self._name} bounds the best score by {upper[m]:.12g}, "
+                f"its own answer reaches {reached[m]:.12g}: {reached[m] - upper[m]:.1g} more; what "
+                "rounding may cost belongs into the bound (does it bound costs? sense='min')"
             )
         return vertices, np.maximum(upper, reached)
 

@@ -33,6 +33,7 @@ class QPBO:
 
     backend: str | Backend = "compiled"
     polytope: str = "local polytope"
+    grain: float = 0.5
     _flows: Memory = field(default_factory=OrderedDict, repr=False, compare=False)
 
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:

@@ -1,0 +1,180 @@
+"""Solvers of one's own: what they may answer, and what is said where they cannot be right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.inference import best
+from mlestruct.oracle import Solver
+
+GROUPS = [[0, 1, 2], [3, 4, 5]]
+STRUCTURE = ms.Custom(6, exactly_one=GROUPS)
+
+
+def chosen(score):
+    """The parts of the best outcome."""
+    return [group[int(np.argmax(score[group]))] for group in GROUPS]
+
+
+def vector(score):
+    out = np.zeros(6)
+    out[chosen(score)] = 1.0
+    return out
+
+
+FORMS = {
+    "vector": vector,
+    "items": chosen,
+    "a set of items": lambda s: set(chosen(s)),
+    "NumPy's items": lambda s: np.array(chosen(s)),
+    "vector and value": lambda s: (vector(s), float(s @ vector(s))),
+    "items and value": lambda s: (chosen(s), float(s[chosen(s)].sum())),
+    "answer of items": lambda s: ms.Answer(chosen(s), float(s[chosen(s)].sum()) + 1e-12),
+}
+
+
+def examples(rng, count=6):
+    X = [rng.normal(size=(6, 2)) for _ in range(count)]
+    return X, [vector(x @ [1.0, -1.0] + rng.gumbel(size=6)) for x in X]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_answer_may_have_any_form(form, rng):
+    X, y = examples(rng)
+    plain = ms.StructuredModel(STRUCTURE, oracle=vector).fit(X, y)
+    model = ms.StructuredModel(STRUCTURE, oracle=FORMS[form]).fit(X, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
+    assert np.array_equal(model.predict(X), plain.predict(X))
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_solver_of_costs_says_so(bounded, rng):
+    """Its scores are minus the costs, and its bounds lie below."""
+    X, y = examples(rng)
+
+    def cheapest(cost):
+        found = vector(-cost)
+        return ms.Answer(found, float(cost @ found)) if bounded else found
+
+    plain = ms.StructuredModel(STRUCTURE, oracle=vector).fit(X, y)
+    model = ms.StructuredModel(STRUCTURE, oracle=cheapest, sense="min").fit(X, y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    assert np.array_equal(model.predict(X), plain.predict(X))
+    with pytest.raises(ValueError, match="sense is 'max' or 'min'"):
+        Solver(vector, sense="least")
+
+
+@pytest.mark.parametrize("form", ["plain", "bounded", "valued"])
+def test_a_solver_of_costs_that_does_not_say_so_is_asked(form, rng):
+    X, y = examples(rng)
+    forms = {
+        "plain": lambda s: vector(-s),
+        "bounded": lambda s: ms.Answer(vector(-s), float(s @ vector(-s))),
+        "valued": lambda s: (vector(-s), float(-s @ vector(-s))),
+    }
+    with pytest.raises(ValueError, match=r"sense='min'|minus the score"):
+        ms.StructuredModel(STRUCTURE, oracle=forms[form], tol=1e-6).fit(X, y)
+
+
+@pytest.mark.parametrize("bound", [None, 1e3])
+def test_no_answer_is_no_end(bound, rng):
+    """The fit goes on with the observed outcome, and ends as one that always got answers."""
+    X, y = examples(rng)
+    calls = 0
+
+    def slow(score):
+        nonlocal calls
+        calls += 1
+        if calls % 7 == 3:
+            return None if bound is None else ms.Answer(None, bound)
+        return vector(score)
+
+    plain = ms.StructuredModel(STRUCTURE, oracle=vector, tol=1e-4).fit(X, y)
+    model = ms.StructuredModel(STRUCTURE, oracle=slow, tol=1e-4, max_rounds=300)
+    model.fit(X, y)
+    assert model.converged_
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=0.05)
+
+
+def test_never_an_answer_is_said(rng):
+    X, y = examples(rng)
+    silent = ms.StructuredModel(STRUCTURE, oracle=lambda score: None, max_rounds=3)
+    with pytest.warns(ms.ConvergenceWarning, match="not converged"):
+        silent.fit(X, y)
+    assert not silent.converged_
+    assert not np.isfinite(silent.certificate_.gap)
+    with pytest.raises(ValueError, match="example 0: the solver gave no answer"):
+        silent.predict(X)
+
+
+@pytest.mark.parametrize("slack", [1e-12, 1e-5, 0.3])
+def test_honest_slack_still_proves_what_no_answer_uses(slack, rng):
+    """FINDINGS 8: part 2 is in no answer; a bound below 1 on its indicator says that."""
+    X = [rng.normal(size=(3, 2)) for _ in range(5)]
+    y = [np.eye(3)[k] for k in (0, 1, 1, 0, 1)]
+
+    def solve(score):
+        found = np.eye(3)[int(np.argmax(score[:2]))]
+        return ms.Answer(found, float(score @ found) + slack)
+
+    structure = ms.Custom(3, exactly_one=[[0, 1, 2]])
+    model = ms.StructuredModel(structure, oracle=solve, tol=5.0).fit(X, y)
+    assert model.certificate_.withheld is None
+    assert model.certificate_.unused == len(X)
+
+
+def test_a_part_in_every_answer_is_said_to_be_just_that(rng):
+    X = [rng.normal(size=(3, 1)) for _ in range(4)]
+    y = [[1, 0, 1], [1, 1, 0], [1, 1, 1], [1, 0, 0]]
+
+    def solve(score):
+        found = np.array([1.0, score[1] > 0, score[2] > 0])
+        return ms.Answer(found, float(score @ found) + 1.5)
+
+    with pytest.warns(ms.ConvergenceWarning, match="always used the parts 0"):
+        model = ms.StructuredModel(ms.Custom(3), oracle=solve, max_rounds=5).fit(X, y)
+    assert "always used the parts 0" in str(model.certificate_)
+
+
+def test_a_wrong_value_is_refused(rng):
+    batch, score = ms.Batch.of(STRUCTURE, count=1), rng.normal(size=6)
+    with pytest.raises(ValueError, match=r"example 0: the solver says that its answer is worth"):
+        best(batch, score, lambda s: (vector(s), float(s @ vector(s)) + 1.0))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_stop_iteration_ends_nothing_quietly(wrapped, rng):
+    X, y = examples(rng)
+
+    def solve(score):
+        return next(iter(()))
+
+    class Mine:
+        polytope = "convex hull"
+
+        def many(self, batch, scores):
+            return next(iter(()))
+
+        def perturbable(self, batch):
+            return None
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        ms.StructuredModel(STRUCTURE, oracle=Mine() if wrapped else solve).fit(X, y)
+
+
+def test_exceptions_name_the_example(rng):
+    X, y = examples(rng)
+    calls = 0
+
+    def solve(score):
+        nonlocal calls
+        calls += 1
+        if calls > 20:
+            raise KeyError("licence")
+        return vector(score)
+
+    with pytest.raises(KeyError) as stop:
+        ms.StructuredModel(STRUCTURE, oracle=solve, tol=1e-9).fit(X, y)
+    assert any(note.startswith("example ") for note in stop.value.__notes__)
