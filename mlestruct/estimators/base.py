@@ -291,6 +291,7 @@ class Estimator(Predictor):
         self.coef_, self.certificate_, self.route_ = model.theta, model.certificate, model.route
         self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
         self.converged_, self._short = model.converged, model.short
+        self.solver_seconds_ = model.asking
         self.inference_, self._learned = model.inference, model.learned
 
     def intervals(

@@ -34,6 +34,8 @@ class Model:
     """What was learned of the inference, as it stands in files."""
     short: str = ""
     """Why the fit ended before what was asked of it, see :class:`State`; empty where it did not."""
+    asking: float = float("nan")
+    """Seconds of the fit in which its solver was waited for; not kept in files."""
 
     @property
     def converged(self) -> bool:
@@ -112,7 +114,7 @@ def _collected(states: Iterator[State], inference: Inference) -> tuple[Model, St
     def model(state: State, short: str) -> Model:
         route, kept = ", then ".join(routes), inference.recall(state.learned)
         ends = (kept, state.learned, short)
-        return Model(state.theta, state.certificate, history, route, *ends)
+        return Model(state.theta, state.certificate, history, route, *ends, asking=state.asking)
 
     try:
         for last in states:
