@@ -17,6 +17,7 @@ from mlestruct.structures.base import Array
 
 FEW = 16  # weights that are tried one by one where the entries of Φ are not at hand
 BEND = 0.25  # the most that a marginal's score can bend log Z
+TAME = 1e3  # house's columns differ by 390: 11 rounds as they are, 59 divided
 
 
 def columns(batch: Batch, features: Features) -> Array | None:  # type: ignore[type-arg]
@@ -29,11 +30,19 @@ def columns(batch: Batch, features: Features) -> Array | None:  # type: ignore[t
 
 
 def units(bend: Array | None, lam: Array) -> Array | None:
-    """The root of the objective's curvature by every weight.
+    """What θ is taken times: the root of the penalty, or of the objective's curvature; None is 1.
 
-    A column and its penalty times a power of two change it by just that: the same bits are learned.
+    Where columns are alike but for their penalties, curvature has few large directions, which
+    L-BFGS learns quickly; dividing by its diagonal would only spread them. Columns that differ by
+    more than ``TAME`` are what it does not survive. A column and its penalty times a power of two
+    change either root by just that: the same bits are learned.
     """
-    return None if bend is None else np.sqrt(BEND * bend + lam)
+    if bend is None:
+        return None
+    curvature = BEND * bend + lam
+    if (lam > 0).all() and np.ptp(np.log(curvature / lam)) <= 2.0 * np.log(TAME):
+        return None if (lam == lam[0]).all() else np.sqrt(lam)
+    return np.sqrt(curvature)
 
 
 def _at_hand(features: Features) -> bool:
