@@ -165,7 +165,8 @@ class Part(codegen.JITCodeLibrary):  # type: ignore[misc]
             library = waiting.pop()
             if library not in found and library is not self:
                 found[library] = None
-                self._reload_init.update(library._reload_init)
+                if hasattr(library, "_reload_init"):  # a newer Numba's
+                    self._reload_init.update(library._reload_init)
                 if isinstance(library, Part):
                     waiting += library._linking_libraries
         return list(found)
