@@ -185,3 +185,47 @@ def test_inference_is_a_value():
         assert learner.inference == type(learner.inference)(
             *(getattr(learner.inference, f) for f in learner.inference.__dataclass_fields__)
         )
+
+
+def labelled(rng, structures):
+    batch = ms.Batch.of(structures, [rng.integers(0, 2, s.n_nodes) for s in structures])
+    return batch, Dense.of(batch, rng.standard_normal((batch.size, 3)))
+
+
+@pytest.mark.parametrize("kind", ["grids", "chains"])
+@pytest.mark.parametrize("route", ["direct", "frank_wolfe"])
+@pytest.mark.parametrize("name", ["mle_struct", "trw", "camel0", "trw_tightest"])
+def test_the_last_evaluation_is_what_the_model_computes_again(kind, route, name, rng):
+    """To 1e-6 by routines; by Frank-Wolfe the values agree within the two gaps."""
+    structures = [grid(3, 3)] * 3 if kind == "grids" else [ms.chain(n, 2) for n in (3, 5, 4)]
+    batch, features = labelled(rng, structures)
+    tol = 1e-9 if route == "direct" else 1e-4
+    solver = ms.FrankWolfe(tol=tol, rounds=3000)
+    settings = {"rounds": 1} if name == "trw_tightest" else {}
+    learner = LEARNERS[name](route=route, regulariser=0.5, solver=solver, **settings)
+    *_, last = learner.states(batch, features)
+    kept = learner.inference.recall(last.learned)
+    scores = features.potentials(last.theta)
+    found = kept.marginals(batch, scores, solver=solver if route == "frank_wolfe" else None)
+    if route == "direct":
+        assert np.abs(found.tau - last.tau).max() <= 1e-6
+    else:
+        assert found.certificate.relative <= 1e-3
+        if name != "trw_tightest":  # its ρ is the last round's
+            entropy = learner.dual(batch, features).entropy
+            here = entropy.each(last.tau) + batch.totals(scores * last.tau)
+            apart = float(np.abs(here - found.lower).sum())
+            assert apart <= found.certificate.gap + last.certificate.gap + 1e-9
+
+
+@pytest.mark.parametrize("name", ["implicit", "procedural"])
+def test_losses_of_beliefs_predict_those_beliefs(name, rng):
+    batch, features = labelled(rng, [grid(3, 3)] * 3)
+    learner = LEARNERS[name](solver=ms.FrankWolfe(tol=1e-6, rounds=30), regulariser=1.0)
+    model = learner.fit(batch, features)
+    scores = features.potentials(model.theta)
+    learned = learner.objective(batch)(batch, {"score": scores}, None, 0.0)
+    again = model.inference.marginals(batch, scores)
+    if learned.tau is not None:
+        assert np.abs(again.tau - learned.tau).max() <= 1e-9
+    assert again.certificate.withheld is not None
