@@ -11,8 +11,10 @@ import hashlib
 import io
 import json
 import os
+import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ FORMAT, VERSION = "mlestruct", 1
 LARGEST = 1 << 31  # bytes of a file
 HEADER = "header.json"
 HEADER_LARGEST = 1 << 24
+KINDS = "biufU"  # booleans, numbers and text
 DIGEST = 64  # hexadecimal digits of SHA-256
 
 Arrays = dict[str, NDArray[Any]]
@@ -43,9 +46,10 @@ def save(
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise ValueError(f"array {name!r} holds Python objects; files hold numbers")
+        if array.dtype.kind not in KINDS:
+            raise ValueError(f"{name} has dtype {array.dtype}; model files hold numbers and text")
     _refuse_large(len(text) + sum(array.nbytes for array in arrays.values()), path, largest)
-    written = Path(f"{os.fspath(path)}.part")
-    with written.open("w+b") as file:
+    with _fresh(Path(path)) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             archive.comment = b"0" * DIGEST  # its length is part of what is hashed
             archive.writestr(zipfile.ZipInfo(HEADER), text)
@@ -58,8 +62,31 @@ def save(
         file.write(hashlib.file_digest(file, "sha256").hexdigest().encode())
         file.flush()
         os.fsync(file.fileno())
-    os.replace(written, path)
-    _sync_directory(written.parent)
+    _sync_directory(Path(path).parent)
+
+
+@contextmanager
+def _fresh(path: Path) -> Iterator[Any]:
+    """A new file beside ``path``, in its place at the end and gone if anything goes wrong.
+
+    Its name is nobody else's and it follows no link: what stands there already is not written to.
+    """
+    name = None
+    try:
+        descriptor, name = tempfile.mkstemp(".part", f"{path.name}.", path.parent)
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except OSError as error:
+        raise OSError(
+            error.errno, f"{error.strerror}; nothing new is written", str(path)
+        ) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(name or "")
 
 
 def load(
@@ -138,7 +165,7 @@ def _array(name: str, content: bytes) -> NDArray[Any]:
     if npy.read_magic(stream) != (1, 0):
         raise ValueError(f"{name} is no array of version 1.0")
     shape, by_column, dtype = npy.read_array_header_1_0(stream)
-    if dtype.hasobject or dtype.kind not in "biufU":
+    if dtype.hasobject or dtype.kind not in KINDS:
         raise ValueError(f"{name} has dtype {dtype}; model files hold numbers and text")
     count = int(np.prod(shape, dtype=object))
     if min(shape, default=0) < 0 or count * dtype.itemsize != len(content) - stream.tell():

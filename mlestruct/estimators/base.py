@@ -17,7 +17,15 @@ from mlestruct.digest import shown
 from mlestruct.engine import Engine
 from mlestruct.estimators.choosing import Scoring, scored_by, splits, winner
 from mlestruct.estimators.convergence import Ending
-from mlestruct.estimators.door import alphas_of, check_lengths, part_of, rng_of, weights_of
+from mlestruct.estimators.door import (
+    alphas_of,
+    check_lengths,
+    columns_of,
+    listed,
+    part_of,
+    rng_of,
+    weights_of,
+)
 from mlestruct.estimators.intervals import Learned, intervals_of
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.stored import Fitted, loading, read, write
@@ -113,7 +121,13 @@ class Estimator(Predictor):
         bit, and one that was not begins. Ctrl-C leaves the model of the last round.
         """
         check_lengths(X, y)
+        X, y = listed(X), listed(y)
+        if validation is not None and isinstance(validation, Sequence) and len(validation) == 2:
+            validation = listed(validation[0]), listed(validation[1])
         learnt, alphas = copy.copy(self), alphas_of(self.alpha)
+        if checkpoint is not None and len(alphas) > 1 and validation is None:
+            _refuse_chance(self.random_state)
+        learnt._columns = columns_of(X)
         loop = begin(checkpoint, type(self).__name__, self._named)
         learnt.prepare(X, y)
         weight = weights_of(sample_weight, len(X))
@@ -414,6 +428,15 @@ class Estimator(Predictor):
             model.scale_ = np.ones(len(fitted.coef)) if fitted.scale is None else fitted.scale
             model.restore(arrays)
         return model
+
+
+def _refuse_chance(random_state: Any) -> None:
+    """A fit that goes on has to hold out the same examples."""
+    if random_state is None:
+        raise ValueError(
+            "several alphas hold out other examples every time with random_state=None, so a "
+            "checkpoint could never be gone on from: give a number"
+        )
 
 
 def _scoring(model: Model, d: int) -> Model:

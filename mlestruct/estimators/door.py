@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.base import Array, as_numbers, refuse_masked
 
 
 def check_lengths(X: Sequence[Any], y: Sequence[Any] | None) -> None:
@@ -23,6 +23,37 @@ def check_lengths(X: Sequence[Any], y: Sequence[Any] | None) -> None:
         raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
     if len(X) == 0:
         raise ValueError("no examples: X is empty")
+    for m, x in enumerate(listed(X)):
+        refuse_masked(x, f"example {m}: X")
+
+
+def listed(values: Sequence[Any]) -> Sequence[Any]:
+    """A list as it is; a pandas Series by position, whatever its index says."""
+    at = getattr(values, "iloc", None)
+    if at is None:
+        return values
+    if getattr(values, "ndim", 1) != 1:
+        raise ValueError("a frame is one example's features, not a list of examples: pass [frame]")
+    return [at[k] for k in range(len(values))]
+
+
+def columns_of(X: Sequence[Any]) -> list[str] | None:
+    """The names of the columns where every example is a frame, the same ones in the same order."""
+    named: list[Any] = [x.columns for x in X if hasattr(x, "columns")]
+    if len(named) < len(X):
+        return None
+    first = [str(name) for name in named[0]]
+    for m, names in enumerate(named):
+        if [str(name) for name in names] != first:
+            raise ValueError(f"example {m} has columns {list(names)}; example 0 has {first}")
+    return first
+
+
+def check_columns(known: list[str] | None, X: Sequence[Any]) -> None:
+    """Columns are taken by position, so names that both have must agree."""
+    given = columns_of(X)
+    if known is not None and given is not None and given != known:
+        raise ValueError(f"X has columns {given}; the model learned from {known}, in that order")
 
 
 def weights_of(sample_weight: ArrayLike | None, count: int) -> Array | None:

@@ -13,6 +13,7 @@ from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints
 
 Labels = NDArray[Any]
+EXACT = 2**53  # integers beyond are not all floats
 
 
 def as_labels(labels: Any) -> Labels:
@@ -20,7 +21,23 @@ def as_labels(labels: Any) -> Labels:
     if labels is None:
         raise ValueError("labels are None")
     array = np.asarray(labels)
+    if array.dtype.kind == "O" or not (isinstance(labels, np.ndarray) or array.dtype.kind in "iub"):
+        _refuse_merged(np.asarray(labels, dtype=object).ravel().tolist())
     return np.array(array.tolist()) if array.dtype.kind == "O" else array
+
+
+def _refuse_merged(labels: list[Any]) -> None:
+    """Labels that one array would make the same: 1 and "1", "a" and what ends in NUL, 2^53 + 1."""
+    texts = [label for label in labels if isinstance(label, str)]
+    if texts and len(texts) < len(labels):
+        other = next(label for label in labels if not isinstance(label, str))
+        raise ValueError(f"labels are text and others: {texts[0]!r} and {other!r}")
+    ended = next((label for label in texts if label.endswith("\0")), None)
+    if ended is not None:
+        raise ValueError(f"label {ended!r} ends in a NUL, which arrays of text drop")
+    whole = [n for n in labels if isinstance(n, (int, np.integer)) and abs(int(n)) > EXACT]
+    if whole and any(isinstance(label, (float, np.floating)) for label in labels):
+        raise ValueError(f"label {whole[0]} beside fractions would be rounded")
 
 
 def classes_of(y: Sequence[Any]) -> Labels:

@@ -15,7 +15,7 @@ from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
 from mlestruct.errors import ConvergenceWarning, not_fitted
 from mlestruct.estimators.calibration import Calibration
-from mlestruct.estimators.door import check_lengths, rng_of, weights_of
+from mlestruct.estimators.door import check_columns, check_lengths, listed, rng_of, weights_of
 from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.ragged import Ragged
 from mlestruct.features import Features, as_features
@@ -72,6 +72,7 @@ class Predictor(Parameters):
     alpha_: float
     route_: str
     converged_: bool
+    _columns: list[str] | None
 
     def structures(self, X: Sequence[Any]) -> list[Any]:
         """The structure of every example."""
@@ -240,6 +241,8 @@ class Predictor(Parameters):
     ) -> tuple[Batch[Any], Array]:
         self._check_fitted()
         check_lengths(X, X if y is None else y)
+        X, y = listed(X), None if y is None else listed(y)
+        check_columns(getattr(self, "_columns", None), X)
         outcomes = None if y is None else self.encode(X, y)
         batch = Batch.of(self.structures(X), outcomes, weight=weights_of(weight, len(X)))
         batch, features = self._offset(batch, X), self.features(batch, X)

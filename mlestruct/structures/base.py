@@ -249,7 +249,8 @@ def as_fixed(size: int, fixed: ArrayLike | None) -> Flags:
 
 
 def as_numbers(values: Any, what: str) -> Array:
-    """Real numbers as floats; text, complex numbers and rows of different lengths are refused."""
+    """Real numbers as floats; text, complex or masked numbers, and ragged rows are refused."""
+    refuse_masked(values, what)
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biuf":
@@ -262,8 +263,19 @@ def as_numbers(values: Any, what: str) -> Array:
     raise ValueError(f"{what} must be numbers: {why}")
 
 
+def refuse_masked(values: Any, what: str) -> None:
+    """A masked entry is a missing one, and what is below the mask is nobody's number."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        k = int(np.ma.getmaskarray(values).ravel().argmax())
+        raise ValueError(f"{what}: entry {k} is masked; say what stands for missing numbers")
+
+
 def as_integers(values: Any, what: str) -> Ints:
     """Integers, never rounded: 0.5 is an error, 1.0 is 1."""
+    refuse_masked(values, what)
+    wide = isinstance(values, np.ndarray) and values.dtype.kind == "u" and values.dtype.itemsize > 4
+    if wide and (values >= LARGEST_INTEGER).any():
+        raise ValueError(f"{what} are integers, got {values.max()}")
     if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
         return values.astype(np.int64, copy=False)
     array = as_numbers(values, what)

@@ -1,0 +1,175 @@
+"""What stands in a cell of the data is what is learned from, or it is refused with its place."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mlestruct as ms
+from mlestruct import files
+from mlestruct.structures.base import as_integers, as_numbers
+
+
+def tables(rng, count=8):
+    X = [rng.normal(size=(3, 3, 2)) for _ in range(count)]
+    return X, [rng.permutation(3) for _ in X]
+
+
+def rows(rng, count=6):
+    X = [rng.normal(size=(4, 2)) for _ in range(count)]
+    return X, [(x[:, 0] > 0).astype(int).tolist() for x in X]
+
+
+@pytest.mark.parametrize("kind", ["X", "y", "both", "validation"])
+def test_series_are_taken_by_position(kind, rng):
+    """FINDINGS 12: after a shuffle of the index another alpha won."""
+    X, y = tables(rng)
+    order = rng.permutation(len(X))
+    shuffled = {"X": pd.Series(X, index=order), "y": pd.Series(y, index=order)}
+    alphas = [0.01, 0.1, 1.0, 10.0]
+    plain, model = (ms.MatchingModel(alpha=alphas) for _ in range(2))
+    if kind == "validation":
+        plain.fit(X, y, validation=(X, y))
+        model.fit(X, y, validation=(shuffled["X"], shuffled["y"]))
+    else:
+        plain.fit(X, y)
+        model.fit(
+            shuffled["X"] if kind in ("X", "both") else X,
+            shuffled["y"] if kind in ("y", "both") else y,
+        )
+    assert model.alpha_scores_ == plain.alpha_scores_
+    assert model.coef_.tobytes() == plain.coef_.tobytes()
+    assert model.score(shuffled["X"], shuffled["y"]) == plain.score(X, y)
+
+
+def test_frames_are_checked_by_names_where_both_have_them(rng):
+    X, y = rows(rng)
+    frames = [pd.DataFrame(x, columns=["a", "b"]) for x in X]
+    model = ms.SequenceModel().fit(frames, y)
+    assert model.coef_.tobytes() == ms.SequenceModel().fit(X, y).coef_.tobytes()
+    model.predict(X)  # no names: by position
+    with pytest.raises(ValueError, match=r"X has columns \['b', 'a'\]; the model learned from"):
+        model.predict([frame[["b", "a"]] for frame in frames])
+    with pytest.raises(ValueError, match="example 1 has columns"):
+        ms.SequenceModel().fit([frames[0], *(f[["b", "a"]] for f in frames[1:])], y)
+    with pytest.raises(ValueError, match="a frame is one example's features"):
+        ms.SequenceModel().fit(pd.DataFrame({"a": [1, 2]}), y[:2])
+
+
+@pytest.mark.parametrize("door", ["X", "weights", "outcomes", "alpha", "predict"])
+def test_masked_numbers_are_missing_ones(door, rng):
+    X, y = tables(rng)
+    masked = [np.ma.masked_array(x, mask=np.arange(x.size).reshape(x.shape) == 3) for x in X]
+    calls = {
+        "X": lambda: ms.MatchingModel().fit(masked, y),
+        "weights": lambda: ms.MatchingModel().fit(X, y, np.ma.masked_equal(np.arange(8.0), 0)),
+        "outcomes": lambda: ms.MatchingModel().fit(X, [np.ma.masked_equal(v, 1) for v in y]),
+        "alpha": lambda: ms.MatchingModel(alpha=np.ma.masked_equal([1.0, 2.0], 1)).fit(X, y),
+        "predict": lambda: ms.MatchingModel().fit(X, y).predict(masked),
+    }
+    with pytest.raises(ValueError, match="masked"):
+        calls[door]()
+    whole = [np.ma.masked_array(x, mask=False) for x in X]
+    assert (
+        ms.MatchingModel().fit(whole, y).coef_.tobytes()
+        == ms.MatchingModel().fit(X, y).coef_.tobytes()
+    )
+
+
+@pytest.mark.parametrize("value", [2**64 - 1, 2**63, 2**53])
+@pytest.mark.parametrize("form", [np.uint64, object, list])
+def test_wide_integers_are_never_minus_one(value, form):
+    given = [value, 0, 1]
+    if form is not list:
+        given = np.array(given, dtype=form)
+    with pytest.raises(ValueError, match="integers"):
+        as_integers(given, "columns")
+    assert as_integers(np.array([3, 0], dtype=np.uint64), "columns").tolist() == [3, 0]
+    assert as_numbers(np.array([True, False]), "flags").tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        ([1, "1", 1, "1"], "text and others"),
+        (["a", "a\0", "a", "a\0"], "ends in a NUL"),
+        ([2**53 + 1, 1.5, 2**53, 2.5], "would be rounded"),
+        ([None, "1", 1, "1"], "text and others|void|label"),
+    ],
+)
+def test_labels_that_would_become_one_are_refused(labels, why, rng):
+    X, _ = rows(rng)
+    with pytest.raises(ValueError, match=why):
+        ms.SequenceModel().fit(X, [labels] * len(X))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [2**53, 2**53 + 1, 2**53, 2**53 + 1],
+        ["é", "e\u0301", "é", "e\u0301"],
+        [True, False, True, False],
+        [-1.5, 2.0, 2.0, -1.5],
+        np.array([3, 250, 3, 250], dtype=np.uint8),
+        [np.int8(4), np.int64(5), 4, 5],
+    ],
+)
+def test_odd_labels_that_are_right_are_read_right(labels, rng):
+    X = [np.array([[0.0], [9.0], [0.0], [9.0]]) for _ in range(4)]
+    if next(iter(labels)) == -1.5:
+        X = [np.array([[0.0], [9.0], [9.0], [0.0]]) for _ in range(4)]
+    model = ms.SequenceModel(alpha=0.01).fit(X, [labels] * 4)
+    assert list(model.predict(X)[0]) == list(labels)
+
+
+@pytest.mark.parametrize("kind", ["S3", "datetime64[D]", "complex128"])
+def test_save_refuses_what_load_would(kind, tmp_path):
+    array = np.zeros(2, dtype=kind)
+    with pytest.raises(ValueError, match="model files hold numbers and text"):
+        files.save(tmp_path / "file", "kind", {"a": array}, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_planted_link_is_not_followed(tmp_path):
+    """FINDINGS 60: a file in the making has a name that nobody could have put there."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "model.part").symlink_to(victim)
+    files.save(tmp_path / "model", "kind", {"a": np.zeros(2)}, {})
+    assert victim.read_text() == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "model.part", "victim"]
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_write_that_fails_names_the_path_and_leaves_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    files.save(path, "kind", {"a": np.zeros(2)}, {})
+    before = path.read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device; nothing new is written") as stop:
+        files.save(path, "kind", {"a": np.ones(2)}, {})
+    assert stop.value.filename == str(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_checkpoint_that_could_never_be_gone_on_from_is_refused_at_once(tmp_path, rng):
+    X, y = tables(rng)
+    model = ms.MatchingModel(alpha=[0.1, 1.0], random_state=None)
+    with pytest.raises(ValueError, match="random_state=None"):
+        model.fit(X, y, checkpoint=tmp_path / "fit.ckpt")
+    model.fit(X, y)
+    model.fit(X, y, validation=(X, y), checkpoint=tmp_path / "fit.ckpt")
