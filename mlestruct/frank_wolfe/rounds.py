@@ -209,7 +209,7 @@ class _Run:
     def begin(cls, solver: FrankWolfe, dual: Dual, oracle: Any, start: Array | None) -> _Run:
         margin = is_margin(dual)
         dual, inner = beginning(dual, oracle)
-        tau = inner.tau if start is None else start
+        tau = inner.tau if start is None else inner.pull(start)
         iterate, centre = Iterate.start(dual, tau, inner.tau, active=False), None
         if solver.centre and not margin and solver.step not in FIXED:
             r = np.zeros(dual.features.d) if start is None else iterate.x.r
