@@ -281,6 +281,7 @@ def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interi
         known = structure.interior()
         if known is not None:
             tau[batch.index(members)] = np.tile(known, len(members))
+            dead[0][batch.index(members)] = np.tile(known == 0, len(members))
             continue
         point, gone, short = _cover(batch, members, oracle, entropy)
         tau[batch.index(members)] = np.tile(point, len(members))
@@ -298,6 +299,7 @@ def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interi
             f"example {m}: the oracle says that no answer uses coordinate {k - batch.offsets[m]}, "
             "but the observed outcome does; where it minimises, say Solver(solve, sense='min')"
         )
+    dead[0] &= entropy.a != 0
     return Interior(tau, entropy.drop(*dead), int(dead[0].sum()), withheld)
 
 

@@ -22,8 +22,10 @@ from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.features import Masked, Tied
 from mlestruct.inference import marginals
 from mlestruct.inference.exact.k_best import k_best
+from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
 from mlestruct.learners.missing import Partial
 from mlestruct.readers import Attributes
+from mlestruct.readers.feature_dicts import Shorts
 from mlestruct.readers.transitions import Forbidden, Rules
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints
@@ -46,9 +48,10 @@ class SequenceModel(Labelled):
     Labels may be anything hashable and sortable; ``classes_`` lists them. θ holds a weight per
     (feature, label), then one per (label, next label); on chains the likelihood is exact.
     ``constraints`` are ``bio``, ``iobes`` or pairs (tag, next tag) that do not occur, with None
-    for the sequence's beginning and end: neither learned from nor predicted. ``weights="seen"``
-    keeps only weights that training outcomes use, as CRFsuite does; an unseen transition then
-    weighs 0. Labels may be void, None among them (see :class:`Labelled`). Sequences without a
+    for the sequence's beginning and end: neither learned from nor predicted. ``weights="seen"``,
+    the default for feature dicts, keeps only weights that training outcomes use, as CRFsuite does;
+    an unseen transition then weighs 0, and a void label uses none. ``"all"``, the default for
+    arrays, keeps every weight. Labels may be void, None among them (see :class:`Labelled`). Sequences without a
     position are passed by.
     Other settings and fitted attributes as :class:`Estimator`.
 
@@ -59,12 +62,12 @@ class SequenceModel(Labelled):
     """
 
     constraints: Forbidden = None
-    weights: Literal["all", "seen"] = "all"
+    weights: Literal["all", "seen"] | None = None
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, the dictionary of attributes, and no weights chosen yet."""
-        if self.weights not in ("all", "seen"):
-            raise ValueError(f"weights is 'all' or 'seen', not {self.weights!r}")
+        if self.weights not in (None, "all", "seen"):
+            raise ValueError(f"weights is 'all', 'seen' or None, not {self.weights!r}")
         self.attributes_ = Attributes.of(X) if _named(X) else None
         if self.attributes_ is not None and len(self.attributes_) == 0:
             raise ValueError("there are no features: no position has an attribute")
@@ -76,6 +79,7 @@ class SequenceModel(Labelled):
         self.learn_labels(X, y)
         self._rules  # noqa: B018  (refuses constraints that are none)
         self._allowed: Ints | None = None
+        self._places: tuple[Ints, Ints, Ints] | None = None
 
     @property
     def _rules(self) -> Rules:
@@ -121,10 +125,54 @@ class SequenceModel(Labelled):
         ``allowed`` holds for every sequence a collection of tags per token, None for any tag.
         """
         self._check_fitted()
+        labels = self._labels(X) if decision == "map" and allowed is None else None
+        if labels is not None:
+            return labels
         X = self._among(X, allowed)
         full = self._full(X)
         found = super().predict([X[m] for m in full], decision) if full else []
         return self._spread(len(X), full, found, self.classes_[:0])
+
+    def _labels(self, X: Sequence[Any]) -> list[Any] | None:
+        """Predictions, or None where chains alone do not say them or something is not as usual.
+
+        Feature dicts without an oracle of one's own: a structure and a matrix for one sentence take
+        twenty times as long as its labels.
+        """
+        kind, attributes = type(self), getattr(self, "attributes_", None)
+        plain = kind.structures is SequenceModel.structures and kind.ties is SequenceModel.ties
+        if not plain or attributes is None or self.oracle is not None or not _all_named(X):
+            return None
+        lengths = [len(x) for x in X]
+        if not lengths or min(lengths) == 0:
+            return None
+        start, index, data = attributes.entries(X)
+        states = len(self.classes_)
+        node = np.zeros((len(start) - 1, states))
+        pair = self._add_weights(start, index, data, node)
+        rules, edges = self._rules, np.zeros((2, states))
+        edges[0, rules.first] = edges[1, rules.last] = pair[rules.pairs] = -np.inf
+        label, ends = np.empty(len(node), np.int64), np.cumsum(lengths)
+        if not label_chains(ends, node, edges, pair, label):
+            return None
+        return Ragged(np.split(self.classes_[label], ends[:-1]))
+
+    def _add_weights(self, start: Ints, index: Shorts, data: Array, node: Array) -> Array:
+        """Add positions' weights to ``node``; the weights of (label, next label)."""
+        states, split = node.shape[1], self.n_features_in_ * node.shape[1]
+        if self._allowed is None:
+            add_weights(start, index, data, self.coef_[:split].reshape(-1, states), node)
+            return self.coef_[split:].reshape(states, states).copy()
+        known = getattr(self, "_places", None)
+        if known is None or known[0] is not self._allowed:
+            bounds = np.arange(self.n_features_in_ + 1) * states
+            first = np.searchsorted(self._allowed, bounds)
+            self._places = known = self._allowed, first, self._allowed % states
+        _, first, column = known
+        add_some_weights(start, index, data, first, column, self.coef_, node)
+        pair = np.zeros(states * states)
+        pair[self._allowed[first[-1] :] - split] = self.coef_[first[-1] :]
+        return pair.reshape(states, states)
 
     def predict_marginals(
         self, X: Sequence[Any], *, allowed: Sequence[Any] | None = None
@@ -237,10 +285,8 @@ class SequenceModel(Labelled):
         nodes = self.attributes_.stack(X) if self.attributes_ else list(X)
         tied = Tied.of(batch, nodes, self.ties(X))
         tied = replace(tied, table=len(self.classes_) ** 2)  # where no sequence has a transition
-        if self.weights == "all":
+        if self.weights == "all" or (self.weights is None and self.attributes_ is None):
             return tied
-        if self._allowed is None and batch.target is not None and np.isnan(batch.target).any():
-            raise ValueError("weights='seen' needs every label; use weights='all'")
         if self._allowed is None:
             self._allowed = Masked.seen(tied, batch).index
         return Masked(tied, self._allowed)
@@ -291,6 +337,10 @@ class SequenceModel(Labelled):
         if "attributes" in arrays:
             names = json.loads(arrays["attributes"].tobytes())
             self.attributes_ = Attributes({name: j for j, name in enumerate(names)})
+
+
+def _all_named(X: Sequence[Any]) -> bool:
+    return _named(X) and all(isinstance(x, (list, tuple)) for x in X)
 
 
 def _named(X: Sequence[Any]) -> bool:

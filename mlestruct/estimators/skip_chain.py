@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,13 +41,15 @@ class SkipChainModel(SequenceModel):
     weights of their own. ``edges(x, i, j)`` gives a tie attributes of its two positions, as
     feature dicts do for one (4-cliques of two labels and two inputs); without it every tie of a
     kind has the same weights (2-cliques). Cycles leave no learner exact.
-    Other settings and fitted attributes as :class:`SequenceModel`.
+    Every weight is kept by default; other settings and fitted attributes as
+    :class:`SequenceModel`.
 
     >>> X = [["Green", "met", "Green"], ["it", "is", "Green"]]
     >>> model = SkipChainModel(capitalised_pairs, learner="lbp")
     >>> model = model.fit([[{"word": w} for w in x] for x in X], [[1, 0, 1], [0, 0, 1]])
     """
 
+    weights: Literal["all", "seen"] | None = field(default="all", kw_only=True)
     skips: Callable[[Any], Pairs]
     edges: Callable[[Any, int, int], Any] | None = None
 

@@ -38,10 +38,10 @@ class Masked:
 
     @classmethod
     def seen(cls, inner: Features, batch: Batch[Any]) -> Masked:
-        """The weights whose moment under the observed outcomes is not zero."""
+        """The weights whose moment under what is observed of the outcomes is not zero."""
         if batch.target is None:
             raise ValueError("weights are seen in outcomes, and this batch has none")
-        return cls.of(inner, inner.moments(batch.target) != 0)
+        return cls.of(inner, inner.moments(np.nan_to_num(batch.target)) != 0)
 
     @property
     def d(self) -> int:

@@ -319,7 +319,8 @@ class FactorGraph(Structure):
     def interior(self) -> Array | None:
         """Independent variables, each uniform on the states it may have.
 
-        None where configurations are forbidden besides, which may leave no such point.
+        Where configurations are forbidden besides, each entry's share of a forest's labellings;
+        None on graphs with cycles, where that may be no such point.
         """
         if (self.fixed < 0).all():
             sizes = np.concatenate([self.cards, np.diff(self.table_start)])
@@ -335,7 +336,9 @@ class FactorGraph(Structure):
         point[first:] = np.exp(-np.bincount(entry, weights=shares, minlength=self.size)[first:])
         possible = np.bincount(entry, weights=~alive[node], minlength=self.size)[first:] == 0
         if (possible != alive[first:]).any():
-            return None
+            from mlestruct.structures.counted import uniform
+
+            return uniform(self) if self.is_forest else None
         point[first:][~possible] = 0.0
         return point
 

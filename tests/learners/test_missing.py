@@ -152,5 +152,11 @@ def test_partial_outcomes_of_any_structure(rng):
     assert model.certificate_.withheld
     with pytest.raises(ValueError, match="ssvm is no likelihood"):
         ms.StructuredModel(structure, learner="ssvm").fit(X, y)
-    with pytest.raises(ValueError, match="weights='seen' needs every label"):
-        ms.SequenceModel(weights="seen").fit([np.ones((2, 1))] * 2, [["a", None], ["a", "b"]])
+
+
+def test_weights_are_seen_where_labels_are_known():
+    """A position without a label adds none, and nor does a transition to or from it."""
+    X = [[{"w": "a"}, {"w": "b"}, {"w": "c"}], [{"w": "c"}, {"w": "d"}]]
+    y = [["x", None, "y"], ["x", "y"]]
+    model = ms.SequenceModel(alpha=1.0).fit(X, y)
+    assert model.names() == ["w:a: x", "w:c: x", "w:c: y", "w:d: y", "x → y"]

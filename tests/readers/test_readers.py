@@ -74,7 +74,7 @@ def test_feature_dicts_fit_as_arrays_do():
     """The same attributes as dicts and as matrices give the same weights; unseen words are fine."""
     X, y = sentences()
     attributes = Attributes.of(X)
-    one = ms.SequenceModel(tol=1e-9).fit(X, y)
+    one = ms.SequenceModel(tol=1e-9, weights="all").fit(X, y)
     other = ms.SequenceModel(tol=1e-9).fit([attributes.rows(x).toarray() for x in X], y)
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
     assert len(one.predict([[{"word": "never"}, {"word": "a"}]])[0]) == 2
