@@ -51,8 +51,8 @@ class SequenceModel(Labelled):
     for the sequence's beginning and end: neither learned from nor predicted. ``weights="seen"``,
     the default for feature dicts, keeps only weights that training outcomes use, as CRFsuite does;
     an unseen transition then weighs 0, and a void label uses none. ``"all"``, the default for
-    arrays, keeps every weight. Labels may be void, None among them (see :class:`Labelled`). Sequences without a
-    position are passed by.
+    arrays, keeps every weight. Labels may be void, None among them (see :class:`Labelled`).
+    Sequences without a position are passed by.
     Other settings and fitted attributes as :class:`Estimator`.
 
     >>> X = [[{"word": w} for w in s.split()] for s in ("in Rome", "Rome is old")]

@@ -58,12 +58,10 @@ def label_chains(ends: Ints, node: Array, edges: Array, pair: Array, label: Ints
                         best, chosen = value, j
                 node[i, k] += best
                 choice[i, k] = chosen
-        k = np.argmax(node[first])
-        if not np.isfinite(node[first, k]):
+        label[first] = np.argmax(node[first])
+        if not np.isfinite(node[first, label[first]]):
             return False
-        label[first] = k
         for i in range(first + 1, last):
-            k = choice[i - 1, k]
-            label[i] = k
+            label[i] = choice[i - 1, label[i - 1]]
         first = last
     return True
