@@ -11,10 +11,10 @@ from __future__ import annotations
 from math import lgamma, log
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from scipy.special import stdtrit
 
+from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
@@ -107,7 +107,7 @@ def _start(structure: Matching | BipartiteMatching, rng: np.random.Generator) ->
     return rng.permutation(structure.n_nodes).reshape(-1, 2)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _run(table: Array, ladder: Array, pairs: Ints, rng: np.random.Generator) -> float:
     count, found, total = len(pairs), 0.0, 0.0
     for i in range(count):
