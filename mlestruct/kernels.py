@@ -17,7 +17,7 @@ from typing import Any, TypeVar, overload
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS = {"nopython": True, "nogil": True}
-USUAL = 5  # seconds that a first fit compiles for: `python -m benchmarks first_use`
+USUAL = "5 to 20 s"  # that a first fit compiles for: `python -m benchmarks first_use`
 
 # What kernels do where they call a stub, by the stub; part of their source, see compiler.digest.
 VARIANTS: dict[Any, list[Callable[..., Any]]] = {}
@@ -81,7 +81,7 @@ def compiling() -> Iterator[None]:
     """:func:`clock` stands still; whoever sits at the screen is told once why they wait."""
     if Compiled.kernels == 0 and _watched():
         kept = f", kept in {Compiled.folder}" if Compiled.folder else ""
-        sys.stderr.write(f"mlestruct: compiling once, about {USUAL} s{kept}\n")
+        sys.stderr.write(f"mlestruct: compiling once, {USUAL}{kept}\n")
         sys.stderr.flush()
     Compiled.kernels += 1
     began, collects = time.perf_counter(), gc.isenabled()
