@@ -73,7 +73,7 @@ KINDS = {
     "trees of 8": Kind(ms.tree([((k - 1) // 2, k) for k in range(1, 8)], [2] * 8), states=2),
     "grids 4 × 4": Kind(ms.grid(4, 4, 2), states=2),
     "paths of a DAG": Kind(Paths(ARCS, source=0, sink=5)),
-    "custom, exact_mle": Kind(FactorGraph([2, 3, 2, 2], [[0, 1, 2], [2, 3]]), summed=True),
+    "tables of three, exact_mle": Kind(FactorGraph([2, 3, 2, 2], [[0, 1, 2], [2, 3]]), summed=True),
 }
 
 

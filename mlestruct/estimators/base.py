@@ -41,6 +41,7 @@ from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics import Intervals, advice, problem
+from mlestruct.statistics.intervals import MOST
 from mlestruct.structures.base import Array, as_numbers
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
@@ -335,7 +336,7 @@ class Estimator(Predictor):
         features = self.features(batch, X)
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
-        named = self.names(), self.contrasts(reference)
+        named = self.names(), [] if features.d > MOST else self.contrasts(reference)
         return intervals_of(fitted, batch, features, *named, cohort=cohort, level=level)
 
     def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:

@@ -17,7 +17,7 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
 from mlestruct.statistics.identified import Identified
-from mlestruct.statistics.intervals import refusal
+from mlestruct.statistics.intervals import LEAST, MOST, refusal
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints
 
@@ -91,13 +91,16 @@ def _paired(
     large = asked.exact is None and asked.unit_name == "examples" and fitted.ridge.plain
     if not large or not all(isinstance(s, (BipartiteMatching, Matching)) for s in batch.structures):
         return None
+    d = len(fitted.coef)
+    if d > MOST or len(batch) >= max(LEAST, d + 1):
+        return None
     tau = marginals(batch, asked.model.features.potentials(fitted.coef), rho=fitted.rho).tau
     learner = mle_struct(fitted.rho, regulariser=fitted.ridge)
     dual = learner.dual(batch, asked.model.features)
     found = Sandwich.of(dual, fitted.coef, tau, "parts")
     if refusal(asked, found.rank) is None:
         return None
-    d, count = len(fitted.coef), len(found.theta) - found.rank
+    count = d - found.rank
     blank = Intervals([], found.units, "pairs and singles", found.rank, d, asked.about, "", level)
     if not found.enough:
         why = f"pairs and singles are too few for so many weights: {PAIRS} each are needed"

@@ -22,6 +22,7 @@ from mlestruct.statistics.spread import Units
 from mlestruct.structures.base import Array, Ints
 
 MANY = 8  # units from which the variance between them counts
+MOST, ROOM = 1000, 2e8  # weights, and numbers of all examples' information matrices
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 
 
@@ -125,14 +126,18 @@ def intervals(
     """
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; it must be between 0 and 1")
+    d, about = problem.model.d, problem.about
+    blank = Intervals([], problem.units, problem.unit_name, None, d, about, "", level)
+    if d > MOST or d * d * len(problem.model) > ROOM:
+        return replace(blank, refused=f"{d} weights are too many to tell apart one by one")
     told = Identified.of(problem.model, free)
-    blank = Intervals(
-        [], problem.units, problem.unit_name, told.rank, problem.model.d, problem.about, "", level
-    )
-    refused = refusal(problem, told.rank)
-    if refused is not None:
-        return replace(blank, refused=refused)
-    fitted = Fitted.of(problem, np.zeros(problem.model.d) if start is None else start, told.basis)
+    blank = replace(blank, rank=told.rank, refused=refusal(problem, told.rank))
+    if blank.refused is not None:
+        return blank
+    try:
+        fitted = Fitted.of(problem, np.zeros(d) if start is None else start, told.basis)
+    except np.linalg.LinAlgError:
+        return replace(blank, refused="information vanishes where the search went: rescale X")
     rows = [fitted.interval(one, level) for one in told.contrasts(names, known)]
     if bounds is not None:
         rows = [_cut(row, names, *bounds) for row in rows]

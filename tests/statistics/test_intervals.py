@@ -213,3 +213,13 @@ def test_units_alike_have_the_textbooks_degrees_of_freedom(rng):
     found = units.robust(np.ones(1))
     assert np.isclose(found.freedom, 8.0)
     assert np.isclose(found.variance, 9.0 * scores.var(ddof=1))
+
+
+def test_a_million_weights_are_refused_before_anything_is_built(rng):
+    """A tagger of words has more weights than anybody could tell apart."""
+    X = [[{f"word {rng.integers(10**6)}": 1.0} for _ in range(30)] for _ in range(30)]
+    y = [rng.integers(0, 3, 30) for _ in X]
+    model = ms.SequenceModel(tol=0.5).fit(X, y)
+    found = model.intervals(X, y)
+    assert not found.rows
+    assert "weights are too many to tell apart" in str(model.summary(found))

@@ -275,27 +275,34 @@ def _area(groups: Sequence[Held], values: Sequence[Array]) -> Area:
     others = len(every) - len(true)
     if not others:
         return Area(0.5, np.zeros(len(true)))
-    above = (_below(every, true) - _below(true, true)) / others
+    below, less = _orders(every, true)
+    above = (less - _orders(true, true)[1]) / others
     mean = float(above.mean())
-    pulls, done = [], 0
+    pulls, done, first = [], 0, 0
     for held, value, place in zip(groups, values, places, strict=True):
         n = len(place)
-        lost = 1.0 - _below(true, value) / len(true) - mean
+        lost = 1.0 - below[first : first + len(value)] / len(true) - mean
         lost[place] = 0.0
         low, high = held.pairing.structure.ends.T
         people = np.bincount(low, lost, 2 * n) + np.bincount(high, lost, 2 * n)
-        first, second = _pairs(held.partner).T
+        a, b = _pairs(held.partner).T
         own = (above[done : done + n] - mean) / len(true)
-        pulls.append(own + (people[first] + people[second]) / others)
-        done += n
+        pulls.append(own + (people[a] + people[b]) / others)
+        done, first = done + n, first + len(value)
     return Area(mean, np.concatenate(pulls))
 
 
-def _below(values: Array, at: Array) -> Array:
-    """How many of ``values`` are below each of ``at``, ties counting half."""
-    ordered = np.sort(values)
-    both = np.searchsorted(ordered, at, "left") + np.searchsorted(ordered, at, "right")
-    return np.asarray(0.5 * both, dtype=float)
+def _orders(every: Array, true: Array) -> tuple[Array, Array]:
+    """(how many of ``true`` are below each of all, how many of all are below each of ``true``).
+
+    Ties count half. Only ``true`` is sorted: O(all · log true).
+    """
+    ordered = np.sort(true)
+    left, right = (np.searchsorted(ordered, every, side) for side in ("left", "right"))
+    place = np.searchsorted(ordered, true, "left")
+    size = len(true) + 1
+    less, most = (np.bincount(n, minlength=size).cumsum()[place] for n in (right, left))
+    return (left + right) / 2.0, (less + most) / 2.0
 
 
 def area(every: Array, true: Array) -> float:
@@ -303,7 +310,8 @@ def area(every: Array, true: Array) -> float:
     others = len(every) - len(true)
     if not others:
         return 0.5
-    return float((_below(every, true) - _below(true, true)).sum() / (len(true) * others))
+    less = _orders(every, true)[1] - _orders(true, true)[1]
+    return float(less.sum() / (len(true) * others))
 
 
 def _pairs(partner: Ints) -> Ints:
