@@ -231,7 +231,7 @@ def _coded(people: Table, told: Told) -> Table:
 
 
 def _about_answers(
-    number: int, people: Table, kept: Collection[str], used: Sequence[str], trust: Collection[str]
+    number: int, people: Table, kept: Sequence[str], used: Sequence[str], trust: Collection[str]
 ) -> Iterator[Finding]:
     for name in people.names:
         if name in kept or name in trust:
@@ -240,6 +240,8 @@ def _about_answers(
         faults += of_columns.spellings(people, name) if name in used else []
         yield from (Finding("fault", number, words) for words in faults)
         yield from (Finding("remark", number, words) for words in of_columns.remarks(people, name))
+    odd_ids = of_columns.words_among_numbers(people, kept[0])
+    yield from (Finding("fault", number, f"{words}: is that a person?") for words in odd_ids)
     for name in kept:
         yield from (Finding("fault", number, words) for words in of_columns.spellings(people, name))
 

@@ -17,6 +17,10 @@ NUMBERS = {
     mark: re.compile(rf"-?(?:(?:0|[1-9][0-9]{{0,14}})(?:{m}[0-9]*)?|{m}[0-9]+)(?:[eE][-+]?[0-9]+)?")
     for mark, m in ((".", r"\."), (",", ","))
 }
+GROUPED = {
+    ".": re.compile(r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]+"),
+    ",": re.compile(r"-?[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+"),
+}
 THOUSANDS = {
     mark: re.compile(rf"-?[1-9][0-9]{{0,2}}(?:{m}[0-9]{{3}})+")
     for mark, m in ((".", r"\."), (",", ","))
@@ -54,6 +58,8 @@ def number(cell: Cell, decimal: Decimal = ".") -> float | None:
     if not isinstance(cell, str):
         return None if cell is None else float(cell)
     plain = SIGN.sub("-", cell, count=1)
+    if GROUPED[decimal].fullmatch(plain):  # 1.234,5 has both marks, so it can be read in one way
+        plain = plain.replace("." if decimal == "," else ",", "")
     return float(plain.replace(",", ".")) if NUMBERS[decimal].fullmatch(plain) else None
 
 

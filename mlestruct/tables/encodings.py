@@ -23,7 +23,9 @@ PREAMBLES = (
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
 )
-STRANGE = re.compile("[A-Za-z][‚ƒ„…†‡ˆ‰‹‘“”•˜™›¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿×÷][a-z]")
+STRANGE = re.compile(
+    "[a-z][ŠŸŽŒÐÞ][a-z]|[A-Za-z][‚ƒ„…†‡ˆ‰‹‘“”•˜™›¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿×÷][a-z]"
+)
 MANY = 0.2  # share of NULs at odd or even places that only UTF-16 has
 
 
@@ -60,6 +62,9 @@ def _refuse_other_kinds(data: bytes, place: str) -> None:
     for start, words in PREAMBLES:
         if data.startswith(start):
             raise ValueError(f"{place} is {words}; save the table as .xlsx or as CSV in UTF-8")
+    bare = data[:200].removeprefix(codecs.BOM_UTF8)
+    if re.match(rb'\s*[\[{]\s*["\[{]', bare):
+        raise ValueError(f"{place} is JSON; save the table as .xlsx or as CSV in UTF-8")
     if re.match(
         rb"\s*<(?:!doctype|html|\?xml|table|meta)", data[:200].lstrip(b"\xef\xbb\xbf"), re.I
     ):

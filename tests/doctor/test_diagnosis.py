@@ -85,6 +85,14 @@ def test_columns_that_say_who_shares(seed):
         )
 
 
+def test_a_line_of_sums_is_no_person(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("id;q1\n1;2\n2;3\n3;1\n4;1\n5;4\nSumme;11\n")
+    found = examine([table(path)])
+    words = [fault.words for fault in found.faults]
+    assert words == [f"column 'id' holds numbers, and 'Summe' in {path}, line 7: is that a person?"]
+
+
 def test_what_is_said_of_pairs():
     people, pairs = year()
     few = {name: column[:20] for name, column in pairs.items()}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlestruct.tables import missing, table, write_csv
+from mlestruct.tables import missing, read, table, write_csv
 
 COLUMNS = {
     "id": [7, 8, 9],
@@ -140,3 +140,43 @@ def test_broken_csv_is_refused_with_the_row(tmp_path, text, message):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         table(path)
+
+
+@pytest.mark.parametrize(
+    ("cells", "told", "expected"),
+    [
+        (["1,5", "2,0"], None, [1.5, 2.0]),
+        (["1.234,5", "7,0"], None, [1234.5, 7.0]),
+        (["1,234.5", "7.0"], None, [1234.5, 7.0]),
+        (["1.234", "2.345"], None, ["1.234", "2.345"]),
+        (["1.234", "2.345"], ".", [1.234, 2.345]),
+        (["1,234", "2,345"], ",", [1.234, 2.345]),
+        (["1,5", "1.5"], None, ["1,5", "1.5"]),
+        (["\u22121,5", "2"], None, [-1.5, 2.0]),
+        (["١٢", "3"], None, ["١٢", "3"]),
+        (["1 234", "2"], None, ["1 234", "2"]),
+    ],
+)
+def test_decimal_marks_are_found_or_left_alone(tmp_path, cells, told, expected):
+    """A number is read where it can be read in one way only, or where the mark is told."""
+    path = tmp_path / "one.csv"
+    path.write_text("x;y\n" + "".join(f"{cell};a\n" for cell in cells), encoding="utf-8")
+    assert read(path, decimal=told)["x"].tolist() == expected
+
+
+@pytest.mark.parametrize("encoding", ["mac_roman", "cp850"])
+def test_other_alphabets_are_refused_not_misread(tmp_path, encoding):
+    path = tmp_path / "one.csv"
+    path.write_bytes("name;x\nMüller;1\nSchäfer;2\n".encode(encoding))
+    with pytest.raises(ValueError, match=r"one\.csv, line 2: byte 0x.* is no UTF-8.*encoding="):
+        read(path)
+    assert read(path, encoding=encoding)["name"].tolist() == ["Müller", "Schäfer"]
+
+
+def test_lines_are_those_of_the_file(tmp_path):
+    """Through blank lines, cells of several lines, and any choice of rows."""
+    path = tmp_path / "one.csv"
+    path.write_text('Title\n\nx,y\n1,"a\nb"\n\n2,c\n3,d\n', encoding="utf-8")
+    found = read(path)
+    assert [found.at(k) for k in range(3)] == [f"{path}, line {n}" for n in (4, 7, 8)]
+    assert found.rows([2]).at(0, "y") == f"{path}, line 8"
