@@ -38,8 +38,8 @@ from mlestruct.kernels import VARIANTS, Compiled, compiling
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """Entries for Python, by Numba's name ``overloads``, and parts for other kernels."""
 
-    def __init__(self, function: Callable[..., Any], **settings: Any) -> None:
-        super().__init__(function, **settings)
+    def __init__(self, function: Callable[..., Any], *settings: Any, **more: Any) -> None:
+        super().__init__(function, *settings, **more)
         self.parts: dict[tuple[Any, ...], Any] = {}
         self.kept: Any = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import os
+import pickle
 import stat
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from numba.core import caching
 import mlestruct
 from mlestruct import compiler, kernels
 from mlestruct.compiler import digest, temporary
+from mlestruct.inference.matching.kernels import entry
 from mlestruct.kernels import Compiled, clock, compiling, kernel, variant
 
 MODULES = sorted(
@@ -88,6 +90,16 @@ def test_parts_and_entries_agree_in_any_order(rng):
     assert half(3) == 1.5
     assert foreign(values) == (0.5 * values).sum() + 1.0
     assert countdown(4) == 4
+
+
+def test_kernels_travel():
+    """To a worker of another process, say, with whatever holds them."""
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)(0.25, 0.0))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(entry), capture_output=True, check=True
+    )
+    assert float(answer.stdout) == 0.25
+    assert pickle.loads(pickle.dumps(entry)) is entry
 
 
 def test_what_kernels_call_has_no_machine_code_of_its_own():
