@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
+from benchmarks._peak import peak
 from mlestruct.data import Stored
 from mlestruct.engine import Serial
 from mlestruct.learners.streamed import streamed
@@ -93,7 +93,7 @@ def measured(kind: str, count: int) -> dict[str, Any]:
         "whole": time.process_time() - clock,
         "gap": last.certificate.relative,
         "disk": bytes_,
-        "peak": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "peak": 1e9 * peak(),
     }
 
 

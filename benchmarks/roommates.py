@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._peak import peak
 from benchmarks.blossom import by_rustworkx
 from mlestruct import RoommateModel, data
 from mlestruct.tables import Table, table
@@ -137,17 +138,6 @@ def work(path: Path) -> Row:
         "polytope": min((proof.polytope for proof in proofs), key=lambda p: "proven" in p),
         "memory": peak(),
     }
-
-
-def peak() -> float:
-    """The most memory this process has held, in GB; its parent's is not counted."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        return int(lines["VmHWM"].split()[0]) * 1024 / 1e9
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e9
 
 
 def known() -> Iterator[Row]:
