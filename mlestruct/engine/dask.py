@@ -20,7 +20,7 @@ PATIENCE = "600s"  # a busy machine may read a large shard later than Dask's 30 
 HELP = 30.0  # seconds to wait until the scheduler has noticed a loss, and for a new worker
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Dask(Care):
     """One actor per worker. Needs the extra ``dask``.
 

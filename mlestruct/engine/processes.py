@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -23,11 +22,12 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+LEAST = 0.01  # seconds in which an answer that has come is read
 START = """import sys; sys.path[:] = {path!r}
 from mlestruct.engine.processes import work; work({fd}, {memory})"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Processes(Care):
     """``workers`` processes of this machine, for as long as this object lives.
 
@@ -58,14 +58,14 @@ class Processes(Care):
             host = self._idle.pop()
             if host.alive:
                 return host
-        return Process(self.memory, self._idle)
+        return Process(self.memory, self._idle, self.limit("make"))
 
 
 class Process:
     """A worker process and the socket to it."""
 
-    def __init__(self, memory: int | None, idle: list[Process]) -> None:
-        self.idle = idle
+    def __init__(self, memory: int | None, idle: list[Process], patience: float | None) -> None:
+        self.idle, self.patience = idle, patience
         self.line, theirs = socket.socketpair()
         path = [place or os.getcwd() for place in sys.path]
         start = START.format(path=path, fd=theirs.fileno(), memory=memory)
@@ -84,16 +84,20 @@ class Process:
 
     def send(self, request: str, *arguments: Any) -> None:
         frames = packed((request, *arguments))
+        self.line.settimeout(self.patience)
         try:
             send(self.line, frames)
+        except TimeoutError as error:
+            raise Gone(f"did not take a question within {self.patience:.3g} s") from error
         except OSError as error:
             raise Gone(self._how()) from error
 
     def receive(self, seconds: float | None) -> Reply:
-        if not select.select([self.line], [], [], seconds)[0]:
-            raise Gone(f"did not answer within {seconds:.3g} s")
+        self.line.settimeout(None if seconds is None else max(seconds, LEAST))
         try:
             frames = receive(self.line)
+        except TimeoutError as error:
+            raise Gone(f"did not answer within {seconds:.3g} s") from error
         except (EOFError, OSError) as error:
             raise Gone(self._how()) from error
         reply: Reply = unpacked(frames)
@@ -103,7 +107,7 @@ class Process:
         """Empty, and ready for the next run."""
         try:
             self.send("make", {}, {})
-            self.receive(None)
+            self.receive(self.patience)
             self.idle.append(self)
         except Gone:
             self.end()

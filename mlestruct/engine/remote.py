@@ -19,6 +19,7 @@ from mlestruct.engine.protocol import Maker, Tree
 from mlestruct.errors import LostWorker
 
 log = logging.getLogger("mlestruct")
+START = 60.0  # seconds beside the timeout in which a worker may start, on a busy machine
 
 
 class Gone(Exception):
@@ -39,11 +40,12 @@ class Host(Protocol):
     def end(self) -> None: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Care:
     """How workers are looked after; the settings of every engine that has some.
 
-    ``timeout``: seconds a round may take at a worker before it counts as hanging. ``retries``:
+    ``timeout``: seconds a round may take at a worker before it counts as hanging; whatever else is
+    asked of one (to start, to remember, to be ready again) may take a minute more. ``retries``:
     times a question is asked of a new worker after it cost one. ``every``: rounds between
     snapshots; questions are kept so long.
     """
@@ -51,6 +53,12 @@ class Care:
     timeout: float | None = None
     retries: int = 2
     every: int = 5
+
+    def limit(self, request: str) -> float | None:
+        """Seconds that a worker has for a request."""
+        if self.timeout is None:
+            return None
+        return self.timeout if request == "ask" else self.timeout + START
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.timeout > 0:
@@ -140,14 +148,14 @@ class Remote:
                 place.host.send(request, *own)
             except Gone as gone:
                 lost[i] = str(gone)
-        timed = request == "ask" and self.care.timeout is not None
-        until = time.monotonic() + (self.care.timeout or 0.0)
+        limit = self.care.limit(request)
+        until = time.monotonic() + (limit or 0.0)
         replies = []
         for i, (place, own) in enumerate(zip(self.places, arguments, strict=True)):
             try:
                 if i in lost:
                     raise Gone(lost[i])
-                left = max(until - time.monotonic(), 0.0) if timed else None
+                left = max(until - time.monotonic(), 0.0) if limit is not None else None
                 reply = place.host.receive(left)
             except Gone as gone:
                 reply = self._again(place, request, own, str(gone))
@@ -162,12 +170,12 @@ class Remote:
             log.warning("a worker %s; another takes its place (%d)", why, attempt + 1)
             place.host = self.hire()
             try:
-                _opened(_put(place.host, None, "make", place.makers, place.memories))
+                _opened(self._put(place.host, "make", place.makers, place.memories))
                 for questions in place.log:
-                    _opened(_put(place.host, self.care.timeout, "ask", questions))
+                    _opened(self._put(place.host, "ask", questions))
                 if request == "make":
                     return True, None
-                return _put(place.host, self.care.timeout, request, *own)
+                return self._put(place.host, request, *own)
             except Gone as gone:
                 why = str(gone)
                 place.host.end()
@@ -179,22 +187,21 @@ class Remote:
                 raise LostWorker(f"example {example}: asked about it, a worker {why}", example)
         raise LostWorker(f"a worker {why}, {times}, and no example alone is to blame")
 
+    def _put(self, host: Host, request: str, *arguments: Any) -> Reply:
+        host.send(request, *arguments)
+        return host.receive(self.care.limit(request))
+
     def _survives(self, maker: Maker, question: Any) -> bool:
         """Whether a worker of its own answers this shard's question."""
         host = self.hire()
         try:
-            _put(host, None, "make", {0: maker}, {})
-            _put(host, self.care.timeout, "ask", {0: question})
+            self._put(host, "make", {0: maker}, {})
+            self._put(host, "ask", {0: question})
         except Gone:
             host.end()
             return False
         host.release()
         return True
-
-
-def _put(host: Host, seconds: float | None, request: str, *arguments: Any) -> Reply:
-    host.send(request, *arguments)
-    return host.receive(seconds)
 
 
 def _opened(reply: Reply) -> Any:

@@ -157,3 +157,59 @@ def test_what_is_not_set_for_one_blas_follows_openmp(monkeypatch):
     monkeypatch.setenv("MKL_NUM_THREADS", "2")
     assert set(_threads().values()) == {"3", "2"}
     assert _threads()["OPENBLAS_NUM_THREADS"] == "3"
+
+
+@pytest.mark.parametrize("moment", ["at birth", "idle", "in its answer"])
+def test_a_timeout_covers_start_and_release_and_an_answer_half_sent(moment, monkeypatch):
+    """FINDINGS 59: a worker that is stopped, whenever, costs the timeout and no more."""
+    from mlestruct.engine import processes, remote
+
+    monkeypatch.setattr(remote, "START", 1.0)
+    hired = processes.Process.__init__
+
+    def stopped(self, *given):
+        hired(self, *given)
+        if moment == "at birth":
+            os.kill(self.pid, signal.SIGSTOP)
+
+    monkeypatch.setattr(processes.Process, "__init__", stopped)
+    engine = processes.Processes(timeout=0.5, retries=0)
+    if moment == "at birth":
+        with pytest.raises(LostWorker, match="did not answer within"):
+            engine.start([Adder])
+        return
+    host = processes.Process(None, [], 20.0)
+    host.send("make", {}, {})
+    host.receive(60.0)
+    if moment == "idle":
+        os.kill(host.pid, signal.SIGSTOP)
+        host.patience = 0.5
+        host.release()
+        assert not host.alive
+        assert host.idle == []
+        return
+    monkeypatch.setattr(processes, "receive", lambda line: line.recv(1) and line.recv(10**6))
+    os.kill(host.pid, signal.SIGSTOP)
+    with pytest.raises(remote.Gone, match="did not answer within"):
+        host.receive(0.3)
+    host.end()
+
+
+class Adder:
+    def __call__(self, question):
+        return question
+
+    def memory(self):
+        return None
+
+    def remember(self, tree):
+        pass
+
+
+@pytest.mark.parametrize("name", ["Processes", "Dask"])
+def test_a_number_alone_is_no_setting(name):
+    """Processes(4) once meant a timeout of four seconds."""
+    from mlestruct import engine
+
+    with pytest.raises(TypeError):
+        getattr(engine, name)(4)
