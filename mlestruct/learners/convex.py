@@ -48,6 +48,8 @@ class Learner(Fits):
     small: SmallBatches | None = None
     rho: Rho = None
     """The ρ that its models predict with."""
+    alone: bool = False
+    """By Frank-Wolfe it asks its oracle and nothing else, no sums over outcomes either."""
 
     @property
     def inference(self) -> Reweighted:
@@ -87,7 +89,7 @@ class Learner(Fits):
 
     def _by_oracle(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> Iterator[State]:
         """Where the declared structure can be summed exactly, that bounds what the oracle moves."""
-        known = routine(dual.entropy)
+        known = None if self.alone else routine(dual.entropy)
         if isinstance(self.solver, BCFW) or known is None or not known.exact:
             yield from self.solver.run(dual, oracle, start)
         else:

@@ -228,4 +228,5 @@ def piecewise(
     """
     if unaries not in ("inside", "own"):
         raise ValueError(f"unaries is {unaries!r}; they are 'inside' pieces or on their 'own'")
-    return Piecewise(replace(mle_struct(rho, **settings), name="piecewise"), pieces, unaries)
+    learner = replace(mle_struct(rho, **settings), name="piecewise", alone=True)
+    return Piecewise(learner, pieces, unaries)
