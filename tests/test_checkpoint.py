@@ -147,8 +147,8 @@ def likelihood(**settings):
     return partial(mle_struct, 0.5, **settings)
 
 
-def filled_in(**settings):
-    return replace(missing(mle_struct(0.5, **settings), 1e-2), rounds=3)
+def filled_in(tol=1e-2, **settings):
+    return replace(missing(mle_struct(0.5, **settings), tol), rounds=3)
 
 
 def loosely(learner, solver, **settings):
@@ -174,7 +174,7 @@ LEARNERS = {
     "perceptron": (matchings(whole=True), partial(perceptron, epochs=9)),
     "trw_tightest": (grids(), trw_tightest),
     "trw_tightest, oracle": (grids(), partial(loosely, trw_tightest, oracle="qpbo", rounds=1)),
-    "missing": (hidden(), filled_in),
+    "missing": (hidden(), partial(filled_in, tol=1e-5)),
     "missing, oracle": (hidden(), partial(loosely, filled_in, oracle="viterbi")),
 }
 

@@ -20,7 +20,7 @@ from mlestruct.inference import Marginals, marginals
 from mlestruct.inference.choose import Inference
 from mlestruct.kernels import clock
 from mlestruct.learners.convex import Learner
-from mlestruct.learners.model import Fits, Runs
+from mlestruct.learners.model import Fits, Model, Runs, collect
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
@@ -168,7 +168,6 @@ class Missing(Fits):
     ) -> Iterator[Round]:
         proof, target, inside = None, np.zeros(batch.size), self.learner.within(loop)
         closer = min(inside.solver.tol, 0.1 * self.tol)  # else a round may end at its start
-        inside = replace(inside, solver=replace(inside.solver, tol=closer))
         dual = self.learner.dual(replace(batch, target=target), features)
         if dual.entropy.temperature != 1:
             raise ValueError(f"{self.learner.name} is no likelihood: missing labels need one")
@@ -190,7 +189,9 @@ class Missing(Fits):
                 yield replace(state, done=True)
                 return
             yield state
-            model = inside.fit(replace(batch, target=seen.tau), features)
+            enough = max(closer, 0.1 * state.stationarity / _size(dual, theta, full))
+            inside = replace(inside, solver=replace(inside.solver, tol=enough))
+            model = _onward(inside, replace(batch, target=seen.tau), features, theta)
             theta, proof = model.theta, model.certificate
             loop.save(where)
 
@@ -202,6 +203,23 @@ class Missing(Fits):
             solver = replace(learner.solver, tol=tol, checkpoint=loop)
         scores, rho = dual.scores(theta), dual.entropy.rho
         return marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
+
+
+def _size(dual: Dual, theta: Array, full: Marginals) -> float:
+    """What the tolerance of a round's problem is relative to, at the weights it begins with."""
+    each = dual.batch.observed(dual.scores(theta)) - full.lower
+    value = float(dual.batch.weight @ each) - dual.regulariser.value(theta)
+    return max(1.0, abs(value))
+
+
+def _onward(learner: Learner, batch: Batch[Any], features: Features, theta: Array) -> Model:
+    """A round's model; on the direct route from the weights before it, so that late rounds are few.
+
+    Frank-Wolfe begins at points, and those of the round before have other targets: it begins anew.
+    """
+    if learner.messages(learner.dual(batch, features)) is None:
+        return learner.fit(batch, features)
+    return collect(learner.states(batch, features, theta), learner.inference)
 
 
 def missing(learner: Any, tol: float) -> Missing:

@@ -90,7 +90,7 @@ def everyone():
         "sequence": (ms.SequenceModel(), rows, tags),
         "skips": (ms.SkipChainModel(lambda x: [], learner="lbp"), dicts, tags),
         "graph": (ms.GraphModel(), [(x, [(0, len(x) - 1)][: len(x) - 1]) for x in rows], tags),
-        "several": (ms.MultiLabelModel(), [row[0] for row in rows], [{"a"}, {"b"}, {"a", "b"}, set()]),
+        "several": (ms.MultiLabelModel(), [x[0] for x in rows], [{"a"}, {"b"}, {"a", "b"}, set()]),
         "grid": (ms.GridModel(), pixels, [(x[..., 0] > 0).astype(int) for x in pixels]),
         "structured": (ms.StructuredModel(ms.Custom(3), oracle=lambda s: s > 0), [
             rng.standard_normal((3, 2)) for _ in range(4)
