@@ -46,7 +46,8 @@ from mlestruct.structures.base import Array, as_numbers
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
 Penalty = Literal["raw", "standardised"]
-SHARP, XTOL, TINY = 2.0, {"xatol": 1e-3}, 1e-12  # log of the largest factor, and how exact it is
+SHARP, TINY = 2.0, 1e-12  # log of the largest factor
+XTOL: Any = {"xatol": 1e-3}  # how exact it is
 FREE = ("workers", "engine", "progress")  # settings that change no bit
 
 
