@@ -28,8 +28,7 @@ class Judged(Protocol):
 class Decides(Protocol):
     """What scorers of decisions ask besides: a StructuredModel has it."""
 
-    oracle: Any
-
+    def _oracle(self) -> Any: ...
     def structures(self, X: Sequence[Any]) -> list[Any]: ...
     def predict(self, X: Sequence[Any]) -> list[Any]: ...
 
@@ -99,7 +98,7 @@ def _reached(model: Decides, X: Sequence[Any], costs: Costs) -> tuple[Array, Arr
     """What the model's decisions cost, and the least cost, of every example."""
     batch = Batch.of(model.structures(X))
     true = [_true(x, costs, batch.structure(m).size, m) for m, x in enumerate(X)]
-    best, _, _ = best_of(batch, -np.concatenate(true), model.oracle)
+    best, _, _ = best_of(batch, -np.concatenate(true), model._oracle())
     least, reached = (
         np.array([
             cost @ batch.structure(m).encode(outcome)

@@ -231,6 +231,20 @@ def test_regret_and_equal_costs_by_enumeration(rng):
         ms.scorers.regret(lambda item: [0.0])(model, X, y)
 
 
+def test_regret_of_a_solver_of_costs_is_the_same(rng):
+    """A solver that minimises costs makes the same model, and the same regret."""
+    X, y = knapsacks(rng)
+    for item in X:
+        item["cost"] = -item["features"] @ [1.0, -1.0]
+    models = [
+        ms.StructuredModel(oracle=pack),
+        ms.StructuredModel(oracle=lambda costs, instance: pack(-costs, instance), sense="min"),
+    ]
+    first, second = (ms.scorers.regret("cost")(model.fit(X, y), X, y) for model in models)
+    assert first == pytest.approx(second)
+    assert first <= 0
+
+
 def test_searches_choose_by_regret(rng):
     """A scorer of decisions goes into scikit-learn's searches over mappings."""
     selection = pytest.importorskip("sklearn.model_selection")
