@@ -20,7 +20,8 @@ LONG = 10_000  # calls an example: what is further off is not worth a number
 
 def track(states: Iterable[State], name: str, show: bool | None = None) -> Iterator[State]:
     """The same states; the bar's first line is the expected cost."""
-    bar, seen = None, []
+    bar = None
+    seen: list[tuple[float, float]] = []
     for state in states:
         if bar is None and _wanted(state, show):
             from tqdm import tqdm
