@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks._faults import bad_input, damage, hostile, instances, lost, refusal
+from benchmarks._faults import bad_input, damage, hostile, instances, lost, refusal, silent
 from mlestruct.engine.processes import Processes
 
 Row = dict[str, Any]
@@ -56,6 +56,14 @@ def _trials(quick: bool) -> Iterator[Trial]:
     count = 200 if quick else 5000
     found = (why for seed in range(count) for why in instances.faults(seed))
     yield Trial("random problems against lists of all outcomes", count, 200, found)
+    for name, law, most in (
+        ("decoded labellings against lists, scores 1e-3 to 1e6", silent.decoded, 20_000),
+        ("warm answers against cold ones", silent.warmed, 5000),
+        ("columns in other units", silent.rescaled, 1000),
+    ):
+        count = 100 if quick else most
+        found = (why for seed in range(count) for why in law(seed))
+        yield Trial(name, count, 100, found)
     cases = bad_input.cases()
     yield Trial("bad inputs", len(cases), 60, _judged(cases, refusal.fault))
     oracles = [*hostile.HOSTILE, *hostile.DEADLY]

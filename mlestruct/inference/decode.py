@@ -23,6 +23,7 @@ from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Structure
 
+MOST = 1e-3  # and never more than that, however large scores are
 DOUBT = 1e-6  # relative: what is left between a score and its bound by solvers' own tolerances
 NARROW = 0.25  # GiB of tables up to which graphs are decoded exactly by their width
 EACH, SHARED = 2.0, 10  # CP-SAT's deterministic seconds an example; from so many on it is shared
@@ -43,8 +44,7 @@ class Decoded:
     @property
     def proven(self) -> NDArray[np.bool_]:
         """Of every example: no outcome is better, up to solvers' tolerances."""
-        left = self.upper - self.scores
-        return np.asarray(left <= DOUBT * (1.0 + np.abs(self.upper)))
+        return np.asarray(self.upper - self.scores <= _doubt(self.upper))
 
 
 def decode(
@@ -78,9 +78,14 @@ def _whole(
         upper = min(upper, bound)
         if structure.contains(found) and attained(score, found) > worth:
             best, worth = found, attained(score, found)
-        if upper - worth <= DOUBT * (1.0 + abs(upper)):
+        if upper - worth <= _doubt(upper):
             break
     return best, worth, max(upper, worth)
+
+
+def _doubt(upper: Any) -> Any:
+    """What solvers' tolerances may leave between a proven answer and its bound."""
+    return np.minimum(DOUBT * (1.0 + np.abs(upper)), MOST)
 
 
 def _attempts(
