@@ -16,7 +16,7 @@ from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.labels import classes_of, numbered
 from mlestruct.estimators.predictor import Decision
 from mlestruct.features import Shared, Tied
-from mlestruct.inference.decode import Decoded
+from mlestruct.inference.decoding import Decoded
 from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph import FactorGraph
 

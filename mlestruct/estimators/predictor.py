@@ -23,7 +23,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import Marginals
 from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
 from mlestruct.inference.choose import Inference, Route, named_inference
-from mlestruct.inference.decode import Decoded, decode
+from mlestruct.inference.decoding import Decoded, decode
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array

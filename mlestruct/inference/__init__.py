@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from mlestruct.inference.decode import Decoded, decode  # now: the module has the function's name
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
+    from mlestruct.inference.decoding import Decoded as Decoded
+    from mlestruct.inference.decoding import decode as decode
     from mlestruct.inference.predict import Marginals as Marginals
     from mlestruct.inference.predict import best as best
     from mlestruct.inference.predict import marginals as marginals
@@ -13,5 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Decoded", "Marginals", "best", "decode", "marginals"]
 
 __getattr__ = lazily(
-    __name__, dict.fromkeys(["Marginals", "best", "marginals"], "inference.predict")
+    __name__,
+    dict.fromkeys(["Marginals", "best", "marginals"], "inference.predict")
+    | dict.fromkeys(["Decoded", "decode"], "inference.decoding"),
 )

@@ -11,7 +11,7 @@ from scipy.special import xlogy
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.inference.decode import decode
+from mlestruct.inference.decoding import decode
 from mlestruct.inference.predict import AnyOracle, Marginals, marginals
 from mlestruct.inference.routine import routine
 from mlestruct.inference.scores import as_finite_scores

@@ -15,7 +15,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.features import NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.decode import decode
+from mlestruct.inference.decoding import decode
 from mlestruct.inference.matching.hull import relaxed
 from mlestruct.inference.proof import Inferred, infer
 from mlestruct.inference.routine import Routine, routine

@@ -13,7 +13,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
-from mlestruct.inference.decode import decode
+from mlestruct.inference.decoding import decode
 from mlestruct.inference.exact import estimate, exact
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.structures.base import Array
