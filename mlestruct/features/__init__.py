@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mlestruct.features.crossed import crossed  # now: the module has the function's name
+from mlestruct.features.products import crossed  # now: the module has the function's name
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
