@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -93,7 +94,10 @@ def load(
     path: str | os.PathLike[str], kind: str, *, largest: int = LARGEST
 ) -> tuple[Arrays, dict[str, Any]]:
     """The arrays and the header of a file of this kind; any other file is refused by reason."""
-    _refuse_large(os.stat(path).st_size, path, largest)
+    known = os.stat(path)
+    if not stat.S_ISREG(known.st_mode):  # a pipe would be waited for, a device has no end
+        raise ValueError(f"{path} is not a model file: it is no regular file")
+    _refuse_large(known.st_size, path, largest)
     raw = Path(path).read_bytes()
     if not raw.startswith(b"PK"):
         raise ValueError(f"{path} is not a model file: it is no npz archive")

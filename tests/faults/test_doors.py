@@ -173,3 +173,10 @@ def test_a_checkpoint_that_could_never_be_gone_on_from_is_refused_at_once(tmp_pa
         model.fit(X, y, checkpoint=tmp_path / "fit.ckpt")
     model.fit(X, y)
     model.fit(X, y, validation=(X, y), checkpoint=tmp_path / "fit.ckpt")
+
+
+def test_pipes_and_devices_are_no_models(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero", tmp_path):
+        with pytest.raises(ValueError, match="no regular file"):
+            ms.MatchingModel.load(path)
