@@ -292,7 +292,9 @@ def _sources(value: Any, seen: dict[int, str]) -> Iterator[str]:
         return
     if isinstance(value, Dispatcher):
         seen[id(value)] = f"kernel {value.py_func.__module__}.{value.py_func.__qualname__}"
-        yield seen[id(value)] + repr(sorted(map(str, value.targetoptions.items())))
+        yield seen[id(value)]
+        for name, option in sorted(value.targetoptions.items()):
+            yield f"{name} {sorted(option) if isinstance(option, set) else option}"
         yield from _function(value.py_func, seen)
     elif isinstance(value, FunctionType) and (value in VARIANTS or _ours(value.__module__)):
         seen[id(value)] = f"function {value.__module__}.{value.__qualname__}"
@@ -304,7 +306,10 @@ def _sources(value: Any, seen: dict[int, str]) -> Iterator[str]:
         yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     elif isinstance(value, (set, frozenset)):
         yield repr(sorted(map(repr, value)))
-    elif isinstance(value, (int, float, complex, str, bytes, tuple, type(None))):
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from _sources(one, seen)
+    elif isinstance(value, (int, float, complex, str, bytes, np.dtype, type(None))):
         yield repr(value)
     elif isinstance(value, type):
         yield f"{value.__module__}.{value.__qualname__} {getattr(value, '_fields', '')}"

@@ -186,6 +186,32 @@ def test_a_digest_sees_what_stands_for_a_stub():
         kernels.VARIANTS[twice_as_much].pop()
 
 
+def test_a_digest_is_the_same_in_every_process():
+    """Sets of texts have another order in each: fastmath's options, and constants."""
+    code = (
+        "import importlib, pkgutil, mlestruct, mlestruct_oracles\n"
+        "from mlestruct.compiler import Kernel, digest\n"
+        "for package in (mlestruct, mlestruct_oracles):\n"
+        "    for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "        if '__main__' not in found.name:\n"
+        "            module = importlib.import_module(found.name)\n"
+        "            for name, one in sorted(vars(module).items()):\n"
+        "                if isinstance(one, Kernel): print(found.name, name, digest(one))\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+    assert found.pop().count("\n") > 300
+
+
 SCRIPT = """
 import sys, mlestruct.compiler as c, mlestruct.kernels as k
 from mlestruct.inference.matching.kernels import entry
