@@ -23,7 +23,7 @@ import numpy as np
 
 from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import digest, name_of
-from mlestruct.dual import Dual
+from mlestruct.dual import MIX, Dual
 from mlestruct.frank_wolfe.active_set import Iterate, footprint
 from mlestruct.frank_wolfe.asking import Asked
 from mlestruct.frank_wolfe.best import Best
@@ -121,7 +121,7 @@ class _Run:
         self.solver, self.polytope, self.best = solver, oracle.polytope, Best()
         self.dual, self.inner = beginning(dual, oracle)
         batch, count = dual.batch, len(dual.batch)
-        tau = self.inner.tau if start is None else start
+        tau = self.inner.tau if start is None else self.inner.pull(start)
         self.iterate = Iterate.start(self.dual, tau, self.inner.tau, active=False)
         self.centre: Centre | None = None
         if solver.centre:
@@ -164,7 +164,8 @@ class _Run:
         solver, x = self.solver, self.iterate.x
         self.iterate.synchronise()
         averaged = solver.average and self.steps > 0
-        tangent = self.iterate.tangent(0.0, (self.mean if averaged else x.theta).copy())
+        share = 0.0 if self.dual.entropy.flat else MIX  # no logarithm of nothing
+        tangent = self.iterate.tangent(share, (self.mean if averaged else x.theta).copy())
         began = clock()
         vertices, upper = self.whole(tangent.score)
         self.asking += clock() - began

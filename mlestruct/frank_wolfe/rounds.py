@@ -12,7 +12,7 @@ import numpy as np
 
 from mlestruct.checkpoint import Keeping, Loop, begin
 from mlestruct.digest import digest, name_of
-from mlestruct.dual import Dual, Interior
+from mlestruct.dual import MIX, Dual, Interior
 from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import flat, steps
 from mlestruct.frank_wolfe.active_set import Iterate, capacity, footprint
@@ -243,7 +243,8 @@ class _Run:
         theta = self.iterate.x.theta.copy()
         if self.margin and self.step == "pairwise" and self.number:
             theta = BETWEEN * self.best.theta + (1.0 - BETWEEN) * theta
-        tangent = self.iterate.tangent(self.smoothing.share, theta)
+        share = 0.0 if self.dual.entropy.flat else max(self.smoothing.share, MIX)
+        tangent = self.iterate.tangent(share, theta)
         began = clock()
         vertices, upper = asked(tangent.score)
         self.asking += clock() - began

@@ -81,6 +81,18 @@ def test_every_state_is_certified_and_counts_its_calls(settings, temperature):
     assert state.certificate.objective >= best.objective - best.gap - 1e-9
 
 
+@pytest.mark.parametrize("settings", [{}, {"fixed": True}, {"centre": True}])
+@pytest.mark.parametrize("lam", [0.01, 1.0])
+def test_a_start_at_vertices_proves_no_more_than_is_true(settings, lam):
+    """Steps nearly onto vertices, time and again, leave no logarithm clipped in a certificate."""
+    dual = learning(6, lam=lam)
+    oracle = resolve(None, dual.batch)
+    best = FrankWolfe(tol=1e-6, rounds=2000).solve(dual, oracle).certificate
+    for state in BCFW(tol=0, rounds=30, every=5, **settings).run(dual, oracle, dual.batch.target):
+        assert state.certificate.objective - state.gap <= best.objective + 1e-9
+        assert state.certificate.objective >= best.objective - best.gap - 1e-9
+
+
 def test_a_cache_saves_calls():
     dual = learning(3)
     calls = [
