@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import exp
 from typing import Any
 
-import numpy as np
-
 from mlestruct.estimators.roommates import Explanation, Pair, Plan
 from mlestruct.estimators.roommates.explanation import Contribution
+from mlestruct.estimators.roommates.likely import nearest
 from mlestruct.html import Html, element
 from mlestruct.report.words import Words
 
@@ -24,10 +23,11 @@ Name = Callable[[Any], str]
 def cards(plan: Plan, reasons: Sequence[Explanation], name: Name, words: Words) -> list[Html]:
     """Group by group, what can be searched and sorted by the page's script."""
     why = {frozenset((e.a, e.b)): e for e in reasons}
+    others = _others(plan, name, words)
     found: dict[str, list[Html]] = {}
     for home in _homes(plan.pairs):
         own = [why[frozenset((pair.a, pair.b))] for pair in home]
-        card = _shared(plan, home, own, name, words)
+        card = _shared(home, own, others, name, words)
         found.setdefault(home[0].group, []).append(card)
     for single in plan.singles:
         title = f"{name(single.person)} · {words('alone')}"
@@ -56,7 +56,7 @@ def _tools(words: Words) -> Html:
 def _homes(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
     """Pairs of one room together; without rooms each by itself."""
     keys = [
-        (pair.group, number if pair.room is None else pair.room)
+        (pair.group, pair.room is None, number if pair.room is None else pair.room)
         for number, pair in enumerate(pairs)
     ]
     for _, home in groupby(range(len(pairs)), key=keys.__getitem__):
@@ -64,9 +64,9 @@ def _homes(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
 
 
 def _shared(
-    plan: Plan,
     home: Sequence[Pair],
     reasons: Sequence[Explanation],
+    others: Mapping[Any, str],
     name: Name,
     words: Words,
 ) -> Html:
@@ -79,7 +79,7 @@ def _shared(
         share = words("probable", share=words.percent(pair.probability))
         title = share if len(home) == 1 else f"{name(pair.a)} + {name(pair.b)}: {share}"
         body += [element("p", title), _meter(pair.probability), _reasons(explained, words)]
-        near = [f"{name(who)}: {_near(plan, who, name, words)}" for who in (pair.a, pair.b)]
+        near = [f"{name(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
         body.append(
             element(
                 "details", element("summary", words("also near")), [element("p", n) for n in near]
@@ -127,13 +127,16 @@ def reason(part: Contribution, words: Words) -> str:
     return words("for it", answers=answers, factor=factor)
 
 
-def _near(plan: Plan, person: Any, name: Name, words: Words) -> str:
-    """The most probable partners but for the plan's."""
-    pairing, me = plan.find(person)
-    tau = pairing.at(me, np.arange(len(pairing.ids)))[1]
-    partner = pairing.solution.partner[me]
-    order = np.argsort(-tau, kind="stable")[: NEAR + 1]
-    near = [k for k in order if tau[k] > 0 and k != partner][:NEAR]
-    return (
-        ", ".join(f"{name(pairing.ids[k])} ({words.percent(float(tau[k]))})" for k in near) or "–"
-    )
+def _others(plan: Plan, name: Name, words: Words) -> dict[Any, str]:
+    """Everybody's most probable partners but for the plan's, in words."""
+    found = {}
+    for pairing in plan.pairings:
+        who, how = nearest(pairing, NEAR + 1)
+        for me, person in enumerate(pairing.ids):
+            partner = pairing.solution.partner[me]
+            near = [k for k in range(who.shape[1]) if how[me, k] > 0 and who[me, k] != partner]
+            found[person] = ", ".join(
+                f"{name(pairing.ids[who[me, k]])} ({words.percent(float(how[me, k]))})"
+                for k in near[:NEAR]
+            )
+    return found

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.estimators.roommates.pairing import Pairing
-from mlestruct.structures.base import Array, as_count
+from mlestruct.structures.base import Array, Ints, as_count
 from mlestruct.tables import Column, Columns
 
 BLOCK = 256  # people whose probabilities are held at once
@@ -56,17 +56,24 @@ def _pairs(pairing: Pairing, count: int | None) -> tuple[NDArray[np.int32], Arra
 
 def _of_each(pairing: Pairing, count: int) -> tuple[NDArray[np.int32], Array, Array]:
     """(rows of people, probability, score) of everybody's most probable pairs, each pair once."""
-    n = len(pairing.ids)
-    people = np.arange(n)
-    chosen = []
-    for rows in np.array_split(people, -(-n // BLOCK)):
-        tau = pairing.at(rows[:, None], people)[1]
-        tau[np.arange(len(rows)), rows] = -1.0  # nobody is a partner of themself
-        near = min(count, n - 1)
-        best = np.argpartition(-tau, near - 1, axis=1)[:, :near] if near else tau[:, :0].astype(int)
-        chosen.append(np.stack([np.repeat(rows, near), best.ravel()], axis=1))
-    pairs = np.sort(np.concatenate(chosen), axis=1)
-    low, high = np.divmod(np.unique(pairs @ np.array([n, 1])), n)
+    n, (near, _) = len(pairing.ids), nearest(pairing, count)
+    pairs = np.stack([np.repeat(np.arange(n), near.shape[1]), near.ravel()], axis=1)
+    low, high = np.divmod(np.unique(np.sort(pairs, axis=1) @ np.array([n, 1])), n)
     scores, tau = pairing.at(low, high)
     rows = pairing.group.members.astype(np.int32)
     return rows[np.stack([low, high], axis=1)], tau, scores
+
+
+def nearest(pairing: Pairing, count: int) -> tuple[Ints, Array]:
+    """(people × count) everybody's most probable partners, most probable first; how probable."""
+    n = len(pairing.ids)
+    people, k = np.arange(n), min(count, n - 1)
+    who, how = np.empty((n, k), dtype=np.int64), np.empty((n, k))
+    for rows in np.array_split(people, -(-n // BLOCK)) if k else []:
+        tau = pairing.at(rows[:, None], people)[1]
+        tau[np.arange(len(rows)), rows] = -1.0  # nobody is a partner of themself
+        best = np.argpartition(-tau, k - 1, axis=1)[:, :k]
+        order = np.argsort(-np.take_along_axis(tau, best, axis=1), axis=1, kind="stable")
+        who[rows] = np.take_along_axis(best, order, axis=1)
+        how[rows] = np.take_along_axis(tau, who[rows], axis=1)
+    return who, how
