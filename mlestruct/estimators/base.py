@@ -41,7 +41,7 @@ from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics import Intervals, advice, problem
-from mlestruct.statistics.intervals import MOST
+from mlestruct.statistics.interval import MOST
 from mlestruct.structures.base import Array, as_numbers
 
 Examples = tuple[Sequence[Any], Sequence[Any]]

@@ -17,7 +17,7 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
 from mlestruct.statistics.identified import Identified
-from mlestruct.statistics.intervals import LEAST, MOST, refusal
+from mlestruct.statistics.interval import LEAST, MOST, refusal
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints
 

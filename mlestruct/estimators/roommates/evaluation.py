@@ -15,7 +15,7 @@ from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.inference import marginals
 from mlestruct.inference.bounds import Interval, halves, halves_interval, log_z_interval
 from mlestruct.results import Shown
-from mlestruct.statistics.annealed import annealed
+from mlestruct.statistics.annealing import annealed
 from mlestruct.structures.base import Array, Ints, as_count
 
 TINY = 1e-300

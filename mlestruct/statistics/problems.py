@@ -12,8 +12,8 @@ from mlestruct.features import Features
 from mlestruct.inference.exact import exact
 from mlestruct.inference.routine import routine
 from mlestruct.reweighting import Rho
-from mlestruct.statistics.affordable import affordable, total
-from mlestruct.statistics.intervals import Problem
+from mlestruct.statistics.affordability import affordable, total
+from mlestruct.statistics.interval import Problem
 from mlestruct.statistics.likelihood import Infer, Likelihood
 from mlestruct.structures.base import Array, Ints
 
