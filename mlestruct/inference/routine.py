@@ -25,7 +25,7 @@ class Routine(Protocol):
 
     Interface: ``serve(entropy)`` → a routine for this entropy, or None; ``many(batch, scores,
     warm)`` → :class:`Beliefs`. τ is always feasible (repaired where iterations stopped short), so
-    that :func:`mlestruct.inference.proof.prove` can say what is missing. A new routine is one
+    that :func:`mlestruct.inference.proof.infer` can say what is missing. A new routine is one
     module with these two and a line in ``ROUTINES``.
 
     What else it can do, each with a default here: ``exact`` says that ``log_z`` is the sum over all

@@ -20,7 +20,7 @@ from mlestruct.structures.base import Array
 
 @dataclass(frozen=True)
 class Sums(Routine):
-    """:func:`mlestruct.inference.exact.exact` in the place of messages."""
+    """:func:`mlestruct.inference.exact.front.exact` in the place of messages."""
 
     memory: float = MEMORY
     exact = True

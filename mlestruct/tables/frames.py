@@ -94,7 +94,7 @@ class Table:
 
     @property
     def file(self) -> str:
-        """``people.csv: `` in front of a message about a table from a file."""
+        """The name in front of a message about a table from a file, as in "people.csv: …"."""
         return "" if self.places is None else f"{self.places.file}: "
 
     def rows(self, chosen: ArrayLike) -> Table:

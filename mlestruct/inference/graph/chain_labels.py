@@ -1,8 +1,8 @@
 """The best labels of chains from the weights themselves: no structure, no table, no matrix.
 
-What :class:`~mlestruct.estimators.SequenceModel` predicts by. The recursion is that of the oracle
-``viterbi`` (from the last position to the first; of equal labels the first), which answers where
-this one finds nothing finite.
+:class:`~mlestruct.estimators.sequence.SequenceModel` predicts by this. The recursion is that of
+the oracle ``viterbi`` (from the last position to the first; of equal labels the first), which
+answers where this one finds nothing finite.
 """
 
 from __future__ import annotations
