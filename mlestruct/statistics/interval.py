@@ -22,7 +22,8 @@ from mlestruct.statistics.spread import Units
 from mlestruct.structures.base import Array, Ints
 
 MANY = 8  # units from which the variance between them counts
-MOST, ROOM = 1000, 2e8  # weights, and numbers of all examples' information matrices
+MOST = 300  # weights: each costs two inferences of all examples a step
+ROOM = 2e8  # numbers of all examples' information matrices
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 
 

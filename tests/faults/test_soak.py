@@ -3,6 +3,7 @@
 import gc
 import os
 import tracemalloc
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -35,8 +36,9 @@ def grown(memory, count, step, early=50):
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 5)))
     oracle = ms.oracle.Validated(ms.oracle.resolve(Assigns(), batch))
     dual = ms.mle_struct(regulariser=1e-3).dual(batch, features)
-    at = {}
-    for state in ms.FrankWolfe(tol=0.0, rounds=count, step=step).run(dual, oracle):
+    at, run = {}, ms.FrankWolfe(tol=0.0, rounds=count, step=step).run
+    deque(run(dual, oracle), maxlen=0)  # compiles: what that keeps is no leak
+    for state in run(dual, oracle):
         if state.round in (early, count):
             at[state.round] = memory()
     return at[count] - at[early]

@@ -45,7 +45,9 @@ def test_features_whose_sum_is_negative_count():
     X = [[{"x": -1.0}, {"y": 1.0}], [{"x": -1.5}, {"y": 1.0}]]
     y = [["a", "b"], ["a", "b"]]
     mirrored = [[{k: -v if k == "x" else v for k, v in p.items()} for p in x] for x in X]
-    one, other = (ms.SequenceModel(alpha=0.1, tol=1e-8).fit(x, y) for x in (X, mirrored))
+    one, other = (
+        ms.SequenceModel(weights="all", alpha=0.1, tol=1e-8).fit(x, y) for x in (X, mirrored)
+    )
     assert one.attributes_.names == ["x", "y"]
     assert abs(one.coef_[:2]).min() > 0.1
     np.testing.assert_allclose(one.coef_[:2], -other.coef_[:2], atol=1e-4)

@@ -69,7 +69,7 @@ def test_nothing_missing_is_the_ordinary_fit(rng):
     outcomes = list(rng.integers(0, 2, (len(batch), 3)))
     learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-10))
     features = ms.Dense.of(batch, X)
-    found = Missing(learner, tol=1e-8).fit(batch, outcomes, features)
+    found = Missing(learner, tol=1e-10).fit(batch, outcomes, features)
     plain = learner.fit(ms.Batch.of(graph, outcomes, weight=batch.weight), features)
     np.testing.assert_allclose(found.theta, plain.theta, atol=1e-5)
     assert found.upper == pytest.approx(plain.certificate.objective, abs=1e-5)
