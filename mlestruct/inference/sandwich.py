@@ -128,7 +128,7 @@ class Sandwich:
 
         Adding a multiple of one to the weights gives the same model.
         """
-        rows = _echelon(self.null.T)
+        rows = echelon(self.null.T)
         return [
             " ".join(
                 f"{row[j]:+.4g}·{names[j]}" for j in np.flatnonzero(np.abs(row) > 1e-6).tolist()
@@ -176,7 +176,7 @@ def _pseudo_inverse(H: Array) -> tuple[Array, Array]:
     return (vector[:, live] / value[live]) @ vector[:, live].T, null
 
 
-def _echelon(rows: Array) -> Array:
+def echelon(rows: Array) -> Array:
     """The same row space with a 1 of its own in every row."""
     rows, done = rows.copy(), 0
     for j in range(rows.shape[1]):

@@ -1,4 +1,4 @@
-"""The four lines that open a report: how many people, how good, what matters, in plain words."""
+"""The lines that open a report: how many people, how good, what matters, in plain words."""
 
 from __future__ import annotations
 

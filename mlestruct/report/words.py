@@ -16,7 +16,7 @@ ENGLISH = {
     "proof": "How we know",
     "data": "The data",
     "limits": "What it cannot tell",
-    # the four lines on top
+    # the lines on top
     "people": "{people} people in {pairs} pairs; {alone}.",
     "nobody alone": "nobody is left without a partner",
     "one alone": "one person has no partner",
@@ -83,7 +83,6 @@ ENGLISH = {
         "Of a pair that came about and one that did not: how often, in 100, the right one is "
         "picked. The line at 50 is guessing."
     ),
-    "ranked label": "right picks in 100",
     "marginal": "by probability",
     "score": "by score",
     "constant": "differences alone",
@@ -225,7 +224,6 @@ GERMAN = {
         "Von einem Paar, das zustande kam, und einem anderen: wie oft in 100 Fällen das richtige "
         "erkannt wird. Die Linie bei 50 ist Raten."
     ),
-    "ranked label": "richtig erkannt in 100",
     "marginal": "nach Wahrscheinlichkeit",
     "score": "nach Punkten",
     "constant": "nur Unterschiede",

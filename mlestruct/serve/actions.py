@@ -15,7 +15,7 @@ from mlestruct.report import Report
 from mlestruct.report.cards import reason
 from mlestruct.report.export import export_csv, guarded
 from mlestruct.report.words import Words
-from mlestruct.serve.project import Choices, Project, Rule
+from mlestruct.serve.project import RULES, Choices, Project, Rule
 from mlestruct.tables import Column, Table, missing, table
 
 ALPHAS, ALPHA = (1.0, 10.0, 100.0), 10.0
@@ -53,7 +53,7 @@ def overview(project: Project) -> Json:
     for kind in choices.files:
         try:
             read = _table(project, kind)
-            found[kind] = {"rows": len(read), "columns": read.names, "said": _said(read)}
+            found[kind] = {"rows": len(read), "columns": read.names, "said": "; ".join(read.said)}
         except ValueError as error:
             found[kind] = {"fault": str(error)}
     whole = "columns" in found.get("people", {})
@@ -66,10 +66,6 @@ def overview(project: Project) -> Json:
         "planned": choices.planned or (cohorts[-1] if cohorts else None),
         "fitted": project.model.exists(),
     }
-
-
-def _said(read: Table) -> str:
-    return str(getattr(read, "said", ""))
 
 
 def _values(read: Table, name: str | None) -> list[str]:
@@ -182,7 +178,7 @@ class Planned:
         report, words = self.report(), Words.of("en")
         cards = [self._card(pair, words) for pair in self.plan.pairs]
         alone = [{"row": self.row[s.person], "name": str(s.person)} for s in self.plan.singles]
-        rules = {name: [list(r) for r in getattr(self.choices, name)] for name in RULE_NAMES}
+        rules = {name: [list(r) for r in getattr(self.choices, name)] for name in RULES}
         names = {str(row): str(who) for row, who in enumerate(self.ids)}
         return {"lines": report.headline(), "pairs": cards, "alone": alone, "names": names} | rules
 
@@ -230,17 +226,14 @@ class Planned:
         return out.getvalue()
 
 
-RULE_NAMES = ("require", "forbid")
-
-
 def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
 def ruled(choices: Choices, name: str, a: int, b: int, keep: bool) -> Choices:
     """The choices with one more rule of a kind, or without it; the other kind loses this pair."""
-    if name not in RULE_NAMES:
-        raise ValueError(f"a rule is one of {', '.join(RULE_NAMES)}, not {name!r}")
+    if name not in RULES:
+        raise ValueError(f"a rule is one of {', '.join(RULES)}, not {name!r}")
 
     def others(rules: Sequence[Rule], taken: set[int]) -> tuple[Rule, ...]:
         """Rules about another pair, and none that holds anybody ``taken``."""

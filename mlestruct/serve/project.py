@@ -13,6 +13,7 @@ from typing import Any
 KINDS = ("people", "pairs", "rooms")
 CHOICES = "project.json"
 MODEL = "model.npz"
+RULES = ("require", "forbid")  # what may be asked of two people
 ENDINGS = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 LARGEST = 64 << 20  # bytes of one file
 
@@ -92,6 +93,3 @@ class Project:
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
-
-
-RULES = ("require", "forbid")

@@ -8,11 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mlestruct.inference.sandwich import echelon
 from mlestruct.statistics.likelihood import Likelihood
 from mlestruct.structures.base import Array
 
 STEP = 1e-4  # of scores: what truncates a difference is then as small as what rounds it
 NULL = 1e-6  # of the largest eigenvalue of the scaled Hessian at θ = 0: below, no information
+ROUNDING = 1e-7  # what elimination leaves of an entry that is 0
 ZERO = 1e-5  # of a combination's length: what it may have outside of what is identified
 
 
@@ -68,7 +70,8 @@ class Identified(NamedTuple):
         Where weights are identified one by one, these are the weights.
         """
         found = [one for one in known if self.tells(one.combination)]
-        for row in echelon(self._told().T):
+        reduced = echelon(self._told().T)
+        for row in np.where(np.abs(reduced) < ROUNDING, 0.0, reduced):
             rows = np.array([one.combination for one in found]).reshape(-1, len(row))
             if np.linalg.matrix_rank(rows, 1e-8) == self.rank:
                 break
@@ -84,23 +87,6 @@ class Identified(NamedTuple):
         inside = own - self.null @ (self.null.T @ own)
         left, size, _ = np.linalg.svd(inside, full_matrices=False)
         return left[:, size > ZERO]
-
-
-def echelon(rows: Array) -> Array:
-    """The same row space with a 1 of its own in every row, as early in the row as can be."""
-    rows, done = rows.copy(), 0
-    for j in range(rows.shape[1]):
-        if done == len(rows):
-            break
-        best = done + int(np.abs(rows[done:, j]).argmax())
-        if abs(rows[best, j]) < 1e-7:
-            continue
-        rows[[done, best]] = rows[[best, done]]
-        rows[done] /= rows[done, j]
-        others = np.arange(len(rows)) != done
-        rows[others] -= np.outer(rows[others, j], rows[done])
-        done += 1
-    return np.where(np.abs(rows) < 1e-7, 0.0, rows)
 
 
 def words(row: Array, names: Sequence[str]) -> str:

@@ -98,6 +98,7 @@ def test_roles_are_proposed_from_names_and_values(client, files) -> None:
     assert roles["ordinal"] == [f"q{k}" for k in range(1, 15)]
     assert state["cohorts"] == ["1", "2"]
     assert state["planned"] == "2"
+    assert not state["files"]["people"]["said"].startswith("(")  # words, not a tuple's
 
 
 def test_the_plan_its_files_and_what_a_change_costs(planned) -> None:
