@@ -99,8 +99,6 @@ def make_venv():
         STAMP.touch()
         try:
             attempt()
-        except FileNotFoundError:
-            notes.append("%s: not installed" % name)
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
             output = getattr(error, "stdout", None) or str(error)
             notes.append("%s: %s" % (name, output.strip().splitlines()[-1]))
@@ -110,9 +108,8 @@ def make_venv():
             notes.append("%s: made an environment without pip" % name)
     return (
         "Could not make a virtual environment in %s:\n  %s\n"
-        "Install one of them and run this again, for example\n"
-        "  Debian, Ubuntu: sudo apt install python3-venv\n"
-        "  anywhere:       https://docs.astral.sh/uv (one file, no root needed)"
+        "Install what makes them and run this again; on Debian and Ubuntu:\n"
+        "  sudo apt install python3-venv"
     ) % (VENV, "\n  ".join(notes))
 
 
@@ -129,14 +126,6 @@ def with_pip():
     call(sys.executable, "-m", "pip", "--version")
     call(sys.executable, "-m", "venv", "--without-pip", VENV)
     call(sys.executable, "-m", "pip", "--python", PYTHON, "install", "pip")
-
-
-def with_uv():
-    call("uv", "venv", "--seed", "--allow-existing", "--python", sys.executable, VENV)
-
-
-def with_virtualenv():
-    call("virtualenv", "--python", sys.executable, VENV)
 
 
 def with_downloaded_pip():
@@ -163,8 +152,6 @@ def with_downloaded_pip():
 WAYS = [
     ("venv with ensurepip", with_ensurepip),
     ("venv with the system's pip", with_pip),
-    ("uv", with_uv),
-    ("virtualenv", with_virtualenv),
     ("venv with pip downloaded from the package index", with_downloaded_pip),
 ]
 

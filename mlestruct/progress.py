@@ -1,14 +1,17 @@
-"""A progress bar over a fit's rounds: on terminals, for fits that take a while, quiet in pipes."""
+"""A progress bar over a fit's rounds: in terminals and notebooks, for fits that take a while."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, floor, inf, log, log10
+from typing import Any
 
 import numpy as np
 
 from mlestruct.frank_wolfe import State
+from mlestruct.html import element
 
 WORTH_SHOWING = 2.0  # expected seconds
 RECENT, FEWEST = (
@@ -16,6 +19,7 @@ RECENT, FEWEST = (
     6,
 )  # share of the rounds that say where a fit is heading, and how many at least
 LONG = 10_000  # calls an example: what is further off is not worth a number
+OFTEN = 0.2  # seconds between two looks of a notebook's cell
 
 
 def track(states: Iterable[State], name: str, show: bool | None = None) -> Iterator[State]:
@@ -24,10 +28,7 @@ def track(states: Iterable[State], name: str, show: bool | None = None) -> Itera
     seen: list[tuple[float, float]] = []
     for state in states:
         if bar is None and _wanted(state, show):
-            from tqdm import tqdm
-
-            print(f"{name}: at most {state.cost}", file=sys.stderr)
-            bar = tqdm(total=state.cost.calls, desc=name, unit="round", file=sys.stderr)
+            bar = _bar(name, state)
         if bar is not None:
             seen.append((state.calls / max(state.cost.examples, 1), state.certificate.relative))
             bar.set_postfix_str(told(state, seen))
@@ -62,4 +63,60 @@ def heading(seen: Sequence[tuple[float, float]]) -> str:
 def _wanted(state: State, show: bool | None) -> bool:
     if show is not None:
         return show
-    return sys.stderr.isatty() and state.cost.seconds > WORTH_SHOWING
+    return (sys.stderr.isatty() or in_notebook()) and state.cost.seconds > WORTH_SHOWING
+
+
+def _bar(name: str, state: State) -> Any:
+    """A cell's own display in a notebook, else a line of text that is written over."""
+    if in_notebook():
+        return Cell(f"{name}: at most {state.cost}", state.cost.calls)
+    from tqdm import tqdm
+
+    print(f"{name}: at most {state.cost}", file=sys.stderr)
+    return tqdm(total=state.cost.calls, desc=name, unit="round", file=sys.stderr)
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this: IPython is loaded and its shell belongs to one."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+class Cell:
+    """Progress in a notebook: one display that is renewed, needing neither widgets nor a script.
+
+    Where HTML is shown it is a bar, elsewhere a line of text; what stays is the last state.
+    """
+
+    def __init__(self, name: str, total: int) -> None:
+        from IPython.display import display
+
+        self.name, self.total, self.done, self.words = name, total, 0, ""
+        self._shown = time.monotonic()
+        self._display = display(self, display_id=True)
+
+    def set_postfix_str(self, words: str) -> None:
+        """What is said beside the bar."""
+        self.words = words
+
+    def update(self, rounds: int) -> None:
+        """So many rounds more; shown a few times a second at most."""
+        self.done += rounds
+        if time.monotonic() - self._shown > OFTEN:
+            self._renew()
+
+    def close(self) -> None:
+        """The last state."""
+        self._renew()
+
+    def _renew(self) -> None:
+        self._shown = time.monotonic()
+        self._display.update(self)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.done} rounds, {self.words}"
+
+    def _repr_html_(self) -> str:
+        bar = element("progress", max=self.total, value=self.done, aria_label=self.name)
+        return element("div", bar, f" {self!r}")

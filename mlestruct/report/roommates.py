@@ -28,6 +28,8 @@ from mlestruct.report.survey import survey
 from mlestruct.report.words import Words
 from mlestruct.tables import Table
 
+EACH = 10  # most probable partners of everybody in probabilities.csv
+
 
 @dataclass(frozen=True)
 class Report:
@@ -83,10 +85,11 @@ class Report:
             calibration = _calibration(plan, model.together(plan.people, pairs))
         return cls(model, people, plan, evaluation, calibration, names, protected, language)
 
-    def write(self, folder: str | os.PathLike[str], each: int | None = None) -> list[Path]:
+    def write(self, folder: str | os.PathLike[str], each: int | None = EACH) -> list[Path]:
         """pairs.csv (with those who stay single), probabilities.csv and report.html.
 
-        probabilities.csv has every pair, or everybody's ``each`` most probable ones.
+        probabilities.csv has everybody's ``each`` most probable pairs; every pair for None, which
+        is a file of hundreds of megabytes for thousands of people.
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)

@@ -134,7 +134,7 @@ def test_rooms_of_four_are_one_card_and_singles_have_one(model, cohorts, parsed)
 def test_files_hold_the_plan_and_every_pair(model, cohorts, tmp_path):
     one_less = cohorts[2].rows(np.arange(39))
     report = Report.of(model, one_less)
-    pairs, probabilities, page = report.write(tmp_path / "new" / "folder")
+    pairs, probabilities, page = report.write(tmp_path / "new" / "folder", each=None)
     with pairs.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert sorted(r["a"] for r in rows) + sorted(r["b"] for r in rows)
@@ -151,6 +151,21 @@ def test_files_hold_the_plan_and_every_pair(model, cohorts, tmp_path):
     everybody = sum(each.values()) + sum(float(alone.single(k)) for k in range(len(alone.ids)))
     assert everybody == pytest.approx(39, abs=1e-6)
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_everybody_has_their_most_probable_partners_unless_all_are_asked_for(
+    model, cohorts, tmp_path
+):
+    """As the command does, so that a file of thousands of people can be opened."""
+    report = Report.of(model, cohorts[2])
+
+    def pairs(folder, **how):
+        with report.write(folder, **how)[1].open(newline="", encoding="utf-8") as file:
+            return {(row["a"], row["b"]) for row in csv.DictReader(file)}
+
+    few, every = pairs(tmp_path / "few"), pairs(tmp_path / "every", each=None)
+    assert few < every
+    assert all(len([p for p in few if who in p]) >= 10 for pair in every for who in pair)
 
 
 def test_calibration_counts_every_possible_pair_and_every_true_one(model, cohorts):

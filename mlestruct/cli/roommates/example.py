@@ -51,7 +51,7 @@ def run(given: argparse.Namespace) -> int:
     model.fit(before, learned)
     _say(given, PLANNING, "")
     report = Report.of(model, after, observed, truth=TASTE.scores)
-    wrote = list(map(str, report.write(new_folder(given.out, given.force), 10)))
+    wrote = list(map(str, report.write(new_folder(given.out, given.force))))
     lines = [*report.headline(), f"The plan with its reasons, to open in a browser: {wrote[-1]}"]
     for line in lines:
         _say(given, line, indent="  ")
