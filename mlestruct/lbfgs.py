@@ -1,8 +1,12 @@
-"""L-BFGS for a smooth function plus l1‖θ‖₁ within bounds; projected where there are kinks."""
+"""L-BFGS for a smooth function plus l1‖θ‖₁ within bounds; projected where there are kinks.
+
+It calls no function: a descent is a generator that asks for the value and gradient at a point, is
+sent them, and says after every step where it stands. Whoever answers keeps its own loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +18,7 @@ from mlestruct.trees import Tree, like
 
 Function = Callable[[Array], tuple[float, Array]]
 Found = tuple[Array, float, Array]
+Answer = tuple[float, Array]
 
 
 class Step(NamedTuple):
@@ -59,6 +64,11 @@ class Kinks:
         return self.clip(np.where(crossed, 0.0, moved))
 
 
+Descent = Generator[Array | Step, Answer, None]
+"""Yields points, each to be answered by ``send((value, gradient))``, and steps, which are not."""
+Search = Generator[Array, Answer, Found | None]
+
+
 def minimise(
     objective: Function,
     theta: Array,
@@ -67,6 +77,27 @@ def minimise(
     first: float | None = None,
     since: Tree = None,
 ) -> Iterator[Step]:
+    """The steps of :func:`descent` on a function."""
+    asking = descent(theta, memory, kinks, first, since)
+    while (step := next_step(asking, objective)) is not None:
+        yield step
+
+
+def next_step(asking: Descent, objective: Function) -> Step | None:
+    """Answers a descent's questions until it has made a step; None where it has ended."""
+    said = next(asking, None)
+    while said is not None and not isinstance(said, Step):
+        said = asking.send(objective(said))
+    return said
+
+
+def descent(
+    theta: Array,
+    memory: int = 10,
+    kinks: Kinks | None = None,
+    first: float | None = None,
+    since: Tree = None,
+) -> Descent:
     """Yields every point with the gradient of the smooth part there; the value never rises.
 
     Two passes over 2·memory·d numbers per iteration besides the objective. Steps along −gradient
@@ -80,7 +111,7 @@ def minimise(
 
     if since is None:
         theta = theta.copy() if kinks is None else kinks.clip(theta)
-        value, gradient = objective(theta)
+        value, gradient = yield theta
         value += 0.0 if kinks is None else kinks.value(theta)
         yield Step(theta, value, gradient, True, where)
     else:
@@ -96,9 +127,9 @@ def minimise(
             direction = -slope
         step = 1.0 if pairs.count else first or 1.0 / max(1.0, float(np.linalg.norm(slope)))
         if kinks is None:
-            found = _search(objective, theta, value, direction, float(direction @ slope), step)
+            found = yield from _search(theta, value, direction, float(direction @ slope), step)
         else:
-            found = _backtrack(objective, kinks, theta, value, direction, slope, step)
+            found = yield from _backtrack(kinks, theta, value, direction, slope, step)
         if found is None and pairs.count:
             pairs.clear()  # stale curvature: once more, straight downhill
             continue
@@ -179,16 +210,14 @@ class Pairs:
         return out
 
 
-def _search(
-    objective: Function, theta: Array, value: float, direction: Array, slope: float, step: float
-) -> Found | None:
+def _search(theta: Array, value: float, direction: Array, slope: float, step: float) -> Search:
     """A step with enough decrease and enough curvature (weak Wolfe), by bracketing and secants."""
     low, high, before = 0.0, np.inf, slope
     kept = None
     for _ in range(40):
         new = step * direction
         new += theta
-        reached, gradient = objective(new)
+        reached, gradient = yield new
         bent = float(gradient @ direction)
         if not reached <= value + 1e-4 * step * slope + 1e-15 * abs(value):
             high = step
@@ -207,20 +236,14 @@ def _search(
 
 
 def _backtrack(
-    objective: Function,
-    kinks: Kinks,
-    theta: Array,
-    value: float,
-    direction: Array,
-    slope: Array,
-    step: float,
-) -> Found | None:
+    kinks: Kinks, theta: Array, value: float, direction: Array, slope: Array, step: float
+) -> Search:
     """The first projected step with enough decrease; its curvature may be any."""
     for _ in range(60):
         new = kinks.project(theta, theta + step * direction, slope)
         promised = float(slope @ (new - theta))
         if promised < 0:
-            reached, gradient = objective(new)
+            reached, gradient = yield new
             reached += kinks.value(new)
             if reached <= value + 1e-4 * promised + 1e-15 * abs(value):
                 return new, reached, gradient

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,14 @@ from mlestruct.features import Features
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.kernels import clock
-from mlestruct.lbfgs import Step
+from mlestruct.lbfgs import Descent, Step, next_step
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import parts, places
-from mlestruct.objectives.slopes import Slopes
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train import SmallBatches, descend, descend_slopes, evaluated
+from mlestruct.train import SmallBatches, descend, descend_slopes
 from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
@@ -110,8 +110,8 @@ class Primal(Fits):
         spent: float,
     ) -> Iterator[State]:
         began = clock() - spent
-        solver, none, count = self.solver, np.zeros(0), len(batch)
-        cost = Cost(solver.rounds, count, 0.0)
+        solver, none, examples = self.solver, np.zeros(0), len(batch)
+        cost = Cost(solver.rounds, examples, 0.0)
         first, since = (0, None) if loop.tree is None else loop.tree
         steps = self._run(batch, heads, ridge, theta, since)
         for number, (proof, at, moved, where) in enumerate(steps, first):
@@ -121,7 +121,7 @@ class Primal(Fits):
             done = met or late or not moved or number >= solver.rounds
             if self.doubt is not None:
                 proof = replace(proof, gap=np.inf)
-            calls = (number + 1) * count
+            calls = (number + 1) * examples
             short = "" if met or not done else "seconds" if late else "rounds" if moved else "step"
             ends = (none, none, cost, done, "direct")
             learned = _besides(heads, at)
@@ -145,7 +145,7 @@ class Primal(Fits):
         first, taken, stalled, within, memory = start
 
         def where() -> Tree:
-            return attempt, number + 1, total.stalled, step.where(), running.memory()
+            return attempt, number + 1, total.stalled, stands(), running.memory()
 
         for attempt in range(first, self.restarts + 1):
             with engine.start(makers) as running:
@@ -153,34 +153,32 @@ class Primal(Fits):
                 if within is not None:
                     running.remember(memory)
                     total.stalled = stalled
-                steps = self._steps(objective, batch, heads, total, ridge, theta, within)
-                for number, step in enumerate(steps, taken):
-                    theta, moved = step.theta, step.moved
+                descent = self._descent(objective, batch, heads, ridge, theta, within)
+                for number in count(taken):
+                    step = next_step(descent, total)
+                    if step is None:
+                        return
+                    theta, moved, stands = step.theta, step.moved, step.where
                     if not moved and number > 1 and attempt < self.restarts:
                         break
                     yield self._proof(step, ridge, total), theta, moved, where
-                else:
-                    return
             taken, within = 0, None
 
-    def _steps(
+    def _descent(
         self,
         objective: Objective,
         batch: Batch[Any],
         heads: Mapping[str, Head],
-        total: Sum,
         ridge: Regulariser,
         theta: Array,
         since: Tree,
-    ) -> Iterator[Step]:
+    ) -> Descent:
         if self.small is not None:
-            epochs = self.small.run(objective, batch, heads, ridge, theta, since)
-            yield from (evaluated(total, ridge, *epoch) for epoch in epochs)
-        elif objective.exact_gradient:
-            yield from descend(total, ridge, theta, since=since, scale=_units(batch, heads, ridge))
-        else:
-            scale = _units(batch, heads, ridge)
-            yield from descend_slopes(Slopes(total), ridge, theta, since, scale)
+            return self.small.run(objective, batch, heads, ridge, theta, since)
+        scale = _units(batch, heads, ridge)
+        if objective.exact_gradient:
+            return descend(ridge, theta, since=since, scale=scale)
+        return descend_slopes(ridge, theta, since, scale)
 
     def _proof(self, step: Step, ridge: Regulariser, total: Sum) -> Certificate:
         theta, value, slope, *_ = step

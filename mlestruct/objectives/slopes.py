@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlestruct.objectives.base import Sum
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
@@ -23,27 +22,25 @@ class Point(NamedTuple):
 
 
 class Slopes:
-    """θ → (∫ gradient from where the search began, gradient): a minimiser then seeks gradient 0.
+    """∫ gradient from where the search began, for a value: a minimiser then seeks gradient 0.
 
     The trapezoid on each step judges it by slopes, so a truncated relaxation's value, which
     follows another gradient, cannot stop the search. It only fences it: a point is infinite where
     the objective itself is a tenth larger, for slopes also vanish far out.
     """
 
-    def __init__(self, total: Sum) -> None:
-        self.total = total
+    def __init__(self) -> None:
         self.base: Point | None = None
         self.tried: list[Point] = []
 
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        own, gradient = self.total(theta)
+    def __call__(self, theta: Array, own: float, gradient: Array) -> float:
         base = Point(theta, own, own, gradient) if self.base is None else self.base
         change = 0.5 * float((base.gradient + gradient) @ (theta - base.theta))
         far = own > base.own + SLACK * max(1.0, abs(base.own))
         point = Point(theta, np.inf if far else base.integral + change, own, gradient)
         self.tried.append(point)
         self.base = base
-        return point.integral, gradient
+        return point.integral
 
     def tree(self) -> Tree:
         """What is known of the point settled on, but for its weights."""

@@ -1,6 +1,6 @@
 """The fast route: objectives of θ, minimised by L-BFGS or small batches."""
 
-from mlestruct.train.descents import descend, descend_slopes, evaluated
+from mlestruct.train.descents import descend, descend_slopes
 from mlestruct.train.direct import Direct, natural
 from mlestruct.train.proofs import judge
 from mlestruct.train.small_batches import SmallBatches
@@ -13,7 +13,6 @@ __all__ = [
     "Source",
     "descend",
     "descend_slopes",
-    "evaluated",
     "judge",
     "natural",
     "stream",

@@ -17,12 +17,12 @@ from mlestruct.engine import Engine, Running, Serial, engine_of
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.inference.routine import Routine
 from mlestruct.kernels import clock
-from mlestruct.lbfgs import Step
+from mlestruct.lbfgs import Descent, next_step
 from mlestruct.objectives import Head, Sum, Surrogate
 from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.descents import descents, evaluated
+from mlestruct.train.descents import descend
 from mlestruct.train.proofs import judges, proven
 from mlestruct.train.small_batches import SmallBatches
 from mlestruct.train.units import columns, units
@@ -74,7 +74,7 @@ class Task:
     examples: int
     bound: str
     loose: bool
-    steps: Callable[[Sum, Array, Tree], Iterator[Step]]
+    descent: Callable[..., Descent]
     keep: bool = True
     given: Array | None = None
 
@@ -126,7 +126,7 @@ class Direct:
                     examples=len(dual.batch),
                     bound=str(dual.entropy.bound),
                     loose=routine.loosened(COARSEST) is not routine,
-                    steps=partial(self._steps, dual, routine),
+                    descent=self._descent(dual, routine),
                     given=start,
                 )
                 yield from self.follow(task, loop, spent)
@@ -154,50 +154,35 @@ class Direct:
             "small": repr(self.small),
         }
 
-    def _steps(
-        self, dual: Dual, routine: Routine, total: Sum, theta: Array, since: Tree
-    ) -> Iterator[Step]:
-        if self.small is None:
-            factor = natural(dual, routine)
-            ridge, scale = dual.regulariser, None
-            if factor is None or not ridge.plain:
-                scale = units(columns(dual.batch, dual.features), ridge.lam)
-            return descents(total, ridge, theta, self.memory, factor, since, scale)
-        heads = {"score": Head(dual.features, dual.batch.bias)}
-        surrogate, ridge = Surrogate(routine), dual.regulariser
-        epochs = self.small.run(surrogate, dual.batch, heads, ridge, theta, since)
-        return (evaluated(total, ridge, *epoch) for epoch in epochs)
+    def _descent(self, dual: Dual, routine: Routine) -> Callable[..., Descent]:
+        ridge, scale = dual.regulariser, None
+        if self.small is not None:
+            heads = {"score": Head(dual.features, dual.batch.bias)}
+            return partial(self.small.run, Surrogate(routine), dual.batch, heads, ridge)
+        factor = natural(dual, routine)
+        if factor is None or not ridge.plain:
+            scale = units(columns(dual.batch, dual.features), ridge.lam)
+        return partial(descend, ridge, memory=self.memory, factor=factor, scale=scale)
 
     def follow(self, task: Task, loop: Loop, spent: float) -> Iterator[State]:
         """The iterations of any task."""
-        theta = task.start()
-        total, now, since = Sum(task.running), _Standing(), None
+        began, ridge = clock() - spent, task.regulariser
+        total, now, theta, since = Sum(task.running), _Standing(), task.start(), None
         if loop.tree is None:
             now.loose = task.loose
             total.tol = COARSEST if now.loose else 0.0
         else:
-            standing, total.tol, since, memory = loop.tree
+            standing, total.tol, theta, since, memory = loop.tree
             now = _Standing(*standing)
             total.cold = now.cold
             task.running.remember(memory)
-        yield from self._states(task, total, task.steps(total, theta, since), now, loop, spent)
-
-    def _states(
-        self,
-        task: Task,
-        total: Sum,
-        steps: Iterator[Step],
-        now: _Standing,
-        loop: Loop,
-        spent: float,
-    ) -> Iterator[State]:
-        began, ridge = clock() - spent, task.regulariser
+        descent = task.descent(theta, since=since)
 
         def where() -> Tree:
-            return astuple(now), total.tol, step.where(), total.running.memory()
+            return astuple(now), total.tol, theta, within(), total.running.memory()
 
-        for step in steps:
-            theta, value, gradient, moved, _ = step
+        while (step := next_step(descent, total)) is not None:
+            theta, value, gradient, moved, within = step
             elapsed = clock() - began
             if now.number == 0:
                 now.seconds_per_call, now.value = elapsed / task.examples, value
@@ -240,6 +225,8 @@ class Direct:
             )
             if done:
                 return
+            if not step.moved:  # another descent from here
+                descent, within = task.descent(theta), lambda: None
             now.number += 1
             loop.save(where)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.lbfgs import Descent, Step
 from mlestruct.objectives import Head, Objective
 from mlestruct.objectives.base import Part, Question, chosen
 from mlestruct.regulariser import Regulariser
@@ -36,8 +37,8 @@ class SmallBatches:
         regulariser: Regulariser,
         theta: Array,
         since: Tree = None,
-    ) -> Iterator[tuple[Array, Callable[[], Tree]]]:
-        """θ after every epoch, and where another can go on; the same seed gives the same bits."""
+    ) -> Descent:
+        """A step per epoch, which asks for Σ at its end; the same seed gives the same bits."""
         rng, count, time_ = np.random.default_rng(self.seed), len(batch), 0
         lam = regulariser.lam / count
         if since is not None:
@@ -56,7 +57,8 @@ class SmallBatches:
                 theta = theta - eta * (gradient / len(members))
                 theta = _prox(regulariser, theta, eta, lam, count)
                 time_ += 1
-            yield theta, where
+            value, gradient = yield theta
+            yield Step(theta, value + regulariser.value(theta), gradient, True, where)
 
 
 def _prox(regulariser: Regulariser, theta: Array, eta: float, lam: Array, count: int) -> Array:

@@ -15,12 +15,10 @@ from mlestruct.checkpoint import begin
 from mlestruct.digest import digest
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State, noted
-from mlestruct.lbfgs import Step
-from mlestruct.objectives import Sum
 from mlestruct.objectives.base import Question
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.descents import descents
+from mlestruct.train.descents import descend
 from mlestruct.train.direct import COARSEST, Direct, Task
 from mlestruct.train.proofs import Judge, Prove
 from mlestruct.train.units import columns, units
@@ -111,11 +109,9 @@ def stream(
             raise ValueError(f"shard {k} has {found[k].d} features, shard 0 has {found[0].d}")
         regulariser = ridge(found[0].d)
 
-        def steps(total: Sum, theta: Array, since: Tree) -> Iterator[Step]:
-            known = [one.columns for one in found if one.columns is not None]
-            bend = np.sum(known, axis=0) if len(known) == len(found) else None
-            scale = units(bend, regulariser.lam)
-            return descents(total, regulariser, theta, direct.memory, None, since, scale)
+        known = [one.columns for one in found if one.columns is not None]
+        bend = np.sum(known, axis=0) if len(known) == len(found) else None
+        scale = units(bend, regulariser.lam)
 
         task = Task(
             running=running,
@@ -123,7 +119,7 @@ def stream(
             examples=sum(one.examples for one in found),
             bound=" / ".join(dict.fromkeys(one.bound for one in found)),
             loose=any(one.loose for one in found),
-            steps=steps,
+            descent=partial(descend, regulariser, memory=direct.memory, scale=scale),
             keep=False,
             given=start,
         )

@@ -12,7 +12,7 @@ from mlestruct.engine import Serial
 from mlestruct.objectives.base import Answer
 from mlestruct.regulariser import Regulariser
 from mlestruct.train import Direct
-from mlestruct.train.descents import descents
+from mlestruct.train.descents import descend
 from mlestruct.train.direct import Task
 from mlestruct.train.proofs import Evidence, Prove
 
@@ -41,8 +41,9 @@ def test_a_search_that_fails_at_coarse_values_gets_finer_ones_step_by_step():
     """Not inference in earnest at once, which may cost a hundred times as much."""
     shard, ridge = Rough(), Regulariser.of(2, np.array([1.0, 40.0]))
     with Serial().start([lambda: shard]) as running:
-        steps = partial(_steps, ridge)
-        task = Task(running, ridge, 1, "exact", loose=True, steps=steps, keep=False)
+        task = Task(
+            running, ridge, 1, "exact", loose=True, descent=partial(descend, ridge), keep=False
+        )
         *_, last = Direct(tol=1e-10).follow(task, begin(None, "direct"), 0.0)
     assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-5)
     used = sorted({tol for tol in shard.tols if tol > 0}, reverse=True)
@@ -76,8 +77,9 @@ def test_weights_are_never_worse_than_the_starts():
     """Warm answers that lie lead anywhere; what cold ones say of both ends decides."""
     ridge = Regulariser.of(2, 1e-9)
     with Serial().start([lambda: Stale(1e6)]) as running:
-        steps = partial(_steps, ridge)
-        task = Task(running, ridge, 1, "exact", loose=False, steps=steps, keep=False)
+        task = Task(
+            running, ridge, 1, "exact", loose=False, descent=partial(descend, ridge), keep=False
+        )
         *_, last = Direct(tol=1e-10, rounds=20).follow(task, begin(None, "direct"), 0.0)
     assert last.short
     assert last.theta @ last.theta <= BEST @ BEST  # 0 is the start
@@ -95,12 +97,9 @@ def test_a_search_that_fails_starts_cold_before_it_gives_up():
 
     shard.remember = remember
     with Serial().start([lambda: shard]) as running:
-        steps = partial(_steps, ridge)
-        task = Task(running, ridge, 1, "exact", loose=False, steps=steps, keep=False)
+        task = Task(
+            running, ridge, 1, "exact", loose=False, descent=partial(descend, ridge), keep=False
+        )
         *_, last = Direct(tol=1e-10).follow(task, begin(None, "direct"), 0.0)
     assert shard.forgotten
     assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-4)
-
-
-def _steps(ridge, total, theta, since):
-    return descents(total, ridge, theta, 10, None, since)

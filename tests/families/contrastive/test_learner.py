@@ -12,11 +12,12 @@ import mlestruct as ms
 from mlestruct.engine import Serial
 from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Contrastive
 from mlestruct.inference.exact import exact
+from mlestruct.lbfgs import next_step
 from mlestruct.learners import LEARNERS, contrastive, lbp
 from mlestruct.learners.pseudo import partly_observed, pseudo_likelihood
 from mlestruct.objectives.base import Head, Sum, parts
 from mlestruct.objectives.slopes import Slopes
-from mlestruct.train import SmallBatches, descend
+from mlestruct.train import SmallBatches, descend_slopes
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
 
@@ -63,27 +64,30 @@ def test_slopes_find_the_minimum_of_what_they_integrate(rng):
     batch, features = grids(rng)
     ridge = ms.Regulariser.of(features.d, 0.5)
     makers = parts(Contrastive(BlockSteps()), batch, {"score": Head(features)})
-    slopes = Slopes(Sum(Serial().start(makers)))
-    for step in islice(descend(slopes, ridge, np.zeros(features.d)), 60):
-        theta, settled = step[0], slopes.settle(step[0])
+    total, descent = Sum(Serial().start(makers)), descend_slopes(ridge, np.zeros(features.d))
+    *_, (theta, value, *_) = islice(iter(lambda: next_step(descent, total), None), 60)
     want = pseudo_likelihood(regulariser=0.5, solver=SOLVER).fit(batch, features)
     np.testing.assert_allclose(theta, want.theta, atol=1e-2)
-    assert settled + ridge.value(theta) == pytest.approx(-want.certificate.objective, abs=1e-4)
+    assert value == pytest.approx(-want.certificate.objective, abs=1e-4)
 
 
 def test_slopes_are_fenced_by_the_objective():
     """Trapezoids from where the search began; infinite where the value is a tenth larger."""
-    slopes = Slopes(lambda theta: (10.0 + float(theta @ theta), -np.exp(-theta)))  # type: ignore
+    settling = Slopes()
+
+    def slopes(theta):
+        return settling(theta, 10.0 + float(theta @ theta), -np.exp(-theta))
+
     at = np.zeros(1)
-    assert slopes(at)[0] == 10.0
-    assert slopes.settle(at) == 10.0
+    assert slopes(at) == 10.0
+    assert settling.settle(at) == 10.0
     near, next_, out = np.array([0.5]), np.array([0.9]), np.array([2.0])
-    assert slopes(near)[0] == pytest.approx(10.0 - 0.25 * (1 + np.exp(-0.5)))
-    assert slopes(out)[0] == np.inf
-    assert slopes(next_)[0] == pytest.approx(10.0 - 0.45 * (1 + np.exp(-0.9)))
-    assert slopes.settle(near) == 10.25
+    assert slopes(near) == pytest.approx(10.0 - 0.25 * (1 + np.exp(-0.5)))
+    assert slopes(out) == np.inf
+    assert slopes(next_) == pytest.approx(10.0 - 0.45 * (1 + np.exp(-0.9)))
+    assert settling.settle(near) == 10.25
     want = 10.0 - 0.25 * (1 + np.exp(-0.5)) - 0.2 * (np.exp(-0.5) + np.exp(-0.9))
-    assert slopes(next_)[0] == pytest.approx(want)
+    assert slopes(next_) == pytest.approx(want)
 
 
 @pytest.mark.parametrize("free_energy", ["bethe", "mean_field", "trees"])
