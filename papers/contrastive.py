@@ -75,10 +75,9 @@ METHODS: dict[str, Make] = {
     BASELINE: lbp,
     "pseudo-likelihood": pseudo_likelihood,
 }
-COLD: dict[str, Make] = {
-    "ML-BP, cold, tree order": cold("sequential"),
-    "ML-BP, cold, residual order": cold("residual"),
-}
+TREE, RESIDUAL = "ML-BP, cold, tree order", "ML-BP, cold, residual order"
+COLD: dict[str, Make] = {TREE: cold("sequential"), RESIDUAL: cold("residual")}
+CLAIM: dict[str, Make] = {name: (METHODS | COLD)[name] for name in ("CF5-Bethe", RESIDUAL, TREE)}
 PAPER = {  # F1 of its 2-clique and 4-clique models on speakers in seminar announcements
     "CF5-Bethe": (70.1, 74.9),
     "CF10-Bethe": (68.4, 75.2),
@@ -142,13 +141,24 @@ def seminars(setting: Setting) -> Iterator[Row]:
         yield from table(folds, cliques, METHODS | COLD, solver(setting))
 
 
+def seminar_claim(setting: Setting) -> Iterator[Row]:
+    """Only what the paper's claim is about: CF5 against ML-BP in the paper's tree order."""
+    for cliques in (2, 4):
+        folds = prepared(setting, "seminars", cliques)
+        yield from table(folds, cliques, CLAIM, solver(setting), TREE)
+
+
 def table(
-    folds: Sequence[Fold], cliques: int, methods: Mapping[str, Make], by: ms.FrankWolfe
+    folds: Sequence[Fold],
+    cliques: int,
+    methods: Mapping[str, Make],
+    by: ms.FrankWolfe,
+    baseline: str = BASELINE,
 ) -> Iterator[Row]:
     """Every method's row as it is found, the baseline's first."""
     truth = np.concatenate([fold.truth for fold in folds])
     base = None
-    for name in sorted(methods, key=lambda name: name != BASELINE):
+    for name in sorted(methods, key=lambda name: name != baseline):
         found = crossed(methods[name], folds, by)
         base = found if base is None else base
         test = mcnemar(truth, found.labels, base.labels)
@@ -159,9 +169,9 @@ def table(
             "F1 sd": 100 * float(np.std(found.f1, ddof=1)) if len(folds) > 1 else None,
             "paper's F1": PAPER[name][cliques // 4] if name in PAPER else None,
             "training CPU s": found.seconds,
-            f"{BASELINE}'s time / its own": base.seconds / found.seconds,
+            f"{baseline}'s time / its own": base.seconds / found.seconds,
             "rounds": found.rounds,
-            f"tokens only it / only {BASELINE} has right": f"{test[0]} / {test[1]}",
+            f"tokens only it / only {baseline} has right": f"{test[0]} / {test[1]}",
             "McNemar p": test.p_value,
         }
 
@@ -342,6 +352,7 @@ def marginals(batch: Any, scores: Any) -> Any:
 if __name__ == "__main__":
     experiments = {
         "seminars": seminars,
+        "seminar_claim": seminar_claim,
         "seminar_sample": seminar_sample,
         "seminar_curve": partial(curve, corpus="seminars"),
         "f1": f1,

@@ -5,16 +5,19 @@ import sys
 from papers._run import main
 from papers.fitting.chains import chains, curves
 from papers.fitting.choices import choices
-from papers.fitting.digits import digits, iterations
-from papers.fitting.entropies import entropies
+from papers.fitting.digits import digits, ink, iterations, strokes
+from papers.fitting.entropies import early, entropies
 from papers.fitting.scenes import scenes
 from papers.fitting.window import window
 
 EXPERIMENTS = {
     "digits": digits,
+    "ink": ink,
+    "strokes": strokes,
     "iterations": iterations,
     "choices": choices,
     "entropies": entropies,
+    "early": early,
     "window": window,
     "chains": chains,
     "curves": curves,

@@ -43,9 +43,12 @@ class Part:
         return self.features.potentials(theta[: self.features.d])
 
 
-def convex_beliefs(part: Part, theta: Array, rho: Any = A) -> Array:
-    """At the optimum of the convex free energy, of fitted coefficients if ``part`` has them."""
-    inference = Condensed()
+def convex_beliefs(part: Part, theta: Array, rho: Any = A, early: int | None = None) -> Array:
+    """At the optimum of the convex free energy, of fitted coefficients if ``part`` has them.
+
+    ``early``: instead after so many steps of the thesis's algorithm 1.
+    """
+    inference = Condensed(early=early)
     return inference.minimise(part.batch, part.scores(theta), weights(part, theta, rho)).tau
 
 
@@ -85,20 +88,29 @@ def fit(method: str, train: Part, start: Array, how: dict[str, Any]) -> tuple[Ar
     if not k:
         return implicit(loss, train, start, how), convex_beliefs
     learner: Any = LEARNERS["procedural"](loss=loss, iterations=int(k), **how)
-    return _from(start, learner, train), truncated_beliefs(int(k))
+    return begun(start, learner, train), truncated_beliefs(int(k))
 
 
-def implicit(loss: str, train: Part, start: Array, how: dict[str, Any], rho: Any = A) -> Array:
+def implicit(
+    loss: str,
+    train: Part,
+    start: Array,
+    how: dict[str, Any],
+    rho: Any = A,
+    early: int | None = None,
+) -> Array:
     """Weights from a start, then those of log-coefficients from 0 where ``train`` has them."""
+    how = how | {"loss": loss, "early": early}
     if train.entropy is None:
-        return _from(start, LEARNERS["implicit"](rho, loss=loss, **how), train)
-    learner = LEARNERS["implicit"](rho, loss=loss, entropy=lambda batch: train.entropy, **how)
-    return _from(np.concatenate([start, np.zeros(train.entropy.d)]), learner, train)
+        return begun(start, LEARNERS["implicit"](rho, **how), train)
+    learner = LEARNERS["implicit"](rho, entropy=lambda batch: train.entropy, **how)
+    return begun(np.concatenate([start, np.zeros(train.entropy.d)]), learner, train)
 
 
-def _from(start: Array, learner: Any, train: Part) -> Array:
-    begun = replace(learner, begin=lambda batch, features: start)
-    return np.asarray(begun.fit(train.batch, train.features).theta)
+def begun(start: Array, learner: Any, train: Part) -> Array:
+    """Weights that a learner finds from a start."""
+    from_there = replace(learner, begin=lambda batch, features: start)
+    return np.asarray(from_there.fit(train.batch, train.features).theta)
 
 
 def convex(train: Part, how: dict[str, Any], rho: Any = A) -> Array:

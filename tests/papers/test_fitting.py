@@ -13,12 +13,24 @@ import pytest
 from papers._run import Experiment, Row, Setting
 from papers.fitting.chains import FLIPS, LENGTH, chains, curves, sequences
 from papers.fitting.choices import choices
-from papers.fitting.digits import both, digits, iterations, load
-from papers.fitting.entropies import entropies
+from papers.fitting.digits import both, digits, ink, iterations, load, strokes
+from papers.fitting.entropies import early, entropies
 from papers.fitting.scenes import HIDDEN, scenes, scenes_of
 from papers.fitting.window import window
 
-EXPERIMENTS = (digits, iterations, choices, entropies, window, chains, curves, scenes)
+EXPERIMENTS = (
+    digits,
+    ink,
+    strokes,
+    iterations,
+    choices,
+    entropies,
+    early,
+    window,
+    chains,
+    curves,
+    scenes,
+)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -23,7 +23,7 @@ from mlestruct.objectives import Head, Surrogate
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_count
 from mlestruct.trees import Tree
 
 NEAR = 1e-4  # relative gap of the likelihood that fits start from
@@ -45,6 +45,7 @@ def implicit(
     loss: str | Loss = "ucl",
     entropy: Callable[[Batch[Any]], Features] | None = None,
     surrogate: bool = True,
+    early: int | None = None,
     **settings: Any,
 ) -> Primal:
     """Σ_m w_m L(argmax ⟨Φ_mθ, b⟩ + H_ρ(b)) + R(θ), differentiated where inference has converged.
@@ -53,10 +54,11 @@ def implicit(
     :func:`coefficients`. ``entropy`` turns a batch into features of log w, and the entropy's
     coefficients w = ρ's · exp(Ψω) are fitted too: θ is then (weights, ω). Fits start from the
     convex surrogate likelihood (pseudo-likelihood where labels are missing), or with ``surrogate``
-    false from 0; ``settings`` are those of :class:`Primal`.
+    false from 0. ``early`` cuts inference short after so many majorising steps (the thesis's
+    algorithm 1), in the fit and in predictions; ``settings`` are those of :class:`Primal`.
     """
     refuse("implicit", route, oracle=oracle)
-    objective = Implicit(named(loss), rho)
+    objective = Implicit(named(loss), rho, Condensed(early=as_early(early)))
 
     def heads(batch: Batch[Any], features: Features) -> dict[str, Head]:
         if entropy is None:
@@ -74,7 +76,7 @@ def implicit(
     begin = surrogate_start(rho, settings, heads) if surrogate else None
     return Primal(
         "implicit", lambda batch: objective, *words, doubt=doubt, heads=heads, begin=begin,
-        inference=Minimised(rho, entropy), **settings,
+        inference=Minimised(rho, entropy, early=early), **settings,
     )  # fmt: skip
 
 
@@ -85,6 +87,7 @@ class Minimised:
     rho: Rho = None
     entropy: Callable[[Batch[Any]], Features] | None = None
     learned: Mapping[str, Array] | None = None
+    early: int | None = None
 
     def marginals(
         self,
@@ -93,15 +96,16 @@ class Minimised:
         oracle: AnyOracle = None,
         solver: FrankWolfe | None = None,
     ) -> Marginals:
-        inference = Condensed()
+        inference = Condensed(early=self.early)
         weight = inference.weights(batch, self.rho)
         if self.entropy is not None:
             if self.learned is None:
                 raise ValueError("the weights of these entropies were not learned yet")
             weight = weight * np.exp(self.entropy(batch).potentials(self.learned["weight"]))
         found = inference.minimise(batch, scores, weight)
-        if found.stalled.any():
-            m = int(np.argmax(found.stalled))
+        failed = inference.failed(found)
+        if failed.any():
+            m = int(np.argmax(failed))
             raise ValueError(f"example {m}: its beliefs are no optimum; set infer= to others")
         return unproven(found.tau, len(batch), "beliefs of a fitted free energy bound nothing")
 
@@ -110,7 +114,13 @@ class Minimised:
         return self if learned is None else replace(self, learned=dict(learned))
 
     def __str__(self) -> str:
-        return "beliefs that minimise the fitted free energy"
+        cut = "" if self.early is None else f", after {self.early} majorising steps"
+        return f"beliefs that minimise the fitted free energy{cut}"
+
+
+def as_early(steps: int | None) -> int | None:
+    """A count of steps, or None: to the optimum."""
+    return None if steps is None else as_count(steps, "early", least=1)
 
 
 def surrogate_start(

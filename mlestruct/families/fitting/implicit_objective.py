@@ -31,7 +31,8 @@ class Implicit:
 
     Heads are ``score``, and ``weight`` where the coefficients w are learned too (an exponential
     link keeps them positive); else w are the counting numbers of ``rho``. The gradient is exact at
-    the optimum: one linear solve per example (:func:`Condensed.respond`).
+    the optimum: one linear solve per example (:func:`Condensed.respond`). Of beliefs that are cut
+    short it is the same expression, as in the thesis, and no derivative.
     """
 
     loss: Loss
@@ -46,13 +47,13 @@ class Implicit:
         weight = heads["weight"] if "weight" in heads else self.inference.weights(batch, self.rho)
         optima = self.inference.minimise(batch, heads["score"], weight, warm.optima)
         value, slope = self.loss(optima.tau, warm.units)
-        value = np.inf if optima.stalled.any() else value  # no line search is to go there
+        failed = self.inference.failed(optima)
+        value = np.inf if failed.any() else value  # no line search is to go there
         m = self.inference.respond(batch, weight + optima.slack, optima.tau, slope)
         gradient = {"score": -m}
         if "weight" in heads:
             gradient["weight"] = m * (np.log(optima.tau) + 1.0)
-        stalled = int(optima.stalled.sum())
-        return Values(value, gradient, optima.tau, Warm(warm.units, optima), stalled)
+        return Values(value, gradient, optima.tau, Warm(warm.units, optima), int(failed.sum()))
 
     def pack(self, warm: Warm) -> Tree:
         return None if warm.optima is None else tuple(warm.optima)

@@ -30,7 +30,7 @@ PATIENCE = 4  # Newton steps that come no closer, before it is given up
 STEADY = 1e-4  # an entry's relative move at the path's end: the next step's is its square
 PROVEN = 1e-7  # of a value's size: what may be missing
 
-MAJORISE, NEWTON, FOLLOW, DONE = 0, 1, 2, 3
+EARLY, MAJORISE, NEWTON, FOLLOW, DONE = -1, 0, 1, 2, 3
 
 
 class Course(NamedTuple):
@@ -48,7 +48,8 @@ class Course(NamedTuple):
 def descend(score, weight, b, slack, frame, limit, tol, phase, gap):
     """At most LANES examples from b (any positive point) to their optimum, in place.
 
-    ``phase`` of each is MAJORISE, NEWTON for a good start, or FOLLOW for a point of the interior.
+    ``phase`` of each is MAJORISE, NEWTON for a good start, FOLLOW for a point of the interior, or
+    EARLY: to majorise until ``limit``.
     ``gap`` becomes a bound on what is missing, in units of the value's size; ``slack`` is 0, or
     μ/b of the path's end. Weights of variables may be negative. Returns the steps of the slowest.
     """
@@ -82,8 +83,10 @@ def _advance(lane, course, least, tol, score, weight, b, slack, frame, room):
     """One example's step, and the phase it leads to."""
     phase, at, delta = course.phase, b[lane], room.delta[lane]
     course.since[lane] += 1
-    if phase[lane] == MAJORISE:
+    if phase[lane] <= MAJORISE:
         far = clamp(at, delta, course.clamps[lane])
+        if phase[lane] == EARLY:
+            return
         if far <= NEAR or course.since[lane] >= TURN:
             phase[lane], course.since[lane] = NEWTON, 0
         return
@@ -145,14 +148,14 @@ def _slopes(lane, course, score, weight, b, slack, room):
     eta, w, at, z = score[lane], weight[lane], b[lane], slack[lane]
     inverse, curve, slope = room.inverse[lane], room.curve[lane], room.slope[lane]
     phase, mu, nodes = course.phase[lane], course.mu[lane], len(curve)
-    scale = 2.0 if phase == MAJORISE else 1.0
+    scale = 2.0 if phase <= MAJORISE else 1.0
     for k in range(len(at)):
         slope[k] = w[k] * (np.log(at[k]) + 1.0) - eta[k]
         bent = scale * w[k]
         if phase == FOLLOW:
             slope[k] -= mu / at[k]
             bent += z[k]
-        elif phase == MAJORISE and k < nodes:
+        elif phase <= MAJORISE and k < nodes:
             bent = max(bent, 0.0)
         inverse[k] = at[k] / bent
         if k < nodes:

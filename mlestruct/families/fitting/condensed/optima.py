@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.families.fitting.condensed.descent import FOLLOW, MAJORISE, NEWTON, descend, respond
+from mlestruct.families.fitting.condensed.descent import (
+    EARLY,
+    FOLLOW,
+    MAJORISE,
+    NEWTON,
+    descend,
+    respond,
+)
 from mlestruct.families.fitting.condensed.frame import Frame, frame
 from mlestruct.families.fitting.condensed.sparse import LANES
 from mlestruct.inference.routine import Beliefs, Routine
@@ -48,11 +55,13 @@ class Condensed:
     Factors of any order and cards. ``weight`` per coordinate: positive on factors; negative on
     variables as far as the whole stays convex on the local polytope. ``tol`` is the largest
     relative change of Newton's last step; what is missing is bounded by duality. Linear systems
-    are solved by sparse factors, or by conjugate gradients where those cost too much.
+    are solved by sparse factors, or by conjugate gradients where those cost too much. ``early``
+    stops after so many majorising steps from uniform tables, the thesis's algorithm 1 cut short.
     """
 
     tol: float = 1e-9
     steps: int = STEPS
+    early: int | None = None
     _frames: dict[FactorGraph, Frame] = field(default_factory=dict, repr=False, init=False)
 
     def weights(self, batch: Batch[FactorGraph], rho: Rho) -> Array:
@@ -75,6 +84,7 @@ class Condensed:
         self, batch: Batch[FactorGraph], score: Array, weight: Array, start: Optima | None = None
     ) -> Optima:
         """From uniform tables, or from the optima of nearby scores."""
+        start = start if self.early is None else None
         tau, slack = np.empty(batch.size), np.empty(batch.size)
         gap = np.full(len(batch), np.inf)
         for graph, members in _together(batch, start):
@@ -82,10 +92,16 @@ class Condensed:
             eta, w = batch.rows(score, members), batch.rows(weight, members)
             _refuse(graph, w)
             b, z, phase = _begin(graph, batch, members, start)
-            short = gap[members]
-            descend(eta, w, b, z, compiled, self.steps, self.tol, phase, short)
+            short, steps = gap[members], self.steps
+            if self.early is not None:
+                steps, phase = self.early, np.full(len(members), EARLY)
+            descend(eta, w, b, z, compiled, steps, self.tol, phase, short)
             tau[where], slack[where], gap[members] = b.reshape(-1), z.reshape(-1), short
         return Optima(tau, gap, slack)
+
+    def failed(self, optima: Optima) -> NDArray[np.bool_]:
+        """Examples whose beliefs are not what was asked for; those cut short on purpose are."""
+        return optima.stalled & (self.early is None)
 
     def respond(self, batch: Batch[FactorGraph], weight: Array, tau: Array, slope: Array) -> Array:
         """−∂L/∂score at an optimum, ``slope`` being b·∂L/∂b."""
