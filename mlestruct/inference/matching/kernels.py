@@ -6,6 +6,7 @@ import numpy as np
 
 from mlestruct.kernels import kernel
 
+MOST = 1e300  # an entry or a degree whose logarithm is taken
 # A row sum that was reassociated differs in its last bits only; nothing here relies on NaN.
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 
@@ -16,11 +17,12 @@ def entry(z, c):
     if c == 0.0:
         return z
     if c == 1.0:
-        return z / (1.0 + z)
+        return z / (1.0 + z) if z < MOST else 1.0
     if c == -1.0:
         return 2.0 * z / (1.0 + np.sqrt(max(1.0 - 4.0 * z, 0.0)))
     if z <= 0.0:
         return 0.0
+    z = min(z, MOST)
     # In p = logit τ the left side is concave: Newton from the left never passes the root.
     goal, p = np.log(z), np.log(z)
     for _ in range(60):
@@ -189,8 +191,6 @@ def log_round(score, ptr, head, strict, rho, part, x, top, mass):
 @kernel
 def _loose(goal, rho):
     """x with exp(goal − x) + exp(−x/ρ) = 1: what is not matched stays single."""
-    if rho <= 0.0:
-        return max(goal, 0.0)
     x = max(goal, 0.0)  # the left side is at least one here: Newton in its logarithm is monotone
     for _ in range(60):
         a, b = np.exp(goal - x), np.exp(-x / rho)

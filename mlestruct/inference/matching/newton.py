@@ -8,6 +8,7 @@ from mlestruct.inference.matching.kernels import conjugate, entry
 from mlestruct.inference.matching.values import dual_value
 from mlestruct.kernels import kernel
 
+NEARER = 0.1  # of a slack's price a step leaves at least: beyond lie slacks above one
 DENSE = 300  # nodes of a two-sided graph up to which Newton's systems are solved by elimination
 
 
@@ -25,6 +26,8 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds
     bend, gap, slope = np.empty(len(score)), np.empty(n), np.empty(n)
     p, d, q, old = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     everyone = np.ones(n, dtype=np.bool_)
+    for v in range(n):
+        x[v] = x[v] if strict[v] else max(x[v], 0.0)
     worst = _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope)
     value = dual_value(score, ptr, head, strict, c, rho, x, tau)
     for _ in range(rounds):
@@ -42,6 +45,8 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds
         for _ in range(30):
             for v in range(n):
                 x[v] = old[v] + step * p[v]
+                if not strict[v]:  # a slack is at most one, so x ≥ 0
+                    x[v] = max(x[v], NEARER * old[v])
             worst = _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope)
             new = dual_value(score, ptr, head, strict, c, rho, x, tau)
             if new <= value + 1e-14 * abs(value):

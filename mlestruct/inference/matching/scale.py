@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.inference.matching.kernels import absorb, entry, log_round, sums
+from mlestruct.inference.matching.kernels import MOST, absorb, entry, log_round, sums
 from mlestruct.inference.matching.newton import DENSE, polish
 from mlestruct.kernels import kernel
 
@@ -16,6 +16,7 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
           sweeps, tau, report):  # fmt: skip
     """Scale until every degree fits to ``residual``; report = (residual, sweeps, largest τ).
 
+    ρ > 0, if only a little, where nodes may stay single.
     Two-sided graphs alternate; on others all nodes move at once, and each component's common
     factor by half: there scaling has the eigenvalue −1, and would oscillate for ever.
     """
@@ -50,7 +51,7 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
             break
         before = worst
         if sweep % patience == 0 and c >= 0.0:
-            if worst > 1e-4 * earlier and (rho > 0.0 or strict.all()):
+            if worst > 1e-4 * earlier:
                 absorb(score, ptr, head, x, s, tau)
                 worst = polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual,
                                50)  # fmt: skip
@@ -90,7 +91,8 @@ def _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slop
         x[:] = 0.0
         for u in range(len(ptr) - 1):
             for e in range(ptr[u], ptr[u + 1]):
-                x[u] = x[head[e]] = 0.5 * high
+                x[u] = 0.5 * high if strict[u] else max(0.5 * high, 0.0)
+                x[head[e]] = 0.5 * high if strict[head[e]] else max(0.5 * high, 0.0)
         return
     x[:] = -np.inf
     for u in range(len(ptr) - 1):
@@ -114,21 +116,20 @@ def _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slop
 @kernel
 def _newton(v, strict, rho, x, s, y, slope):
     """Newton's step of log s_v for log(Σ τ + slack) = 0, and the row's error."""
-    mass, bend = y[v], slope[v]
-    if not strict[v] and rho > 0.0:
-        slack = np.exp(-(x[v] - np.log(s[v])) / rho)
+    mass, bend = min(y[v], MOST), slope[v]
+    room = x[v] - np.log(s[v])
+    if not strict[v]:
+        slack = np.exp(-max(room, 0.0) / rho)
         mass += slack
         bend += slack / rho
     if mass <= 0.0:
-        return 0.0, 1.0
+        return (0.0, 1.0) if strict[v] else (room, 0.0)
     size = np.log(mass)
     step = -size * mass / max(bend, 1e-3 * mass)
     limit = 1.0 + abs(size)
     step = min(max(step, -limit), limit)
-    room = x[v] - np.log(s[v])
-    if not strict[v] and rho <= 0.0 and step >= room:
-        # A slack without an entropy only forbids: x ≥ 0, and 0 where nothing binds.
-        return room, max(mass - 1.0, abs(room))
+    if not strict[v]:  # a slack is at most one, so x ≥ 0
+        step = min(step, room)
     return step, abs(mass - 1.0)
 
 
@@ -143,7 +144,7 @@ def _step(strict, tails, side, exact, rho, x, s, y, slope):
         if tails[v] == side and exact and y[v] > 0.0:
             worst = max(worst, abs(y[v] - 1.0))
             s[v] /= y[v]
-        elif tails[v] == side and (y[v] > 0.0 or strict[v]):
+        elif tails[v] == side:
             step, error = _newton(v, strict, rho, x, s, y, slope)
             worst = max(worst, error)
             s[v] *= np.exp(step)
@@ -158,18 +159,17 @@ def _together(strict, component, weights, rho, omega, x, s, y, slope, move, last
     common[:] = 0.0
     total[:] = 0.0
     for v in range(len(s)):
-        move[v] = 0.0
-        if y[v] > 0.0 or strict[v]:
-            move[v], error = _newton(v, strict, rho, x, s, y, slope)
-            worst = max(worst, error)
-            weight = slope[v]
-            common[component[v]] += weight * move[v]
-            total[component[v]] += weight
+        move[v], error = _newton(v, strict, rho, x, s, y, slope)
+        worst = max(worst, error)
+        common[component[v]] += slope[v] * move[v]
+        total[component[v]] += slope[v]
     for v in range(len(s)):
         step = move[v]
         if omega >= 1.0 and total[component[v]] > 0.0:
             step -= 0.5 * common[component[v]] / total[component[v]]
         last[v] = omega * step + max(omega - 1.0, 0.0) * last[v]
+        if not strict[v]:
+            last[v] = min(last[v], x[v] - np.log(s[v]))
         s[v] *= np.exp(last[v])
     return worst
 

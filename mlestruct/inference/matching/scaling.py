@@ -189,6 +189,7 @@ class State:
 
 
 COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5
+SOFT = 1e-11  # at ρ = 0 the slacks' entropy weighs this: Newton needs one, and it moves no digit
 NEAR, AGREE = 1e-4, 1e-7  # so near to a vertex an answer proves itself, to so much
 
 
@@ -196,12 +197,12 @@ NEAR, AGREE = 1e-4, 1e-7  # so near to a vertex an answer proves itself, to so m
 def _concave(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
              residual, sweeps, x, mode, tau, log_z):  # fmt: skip
     """Every example at ρ ≤ ½, as :func:`_bethe` does it: whose kernels need not compile here."""
-    report, c = np.zeros(3), 1.0 - 2.0 * rho
+    report, c, soft = np.zeros(3), 1.0 - 2.0 * rho, max(rho, SOFT)
     for m in range(len(score)):
         report[0] = np.inf
         for cold in (False, True):
             if (cold or mode[m] != COLD) and not report[0] <= residual:
-                scale(score[m], ptr, head, strict, component, weights, c, rho, two_sided, x[m],
+                scale(score[m], ptr, head, strict, component, weights, c, soft, two_sided, x[m],
                       cold, residual, sweeps, tau[m], report)  # fmt: skip
         mode[m] = SCALED
         log_z[m] = dual_value(score[m], ptr, head, strict, c, rho, x[m], tau[m])
