@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from mlestruct.files import load, save
 from mlestruct.kernels import clock
+from mlestruct.lock import Lock
 from mlestruct.trees import Tree, pack, unpack
 
 EVERY = 10  # rounds between two writes, at least;
@@ -27,6 +28,16 @@ Setting = Mapping[str, Any]
 """Names, and the values or digests that must be the same for a fit to go on."""
 Fit = dict[str, Any]
 """A loop as files keep it."""
+
+
+class Unwritten(OSError):
+    """A checkpoint could not be written: a full disk, a folder that is gone.
+
+    ``model`` is that of the rounds before, where there were any, under the regulariser ``given``.
+    """
+
+    model: Any = None
+    given: Any = None
 
 
 class Keeps(Protocol):
@@ -60,8 +71,9 @@ class Checkpoint:
                 f"checkpoint={str(path)!r} must name a file in a directory that exists"
             )
         here = fresh(name, {"mlestruct": version("mlestruct"), **setting()})
+        lock = Lock(path)
         kept = _read(path) if path.exists() else here
-        writer = Writer(path, self.every, kept)
+        writer = Writer(path, self.every, kept, lock)
         writer.refuse_other(kept, here)
         return Loop(kept, writer, size)
 
@@ -135,11 +147,13 @@ class Loop:
 
     def finish(self, result: Tree = None, heavy: Tree = None) -> None:
         """It came to this; None: to what the loops inside came to."""
-        if self.writer is None or self.done:
+        if self.writer is None:
             return
-        inner = self.kept["inner"] if result is None else []
-        self.kept.update(NOTHING, done=True, result=result, heavy=heavy, inner=inner)
-        self.writer.finished(self.kept)
+        if not self.done:
+            inner = self.kept["inner"] if result is None else []
+            self.kept.update(NOTHING, done=True, result=result, heavy=heavy, inner=inner)
+            self.writer.finished(self.kept)
+        self.writer.leave(self.kept)
 
     def thin(self) -> None:
         """Of the loops inside only the last one's ``heavy`` result is needed from here on."""
@@ -150,8 +164,8 @@ class Loop:
 class Writer:
     """Writes a whole fit when that is due; says what another's file differs in."""
 
-    def __init__(self, path: Path, every: int | None, root: Fit) -> None:
-        self.path, self.every, self.root = path, every, root
+    def __init__(self, path: Path, every: int | None, root: Fit, lock: Lock | None = None) -> None:
+        self.path, self.every, self.root, self.lock = path, every, root, lock
         self.rounds, self.evaluated, self.numbers = 0, 0, 0
 
     def due(self, size: int) -> bool:
@@ -162,13 +176,29 @@ class Writer:
 
     def write(self) -> None:
         packed, arrays = pack(self.root)
-        save(self.path, KIND, arrays, {"fit": packed}, largest=LARGEST)
+        try:
+            save(self.path, KIND, arrays, {"fit": packed}, largest=LARGEST)
+        except OSError as error:
+            raise Unwritten(error.errno, self._left(error), str(self.path)) from error
         self.rounds, self.evaluated = 0, 0
         self.numbers = sum(array.size for array in arrays.values())
 
     def finished(self, kept: Fit) -> None:
         if kept is self.root:
             self.write()
+
+    def leave(self, kept: Fit) -> None:
+        """The file is free for another fit, once the whole of this one has ended."""
+        if kept is self.root and self.lock is not None:
+            self.lock.release()
+
+    def _left(self, error: OSError) -> str:
+        """What a fit leaves whose checkpoint cannot be written, and how to go on."""
+        there = "the checkpoint written before is whole" if self.path.exists() else "it is not kept"
+        return (
+            f"{error.strerror}, and {there}; the weights of the best round are in the model. Make "
+            "room and fit again to go on from the file, or name another"
+        )
 
     def refuse_other(self, there: Fit, here: Fit) -> None:
         """A ValueError that names every difference between two loops."""

@@ -17,7 +17,7 @@ LAYERS = [
     ["kernels"],
     ["compiler"],
     ["digest", "errors", "html", "lazy", "trees"],
-    ["engine", "files", "structures"],
+    ["engine", "files", "lock", "structures"],
     ["batch", "checkpoint", "plot"],
     ["results"],
     ["features"],

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeping, Loop, begin
+from mlestruct.checkpoint import Keeping, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
 from mlestruct.estimators.choosing import Scoring, scored_by, splits, winner
@@ -120,7 +120,8 @@ class Estimator(Predictor):
         """Learn from a list of examples' features and the list of their observed outcomes.
 
         With a ``checkpoint`` (a path, or :class:`Checkpoint`) a fit that was ended goes on, bit for
-        bit, and one that was not begins. Ctrl-C leaves the model of the last round.
+        bit, and one that was not begins. Ctrl-C leaves the model of the last round, as a full disk
+        does.
         """
         check_lengths(X, y)
         X, y = listed(X), listed(y)
@@ -140,8 +141,8 @@ class Estimator(Predictor):
                 alphas, scores, missed = at_work._choose(X, y, weight, alphas, loop)
             at_chosen, at_work = at_work, learnt
             missed = learnt._learn(X, y, weight, validation, alphas, loop) or missed
-        except Interrupted:
-            self.__dict__ = at_work.__dict__
+        except (Interrupted, Unwritten) as ended:
+            self.__dict__ = self.__dict__ if ended.model is None else at_work.__dict__
             raise
         if scores:
             learnt.alpha_scores_, learnt.notes_ = scores, [*learnt.notes_, at_chosen._chosen]
@@ -267,7 +268,9 @@ class Estimator(Predictor):
         for k in order:
             try:
                 model = next(models)
-            except Interrupted as ended:
+            except (Interrupted, Unwritten) as ended:
+                if ended.model is None:
+                    raise
                 self._keep(_scoring(ended.model, features.d), float(alphas[k]))
                 self.alpha_scores_ = []
                 raise

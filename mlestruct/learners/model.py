@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeping, Loop, begin
+from mlestruct.checkpoint import Keeping, Loop, Unwritten, begin
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import State
@@ -99,11 +99,23 @@ def along(runs: Runs, regularisers: Sequence[Any], through: Through = iter) -> I
             model, last = _collected(through(runs.states(given, last, loop)), runs.inference)
         except Interrupted as ended:
             raise Interrupted(ended.model, given) from ended
+        except Unwritten as ended:
+            ended.given = given
+            raise
         loop.thin()
         spent = loop.seconds
         if number == len(regularisers):
-            loop.finish()
+            _finish(loop, model, given)
         yield model
+
+
+def _finish(loop: Loop, model: Model, given: Any) -> None:
+    """The file says so too; one that cannot leaves the model all the same."""
+    try:
+        loop.finish()
+    except Unwritten as ended:
+        ended.model, ended.given = model, given
+        raise
 
 
 def _collected(states: Iterator[State], inference: Inference) -> tuple[Model, State]:
@@ -125,5 +137,8 @@ def _collected(states: Iterator[State], inference: Inference) -> tuple[Model, St
         if last is None:
             raise
         raise Interrupted(model(last, "interrupted")) from ended
+    except Unwritten as ended:
+        ended.model = None if last is None else model(last, "interrupted")
+        raise
     assert last is not None
     return model(last, last.short), last

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Loop
+from mlestruct.checkpoint import Loop, Unwritten
 from mlestruct.estimators.door import alphas_of
 from mlestruct.estimators.roommates.observed import Block
 from mlestruct.estimators.roommates.people import People
@@ -111,7 +111,7 @@ def learn(
     )
 
 
-def stopped(sample: Sample, ended: Interrupted, rho: float) -> tuple[Fitted, Sandwich]:
+def stopped(sample: Sample, ended: Interrupted | Unwritten, rho: float) -> tuple[Fitted, Sandwich]:
     """The same of a fit that was ended, as far as it got."""
     model, learner = ended.model, mle_struct(rho, regulariser=ended.given)
     tau = marginals(sample.batch, sample.features.potentials(model.theta), rho=rho).tau

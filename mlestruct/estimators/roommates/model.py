@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from mlestruct.checkpoint import Keeping, begin
+from mlestruct.checkpoint import Keeping, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.dual import Certificate
 from mlestruct.errors import DataWarning, not_fitted
@@ -199,8 +199,9 @@ class RoommateModel(Parameters):
         try:
             found = learn(sample, self.alpha, self.rho, self.tol, self._watched, loop)
             keep(*found[:2])
-        except Interrupted as ended:
-            keep(*stopped(sample, ended, self.rho))
+        except (Interrupted, Unwritten) as ended:
+            if ended.model is not None:
+                keep(*stopped(sample, ended, self.rho))
             raise
         loop.finish()
         missed = [alpha for alpha in found[2] if alpha != self.alpha_]
