@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil, floor, inf, log, log10
 from typing import Any
 
@@ -22,9 +22,18 @@ LONG = 10_000  # calls an example: what is further off is not worth a number
 OFTEN = 0.2  # seconds between two looks of a notebook's cell
 
 
-def track(states: Iterable[State], name: str, show: bool | None = None) -> Iterator[State]:
+Show = bool | Callable[[State], None] | None
+"""A bar or none, whichever suits (None), or a function that is told of every state instead."""
+
+
+def track(states: Iterable[State], name: str, show: Show = None) -> Iterator[State]:
     """The same states; the bar's first line is the expected cost."""
     bar = None
+    if callable(show):
+        for state in states:
+            show(state)
+            yield state
+        return
     seen: list[tuple[float, float]] = []
     for state in states:
         if bar is None and _wanted(state, show):

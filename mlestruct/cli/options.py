@@ -172,6 +172,7 @@ def own_ids(ids: Iterable[Any]) -> dict[str, Any]:
 
 def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
     """``forbid``, ``require`` and ``consent``: pairs of the table's own ids, with their places."""
+    from mlestruct.doctor.rules import COLUMNS, listed_rules
     from mlestruct.estimators.roommates.rules import Placed
 
     own = own_ids(ids)
@@ -184,16 +185,10 @@ def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
         "require": [placed(pair, f"--require {' '.join(pair)}") for pair in given.require],
         "consent": [placed(pair, where) for pair, where in _consent(given)],
     }
-    lists = {"forbid": "forbid", "require": "require", "allow": "consent"}
-    read = opened(given, given.rules, ("rule", "id_a", "id_b")) if given.rules else None
-    if read is not None:
-        columns = (read.as_names(name).tolist() for name in ("rule", "id_a", "id_b"))
-        for row, (rule, a, b) in enumerate(zip(*columns, strict=True)):
-            if str(rule).casefold() not in lists:
-                raise ValueError(
-                    f"{read.at(row, 'rule')}: a rule is forbid, require or allow, not {rule!r}"
-                )
-            made[lists[str(rule).casefold()]].append(placed((a, b), read.at(row)))
+    if given.rules:
+        read = opened(given, given.rules, COLUMNS)
+        for kind, found in listed_rules(read, own).items():
+            made[kind] += found
     return made
 
 

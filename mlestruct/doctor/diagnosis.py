@@ -14,6 +14,7 @@ import numpy as np
 from mlestruct.doctor import columns as of_columns
 from mlestruct.doctor import roles as of_roles
 from mlestruct.doctor import rows as of_rows
+from mlestruct.doctor.proposal import who_is_who
 from mlestruct.estimators.roommates.leaks import KEPT, Leak, leaks
 from mlestruct.estimators.roommates.observed import Columns, homes_of
 from mlestruct.estimators.roommates.people import People, groups_of
@@ -56,11 +57,17 @@ class Told:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Findings in the order of the tables, every column's role, and the command to learn with."""
+    """Findings in the order of the tables, every column's role, and the command to learn with.
+
+    ``told`` is what was said of the columns, with what was proposed where nothing was; ``codes``
+    are the values of each column that probably mean no answer.
+    """
 
     findings: list[Finding]
     roles: dict[str, str] = field(default_factory=dict)
     command: str = ""
+    told: Told = field(default_factory=Told)
+    codes: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def faults(self) -> list[Finding]:
@@ -77,13 +84,15 @@ def examine(
 ) -> Diagnosis:
     """Everything about these tables; the first with an id column is that of people.
 
-    ``names`` are what the tables are called in the proposed command.
+    ``names`` are what the tables are called in the proposed command. Where no table has the
+    default columns, the ids and who shares are looked for, and what was found is said.
     """
-    told = told or Told()
+    told, guessed = _introduced(tables, told or Told())
     people = next((k for k, table in enumerate(tables) if told.id in table.names), None)
     findings = [_fault(k, words) for k, t in enumerate(tables) for words in of_rows.faults(t)]
     if people is None:
-        return Diagnosis(findings)
+        return Diagnosis(findings, told=told)
+    findings += [Finding("remark", people, words) for words in guessed]
     everybody = tables[people]
     own = bool(told.room or told.partner)
     shares = [k for k, t in enumerate(tables) if _says_who_shares(t, told) and (own or k != people)]
@@ -92,16 +101,43 @@ def examine(
     group = dict(zip(everybody.as_names(told.id).tolist(), _labels(everybody, told), strict=True))
     for k in shares:
         findings += [_fault(k, words) for words in _of_pairs(tables[k], told, group, everybody)]
-    pairs = _rows_of([tables[k] for k in shares], everybody, told)
+    pairs = paired([tables[k] for k in shares], everybody, told)
     return _with_answers(findings, tables, people, shares, pairs, told, names)
+
+
+def _introduced(tables: Sequence[Table], told: Told) -> tuple[Told, list[str]]:
+    """With the ids' column and who shares, where the usual columns are in no table; in words."""
+    usual, found = Told(), list[str]()
+    missing_id = told.id == usual.id and not any(told.id in t.names for t in tables)
+    who = who_is_who(tables, None if missing_id else told.id)
+    if who is None:
+        return told, found
+    if missing_id:
+        told = replace(told, id=who.id)
+        found.append(f"column {who.id!r} is taken for the ids of people")
+    said = told.room or told.partner or told.partners != usual.partners
+    if said or any(set(told.partners) <= set(t.names) for t in tables):
+        return told, found
+    if who.partners:
+        told = replace(told, partners=who.partners)
+        found.append(f"columns {_quoted(who.partners)} are taken for who shares")
+    elif who.room or who.partner:
+        told = replace(told, room=who.room, partner=who.partner)
+        what = "the room" if who.room else "the partner"
+        found.append(f"column {_quoted(who.room or who.partner)} is taken for {what} of a person")
+    return told, found
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def _fault(number: int, words: str) -> Finding:
     return Finding("fault", number, words)
 
 
-def _rows_of(shares: Sequence[Table], everybody: Table, told: Told) -> Ints:
-    """The pairs of all tables that say who shares."""
+def paired(shares: Sequence[Table], everybody: Table, told: Told) -> Ints:
+    """(pairs × 2) rows of people, of the pairs of all tables that say who shares."""
     found = [_rows(table, everybody, told) for table in shares]
     return np.unique(np.concatenate([np.empty((0, 2), dtype=np.int64), *found]), axis=0)
 
@@ -111,11 +147,11 @@ def _completed(shares: Sequence[Table], everybody: Table, told: Told) -> Told:
     guess = of_roles.cohort_of(everybody, [told.id, *told.groups])
     if told.cohort is None and guess is not None:
         tried = replace(told, cohort=guess)
-        pairs = _rows_of(shares, everybody, tried)
+        pairs = paired(shares, everybody, tried)
         when = [written(c) for c in everybody.as_names(guess).tolist()]
         kept = [when[a] == when[b] for a, b in pairs.tolist()]
         told = tried if not kept or np.mean(kept) >= KEPT else told
-    pairs = _rows_of(shares, everybody, told)
+    pairs = paired(shares, everybody, told)
     labels = np.unique(_labels(everybody, told), return_inverse=True)[1]
     asked = {n: everybody[n] for n in everybody.names if n not in (told.id, *told.groups)}
     same = of_roles.same_of(everybody, [told.id, *told.groups], leaks(asked, pairs, labels))
@@ -196,8 +232,6 @@ def _with_answers(
         *_about_leaks(number, leaking, people, pairs, told),
         *_about_pairs(shares, people, pairs, len(used)),
     ]
-    if not shares:
-        return Diagnosis(findings, roles)
     taken = {told.id: "id"} | ({told.cohort: "cohort"} if told.cohort else {})
     taken |= dict.fromkeys(told.same, "same")
     settings = {
@@ -208,11 +242,13 @@ def _with_answers(
         "room": list(told.room),
         "partner": list(told.partner),
     }
+    codes = {**_as_mapping(told.no_answer, used), **codes}
+    found = Diagnosis(findings, taken | roles, "", told, codes)
+    if not shares:
+        return found
     files = [names[k] for k in dict.fromkeys((number, *shares))] if names else []
     gaps = of_roles.gaps_in(people, used)
-    codes = {**_as_mapping(told.no_answer, used), **codes}
-    line = of_roles.command(files, people, settings, roles, codes, gaps)
-    return Diagnosis(findings, taken | roles, line)
+    return replace(found, command=of_roles.command(files, people, settings, roles, codes, gaps))
 
 
 def _as_mapping(no_answer: Any, used: Sequence[str]) -> dict[str, list[str]]:

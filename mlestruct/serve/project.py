@@ -6,34 +6,49 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-KINDS = ("people", "pairs", "rooms")
+KINDS = ("people", "pairs", "new", "rooms", "rules")
 CHOICES = "project.json"
 MODEL = "model.npz"
 RULES = ("require", "forbid")  # what may be asked of two people
-ENDINGS = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
+ENDINGS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet")
 LARGEST = 64 << 20  # bytes of one file
 
 Rule = tuple[int, int]
 """Two people by their rows among those who are paired up."""
 
 
+class Dropped(NamedTuple):
+    """A file: the name it is kept under, the user's own name for it, and the chosen sheet."""
+
+    kept: str
+    name: str
+    sheet: str | None = None
+
+
 @dataclass(frozen=True)
 class Choices:
     """What was chosen on the page. ``files``: the dropped file of each kind.
 
-    ``roles``: id, cohort and partner columns by name, and lists of columns for the rest;
-    ``planned``: the cohort to pair up, as text; ``require`` and ``forbid``: pairs of rows.
+    ``roles``: what every column is for, and how it is read, as the page says it; ``planned``: the
+    cohort to pair up, as text; ``require`` and ``forbid``: pairs of rows; ``fixed``: the rows of
+    those who stay in a room.
     """
 
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Dropped] = field(default_factory=dict)
     roles: Mapping[str, Any] = field(default_factory=dict)
     planned: str | None = None
     require: tuple[Rule, ...] = ()
     forbid: tuple[Rule, ...] = ()
+    fixed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    language: str | None = None
+
+    def without_rules(self) -> Choices:
+        """For other people than those that the rules were made for."""
+        return replace(self, require=(), forbid=(), fixed={})
 
 
 class Project:
@@ -54,9 +69,7 @@ class Project:
         if not path.exists():
             return Choices()
         try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            rules = [tuple((int(a), int(b)) for a, b in kept[name]) for name in RULES]
-            return Choices(kept["files"], kept["roles"], kept["planned"], *rules)
+            return _read(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is not a project of this page: {error}") from error
 
@@ -64,8 +77,8 @@ class Project:
         """Write all choices at once, or none of them."""
         self._write(CHOICES, json.dumps(asdict(choices), indent=1).encode())
 
-    def put(self, kind: str, name: str, data: bytes) -> str:
-        """Keep a dropped file, and return the name it is kept under."""
+    def put(self, kind: str, name: str, data: bytes) -> Dropped:
+        """Keep a dropped file."""
         ending = Path(name).suffix.lower()
         if kind not in KINDS:
             raise ValueError(f"a file is one of {', '.join(KINDS)}, not {kind!r}")
@@ -75,12 +88,11 @@ class Project:
             raise ValueError(f"{name} has {len(data)} bytes; at most {LARGEST} are read")
         kept = f"{kind}{ending}"
         self._write(kept, data)
-        return kept
+        return Dropped(kept, name.replace("\\", "/").rpartition("/")[2])
 
-    def file(self, kind: str) -> Path | None:
-        """The file of a kind, where one was dropped."""
-        name = self.choices().files.get(kind)
-        return None if name is None else self.folder / Path(name).name
+    def path(self, file: Dropped) -> Path:
+        """Where a dropped file is kept."""
+        return self.folder / Path(file.kept).name
 
     def _write(self, name: str, data: bytes) -> None:
         """All of it or nothing: into a new file beside, which then takes the name."""
@@ -93,3 +105,23 @@ class Project:
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
+
+
+def _read(kept: Mapping[str, Any]) -> Choices:
+    """Choices from their JSON."""
+    require, forbid = (tuple((int(a), int(b)) for a, b in kept[name]) for name in RULES)
+    return Choices(
+        {kind: Dropped(*map(_text, file)) for kind, file in kept["files"].items()},
+        dict(kept["roles"]),
+        _text(kept["planned"]),
+        require,
+        forbid,
+        {str(room): tuple(map(int, rows)) for room, rows in kept["fixed"].items()},
+        _text(kept["language"]),
+    )
+
+
+def _text(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError(f"{value!r} is no text")

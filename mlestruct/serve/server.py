@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -13,9 +15,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mlestruct.serve.actions import Json, Planned, fit, overview, ruled
-from mlestruct.serve.page import PAGE
-from mlestruct.serve.project import LARGEST, Project
+from mlestruct.frank_wolfe import State
+from mlestruct.serve.inputs import Inputs, Json, checked
+from mlestruct.serve.overview import LEARNED_FROM, dropped, fresh, overview
+from mlestruct.serve.page import page
+from mlestruct.serve.planning import Planned, fit, locked, ruled
+from mlestruct.serve.project import LARGEST, Choices, Project
+from mlestruct.serve.words import CATALOGUE
 
 HOST = "127.0.0.1"
 JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
@@ -26,6 +32,10 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+SILENT: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+Ready = Callable[[], object] | None
+"""What a fit waits for, such as the end of compiling."""
+
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -35,60 +45,107 @@ POLICY = (
 class Session:
     """One project and what is going on with it: the fit in the background, the plan at hand."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, language: str = "en", ready: Ready = None) -> None:
         self.project, self.lock = project, threading.RLock()
+        self._usual, self._ready = language, ready
+        self._given: Inputs | None = None
         self._planned: Planned | None = None
         self._fit: threading.Thread | None = None
         self._began, self._fault = 0.0, ""
+        self._progress: Json = {"round": 0, "relative": None}
+
+    @property
+    def language(self) -> str:
+        """As chosen on the page; else as the program was started."""
+        return self.project.choices().language or self._usual
 
     def state(self) -> Json:
-        """What the page shows: files, roles, the fit, and the plan once there is one."""
+        """What the page shows: files, findings, roles, and how far a fit is."""
         running = self._fit is not None and self._fit.is_alive()
         with self.lock:
-            found = overview(self.project)
+            if self._given is None:
+                self._given = Inputs(self.project)
+            found = overview(self._given, self.language)
         return found | {
             "running": running,
             "seconds": time.monotonic() - self._began if running else 0.0,
+            "progress": self._progress,
             "fault": self._fault,
         }
 
     def put(self, kind: str, name: str, data: bytes) -> Json:
         """A dropped file; what was learned from an older one is not kept."""
         with self.lock:
-            choices = self.project.choices()
-            kept = self.project.put(kind, name, data)
-            files = {**choices.files, kind: kept}
-            again = {} if kind != "rooms" else {"roles": choices.roles, "planned": choices.planned}
-            self._forget(kind != "rooms")
-            self.project.keep(replace(choices, files=files, require=(), forbid=(), **_none(again)))
+            self._refuse_while_learning()
+            self.keep(dropped(self.project, kind, self.project.put(kind, name, data)), kind)
+        return self.state()
+
+    def choose_sheet(self, asked: Mapping[str, Any]) -> Json:
+        """Another sheet of a dropped workbook."""
+        with self.lock:
+            self._refuse_while_learning()
+            old, kind = self.project.choices(), str(asked["kind"])
+            files = {**old.files, kind: old.files[kind]._replace(sheet=str(asked["sheet"]))}
+            self.keep(fresh(replace(old, files=files), kind), kind)
         return self.state()
 
     def choose(self, asked: Mapping[str, Any]) -> Json:
-        """Roles and the cohort to pair up."""
+        """What columns are for, and the cohort to pair up."""
         roles, planned = asked.get("roles"), asked.get("planned")
         if not isinstance(roles, dict) or not isinstance(planned, str | None):
             raise ValueError("expected roles and the cohort that is planned")
         with self.lock:
-            self._forget(True)
+            self._refuse_while_learning()
             old = self.project.choices()
-            new = replace(old, roles=roles, planned=planned, require=(), forbid=())
-            self.project.keep(new)
+            self.keep(replace(old, roles=checked(roles), planned=planned).without_rules())
         return self.state()
 
-    def begin(self) -> Json:
+    def speak(self, asked: Mapping[str, Any]) -> Json:
+        """Another language, from now on."""
+        language = str(asked["language"])
+        if language not in CATALOGUE:
+            raise ValueError(f"no language {language!r}; there are {', '.join(CATALOGUE)}")
+        with self.lock:
+            self.project.keep(replace(self.project.choices(), language=language))
+            self._planned = None
+        return {"language": language}
+
+    def keep(self, choices: Choices, kind: str = "people") -> None:
+        """Other choices; the model is of the old ones, unless only rooms or rules are new."""
+        self.project.keep(choices)
+        self._given = self._planned = None
+        self._fault = ""
+        if kind in LEARNED_FROM:
+            self.project.model.unlink(missing_ok=True)
+
+    def _refuse_while_learning(self) -> None:
+        if self._fit is not None and self._fit.is_alive():
+            raise ValueError("wait until learning is over")
+
+    def begin(self, _: object = None) -> Json:
         """Fit in the background, unless that is already going on."""
-        if self._fit is None or not self._fit.is_alive():
-            self._began, self._fault = time.monotonic(), ""
-            self._fit = threading.Thread(target=self._learn, daemon=True)
-            self._fit.start()
+        with self.lock:
+            if self._fit is None or not self._fit.is_alive():
+                self._began, self._fault = time.monotonic(), ""
+                self._progress = {"round": 0, "relative": None}
+                self._fit = threading.Thread(target=self._learn, daemon=True)
+                self._fit.start()
         return self.state()
 
     def _learn(self) -> None:
         try:
-            fit(self.project)
+            if self._ready is not None:
+                self._ready()
+            fit(self.project, self._told)
         except Exception as error:
             self._fault = str(error) or type(error).__name__
         self._planned = None
+
+    def _told(self, state: State) -> None:
+        """A round of the fit, for whoever asks how far it is."""
+        relative = state.certificate.relative
+        known = relative if 0.0 <= relative < 1.0 else None
+        self._progress = {"round": self._progress["round"] + 1, "relative": known}
 
     def planned(self) -> Planned:
         """The plan at hand, made where there is none."""
@@ -96,32 +153,38 @@ class Session:
             if not self.project.model.exists():
                 raise ValueError("nothing is learned yet: choose the columns and learn first")
             if self._planned is None:
-                self._planned = Planned(self.project)
+                self._planned = Planned(self.project, self.language)
             return self._planned
 
     def rule(self, asked: Mapping[str, Any]) -> Json:
-        """Keep or drop a rule about two people; a rule that leaves no plan is not kept."""
-        a, b = int(asked["a"]), int(asked["b"])
+        """Keep or drop rules about two people."""
+        pairs = [(int(a), int(b)) for a, b in asked["pairs"]]
+        return self._under(lambda old: ruled(old, str(asked["kind"]), pairs, bool(asked["keep"])))
+
+    def change(self, asked: Mapping[str, Any]) -> Json:
+        """Put two people together, or swap their partners."""
+        kind, a, b = str(asked["kind"]), int(asked["a"]), int(asked["b"])
+        pairs = self.planned().asked(kind, a, b)
+        return self._under(lambda old: ruled(old, "require", pairs, True))
+
+    def hold(self, asked: Mapping[str, Any]) -> Json:
+        """Lock a home, or unlock it."""
+        rows, room = [int(row) for row in asked["rows"]], asked["room"]
+        home = None if room is None else str(room)
+        return self._under(lambda old: locked(old, rows, home, bool(asked["keep"])))
+
+    def _under(self, changed: Callable[[Choices], Choices]) -> Json:
+        """The plan under other rules; rules that leave no plan are not kept."""
         with self.lock:
             old = self.project.choices()
-            self.project.keep(ruled(old, str(asked["kind"]), a, b, bool(asked["keep"])))
+            self.project.keep(changed(old))
             self._planned = None
             try:
                 return self.planned().shown()
-            except ValueError:
+            except (ValueError, LookupError):
                 self.project.keep(old)
                 self._planned = None
                 raise
-
-    def _forget(self, learned: bool) -> None:
-        self._planned = None
-        if learned:
-            self.project.model.unlink(missing_ok=True)
-
-
-def _none(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Roles and cohort as given, else none: other files have other columns."""
-    return {"roles": given.get("roles", {}), "planned": given.get("planned")}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -146,18 +209,23 @@ class Handler(BaseHTTPRequestHandler):
         self._answer({
             "file": self._file,
             "choose": lambda: self._json(session.choose(self._sent())),
-            "fit": lambda: self._json(session.begin()),
+            "fit": lambda: self._json(session.begin(self._sent())),
+            "sheet": lambda: self._json(session.choose_sheet(self._sent())),
+            "language": lambda: self._json(session.speak(self._sent())),
             "rule": lambda: self._json(session.rule(self._sent())),
+            "change": lambda: self._json(session.change(self._sent())),
+            "lock": lambda: self._json(session.hold(self._sent())),
         })  # fmt: skip
 
     def _answer(self, actions: Mapping[str, Callable[[], None]]) -> None:
         refused = self._refused(actions)
         if refused is not None:
+            self.close_connection = True  # a body that nobody reads would be the next request
             self._send(refused[1].encode(), "text/plain", refused[0])
             return
         try:
             actions[self._parts()[2]]()
-        except (ValueError, KeyError, TypeError, ImportError) as error:
+        except (ValueError, LookupError, TypeError, ImportError, OSError) as error:
             self._json({"fault": str(error) or type(error).__name__}, 400)
 
     def _parts(self) -> list[str]:
@@ -176,7 +244,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _page(self) -> None:
         nonce = secrets.token_urlsafe(12)
-        text = PAGE.replace("{nonce}", nonce).replace("{token}", self.server.token)
+        text = page(self.server.session.language, self.server.token, nonce)
         self._send(text.encode(), HTML, policy=POLICY.format(nonce=nonce))
 
     def _file(self) -> None:
@@ -184,7 +252,8 @@ class Handler(BaseHTTPRequestHandler):
         self._json(self.server.session.put(kind, name, body))
 
     def _cost(self) -> None:
-        self._json(self._planned().cost(int(self._asked("a")), int(self._asked("b"))))
+        a, b = int(self._asked("a")), int(self._asked("b"))
+        self._json(self._planned().cost(self._asked("kind"), a, b))
 
     def _planned(self) -> Planned:
         return self.server.session.planned()
@@ -230,9 +299,11 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, project: Project, port: int = 0) -> None:
+    def __init__(
+        self, project: Project, port: int = 0, language: str = "en", ready: Ready = None
+    ) -> None:
         super().__init__((HOST, port), Handler)
-        self.session, self.token = Session(project), secrets.token_urlsafe(16)
+        self.session, self.token = Session(project, language, ready), secrets.token_urlsafe(16)
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
 
     @property
@@ -241,9 +312,20 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
 
-def serve(folder: str, port: int = 0, ready: Callable[[str], None] = print) -> None:
-    """Serve a project's folder until Ctrl-C; ``ready`` is told the address."""
-    with Server(Project(folder), port) as server:
-        ready(server.address)
-        with suppress(KeyboardInterrupt):
-            server.serve_forever()
+def serve(
+    folder: str, port: int = 0, ready: Callable[[str], None] = print, language: str = "en"
+) -> None:
+    """Serve a project's folder until Ctrl-C; ``ready`` is told the address.
+
+    Meanwhile a process compiles what the first fit needs, so that it is done, or nearly, when
+    files and columns are chosen.
+    """
+    warming = subprocess.Popen([sys.executable, "-m", "mlestruct", "warm", "roommates"], **SILENT)
+    try:
+        with Server(Project(folder), port, language, lambda: warming.wait()) as server:
+            ready(server.address)
+            with suppress(KeyboardInterrupt):
+                server.serve_forever()
+    finally:
+        warming.terminate()
+        warming.wait()

@@ -86,6 +86,12 @@ def read(
     return _table(grid, wanted, header, decimal, usual)
 
 
+def sheets(path: FilePath) -> list[str]:
+    """The sheets of a workbook that may hold a table; none for other files."""
+    data = Path(path).read_bytes()
+    return workbooks.sheets(data, os.fspath(path)) if workbooks.is_packed(data) else []
+
+
 def _place(path: FilePath, sheet: str | None) -> tuple[Path, str | None]:
     """The file, and the sheet that ``file#sheet`` names."""
     given = os.fspath(path)

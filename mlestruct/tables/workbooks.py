@@ -23,21 +23,18 @@ def is_packed(data: bytes) -> bool:
 
 def grid(data: bytes, path: str, sheet: str | None, wanted: Collection[str]) -> Grid:
     """One sheet: the named one, else the only one that has rows, or the ``wanted`` names."""
-    _refuse_other_archives(data, path)
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise ValueError(
-            f"{path} is a workbook, which needs the extra mlestruct[office]: "
-            "pip install 'mlestruct[office]', or save the sheet as CSV in UTF-8"
-        ) from error
-    book = _opened(openpyxl, data, path, False)
+    book = _opened(data, path, False)
     page = _page(book, path, sheet, wanted)
     if any(cell.data_type == "f" for row in page.iter_rows() for cell in row):
         formulas = page
-        page = _opened(openpyxl, data, path, True)[page.title]
+        page = _opened(data, path, True)[page.title]
         _refuse_uncounted(formulas, page, path)
     return _cells(page, path, len(book.sheetnames) > 1)
+
+
+def sheets(data: bytes, path: str) -> list[str]:
+    """The names of the sheets to choose from."""
+    return [page.title for page in _having(_opened(data, path, False))]
 
 
 def _refuse_other_archives(data: bytes, path: str) -> None:
@@ -54,9 +51,17 @@ def _refuse_other_archives(data: bytes, path: str) -> None:
         raise ValueError(f"{path} is {words}; save the table as .xlsx or as CSV in UTF-8")
 
 
-def _opened(openpyxl: Any, data: bytes, path: str, values: bool) -> Any:
+def _opened(data: bytes, path: str, values: bool) -> Any:
     import warnings
 
+    _refuse_other_archives(data, path)
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise ValueError(
+            f"{path} is a workbook, which needs the extra mlestruct[office]: "
+            "pip install 'mlestruct[office]', or save the sheet as CSV in UTF-8"
+        ) from error
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions that have no cells
@@ -72,8 +77,7 @@ def _page(book: Any, path: str, sheet: str | None, wanted: Collection[str]) -> A
         if sheet not in pages:
             raise ValueError(f"{path} has no sheet {sheet!r}; it has {', '.join(pages)}")
         return pages[sheet]
-    shown = [page for page in pages.values() if page.sheet_state == "visible"]
-    having = [page for page in shown if _rows_of(page) > 1] or shown or list(pages.values())
+    having = _having(book)
     fitting = [page for page in having if wanted and _has_names(page, wanted)]
     chosen = fitting or having
     if len(chosen) > 1:
@@ -82,6 +86,12 @@ def _page(book: Any, path: str, sheet: str | None, wanted: Collection[str]) -> A
             f"{path} has several sheets: {names}; say which, such as {path}#{chosen[0].title}"
         )
     return chosen[0]
+
+
+def _having(book: Any) -> list[Any]:
+    """The visible sheets that have rows; all where there are none."""
+    shown = [page for page in book.worksheets if page.sheet_state == "visible"]
+    return [page for page in shown if _rows_of(page) > 1] or shown or list(book.worksheets)
 
 
 def _rows_of(page: Any) -> int:

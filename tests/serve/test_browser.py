@@ -1,8 +1,15 @@
-"""The page in a real browser: dropped files to a plan, by the keyboard alone, wide and narrow."""
+"""The page in a real browser: dropped files to a plan, by the keyboard alone, wide and narrow.
+
+Where MLESTRUCT_PICTURES names a folder, what is seen is kept there, for the manual.
+"""
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +18,7 @@ import pytest
 from mlestruct import data
 from mlestruct.serve.project import Project
 from mlestruct.serve.server import Server
+from mlestruct.serve.words import CATALOGUE
 from tests.serve.webdriver import Browser
 
 NASTY = "<img src=x onerror=alert(1)>"
@@ -35,52 +43,126 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("size", [(1280, 1000), (360, 740)])
-def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
-    """Files, columns, fit, plan, a pair put together and a lock; no error in the console."""
-    with Server(Project(tmp_path / "project")) as server:
+@pytest.mark.parametrize(("size", "language"), [((1280, 1000), "en"), ((360, 740), "de")])
+def test_from_files_to_a_changed_plan(files, tmp_path, size, language) -> None:
+    """Files, columns, fit, plan, a swap that is read and done; no error in the console."""
+    words = CATALOGUE[language]
+    with Server(Project(tmp_path / "project"), language=language) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with Browser(tmp_path / "profile", size) as browser:
             browser.open(server.address)
             for kind in ("people", "pairs"):
-                browser.type(f"#{kind}", str(files / f"{kind}.csv"))
-                browser.wait(
-                    f"return document.querySelector('[data-kind={kind}] .said').textContent"
-                )
+                _drop(browser, kind, files / f"{kind}.csv")
             browser.wait("return !document.getElementById('columns').hidden")
-            _picture(browser, size, "columns")
-            _reach(browser, "learn")
-            browser.keys(ENTER)
+            _picture(browser, size, "columns", "columns")
+            _press(browser, "learn")
             browser.wait("return document.querySelectorAll('.card').length === 20")
             _picture(browser, size, "plan", "plan")
-            words = browser.run("return document.body.textContent")
-            assert NASTY in words
+            assert NASTY in browser.run("return document.body.textContent")
             assert browser.run("return document.querySelectorAll('img').length") == 0
-            first, second = browser.run(
-                "return [...document.querySelectorAll('.card h3')].slice(0, 2)"
-                ".map(h => h.textContent.split(' + ')[0])"
-            )
-            browser.type("#first", first)
-            browser.type("#second", second)
-            _reach(browser, "ask")
-            browser.keys(ENTER)
+            homes = _homes(browser)
+            browser.type("#first", homes[0][0])
+            browser.type("#second", homes[1][0])
+            _press(browser, "swap")
             told = browser.wait("return document.getElementById('cost').textContent")
-            assert "total falls by" in told
-            _picture(browser, size, "cost", "cost")
-            _reach(browser, "together")
-            browser.keys(ENTER)
-            held = browser.wait(
-                "const c = document.querySelector('.card.locked h3'); return c && c.textContent"
-            )
-            assert set(held.split(" + ")) == {first, second}
+            assert told.startswith((words["cost"].partition("{")[0], words["cost same"]))
+            _picture(browser, size, "cost", "first")
+            _press(browser, "do")
+            browser.wait("return document.querySelectorAll('.card.locked').length === 2")
+            held = {frozenset(home) for home in _homes(browser, ".locked")}
+            (a, mine), (b, other) = homes[:2]
+            assert held == {frozenset((a, other)), frozenset((b, mine))}
             wide = "const r = document.documentElement; return r.scrollWidth - r.clientWidth"
             assert browser.run(wide) == 0
             assert browser.log() == []
         server.shutdown()
 
 
+def test_the_language_is_switched_on_the_page_and_kept(tmp_path) -> None:
+    with Server(Project(tmp_path / "project")) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Browser(tmp_path / "profile") as browser:
+            browser.open(server.address)
+            browser.run("document.getElementById('language').focus()")
+            browser.keys("\ue015")  # down
+            title = CATALOGUE["de"]["title"]
+            browser.wait(f"return document.title === '{title}'")
+            browser.open(server.address)
+            assert browser.run("return document.documentElement.lang") == "de"
+            assert browser.log() == []
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def workbook(tmp_path_factory):
+    """The shipped example, as an office has it: one workbook, a sheet of people, one of pairs."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name in ("people", "pairs"):
+        sheet = book.create_sheet(name)
+        with Path(data.shipped(f"roommates_{name}.csv")).open() as file:
+            for line in file:
+                cells = line.strip().split(",")
+                sheet.append([int(c) if c.isdecimal() else c or None for c in cells])
+    path = tmp_path_factory.mktemp("book") / "roommates.xlsx"
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("cold", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_from_serve_to_a_plan_within_a_minute(workbook, tmp_path, cold) -> None:
+    """The command, the shipped example as a workbook, one button: the plan; kernels cold too."""
+    environment = {**os.environ, **({"NUMBA_CACHE_DIR": str(tmp_path / "cache")} if cold else {})}
+    command = [sys.executable, "-m", "mlestruct", "roommates", "serve", "--no-browser"]
+    command += ["--project", str(tmp_path / "project")]
+    with Browser(tmp_path / "profile", (1280, 1000)) as browser:
+        began = time.monotonic()
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        try:
+            browser.open(server.stdout.readline().split()[1])
+            _picture(browser, (1280, 1000), "files")
+            _drop(browser, "people", workbook)
+            browser.wait("return !document.getElementById('columns').hidden")
+            _press(browser, "learn")
+            if cold:
+                browser.wait("return !document.getElementById('bar').hidden", 10)
+                _picture(browser, (1280, 1000), "learning", "learn")
+            browser.wait("return document.querySelectorAll('.card').length === 100", 240)
+            seconds = time.monotonic() - began
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.communicate()
+        sys.stdout.write(f"{seconds:.1f} s from serve to the plan\n")
+        assert seconds < 60
+        assert browser.log() == []
+
+
+def _drop(browser: Browser, kind: str, path: Path) -> None:
+    """A file into its field, until the page says how it was read."""
+    browser.type(f"#{kind}", str(path))
+    reading = CATALOGUE["en"]["loading"], CATALOGUE["de"]["loading"]
+    browser.wait(
+        f"const said = document.querySelector('[data-kind={kind}] .said').textContent;"
+        f"return said && !{list(reading)}.includes(said)"
+    )
+
+
+def _homes(browser: Browser, more: str = "") -> list[list[str]]:
+    """Who shares, by the cards."""
+    return browser.run(
+        f"return [...document.querySelectorAll('.card{more} h3')]"
+        ".map(h => h.textContent.split(' + '))"
+    )
+
+
+def _press(browser: Browser, name: str) -> None:
+    _reach(browser, name)
+    browser.keys(ENTER)
+
+
 def _picture(browser: Browser, size: tuple[int, int], name: str, top: str = "") -> None:
-    """Keep what is seen, for the manual, where MLESTRUCT_PICTURES names a folder."""
+    """Keep what is seen, from the element ``top`` on."""
     folder = os.environ.get("MLESTRUCT_PICTURES")
     if folder:
         if top:

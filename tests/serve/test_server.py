@@ -84,7 +84,7 @@ def planned(client, files) -> Client:
         client.json(f"file?kind={kind}&name={kind}.csv", text)
     state = client.json("state")
     client.json("choose", {"roles": state["roles"], "planned": "2"})
-    client.json("fit", b"")
+    client.json("fit", {})
     assert client.wait()["fault"] == ""
     return client
 
@@ -95,7 +95,7 @@ def test_roles_are_proposed_from_names_and_values(client, files) -> None:
     roles = state["roles"]
     assert (roles["id"], roles["cohort"], roles["partners"]) == ("id", "year", ["id_a", "id_b"])
     assert roles["same"] == ["gender"]
-    assert roles["ordinal"] == [f"q{k}" for k in range(1, 15)]
+    assert roles["ordinal"] + roles["binary"] == [f"q{k}" for k in range(1, 15)]
     assert state["cohorts"] == ["1", "2"]
     assert state["planned"] == "2"
     assert not state["files"]["people"]["said"].startswith("(")  # words, not a tuple's
@@ -103,18 +103,17 @@ def test_roles_are_proposed_from_names_and_values(client, files) -> None:
 
 def test_the_plan_its_files_and_what_a_change_costs(planned) -> None:
     plan = planned.json("plan")
-    assert len(plan["pairs"]) == 20
+    assert len(plan["homes"]) == 20
     assert len(plan["lines"]) == 3
     assert NASTY in plan["names"].values()
-    first, second = plan["pairs"][:2]
-    a, b = first["a"]["row"], second["a"]["row"]
-    cost = planned.json(f"cost?a={a}&b={b}")
-    assert cost["loss"] >= -1e-9
+    same = [home for home in plan["homes"] if home["group"] == plan["homes"][0]["group"]]
+    (a, _), (b, _) = same[0]["rows"], same[1]["rows"]
+    cost = planned.json(f"cost?kind=together&a={a}&b={b}")
+    assert cost["factor"] >= 1 - 1e-9
     assert cost["new"]
-    after = planned.json("rule", {"kind": "require", "a": a, "b": b, "keep": True})
-    together = [{p["a"]["row"], p["b"]["row"]} for p in after["pairs"] if p["locked"]]
-    assert together == [{a, b}]
-    back = planned.json("rule", {"kind": "require", "a": a, "b": b, "keep": False})
+    after = planned.json("change", {"kind": "together", "a": a, "b": b})
+    assert [set(h["rows"]) for h in after["homes"] if h["locked"]] == [{a, b}]
+    back = planned.json("rule", {"kind": "require", "pairs": [[a, b]], "keep": False})
     assert back == plan
     for name, start in (("pairs.csv", b"a,b,"), ("report.html", b"<!DOCTYPE")):
         status, body = planned.ask(name)
@@ -133,32 +132,80 @@ def test_the_workbook_opens(planned) -> None:
     assert sheet.max_row == 21
 
 
+def test_two_people_swap_their_partners(planned) -> None:
+    """Both new pairs are those that were asked for, and the cost is of just that plan."""
+    homes = planned.json("plan")["homes"]
+    same = [home["rows"] for home in homes if home["group"] == homes[0]["group"]]
+    (a, mine), (b, other) = same[:2]
+    cost = planned.json(f"cost?kind=swap&a={a}&b={b}")
+    assert {frozenset((p["a"], p["b"])) for p in cost["new"]} >= {
+        frozenset((a, other)), frozenset((b, mine)),
+    }  # fmt: skip
+    after = planned.json("change", {"kind": "swap", "a": a, "b": b})
+    assert [set(h["rows"]) for h in after["homes"] if h["locked"]] == [{a, other}, {b, mine}]
+    status, said = planned.ask(f"cost?kind=swap&a={a}&b={other}")
+    assert status == 400
+    assert "share already" in json.loads(said)["fault"]
+
+
+@pytest.mark.parametrize("asked", ["kind=swap&a=-1&b=2", "kind=swap&a=1&b=99", "kind=x&a=1&b=2"])
+def test_strangers_are_refused(planned, asked) -> None:
+    status, said = planned.ask(f"cost?{asked}")
+    assert status == 400
+    assert json.loads(said)["fault"]
+
+
+def test_a_locked_home_stays_and_can_be_let_go(planned) -> None:
+    plan = planned.json("plan")
+    rows = plan["homes"][0]["rows"]
+    lock = {"rows": rows, "room": None, "keep": True}
+    assert [h["rows"] for h in planned.json("lock", lock)["homes"] if h["locked"]] == [rows]
+    assert planned.json("lock", lock | {"keep": False}) == plan
+    assert planned.ask("lock", json.dumps(lock | {"rows": [1, 1]}).encode())[0] == 400
+
+
+def test_a_locked_room_keeps_its_people(planned) -> None:
+    """With a table of rooms: also when rules change who lives around them."""
+    rooms = "room,size,gender\n" + "".join(
+        f"{gender}{k},{size},{gender}\n" for gender in "FM" for k, size in enumerate([4, 2, 1] * 7)
+    )
+    planned.json("file?kind=rooms&name=rooms.csv", rooms.encode())
+    plan = planned.json("plan")
+    assert any(len(home["rows"]) == 4 for home in plan["homes"])
+    home = next(home for home in plan["homes"] if len(home["rows"]) == 2)
+    held = planned.json("lock", {"rows": home["rows"], "room": home["room"], "keep": True})
+    assert [h["room"] for h in held["homes"] if h["locked"]] == [home["room"]]
+    others = [h["rows"] for h in held["homes"] if h["group"] == home["group"] and not h["locked"]]
+    rule = {"kind": "forbid", "pairs": [others[0][:2]], "keep": True}
+    after = planned.json("rule", rule)
+    kept = next(h for h in after["homes"] if h["room"] == home["room"])
+    assert sorted(kept["rows"]) == sorted(home["rows"])
+
+
 def test_forbidden_and_locked_exclude_each_other(planned) -> None:
-    first = planned.json("plan")["pairs"][0]
-    a, b = first["a"]["row"], first["b"]["row"]
-    planned.json("rule", {"kind": "require", "a": a, "b": b, "keep": True})
-    after = planned.json("rule", {"kind": "forbid", "a": b, "b": a, "keep": True})
+    a, b = planned.json("plan")["homes"][0]["rows"]
+    planned.json("lock", {"rows": [a, b], "room": None, "keep": True})
+    after = planned.json("rule", {"kind": "forbid", "pairs": [[b, a]], "keep": True})
     assert after["forbid"] == [[b, a]]
-    assert after["require"] == []
-    assert all({p["a"]["row"], p["b"]["row"]} != {a, b} for p in after["pairs"])
+    assert not any(home["locked"] for home in after["homes"])
+    assert all(set(home["rows"]) != {a, b} for home in after["homes"])
 
 
 def test_a_rule_that_leaves_no_plan_is_not_kept(planned) -> None:
     groups: dict[str, int] = {}
-    for pair in planned.json("plan")["pairs"]:
-        groups.setdefault(pair["group"], pair["a"]["row"])
+    for home in planned.json("plan")["homes"]:
+        groups.setdefault(home["group"], home["rows"][0])
     a, b = list(groups.values())[:2]
-    status, said = planned.ask(
-        "rule", json.dumps({"kind": "require", "a": a, "b": b, "keep": True}).encode()
-    )
+    rule = {"kind": "require", "pairs": [[a, b]], "keep": True}
+    status, said = planned.ask("rule", json.dumps(rule).encode())
     assert status == 400
     assert "fault" in json.loads(said)
-    assert planned.json("plan")["require"] == []
+    assert not any(home["locked"] for home in planned.json("plan")["homes"])
 
 
 def test_a_new_start_loses_nothing(planned) -> None:
-    first = planned.json("plan")["pairs"][0]
-    rule = {"kind": "forbid", "a": first["a"]["row"], "b": first["b"]["row"], "keep": True}
+    rows = planned.json("plan")["homes"][0]["rows"]
+    rule = {"kind": "forbid", "pairs": [rows], "keep": True}
     kept = planned.json("rule", rule)
     for again in served(planned.server.session.project.folder):
         assert again.json("plan") == kept
@@ -206,8 +253,8 @@ def test_a_fit_that_cannot_be_says_why(client, files) -> None:
     state = client.json("file?kind=pairs&name=pairs.csv", files["pairs"])
     roles = state["roles"] | {"partners": ["id_a", "id_a"]}
     client.json("choose", {"roles": roles, "planned": "2"})
-    client.json("fit", b"")
-    assert "choose the two columns" in client.wait()["fault"]
+    client.json("fit", {})
+    assert "choose the columns" in client.wait()["fault"]
 
 
 def test_a_damaged_project_says_so(tmp_path) -> None:

@@ -14,6 +14,10 @@ def add(parts: Any) -> None:
         help="where files, choices and the model are kept; default: roommates-project",
     )  # fmt: skip
     parser.add_argument("--port", type=int, default=0, help="default: any that is free")
+    parser.add_argument(
+        "--language", choices=("en", "de"), default="en",
+        help="of the page, where none was chosen on it (default: en)",
+    )  # fmt: skip
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.set_defaults(run=run)
 
@@ -29,5 +33,5 @@ def run(given: argparse.Namespace) -> int:
 
             webbrowser.open(address)
 
-    serve(given.project, given.port, ready)
+    serve(given.project, given.port, ready, given.language)
     return 0

@@ -43,7 +43,7 @@ from mlestruct.estimators.stored import Fitted
 from mlestruct.frank_wolfe import State
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Interrupted
-from mlestruct.progress import track
+from mlestruct.progress import Show, track
 from mlestruct.structures.base import Array
 from mlestruct.tables import Table, table
 
@@ -85,6 +85,7 @@ class RoommateModel(Parameters):
 
     ``alpha`` is λ of (λ/2)‖θ‖²; of several, held-out cohorts choose. ``rho`` reweights the
     entropy: ½ bounds log Z from above, 1 is Bethe. ``tol`` is the relative gap to certify.
+    ``progress`` shows a bar (default: where somebody watches), or is a function told of each round.
 
     After ``fit``: ``coef_``, ``names_``, ``certificate_``, ``history_``, ``n_iter_``, ``alpha_``,
     ``alpha_scores_``, ``converged_`` (it reached ``tol``; else a warning), ``notes_`` (what was
@@ -125,7 +126,7 @@ class RoommateModel(Parameters):
         alpha: float | Sequence[float] = 1.0,
         rho: float = 0.5,
         tol: float = 1e-9,
-        progress: bool | None = None,
+        progress: Show = None,
     ) -> None:
         self.id = id
         self.cohort = cohort

@@ -1,0 +1,240 @@
+"""A project's tables as the page needs them: read, examined by the doctor, and put to use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mlestruct.doctor import Diagnosis, Told, examine, paired
+from mlestruct.doctor.rules import COLUMNS, listed_rules
+from mlestruct.estimators import RoommateModel
+from mlestruct.progress import Show
+from mlestruct.serve.project import Dropped, Project
+from mlestruct.tables import Table, missing, read, sheets
+from mlestruct.tables.cells import written
+from mlestruct.tables.frames import bare
+
+ALPHAS, ALPHA = (1.0, 10.0, 100.0), 10.0
+EXAMINED = ("people", "pairs")
+KINDS_OF_ANSWERS = ("ordinal", "binary", "categorical")
+WAYS = ("partners", "room", "partner")
+SETTINGS: dict[str, tuple[str, ...]] = {  # the first is the default
+    "missing": ("neutral", "refuse"),
+    "unknown": ("refuse", "neutral", "nearest"),
+    "larger": ("refuse", "leave_out"),
+}
+
+Json = dict[str, Any]
+Mask = Any
+
+
+class Inputs:
+    """The dropped files under the choices of one moment; what is asked twice is read once."""
+
+    def __init__(self, project: Project) -> None:
+        self.project, self.choices = project, project.choices()
+        self.tables: dict[str, Table] = {}
+        self.faults: dict[str, str] = {}
+        self.sheets: dict[str, list[str]] = {}
+        for kind, file in self.choices.files.items():
+            try:
+                self.sheets[kind] = sheets(project.path(file))
+                self.tables[kind] = self._table(kind, file)
+            except (OSError, ValueError) as error:
+                self.faults[kind] = str(error).replace(str(project.path(file)), file.name)
+
+    def _table(self, kind: str, file: Dropped) -> Table:
+        """A file as its user calls it: messages name it so."""
+        path = self.project.path(file)
+        wanted = {"rooms": ("room",), "rules": COLUMNS}.get(kind, ())
+        found = read(path, wanted, sheet=file.sheet)
+        said = tuple(line.replace(str(path), file.name) for line in found.said)
+        places = found.places and replace(found.places, path=file.name)
+        return replace(found, said=said, places=places)
+
+    def named(self, kind: str) -> Table:
+        """A table; a ValueError where none was dropped, or where it cannot be read."""
+        if kind not in self.tables:
+            raise ValueError(self.faults.get(kind) or f"no file of {kind} yet: drop one")
+        return self.tables[kind]
+
+    @property
+    def ready(self) -> list[str]:
+        """The kinds of tables that the doctor looks at, people first."""
+        return [kind for kind in EXAMINED if kind in self.tables] if "people" in self.tables else []
+
+    @cached_property
+    def examined(self) -> Diagnosis:
+        """What the doctor says under what was chosen, or on his own."""
+        tables = [self.tables[kind] for kind in self.ready]
+        names = [self.choices.files[kind].name for kind in self.ready]
+        return examine(tables, _told(self.choices.roles), names)
+
+    @cached_property
+    def roles(self) -> Json:
+        """As chosen; else as the doctor proposes."""
+        return dict(self.choices.roles) or proposed(self.examined)
+
+    @cached_property
+    def offered(self) -> dict[str, list[list[Any]]]:
+        """By column, what probably means no answer, and how many gave it."""
+        found: dict[str, list[list[Any]]] = {}
+        codes = examine([self.tables[k] for k in self.ready], _told(self.roles, False)).codes
+        for name, values in codes.items():
+            counts = Counter(map(written, self.tables["people"].as_written(name).tolist()))
+            found[name] = [[value, counts[value]] for value in values]
+        return found
+
+    @property
+    def cohorts(self) -> list[str]:
+        """The cohorts as text, in their order."""
+        name, people = self.roles.get("cohort"), self.tables.get("people")
+        if not name or people is None or name not in people.names:
+            return []
+        column = bare(people.as_names(name))
+        return [str(written(value)) for value in np.unique(column[~missing(column)]).tolist()]
+
+    @property
+    def planned(self) -> str | None:
+        """The cohort to pair up: as chosen, or the last."""
+        cohorts = self.cohorts
+        chosen = self.choices.planned
+        return chosen if chosen in cohorts else cohorts[-1] if cohorts else None
+
+    @cached_property
+    def parts(self) -> tuple[Table, Table]:
+        """(whom to learn from, whom to pair up)."""
+        people = self.named("people")
+        if "new" in self.choices.files:
+            return people, self.named("new")
+        later = self._later(people)
+        if later.all() or not later.any():
+            raise ValueError(
+                "nobody is left to be paired up: drop the new people, or choose their year"
+                if not later.any()
+                else "nobody is left to learn from: everybody is to be paired up"
+            )
+        return people.rows(~later), people.rows(later)
+
+    def _later(self, people: Table) -> Mask:
+        """True for who is to be paired up: of the planned cohort, or without one in no pair."""
+        cohort = self.roles.get("cohort")
+        if cohort:
+            column = bare(people.as_names(cohort)).tolist()
+            return np.array([str(written(value)) == self.planned for value in column])
+        alone = np.ones(len(people), dtype=bool)
+        tables = [self.named(kind) for kind in self.ready]
+        alone[np.unique(paired(tables, people, _told(self.roles)))] = False
+        return alone
+
+    def model(self, progress: Show) -> RoommateModel:
+        """To be fitted as chosen."""
+        roles, way = self.roles, self.roles["way"]
+        several = len({written(c) for c in self._cohorts_learned()}) > 1
+        if not roles[way] or (way == "partners" and len(set(roles[way])) < 2):
+            raise ValueError("choose the columns that say who shared")
+        asked: dict[str, Any] = {n: roles[n] for n in (*KINDS_OF_ANSWERS, *SETTINGS, "id", "same")}
+        codes = {n: v for n, v in roles["no_answer"].items() if v and n in _asked(roles)}
+        asked[way] = tuple(roles[way])
+        return RoommateModel(
+            **asked,
+            cohort=roles["cohort"] or None,
+            alpha=ALPHAS if several else ALPHA,
+            progress=progress,
+            no_answer=codes,
+            protected=[name for name in roles["protected"] if name in _asked(roles)],
+        )
+
+    def _cohorts_learned(self) -> list[Any]:
+        cohort, learned = self.roles.get("cohort"), self.parts[0]
+        return learned.as_names(cohort).tolist() if cohort else []
+
+    def pairs(self) -> Table | None:
+        """Who shared; None where the people's own table says it."""
+        way, given = self.roles["way"], self.tables.get("pairs")
+        elsewhere = given is not None and set(self.roles[way]) <= set(given.names)
+        return self.named("pairs") if way == "partners" or elsewhere else None
+
+    def rules(self, ids: Sequence[Any]) -> dict[str, list[Any]]:
+        """Of the dropped file of rules; none without one."""
+        if "rules" not in self.choices.files:
+            return {"forbid": [], "require": [], "consent": []}
+        return dict(listed_rules(self.named("rules"), {str(who): who for who in ids}))
+
+
+def _asked(roles: Mapping[str, Any]) -> list[str]:
+    return [name for kind in KINDS_OF_ANSWERS for name in roles[kind]]
+
+
+def _told(roles: Mapping[str, Any], codes: bool = True) -> Told:
+    """What was chosen, for the doctor; ``codes`` with what was said to mean no answer."""
+    if not roles:
+        return Told()
+    way = roles["way"]
+    ways: dict[str, Any] = {way: tuple(roles[way])} if roles[way] else {}
+    return Told(
+        roles["id"],
+        roles.get("cohort") or None,
+        tuple(roles["same"]),
+        no_answer=roles["no_answer"] if codes else (),
+        **ways,
+    )
+
+
+def proposed(found: Diagnosis) -> Json:
+    """The doctor's proposal in the page's words; every part can be changed there."""
+    told = found.told
+    way = "room" if told.room else "partner" if told.partner else "partners"
+    by_role = {
+        role: [name for name, own in found.roles.items() if own == role]
+        for role in KINDS_OF_ANSWERS
+    }
+    return {
+        "id": told.id,
+        "cohort": next((name for name, own in found.roles.items() if own == "cohort"), None),
+        "same": [name for name, own in found.roles.items() if own == "same"],
+        "way": way,
+        **{name: list(getattr(told, name)) for name in WAYS},
+        **by_role,
+        "protected": [],
+        "no_answer": {name: list(values) for name, values in found.codes.items()},
+        **{name: allowed[0] for name, allowed in SETTINGS.items()},
+        "names": None,
+    }
+
+
+def checked(asked: Mapping[str, Any]) -> Json:
+    """Roles as the page sends them: names and lists of names, nothing else."""
+    roles: Json = {}
+    for name in ("id", "cohort", "names"):
+        roles[name] = _name(asked.get(name), name) or None
+    for name in ("same", "protected", *WAYS, *KINDS_OF_ANSWERS):
+        roles[name] = _names(asked.get(name, []), name)
+    for name, allowed in (("way", WAYS), *SETTINGS.items()):
+        roles[name] = asked.get(name, allowed[0])
+        if roles[name] not in allowed:
+            raise ValueError(f"{name} is one of {', '.join(allowed)}, not {roles[name]!r}")
+    codes = asked.get("no_answer", {})
+    if not isinstance(codes, dict):
+        raise ValueError("no_answer is a list of codes by column")
+    roles["no_answer"] = {str(name): _names(values, name) for name, values in codes.items()}
+    if not roles["id"]:
+        raise ValueError("choose the column that holds the ids of people")
+    return roles
+
+
+def _name(value: Any, what: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise ValueError(f"{what} is a name, not {value!r}")
+
+
+def _names(value: Any, what: str) -> list[str]:
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return value
+    raise ValueError(f"{what} is a list of names, not {value!r}")

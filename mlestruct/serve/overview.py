@@ -1,0 +1,104 @@
+"""What is in the dropped files, for the page; and what a file that is dropped changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+from mlestruct.doctor.proposal import who_is_who
+from mlestruct.serve.inputs import EXAMINED, SETTINGS, Inputs, Json
+from mlestruct.serve.project import Choices, Dropped, Project
+from mlestruct.tables import Table, read, sheets
+
+LEARNED_FROM = ("people", "pairs")  # a new file of these needs a new fit
+
+
+def overview(given: Inputs, language: str) -> Json:
+    """Every dropped file, what the doctor says, what columns are for, and the cohorts."""
+    known = {kind: _file(given, kind) for kind in given.choices.files}
+    listed = {kind: given.tables[kind].names if kind in given.tables else [] for kind in EXAMINED}
+    found: Json = {"files": known, "columns": listed, "language": language, "settings": SETTINGS}
+    found |= {"roles": None, "findings": [], "cohorts": [], "planned": None, "command": ""}
+    found["fitted"] = given.project.model.exists()
+    if not given.ready or any(kind in given.faults for kind in EXAMINED):
+        return found
+    findings = [
+        {"kind": f.kind, "words": f.words, "language": "en"}
+        for f in sorted(given.examined.findings, key=lambda f: f.kind != "fault")
+    ]
+    return found | {
+        "roles": given.roles,
+        "offered": given.offered,
+        "findings": findings,
+        "cohorts": given.cohorts,
+        "planned": given.planned,
+        "command": given.examined.command,
+    }
+
+
+def _file(given: Inputs, kind: str) -> Json:
+    file = given.choices.files[kind]
+    found: Json = {"name": file.name, "sheets": given.sheets.get(kind, []), "sheet": file.sheet}
+    if kind in given.faults:
+        return found | {"fault": given.faults[kind]}
+    read_in = given.tables[kind]
+    return found | {"rows": len(read_in), "said": "; ".join(read_in.said) or file.name}
+
+
+def dropped(project: Project, kind: str, file: Dropped) -> Choices:
+    """The choices with a new file; a workbook with people and pairs is taken as both."""
+    old = project.choices()
+    files = {**old.files, kind: file}
+    if kind == "people" and "pairs" not in old.files:
+        both = _two_sheets(project, file)
+        if both is not None:
+            files["people"], files["pairs"] = (file._replace(sheet=sheet) for sheet in both)
+    elif kind in EXAMINED:
+        files[kind] = _with_sheet(project, files, kind)
+    return fresh(replace(old, files=files), kind)
+
+
+def fresh(choices: Choices, kind: str) -> Choices:
+    """Without what was said of other people, or of other columns."""
+    choices = choices if kind in ("rooms", "rules") else choices.without_rules()
+    return replace(choices, roles={}, planned=None) if kind in LEARNED_FROM else choices
+
+
+def _two_sheets(project: Project, file: Dropped) -> tuple[str, str] | None:
+    """The sheets of people and of who shared, where exactly two go together so."""
+    read_in = {name: _sheet(project, file, name) for name in _sheets(project, file)}
+    tables = {name: found for name, found in read_in.items() if found is not None}
+    fits = []
+    for one, other in permutations(tables, 2):
+        who = who_is_who([tables[one], tables[other]])
+        if who and who.id in tables[one].names and (who.partners or who.room):
+            ends = set(who.partners or (who.id, *who.room))
+            if ends <= set(tables[other].names) and not set(who.partners) & set(tables[one].names):
+                fits.append((one, other))
+    return fits[0] if len(fits) == 1 else None
+
+
+def _with_sheet(project: Project, files: dict[str, Dropped], kind: str) -> Dropped:
+    """The only sheet, or one that is not taken by the other table of the same workbook."""
+    file = files[kind]
+    names = _sheets(project, file)
+    other = next((files[k] for k in EXAMINED if k != kind and k in files), None)
+    if len(names) < 2 or other is None or other.name != file.name or other.sheet is None:
+        return file
+    left = [name for name in names if name != other.sheet]
+    return file._replace(sheet=left[0]) if len(left) == 1 else file
+
+
+def _sheets(project: Project, file: Dropped) -> list[str]:
+    try:
+        return sheets(project.path(file))
+    except ValueError:
+        return []
+
+
+def _sheet(project: Project, file: Dropped, sheet: str) -> Table | None:
+    """A sheet as a table; None where it is none."""
+    try:
+        return read(project.path(file), sheet=sheet)
+    except ValueError:
+        return None
