@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, spans
 from mlestruct.kernels import kernel
-from mlestruct.reweighting import Rho, counting_numbers
+from mlestruct.reweighting import Rho, counting_numbers, in_words
 from mlestruct.structures.base import Array, Bound, Folded, Ints, Structure, as_numbers
 
 FLOOR = 1e-16  # logarithms of differences are clipped here, never probabilities
@@ -197,11 +197,11 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
     """The coefficients of one structure, once it is known what they prove."""
     counting = counting_numbers(structure, rho)
     if not np.isfinite(counting).all():
-        raise ValueError(f"rho={rho!r} gives counting numbers that are not finite")
+        raise ValueError(f"{in_words(rho)} gives counting numbers that are not finite")
     concave = temperature == 0 or structure.convex(counting)
     if not concave and not allow:
         raise ValueError(
-            f"the entropy with rho={rho!r} is not provably concave on this "
+            f"the entropy with {in_words(rho)} is not provably concave on this "
             f"{type(structure).__name__}, so no certificate would hold; choose a smaller rho, or "
             "pass allow_nonconvex=True for a stationary point"
         )

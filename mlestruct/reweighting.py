@@ -20,6 +20,10 @@ class Counting:
     """Counting numbers that no ρ gives: one per distribution of the structure's views."""
 
     numbers: Callable[[Any], Array]
+    words: str = "counting numbers of your own"
+
+    def __str__(self) -> str:
+        return self.words
 
 
 Rho = float | ArrayLike | str | Callable[[Any], Any] | Counting | None
@@ -44,7 +48,7 @@ def _cliques(graph: FactorGraph) -> Array:
     return np.repeat([0.0, 1.0], [graph.n_nodes, graph.n_factors])
 
 
-cliques_only = Counting(_cliques)
+cliques_only = Counting(_cliques, "the counting numbers of CAMEL(0)")
 """1 on factors, 0 on their separators: the entropy of CAMEL(0), concave on any graph."""
 
 NAMES: dict[str, Rho] = {
@@ -57,8 +61,20 @@ NAMES: dict[str, Rho] = {
 }
 
 
+def in_words(rho: Rho) -> str:
+    """What a summary or a refusal calls it."""
+    if rho is None:
+        return "the structure's own counting numbers"
+    if isinstance(rho, Counting):
+        return rho.words
+    if callable(rho):
+        return f"ρ by {getattr(rho, '__name__', 'a function')}"
+    return f"ρ = {rho}" if isinstance(rho, str) or np.ndim(rho) == 0 else "a ρ of your own"
+
+
 def counting_numbers(structure: Structure, rho: Rho) -> Array:
     """The counting numbers of a structure under any way to say ρ; None is its own default."""
+    given = rho
     if isinstance(rho, str):
         if rho not in NAMES:
             raise ValueError(f"no reweighting named {rho!r}; there are {', '.join(NAMES)}")
@@ -68,7 +84,7 @@ def counting_numbers(structure: Structure, rho: Rho) -> Array:
             return rho.numbers(structure)
         value = rho(structure) if callable(rho) else rho
     except AttributeError as error:
-        raise ValueError(f"this reweighting is not for a {type(structure).__name__}") from error
+        raise ValueError(f"{in_words(given)} is not for a {type(structure).__name__}") from error
     if value is not None and not np.isfinite(as_numbers(value, "rho")).all():
         raise ValueError(f"rho={rho!r} is not finite")
     try:

@@ -170,6 +170,8 @@ class Predictor(Parameters):
     ) -> Draws:
         """``count`` outcomes of every example, and what they are samples of.
 
+        Drawn by scores alone, from exp⟨score, v⟩ / Z; where ``predict_marginals`` has another
+        inference, whose probabilities are not this distribution's, ``how`` says so.
         ``random_state`` defaults to the estimator's own.
         """
         from mlestruct.inference.sampling import sampler
@@ -185,6 +187,8 @@ class Predictor(Parameters):
             for x, found in zip(X, drawn, strict=True)
         ]
         how = "; ".join(dict.fromkeys(found.how for found in drawn))
+        if not self._inference().sums(batch):
+            how += f"; other than predict_marginals, which has {self._inference()}"
         return Draws(outcomes, all(found.exact for found in drawn), how)
 
     def _shaped(self, X: Sequence[Any], batch: Batch[Any], flat: Array) -> list[Array]:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self
 
-import numpy as np
-
 from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.dual import Certificate
@@ -20,7 +18,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.predict import AnyOracle, Marginals, marginals, unproven
 from mlestruct.oracle import HULL
-from mlestruct.reweighting import Rho
+from mlestruct.reweighting import Rho, in_words
 from mlestruct.structures.base import Array, Bound
 from mlestruct.trees import Tree
 
@@ -34,7 +32,8 @@ class Inference(Protocol):
     Interface: ``marginals(batch, scores, oracle, solver)`` → :class:`Marginals`, or a ValueError
     that names the structure and ``infer=`` where it cannot serve; ``str()`` in words. ``recall``
     gives the same inference with what was learned of it, a tree of arrays that stands in model
-    files and checkpoints beside θ.
+    files and checkpoints beside θ. ``sums(batch)``, which a subclass need not have: τ are the means
+    of exp⟨s, v⟩ / Z, of which samples are drawn.
     """
 
     def marginals(
@@ -49,8 +48,12 @@ class Inference(Protocol):
     def recall(self, learned: Tree) -> Self:
         """With what a fit learned."""
 
+    def sums(self, batch: Batch[Any]) -> bool:
+        """Whether its marginals are those of the distribution over outcomes."""
+        return False
 
-class Settled:
+
+class Settled(Inference):
     """An inference of which nothing is learned."""
 
     def recall(self, learned: Tree) -> Self:
@@ -61,7 +64,7 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Reweighted:
+class Reweighted(Inference):
     """The entropy of ρ: by the routine that serves it, else (or by ``route``) by Frank-Wolfe.
 
     ``learned`` are counting numbers by the digest of the structure they were learned on; other
@@ -79,8 +82,15 @@ class Reweighted:
         oracle: AnyOracle = None,
         solver: FrankWolfe | None = None,
     ) -> Marginals:
-        rho = self.rho if self.learned is None else self._known
-        return marginals(batch, scores, oracle, rho=rho, solver=solver, route=self.route)
+        settings: Any = {"rho": self._numbers, "solver": solver, "route": self.route}
+        return marginals(batch, scores, oracle, **settings)
+
+    @property
+    def _numbers(self) -> Rho:
+        return self.rho if self.learned is None else self._known
+
+    def sums(self, batch: Batch[Any]) -> bool:
+        return Entropy.of(batch, self._numbers).bound.kind == "exact"
 
     def _known(self, structure: Any) -> Array:
         assert self.learned is not None
@@ -97,7 +107,7 @@ class Reweighted:
         return self if learned is None else replace(self, learned=dict(learned))
 
     def __str__(self) -> str:
-        numbers = "learned ρ" if self.learned is not None else _rho(self.rho)
+        numbers = "learned ρ" if self.learned is not None else in_words(self.rho)
         how = "" if self.route == "auto" else f", {self.route} route"
         return f"marginals of the entropy with {numbers}{how}"
 
@@ -127,6 +137,9 @@ class Summed(Settled):
             raise ValueError(f"{error} (or set infer='surrogate')") from error
         proof = Certificate(0.0, 0.0, -float(batch.weight @ log_z), HULL, "exact")
         return Marginals(tau, log_z, log_z, Bound("exact", "every outcome is summed"), proof)
+
+    def sums(self, batch: Batch[Any]) -> bool:
+        return True
 
     def __str__(self) -> str:
         return "exact sums over all outcomes"
@@ -161,15 +174,7 @@ class Propagation(Settled):
         return unproven(tau, len(batch), "fixed points of belief propagation bound nothing")
 
     def __str__(self) -> str:
-        return f"belief propagation with {_rho(self.rho)}"
-
-
-def _rho(rho: Rho) -> str:
-    if rho is None:
-        return "the structure's own counting numbers"
-    if isinstance(rho, str) or (np.ndim(rho) == 0 and isinstance(rho, int | float)):  # type: ignore[arg-type]
-        return f"ρ = {rho}"
-    return "a ρ of your own"
+        return f"belief propagation with {in_words(self.rho)}"
 
 
 INFERENCES: dict[str, Callable[[Rho], Inference]] = {

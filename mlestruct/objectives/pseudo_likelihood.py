@@ -63,7 +63,9 @@ def conditionals(batch: Batch[Any]) -> Conditionals:
     closed = np.zeros(batch.size, dtype=bool)
     for structure, members in batch.groups():
         if not isinstance(structure, FactorGraph):
-            raise ValueError(f"pseudo-likelihood needs labelled graphs, not {type(structure)}")
+            raise ValueError(
+                f"pseudo-likelihood needs labelled graphs, not {type(structure).__name__}"
+            )
         for m in members:
             part, first = batch.coordinates(int(m)), batch.offsets[m]
             at, node, kept = _of(structure, batch.target[part])

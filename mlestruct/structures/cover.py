@@ -34,7 +34,9 @@ class Cover:
         same wherever tables are consistent.
         """
         if not isinstance(structure, FactorGraph | RegionGraph):
-            raise ValueError(f"clusters are tables of labelled graphs, not {type(structure)}")
+            raise ValueError(
+                f"clusters are tables of labelled graphs, not {type(structure).__name__}"
+            )
         rows = structure.constraints()
         A = sp.csr_array(rows.A[rows.hi == 0])
         negative = sp.coo_array(A.minimum(0))

@@ -26,7 +26,7 @@ from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
-from mlestruct.reweighting import Counting, Rho, counting_numbers
+from mlestruct.reweighting import Counting, Rho, counting_numbers, in_words
 from mlestruct.structures.base import Array, Structure
 from mlestruct.train import Direct
 from mlestruct.trees import Tree
@@ -101,15 +101,20 @@ class Camel(Fits):
             return np.asarray(rest)
 
         linear = Entropy.of(batch, Counting(left), allow_nonconvex=True)
-        return Entropy.of(batch, Counting(self._kept)), linear
+        return Entropy.of(batch, self.kept), linear
 
     @property
     def inference(self) -> Inference:
         """The kept entropy's, its linear part made anew at an example's own marginals."""
         route: Route = "auto" if self.route == "coupled" else self.route
         if self.rounds == 1 and self.start == "zero":
-            return Reweighted(Counting(self._kept), route)
+            return Reweighted(self.kept, route)
         return Linearised(self, route)
+
+    @property
+    def kept(self) -> Counting:
+        """The counting numbers that are not linearised."""
+        return Counting(self._kept, f"the concave part of {in_words(self.rho)}")
 
     def _kept(self, structure: Structure) -> Array:
         return self.concave(counting_numbers(structure, self.rho))
@@ -316,7 +321,7 @@ class Linearised(Settled):
         solver: FrankWolfe | None = None,
     ) -> Marginals:
         linear = self.learner.entropy(batch)[1]
-        inside = Reweighted(Counting(self.learner._kept), self.route)
+        inside = Reweighted(self.learner.kept, self.route)
         slope, moved = np.zeros(batch.size), np.inf
         for _ in range(self.learner.rounds):
             tau = inside.marginals(batch, scores + slope, oracle, solver).tau

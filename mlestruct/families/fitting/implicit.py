@@ -16,12 +16,13 @@ from mlestruct.families.fitting.implicit_objective import Implicit
 from mlestruct.families.fitting.losses import Loss, named
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference.choose import Inference
 from mlestruct.inference.predict import AnyOracle, Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.learners.pseudo import pseudo_likelihood
 from mlestruct.objectives import Head, Surrogate
 from mlestruct.regulariser import Regulariser
-from mlestruct.reweighting import Counting, Rho
+from mlestruct.reweighting import Counting, Rho, in_words
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_count
 from mlestruct.trees import Tree
@@ -35,7 +36,7 @@ def coefficients(node: float, factor: float = 1.0) -> Counting:
     def numbers(graph: FactorGraph) -> Array:
         return np.repeat([node, factor], [graph.n_nodes, graph.n_factors])
 
-    return Counting(numbers)
+    return Counting(numbers, f"{node:g} on nodes and {factor:g} on factors")
 
 
 def implicit(
@@ -81,7 +82,7 @@ def implicit(
 
 
 @dataclass(frozen=True)
-class Minimised:
+class Minimised(Inference):
     """Beliefs that minimise the fitted free energy, entropies as learned."""
 
     rho: Rho = None
@@ -157,9 +158,10 @@ def convex_likelihood(rho: Rho = None, **settings: Any) -> Primal:
     def objective(batch: Batch[Any]) -> Surrogate:
         messages = Newton.serve(Entropy.of(batch, rho))
         if messages is None:
+            kinds = ", ".join(sorted({type(s).__name__ for s in batch.structures}))
             raise ValueError(
-                f"rho={rho!r} leaves no convex likelihood of a free labelled graph to start from; "
-                "pass surrogate=False"
+                f"fits start from a convex likelihood of free labelled graphs, and {in_words(rho)} "
+                f"leaves none on {kinds}; pass surrogate=False"
             )
         return Surrogate(messages)
 

@@ -73,7 +73,9 @@ class Condensed:
         """Compiled once per structure."""
         if graph not in self._frames:
             if not isinstance(graph, FactorGraph):
-                raise ValueError(f"implicit fitting needs labelled graphs, not {type(graph)}")
+                raise ValueError(
+                    f"implicit fitting needs labelled graphs, not {type(graph).__name__}"
+                )
             if (graph.fixed >= 0).any():
                 k = int(np.argmax(graph.fixed >= 0))
                 raise ValueError(f"coordinate {k} is fixed; implicit fitting takes free graphs")
