@@ -30,6 +30,7 @@ from mlestruct.estimators.intervals import Learned, intervals_of
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.stored import Fitted, loading, read, write
 from mlestruct.estimators.summary import Summary
+from mlestruct.estimators.weights import ALIKE, labels_of
 from mlestruct.features import Features
 from mlestruct.features.squares import squares
 from mlestruct.frank_wolfe import State
@@ -108,6 +109,10 @@ class Estimator(Predictor):
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """Take from all of the training data what encoding needs, such as the labels."""
 
+    def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
+        """The batch to learn from, its parts weighed where the outcomes or settings say so."""
+        return batch
+
     def fit(
         self,
         X: Sequence[Any],
@@ -171,7 +176,8 @@ class Estimator(Predictor):
         for chosen in splits(whole, len(X), share, self.folds, rng):
             kept = np.setdiff1d(np.arange(len(X)), chosen)
             part = None if weight is None else weight[kept]
-            examples, held_out = part_of(X, y, kept), part_of(X, y, chosen)
+            examples = part_of(X, y, kept)
+            held_out = part_of(X, [labels_of(one) for one in y], chosen)
             missed += self._learn(*examples, part, held_out, alphas, loop)
             missed += [] if self.converged_ else [self.alpha_]
             tables.append(self._table)
@@ -225,6 +231,7 @@ class Estimator(Predictor):
         batch = (seen if partly else Batch.of)(self.structures(X), outcomes, weight=weight)
         batch, features = self._offset(batch, X), self.features(batch, X)
         self.notes_ = self._notes(batch)
+        batch = self.counted(batch, y)
         tried: dict[int, tuple[Array, dict[str, Any]]] = {}
         missed: list[float] = []
         for number, model in self._path(batch, features, alphas, partly, loop):
@@ -333,6 +340,8 @@ class Estimator(Predictor):
         check_lengths(X, y)
         if self.l1:
             raise ValueError("intervals are for weights that no l1= keeps at 0: fit with l1=0")
+        if ALIKE in self.notes_:
+            raise ValueError("intervals are for labels that count alike: fit without their weights")
         weight, outcomes = weights_of(sample_weight, len(X)), self.encode(X, y)
         if any(isinstance(outcome, Partial) for outcome in outcomes):
             raise ValueError("intervals need every label: some of these outcomes are partial")

@@ -10,11 +10,22 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct.batch import Batch
 from mlestruct.checkpoint import Keeping
 from mlestruct.estimators.base import Estimator, Examples
 from mlestruct.estimators.door import check_lengths, weights_of
 from mlestruct.estimators.labels import classes_of
 from mlestruct.estimators.void import AUTO, Seen, codes_of, observed, seen_in
+from mlestruct.estimators.weights import (
+    ALIKE,
+    ClassWeight,
+    Weighted,
+    class_weights,
+    counting,
+    labels_of,
+    node_weights,
+    with_weights,
+)
 
 
 class Known(list[Any]):
@@ -35,8 +46,16 @@ class Labelled(Estimator):
     variables they are summed over, in rounds of inference (:class:`Missing`; likelihoods only);
     ``left_out`` learns from the other nodes and the edges between them, with any learner.
     A set of labels says that the node has one of them. Scores are of the known labels.
+
+    ``class_weight``, a mapping from labels or ``balanced``, and ``fit``'s ``node_weight``, an array
+    per example, say what every label counts in learning; an edge counts as its heavier node. Both
+    multiply scores and entropies: nodes without edges are weighed examples, as scikit-learn has
+    them; equal weights are those of the example; elsewhere it is a weighted composite likelihood
+    or margin. Learners that take an example's labels as one refuse them. Held-out scores are not
+    weighted.
     """
 
+    class_weight: ClassWeight = None
     void: Any = AUTO
     unseen: Literal["hidden", "left_out"] = "hidden"
 
@@ -62,9 +81,14 @@ class Labelled(Estimator):
         y: Sequence[Any],
         sample_weight: ArrayLike | None = None,
         *,
+        node_weight: Sequence[ArrayLike] | None = None,
         validation: Examples | None = None,
         checkpoint: Keeping = None,
     ) -> Self:
+        check_lengths(X, y)
+        y = with_weights(y, node_weight)
+        if node_weight is not None:
+            node_weights(y, [self.nodes_of(x) for x in X])
         if self.unseen not in ("hidden", "left_out"):
             raise ValueError(f"unseen is 'hidden' or 'left_out', not {self.unseen!r}")
         if self.unseen == "left_out":
@@ -82,9 +106,11 @@ class Labelled(Estimator):
         for m, (x, one) in enumerate(zip(X, seen, strict=True)):
             whole = np.empty(one.known.size, dtype=one.labels.dtype)
             whole[one.known.ravel()] = one.labels
+            counts = y[m].weight if isinstance(y[m], Weighted) else None
             for part, nodes in self.parts(x, one.known.ravel()) if one.known.any() else []:
                 kept.append(part)
-                labels.append(whole[nodes])
+                own = whole[nodes]
+                labels.append(own if counts is None else Weighted(own, counts[nodes]))
                 weight.append(1.0 if given is None else given[m])
         return kept, labels, np.array(weight)
 
@@ -106,7 +132,7 @@ class Labelled(Estimator):
         return found
 
     def _seen_in(self, x: Any, given: Any, void: Sequence[Any]) -> Seen:
-        ids = self.ids_of(x)
+        ids, given = self.ids_of(x), labels_of(given)
         if ids is not None and isinstance(given, Mapping):
             strange = next((name for name in given if name not in set(ids)), None)
             if strange is not None:
@@ -116,6 +142,22 @@ class Labelled(Estimator):
         if seen.known.shape not in (shape, (int(np.prod(shape)),)):
             raise ValueError(f"y has shape {seen.known.shape}; expected {shape}, as its X")
         return seen
+
+    def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
+        """With the weights of nodes times those of their observed classes."""
+        weights = node_weights(y, [batch.structure(m).n_nodes for m in range(len(batch))])
+        if self.class_weight is not None:
+            seen = [_one_hot(batch, m, len(self.classes_)) for m in range(len(batch))]
+            pairs = zip(weights, seen, batch.weight, strict=True)
+            counts = np.sum([own * (weight @ labels) for weight, labels, own in pairs], axis=0)
+            each = class_weights(self.class_weight, self.classes_, counts)
+            weights = [
+                weight * np.where(labels.any(axis=1), labels @ each, 1.0)
+                for weight, labels in zip(weights, seen, strict=True)
+            ]
+        found = counting(batch, weights)
+        self.notes_ = self.notes_ if found is batch else [*self.notes_, ALIKE]
+        return found
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         return [observed(self.classes_, s, m) for m, s in enumerate(self._seen(X, y, self.void_))]
@@ -152,3 +194,12 @@ class Labelled(Estimator):
             for m, predicted in zip(judged, self.predict([X[m] for m in judged]), strict=True)
         ]
         return float(np.average(right, weights=None if weight is None else weight[judged]))
+
+
+def _one_hot(batch: Batch[Any], m: int, states: int) -> NDArray[np.float64]:
+    """(nodes × states): 1 at the observed state of every node that has one."""
+    assert batch.target is not None
+    graph = batch.structure(m)
+    nodes = batch.target[batch.coordinates(m)][: graph.node_start[-1]].reshape(-1, states)
+    seen = ~np.isnan(nodes).any(axis=1, keepdims=True)
+    return np.where(seen, nodes, 0.0)

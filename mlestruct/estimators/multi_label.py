@@ -6,15 +6,27 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.base import Estimator
-from mlestruct.estimators.labels import classes_of, numbered
+from mlestruct.checkpoint import Keeping
+from mlestruct.estimators.base import Estimator, Examples
+from mlestruct.estimators.door import check_lengths, listed
+from mlestruct.estimators.labels import Labels, classes_of, numbered
 from mlestruct.estimators.predictor import Decision
+from mlestruct.estimators.weights import (
+    ALIKE,
+    ClassWeight,
+    class_weights,
+    counting,
+    labels_of,
+    node_weights,
+    with_weights,
+)
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
 from mlestruct.structures.base import Array, Ints, as_numbers
@@ -32,7 +44,10 @@ class MultiLabelModel(Estimator):
     that both apply; with ``pairs=False`` every label is by itself. ``intercept`` adds a constant
     feature. Up to 12 labels predictions are the best sets exactly, whatever the learner.
     ``predict`` gives what y was: rows of 0 and 1, or sets; ``predict_marginals`` a probability per
-    label. Other settings and fitted attributes as :class:`Estimator`.
+    label. ``class_weight`` says what a label that applies counts in learning against one that does
+    not: a mapping from labels, or ``balanced``; ``node_weight`` of ``fit`` (examples × labels) what
+    each counts; see :class:`Labelled` for what that means. Other settings and fitted attributes as
+    :class:`Estimator`.
 
     >>> X = [[0.0], [1.0], [2.0], [3.0]] * 5
     >>> y = [set(), {"warm"}, {"warm", "dry"}, {"warm", "dry"}] * 5
@@ -43,9 +58,40 @@ class MultiLabelModel(Estimator):
 
     pairs: bool = True
     intercept: bool = True
+    class_weight: ClassWeight = None
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        node_weight: Sequence[ArrayLike] | None = None,
+        validation: Examples | None = None,
+        checkpoint: Keeping = None,
+    ) -> Self:
+        check_lengths(X, y)
+        y = with_weights(listed(y), node_weight)
+        return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
+
+    def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
+        """With the weights of labels, times those of the ones that apply."""
+        labels = len(self.classes_)
+        weights = node_weights(y, [labels] * len(y))
+        if self.class_weight is not None:
+            assert batch.target is not None
+            applies = batch.target.reshape(len(batch), -1)[:, 1 : 2 * labels : 2]
+            each = _applying(self.class_weight, self.classes_, applies)
+            weights = [
+                w * np.where(row > 0, each, 1.0) for w, row in zip(weights, applies, strict=True)
+            ]
+        found = counting(batch, weights)
+        self.notes_ = self.notes_ if found is batch else [*self.notes_, ALIKE]
+        return found
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, and whether y holds sets of them or rows of 0 and 1."""
+        y = [labels_of(labels) for labels in y]
         self.n_features_in_ = self._rows(X).shape[1]
         self.sets_ = all(isinstance(labels, (set, frozenset)) for labels in y)
         if self.sets_:
@@ -64,6 +110,7 @@ class MultiLabelModel(Estimator):
         return rows
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        y = [labels_of(labels) for labels in y]
         if not self.sets_:
             return list(_zeros_and_ones(y, len(self.classes_)).astype(int))
         known = set(self.classes_.tolist())
@@ -137,6 +184,15 @@ class MultiLabelModel(Estimator):
         kind = json.loads(arrays["kind"].tobytes())
         self.classes_ = arrays["classes"]
         self.sets_, self.n_features_in_ = kind["sets"], kind["width"]
+
+
+def _applying(setting: ClassWeight, labels: Labels, applies: Array) -> Array:
+    """What every label counts where it applies; ``balanced``: as much as where it does not."""
+    if setting != "balanced":
+        return class_weights(setting, labels, np.zeros(len(labels)))
+    often = applies.sum(axis=0)
+    inside = (often > 0) & (often < len(applies))
+    return np.where(inside, (len(applies) - often) / np.maximum(often, 1), 1.0)
 
 
 def _last(count: int, states: int) -> sp.csr_array:

@@ -19,6 +19,7 @@ from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_n
 from mlestruct.estimators.predictor import Decision
 from mlestruct.estimators.ragged import Ragged
 from mlestruct.estimators.void import allowed as flags_of
+from mlestruct.estimators.weights import labels_of, with_weights
 from mlestruct.features import Masked, Tied
 from mlestruct.inference import marginals
 from mlestruct.inference.exact.k_best import k_best
@@ -92,11 +93,13 @@ class SequenceModel(Labelled):
         y: Sequence[Any],
         sample_weight: ArrayLike | None = None,
         *,
+        node_weight: Sequence[ArrayLike] | None = None,
         validation: Examples | None = None,
         checkpoint: Keeping = None,
     ) -> Self:
         check_lengths(X, y)
-        full = self._full(X, y)
+        y = with_weights(y, node_weight)
+        full = self._full(X, [labels_of(one) for one in y])
         if len(full) < len(X):
             weight = weights_of(sample_weight, len(X))
             sample_weight = None if weight is None else weight[full]

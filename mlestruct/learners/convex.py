@@ -13,6 +13,7 @@ from mlestruct.digest import digest
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
+from mlestruct.features.weighed import weighed
 from mlestruct.frank_wolfe import BCFW, FrankWolfe, State
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
@@ -59,6 +60,7 @@ class Learner(Fits):
     def dual(self, batch: Batch[Any], features: Features) -> Dual:
         """The dual objective this learner minimises."""
         check_problem(self.name, batch, features)
+        batch, features = weighed(batch, features)
         shaped, entropy = self.surrogate(batch)
         return Dual(shaped, features, entropy, ridge_of(self.regulariser, features.d))
 

@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
+from mlestruct.features import Features
+from mlestruct.features.weighed import weighed
 from mlestruct.inference.choose import Propagation, Summed
 from mlestruct.inference.exact import exact
 from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.learners.primal import Primal, refuse
-from mlestruct.objectives import Surrogate
+from mlestruct.learners.primal import Primal, refuse, scored
+from mlestruct.objectives import Head, Surrogate
 from mlestruct.oracle import HULL
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
@@ -80,6 +82,9 @@ def lbp(
         return f"fixed points of belief propagation bound nothing ({stalled} examples had none)"
 
     words = ("local polytope", "none (belief propagation)")
-    return Primal(
-        "lbp", objective, *words, doubt=doubt, restarts=restarts, inference=recipe, **settings
-    )
+
+    def heads(batch: Batch[Any], features: Features) -> dict[str, Head]:
+        return scored(*weighed(batch, features))
+
+    ends = {"doubt": doubt, "restarts": restarts, "inference": recipe, "heads": heads}
+    return Primal("lbp", objective, *words, **{**ends, **settings})

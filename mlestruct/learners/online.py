@@ -15,6 +15,7 @@ from mlestruct.digest import name_of, named
 from mlestruct.dual import Certificate
 from mlestruct.errors import counting_from
 from mlestruct.features import Features
+from mlestruct.features.weighed import coordinate_weights
 from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.kernels import clock
@@ -128,9 +129,10 @@ def _step(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Arra
     one, features = example
     vertex, _ = oracle.many(one, features.potentials(theta) + one.bias)
     assert one.target is not None
-    off = one.target - vertex
+    off, weight = one.target - vertex, coordinate_weights(one)
     if not off.any():
         return np.zeros(len(theta))
+    off = off if weight is None else off * weight
     return np.asarray(one.weight[0] * features.moments(off))
 
 

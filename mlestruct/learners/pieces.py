@@ -36,6 +36,7 @@ class Piece(NamedTuple):
     structure: FactorGraph
     repeats: Ints
     shares: sp.csr_array
+    weight: float = 1.0
 
 
 def clusters(structure: RegionGraph) -> list[Piece]:
@@ -84,7 +85,9 @@ def _piece(
     inner = [np.searchsorted(nodes, scope).tolist() for scope in scopes]
     structure = FactorGraph(graph.cards[nodes], inner, fixed=graph.fixed[repeats])
     entries = (share[graph.table_of[repeats]], (np.arange(len(repeats)), repeats))
-    return Piece(structure, repeats, sp.csr_array(entries, shape=(len(repeats), graph.size)))
+    shares = sp.csr_array(entries, shape=(len(repeats), graph.size))
+    weight = 1.0 if graph.weight is None else float(graph.weight[nodes].max())
+    return Piece(structure, repeats, shares, weight)
 
 
 def _check(graph: FactorGraph, pieces: list[Ints]) -> None:
@@ -183,13 +186,14 @@ class Piecewise(Fits):
         known = {s: self.of(s) for s in batch.structures}
         listed = [known[batch.structure(m)] for m in range(len(batch))]
         count = np.array([len(pieces) for pieces in listed])
+        counted = np.array([p.weight for pieces in listed for p in pieces])
         W = sp.csr_array(
             sp.block_diag([sp.vstack([p.shares for p in pieces]) for pieces in listed], "csr")
         )
         repeats = [batch.offsets[m] + p.repeats for m, pieces in enumerate(listed) for p in pieces]
         parts: Batch[FactorGraph] = Batch.of(
             [p.structure for pieces in listed for p in pieces],
-            weight=np.repeat(batch.weight, count),
+            weight=np.repeat(batch.weight, count) * counted,
             bias=W @ batch.bias,
         )
         parts = replace(parts, target=batch.target[np.concatenate(repeats)])

@@ -8,7 +8,11 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.features import Features
+from mlestruct.features.weighed import coordinate_weights
 from mlestruct.regulariser import Regulariser
+
+WEIGHED = ("mle_struct", "trw", "lbp", "piecewise", "pseudo_likelihood", "ssvm", "perceptron")
+"""The learners whose objective is a sum over nodes and factors, or over their scores."""
 
 
 def check_problem(name: str, batch: Batch[Any], features: Features) -> None:
@@ -18,6 +22,11 @@ def check_problem(name: str, batch: Batch[Any], features: Features) -> None:
     rows = _rows(features)
     if rows != batch.size:
         raise ValueError(f"features have {rows} rows for {batch.size} coordinates")
+    if name not in WEIGHED and coordinate_weights(batch) is not None:
+        raise ValueError(
+            f"node and class weights mean nothing to {name!r}, which takes an example's labels as "
+            f"one: use {', '.join(WEIGHED)}, or weigh whole examples by sample_weight"
+        )
 
 
 def ridge_of(given: float | Regulariser, d: int) -> Regulariser:

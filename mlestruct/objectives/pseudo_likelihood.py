@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.features.weighed import coordinate_weights
 from mlestruct.objectives.base import Values
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -79,7 +80,8 @@ def conditionals(batch: Batch[Any]) -> Conditionals:
     where = (place[np.concatenate(rows)], np.concatenate(columns))
     G = sp.csr_array((np.ones(len(where[0])), where), shape=(len(own), batch.size))
     start, table = _tables(batch, own)
-    weight = batch.weight[batch.owner][own]
+    weight, nodes = batch.weight[batch.owner][own], coordinate_weights(batch)
+    weight = weight if nodes is None else weight * nodes[own]
     return Conditionals(G, start, table, weight, batch.target[own], closed)
 
 

@@ -19,6 +19,7 @@ from mlestruct.structures.base import (
     Views,
     as_fixed,
     as_integers,
+    as_numbers,
     identity_views,
     refuse_many,
 )
@@ -45,6 +46,9 @@ class FactorGraph(Structure):
     >>> graph.size, graph.encode([1, 2]).tolist()
     (11, [0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     """
+
+    weight: Array | None = None
+    """What every node and factor counts in learning, where they do not count alike."""
 
     def __init__(
         self,
@@ -85,7 +89,29 @@ class FactorGraph(Structure):
         return len(self.table_start) - 1
 
     def identity(self) -> tuple[bytes, ...]:
-        return self.cards.tobytes(), self.scope.tobytes(), self.scope_start.tobytes()
+        known = self.cards.tobytes(), self.scope.tobytes(), self.scope_start.tobytes()
+        return known if self.weight is None else (*known, self.weight.tobytes())
+
+    def weighed(self, nodes: ArrayLike) -> FactorGraph:
+        """The same graph to learn from with a positive weight per node.
+
+        A factor counts as its heaviest node does: then entropies that are mixtures of trees stay
+        concave. Weights multiply scores and counting numbers, so that nodes without factors are
+        weighed examples, and equal weights are those of the example.
+        """
+        given = as_numbers(nodes, "node weights").reshape(-1)
+        if given.shape != (self.n_nodes,):
+            raise ValueError(f"{len(given)} node weights for {self.n_nodes} nodes")
+        wrong = np.flatnonzero(~(np.isfinite(given) & (given > 0)))
+        if len(wrong):
+            raise ValueError(
+                f"node {wrong[0]} has weight {given[wrong[0]]:g}; it must be positive (a node to "
+                "be left out is void)"
+            )
+        factors = np.maximum.reduceat(given[self.scope], self.scope_start[:-1])
+        twin: FactorGraph = self.refix(self.fixed)  # type: ignore[assignment]
+        twin.weight = np.concatenate([given, factors])
+        return twin
 
     @cached_property
     def below(self) -> tuple[Ints, Ints, Ints]:
@@ -190,7 +216,8 @@ class FactorGraph(Structure):
         weight = np.broadcast_to(np.asarray(rho, dtype=float), (self.n_factors,))
         per_scope = np.repeat(weight, np.diff(self.scope_start))
         used = np.bincount(self.scope, weights=per_scope, minlength=self.n_nodes)
-        return np.concatenate([1.0 - used, weight])
+        counts = np.concatenate([1.0 - used, weight])
+        return counts if self.weight is None else counts * self.weight
 
     @cached_property
     def _default_rho(self) -> Array:
@@ -302,10 +329,12 @@ class FactorGraph(Structure):
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
-        """Wrong variables: 1 on every node state but the true one, nothing on factors."""
+        """Wrong variables: their weight, 1, on every node state but the true one, else nothing."""
         wrong = np.zeros(self.size)
         first = self.node_start[-1]
         wrong[:first] = 1.0 - vertex[:first]
+        if self.weight is not None:
+            wrong *= self.weight[self.table_of]
         return wrong, 0.0
 
     @property
@@ -345,6 +374,8 @@ class FactorGraph(Structure):
     def bound(self, counting: Array) -> Bound:
         nodes, factors = counting[: self.n_nodes], counting[self.n_nodes :]
         covered = self._room(counting)
+        if self.weight is not None:
+            return Bound("none", "nodes have weights, so this is no likelihood")
         if (factors < 0).any() or (covered < 1 - 1e-12).any():
             return Bound("none", "a theorem asks that factors count ≥ 0 and cover every variable")
         if self.is_forest and (factors == 1).all() and (covered <= 1 + 1e-12).all():

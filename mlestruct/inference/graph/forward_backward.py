@@ -45,9 +45,11 @@ class ForwardBackward(Routine):
 
     @classmethod
     def serve(cls, entropy: Entropy) -> ForwardBackward | None:
-        """Forests with ρ = 1."""
+        """Forests with ρ = 1, all of whose nodes count alike."""
         for structure, counting in zip(entropy.batch.structures, entropy.counting, strict=True):
             if not (isinstance(structure, FactorGraph) and structure.is_forest):
+                return None
+            if structure.weight is not None:
                 return None
             if not np.array_equal(counting, structure.counting(1.0)):
                 return None
