@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -252,6 +253,8 @@ def cases() -> Iterator[Case]:
     yield from together()
     yield from workbooks()
     yield from broken()
+    yield from odd_texts()
+    yield from odd_books()
 
 
 def texts() -> Iterator[Case]:
@@ -465,6 +468,141 @@ def broken() -> Iterator[Case]:
     )
 
 
+def odd_texts() -> Iterator[Case]:
+    """Neighbours of the others, as CSV: found by trying some two hundred such files."""
+    yield Case("letters in two pieces", plain(change=_in_pieces("town")))
+    yield Case("ids in two pieces in one table", ids_as(lambda k: f"Jürgen {k}", _taken_apart))
+    yield Case("ids like dates", ids_as(lambda k: f"{k % 28 + 1}.{k % 12 + 1}.{2000 + k}"))
+    yield Case("ids like houses", ids_as(lambda k: f"{k // 10 + 1}.{k % 10}0"))
+    yield Case("ids of eighteen digits", ids_as(lambda k: f"49000000000000{k:04}"))
+    yield Case("ids with .0 in one table", ids_as(str, lambda text: f"{text}.0"))
+    yield Case(
+        "ids with zeros in one table",
+        ids_as(lambda k: f"{k:04}", lambda text: str(int(text))),
+        r"pairs\.csv, line 2: nobody has id 1; there is '0001'",
+    )
+    yield Case("thousands by apostrophes", plain(change=_in_thousands("'", ".")))
+    yield Case("thousands by narrow blanks", plain(change=_in_thousands("\u202f", ",")))
+    yield Case("thousands by points", plain(separator=";", change=_in_thousands(".", ",")))
+    yield Case(
+        "beds of rooms in three columns",
+        pairs_of(
+            lambda g: [
+                ["room", "bed 1", "bed 2", "bed 3"],
+                *([k, *((a, None, b) if k % 2 else (None, a, b))]
+                  for k, (a, b, _) in enumerate(g.pairs[1:])),
+            ],
+            partners=("bed 1", "bed 2", "bed 3"),
+        ),
+    )  # fmt: skip
+    yield Case(
+        "ticks and blanks",
+        plain(change=_ticked("x"), more={"binary": ["smokes"]}),
+        r"'smokes': 53 people have 'x', 27 nothing \(the first .*line 2\); if a blank means no",
+    )
+    yield Case(
+        "ones and blanks",
+        plain(change=_ticked(1), more={"binary": ["smokes"], "missing": "neutral"}),
+        r"'smokes': 53 people have '1', 27 nothing",
+    )
+    for word in ("Summe", "Total:", "Ø", "Durchschnitt"):
+        row = [word, *[None] * 5, *[99] * 8]
+        yield Case(
+            f"a line that begins with {word}",
+            plain(change=lambda rows, row=row: [*rows, row], more={"missing": "neutral"}),
+            rf"line 102: '{word}' looks like a line of totals; delete",
+        )
+    yield Case(
+        "a unit in every cell",
+        plain(change=column("hours", lambda c: f"{c} h")),
+        r"'hours' holds text such as '\d.*h' \(.*line 2 and 79 more\)",
+    )
+    yield Case(
+        "percent in every cell",
+        plain(change=column("hours", lambda c: f"{10 * c:g} %")),
+        r"'hours' holds text such as '\d+ %'",
+    )
+    yield Case(
+        "Mac letters",
+        plain("mac_roman", separator=";"),
+        r"people\.csv, line \d+: byte .* encoding=",
+    )
+    yield Case(
+        "Polish letters",
+        plain("cp1250", change=column("town", lambda c: "Łódź")),
+        r"people\.csv, line 2: byte .* encoding=",
+    )
+    yield Case(
+        "a remark among the lines",
+        plain(change=at(9, ["# new"])),
+        r"people\.csv, line 1[12]: 1 cells for 14 columns",
+    )
+    yield Case(
+        "pairs in one cell",
+        pairs_of(lambda g: [["a", "b"], *([f"{a} + {b}", None] for a, b, _ in g.pairs[1:])],
+                 partners=("a", "b")),
+        r"pairs\.csv, line 2|nothing to learn from",
+    )  # fmt: skip
+
+
+def odd_books() -> Iterator[Case]:
+    """The same as workbooks."""
+    for name, change, says in (
+        ("names in two lines merged both ways", _crossed, ""),
+        ("a chart on a sheet of its own", _chart, ""),
+        ("a hidden column, and rows hidden by a filter", _filtered, ""),
+        ("groups merged over people", _merged_groups, ""),
+        ("a legend beside the table", _legend, ""),
+        ("years as dates", _dated, ""),
+        ("a unit by format", _unit, ""),
+        ("a line of totals", _totals, r"cell A82: 'Summe' looks like a line of totals"),
+        ("a count below a gap", _count, r"cell B84: 'Anzahl' looks like a line of totals"),
+        ("lines that part cohorts", _sections, r"person 'Jahrgang 1' \(.*cell [A-Z]2\)"),
+        ("another table below", _below, r"person 'Zimmer' \(.*cell [A-Z]84\)"),
+        ("two columns of ids", _two_ids, r"cell A1: two columns 'id' \(A and B\); rename"),
+    ):
+        yield Case(name, book(change), says, needs="openpyxl")
+
+
+def ids_as(
+    made: Callable[[int], str], other: Callable[[str], str] = str
+) -> Callable[[Path, Clean], Given]:
+    """Other ids in both tables, spelled in another way in the pairs."""
+
+    def write(folder: Path, given: Clean) -> Given:
+        people = column("id", made)(given.people)
+        rows = [[other(made(a)), other(made(b)), year] for a, b, year in given.pairs[1:]]
+        for name, table in (("people.csv", people), ("pairs.csv", [given.pairs[0], *rows])):
+            (folder / name).write_text(as_text(table, ";"), encoding="utf-8")
+        return Given("people.csv", "pairs.csv")
+
+    return write
+
+
+def _taken_apart(text: str) -> str:
+    return unicodedata.normalize("NFD", text)
+
+
+def _in_pieces(name: str) -> Callable[[list[Row]], list[Row]]:
+    return column(name, lambda cell: _taken_apart(cell))
+
+
+def _in_thousands(apart: str, decimal: str) -> Callable[[list[Row]], list[Row]]:
+    """Hours beyond a thousand, so that differences stay."""
+
+    def spelled(cell: Any) -> str:
+        return f"{1000 + cell:,.1f}".replace(".", "|").replace(",", apart).replace("|", decimal)
+
+    return column("hours", spelled)
+
+
+def _ticked(mark: Any) -> Callable[[list[Row]], list[Row]]:
+    return lambda rows: [
+        [*rows[0], "smokes"],
+        *([*row, mark if k % 3 else None] for k, row in enumerate(rows[1:])),
+    ]
+
+
 def _codes(*values: Any) -> dict[str, Any]:
     return {"no_answer": list(values), "missing": "neutral"}
 
@@ -583,6 +721,91 @@ def _word(made: Any, given: Clean) -> None:
 
 def _twice(made: Any, given: Clean) -> None:
     made.copy_worksheet(made["people"]).title = "copy"
+
+
+def _crossed(made: Any, given: Clean) -> None:
+    """Names of people merged over two lines, those of questions under a title of their own."""
+    sheet, first = made["people"], given.column("q1") + 1
+    sheet.insert_rows(2)
+    for k in range(1, first):
+        sheet.merge_cells(start_row=1, end_row=2, start_column=k, end_column=k)
+    for k in range(first, len(given.people[0]) + 1):
+        sheet.cell(2, k).value, sheet.cell(1, k).value = sheet.cell(1, k).value, None
+    sheet.cell(1, first).value = "Fragen"
+
+
+def _chart(made: Any, given: Clean) -> None:
+    from openpyxl.chart import BarChart, Reference
+
+    chart = BarChart()
+    chart.add_data(Reference(made["people"], min_col=7, min_row=1, max_row=20))
+    made.create_chartsheet("Diagramm").add_chart(chart)
+
+
+def _filtered(made: Any, given: Clean) -> None:
+    made["people"].column_dimensions["C"].hidden = True
+    for row in range(5, 10):
+        made["people"].row_dimensions[row].hidden = True
+
+
+def _merged_groups(made: Any, given: Clean) -> None:
+    """People sorted by gender, whose cell is merged over them."""
+    sheet, k = made["people"], given.column("gender")
+    rows = sorted(given.people[1:], key=lambda row: str(row[k]))
+    for line, row in enumerate(rows, 2):
+        for place, cell in enumerate(row, 1):
+            sheet.cell(line, place).value = cell
+    second = 2 + sum(row[k] == rows[0][k] for row in rows)
+    for top, end in ((2, second - 1), (second, len(rows) + 1)):
+        sheet.merge_cells(start_row=top, end_row=end, start_column=k + 1, end_column=k + 1)
+
+
+def _legend(made: Any, given: Clean) -> None:
+    for line, text in enumerate(("Legende", "1 = nie", "5 = immer"), 1):
+        made["people"].cell(line, len(given.people[0]) + 2).value = text
+
+
+def _dated(made: Any, given: Clean) -> None:
+    """The first of September instead of the year, in both sheets."""
+    import datetime
+
+    for name, k in (("people", given.column("year") + 1), ("pairs", 3)):
+        for row in range(2, made[name].max_row + 1):
+            cell = made[name].cell(row, k)
+            cell.value = datetime.date(2020 + cell.value, 9, 1)
+
+
+def _unit(made: Any, given: Clean) -> None:
+    for row in range(2, len(given.people) + 1):
+        made["people"].cell(row, given.column("hours") + 1).number_format = '0.0" h"'
+
+
+def _totals(made: Any, given: Clean) -> None:
+    made["people"]["A82"], made["people"]["G82"] = "Summe", 240
+
+
+def _count(made: Any, given: Clean) -> None:
+    made["people"]["B84"], made["people"]["C84"] = "Anzahl", 80
+
+
+def _sections(made: Any, given: Clean) -> None:
+    made["people"].insert_rows(2)
+    made["people"]["A2"] = "Jahrgang 1"
+    for name in ("year", "gender"):
+        made["people"].cell(2, given.column(name) + 1).value = given.people[1][given.column(name)]
+
+
+def _below(made: Any, given: Clean) -> None:
+    for line, row in enumerate((["Zimmer", "Größe"], ["R1", 2], ["R2", 2]), 84):
+        for k, cell in enumerate(row, 1):
+            made["people"].cell(line, k).value = cell
+
+
+def _two_ids(made: Any, given: Clean) -> None:
+    made["people"].insert_cols(1)
+    made["people"]["A1"] = "id"
+    for row in range(2, len(given.people) + 1):
+        made["people"].cell(row, 1).value = 500 + row
 
 
 def at_random(number: int) -> Case:

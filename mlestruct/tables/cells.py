@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -21,6 +22,10 @@ GROUPED = {
     ".": re.compile(r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]+"),
     ",": re.compile(r"-?[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+"),
 }
+# 1'234.5 and 1 234,5 with a narrow blank: signs that never are decimal marks
+SPACED = re.compile(
+    "-?[1-9][0-9]{0,2}(['\u2019\u00a0\u2009\u202f])[0-9]{3}(?:\\1[0-9]{3})*(?:[.,][0-9]+)?"
+)
 THOUSANDS = {
     mark: re.compile(rf"-?[1-9][0-9]{{0,2}}(?:{m}[0-9]{{3}})+")
     for mark, m in ((".", r"\."), (",", ","))
@@ -33,6 +38,11 @@ def stripped(text: str) -> str:
     while text and (text[0] in INVISIBLE or text[-1] in INVISIBLE):
         text = text.strip(INVISIBLE).strip()
     return text
+
+
+def composed(text: str) -> str:
+    """With each letter and its accent as one character, as keyboards make them."""
+    return unicodedata.normalize("NFC", text)
 
 
 def written(cell: Cell) -> str | None:
@@ -60,6 +70,8 @@ def number(cell: Cell, decimal: Decimal = ".") -> float | None:
     plain = SIGN.sub("-", cell, count=1)
     if GROUPED[decimal].fullmatch(plain):  # 1.234,5 has both marks, so it can be read in one way
         plain = plain.replace("." if decimal == "," else ",", "")
+    elif apart := SPACED.fullmatch(plain):
+        plain = plain.replace(apart[1], "")
     return float(plain.replace(",", ".")) if NUMBERS[decimal].fullmatch(plain) else None
 
 

@@ -23,8 +23,8 @@ PREAMBLES = (
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
 )
-STRANGE = re.compile(
-    "[a-z][ŠŸŽŒÐÞ][a-z]|[A-Za-z][‚ƒ„…†‡ˆ‰‹‘“”•˜™›¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿×÷][a-z]"
+STRANGE = re.compile(  # letters of other encodings as Windows-1252 would show them
+    "[a-z][ŠŸŽŒÐÞ][a-z]|[a-z]Ÿ|£[a-zà-ÿ]|[B-DF-HJ-NP-TV-Zb-df-hj-np-tv-z]š[b-df-hj-np-tv-z]|[A-Za-z][‚ƒ„…†‡ˆ‰‹‘“”•˜™›¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿×÷][a-z]"
 )
 MANY = 0.2  # share of NULs at odd or even places that only UTF-16 has
 

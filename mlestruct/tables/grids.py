@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.tables.cells import Cell, stripped
+from mlestruct.tables.cells import Cell, composed, stripped
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,20 @@ class Grid:
         return self.path if self.sheet is None else f"{self.path}, sheet {self.sheet!r}"
 
     def stripped(self) -> Grid:
-        """Without blanks around text; which cells lost some is kept."""
+        """Without blanks around text, and with letters in one piece; what changed is kept."""
         rows: list[list[Cell]] = []
         lost: list[tuple[int, int]] = []
+        joined = 0
         for number, row in enumerate(self.rows):
-            bare = [stripped(c) if isinstance(c, str) else c for c in row]
-            lost += [(number, k) for k, (a, b) in enumerate(zip(row, bare, strict=True)) if a != b]
+            whole = [composed(c) if isinstance(c, str) else c for c in row]
+            joined += sum(a != b for a, b in zip(row, whole, strict=True))
+            bare = [stripped(c) if isinstance(c, str) else c for c in whole]
+            lost += [
+                (number, k) for k, (a, b) in enumerate(zip(whole, bare, strict=True)) if a != b
+            ]
             rows.append([None if cell == "" else cell for cell in bare])
-        return replace(self, rows=rows, blanks=tuple(lost))
+        more = (f"letters and their accents joined in {joined} cells",) if joined else ()
+        return replace(self, rows=rows, blanks=tuple(lost), said=(*self.said, *more))
 
 
 def letters(column: int) -> str:

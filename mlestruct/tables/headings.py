@@ -6,6 +6,7 @@ where columns hold numbers, it holds words. Whatever was passed over is said.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ FULL = 0.6  # share of a usual row's cells that names fill
 NUMERIC = 0.8  # share of numbers that makes a column one of numbers
 DEEP = 30  # lines from the top among which names are looked for
 ENOUGH = 200  # rows that tell a column of numbers
+TOTALS = re.compile(
+    r"(?:(?:zwischen|gesamt|end)?summen?|(?:ins)?gesamt|(?:grand |sub-?)?totals?|sum|anzahl|"
+    r"durchschnitt|mittelwert|average|mean|ø|somme|suma|totale|totaal)[ :.=]*"
+)
 SHOWN = 5  # faults of one kind that a message lists
 
 
@@ -65,6 +70,7 @@ def _chosen(
         return top, full.index(top)
     for k in full[:DEEP]:
         if wanted and set(wanted) <= set(map(_name, grid.rows[k])):
+            k = _deepest(grid, full, k, wanted)
             return k, full.index(k)
     usual = median(filled(grid.rows[k]) for k in full[len(full) // 2 :])
     for place, k in enumerate(full[:DEEP]):
@@ -78,6 +84,14 @@ def _chosen(
             deeper = below and _is_group_line(grid.rows[k], grid.rows[below[0]])
             return (below[0], place + 1) if deeper else (k, place)
     raise ValueError(f"{grid.file}: no line of column names was found; say which line has them")
+
+
+def _deepest(grid: Grid, full: Sequence[int], top: int, wanted: Collection[str]) -> int:
+    """The line below, where cells merged over both lines put the wanted names into it too."""
+    below = next((k for k in full if k > top), None)
+    if below is None or not set(wanted) <= set(map(_name, grid.rows[below])):
+        return top
+    return below if _is_group_line(grid.rows[top], grid.rows[below]) else top
 
 
 def _is_group_line(row: Sequence[Cell], below: Sequence[Cell]) -> bool:
@@ -123,11 +137,25 @@ def _data(
     if again:
         listed = ", ".join(str(grid.lines[k]) for k in again[:SHOWN])
         said.append(f"names repeated in line {listed} left out")
+    _refuse_totals(grid, below)
     last = below[-1] if below else top
     blank = sum(not filled(grid.rows[k]) for k in range(top + 1, last))
     if blank:
         said.append(f"{blank} blank line{'s' * (blank > 1)} left out")
     return [k for k in below if k not in set(again)], said
+
+
+def _refuse_totals(grid: Grid, below: Sequence[int]) -> None:
+    """Lines of sums and means are no people: they begin with such a word, and have gaps."""
+    usual = median(filled(grid.rows[k]) for k in below) if below else 0
+    for k in below:
+        row = grid.rows[k]
+        place, first = next((j, c) for j, c in enumerate(row) if c is not None)
+        if isinstance(first, str) and TOTALS.fullmatch(first.casefold()) and filled(row) < usual:
+            raise ValueError(
+                f"{grid.cell(k, place)}: {first!r} looks like a line of totals; delete that line, "
+                "or fill its gaps if it is data"
+            )
 
 
 def _explains(grid: Grid, below: Sequence[int]) -> bool:

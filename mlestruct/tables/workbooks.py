@@ -67,7 +67,10 @@ def _opened(data: bytes, path: str, values: bool) -> Any:
             warnings.simplefilter("ignore")  # of styles and extensions that have no cells
             return openpyxl.load_workbook(io.BytesIO(data), data_only=values)
     except Exception as error:  # whatever a damaged file breaks inside
-        raise ValueError(f"{path} does not open as a workbook: {error}") from error
+        raise ValueError(
+            f"{path} does not open as a workbook ({type(error).__name__}); open it in your "
+            "spreadsheet and save it again as .xlsx"
+        ) from error
 
 
 def _page(book: Any, path: str, sheet: str | None, wanted: Collection[str]) -> Any:

@@ -175,7 +175,7 @@ def test_what_is_not_there_is_named(folder, capsys, order, message):
     [
         ("people", "id", 3, 1, "id 1 is in people.csv, lines 2 and 5"),
         ("people", "id", 3, None, "people.csv, line 5 has no 'id'"),
-        ("people", "q1", 2, None, "column 'q1': person 3 (people.csv, line 4) and 0 more gave no"),
+        ("people", "q1", 2, None, "column 'q1': person 3 (people.csv, line 4) gave no answer"),
         ("people", "q1", None, "often", "ordinal column 'q1' holds text such as 'often'"),
         ("people", "q1", 2, float("inf"), "ordinal column 'q1' holds text such as 'inf' (people"),
         ("people", "gender", 5, None, "column 'gender': person 6 (people.csv, line 7) has no val"),

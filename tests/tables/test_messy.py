@@ -41,8 +41,8 @@ def test_messy_tables(case, tmp_path, weights):
 
 def test_most_of_forty_and_more_are_read():
     read = [case for case in CASES if not case.says]
-    assert len(CASES) >= 40
-    assert len(read) >= 30
+    assert len(CASES) >= 100
+    assert len(read) >= 70
 
 
 def test_the_weights_are_worth_comparing(weights):

@@ -175,7 +175,7 @@ class RoommateModel(Parameters):
             refuse_unpaired(everybody, observed)
         blocks, left_out = blocks_of(observed, everybody)
         answers = {asked.column: given[asked.column] for asked in known}
-        odd = doubts(given, known)
+        odd = [*doubts(given, known), *everybody.notes]
         odd += in_words(leaks(answers, observed.rows, everybody.group_of))
         for doubt in odd:
             warnings.warn(doubt, DataWarning, stacklevel=2)

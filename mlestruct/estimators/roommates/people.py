@@ -73,6 +73,7 @@ class People:
         groups, more = groups_of(table, group_columns, ids)
         refuse([*wrong, *more])
         codes = np.stack(columns, axis=1) if columns else np.empty((len(ids), 0), dtype=np.int64)
+        notes += _silent(table, ids, codes, answers)
         return cls(table, ids, codes, groups, tuple(notes))
 
     def __len__(self) -> int:
@@ -163,13 +164,23 @@ def _codes(
     codes, notes = known.codes(table, ids, unknown)
     gone = np.flatnonzero(codes < 0)
     if len(gone) and rule == "refuse":
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise ValueError(
-            f"column {known.column!r}: {person(table, ids, int(gone[0]), known.column)} and "
-            f"{len(gone) - 1} more gave no answer; leave them out, or count such answers as "
-            "average ones by missing='neutral'"
+            f"column {known.column!r}: {person(table, ids, int(gone[0]), known.column)}{more} gave "
+            "no answer; leave them out, or count such answers as average ones by missing='neutral'"
         )
     codes[gone] = len(known.levels)
     return codes, notes
+
+
+def _silent(table: Table, ids: list[Any], codes: Ints, answers: Sequence[Answers]) -> list[str]:
+    """Rows without any answer, such as a line of totals or a remark below a list."""
+    nothing = np.array([len(known.levels) for known in answers])
+    rows = np.flatnonzero((codes == nothing).all(axis=1)) if len(answers) > 1 else []
+    if not len(rows):
+        return []
+    first = person(table, ids, int(rows[0]), answers[0].column)
+    return [f"answered no question: {len(rows)}, the first {first}; are these people?"]
 
 
 def groups_of(

@@ -206,11 +206,26 @@ def survey(
         except ValueError as error:
             faults.append(str(error))
     constant = [answers.column for answers in asked if len(answers.levels) < 2]
+    faults += [fault for name in constant for fault in _marks(table, name)]
     idle = [n for n in table.names if n not in taken and roles.get(n, IGNORE) == IGNORE]
     notes = [f"ignored: {', '.join(idle)}"] if idle else []
     notes += [f"all answers alike, so not used: {', '.join(constant)}"] if constant else []
     used = tuple(answers for answers in asked if len(answers.levels) > 1)
     return used, notes, faults
+
+
+def _marks(table: Table, column: str) -> list[str]:
+    """A column of one answer and of blanks, which may be ticks, may mean anything."""
+    gone = missing(table[column])
+    if not gone.any() or gone.all():
+        return []
+    blank, ticked = np.flatnonzero(gone), np.flatnonzero(~gone)
+    answer = written(table.as_written(column)[ticked[0]])
+    place = "" if table.places is None else f" (the first {table.at(int(blank[0]), column)})"
+    return [
+        f"column {column!r}: {len(ticked)} people have {answer!r}, {len(blank)} nothing{place}; if "
+        "a blank means no, write that there, else leave the column out"
+    ]
 
 
 def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
