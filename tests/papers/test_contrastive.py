@@ -4,14 +4,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 from papers._run import Row
-from papers.contrastive import COLD, CURVE, METHODS, curve, f1, hidden, seminar_sample, seminars
+from papers.contrastive import (
+    CLAIM,
+    COLD,
+    CURVE,
+    METHODS,
+    curve,
+    f1,
+    hidden,
+    others,
+    seminar_claim,
+    seminar_sample,
+    seminars,
+)
 
 Printed = Callable[..., list[Row]]
 
 
 def test_f1_and_curve_quickly(shared_data: Path, printed: Printed) -> None:
     rows = [*printed(f1, shared_data), *printed(curve, shared_data)]
-    assert len(rows) == 2 * len(METHODS) + len(CURVE)
+    assert len(rows) == 2 * len(METHODS) + 2 * len(CURVE)
     assert all(0 <= row["F1 mean"] <= 100 for row in rows)
     assert all(row["training CPU s"] > 0 for row in rows)
 
@@ -29,3 +41,16 @@ def test_hidden_labels_quickly(printed: Printed) -> None:
     rows = printed(hidden)
     assert {"CF5-Bethe", "ML-BP"} <= {row["method"] for row in rows}
     assert all(0 <= row["test error %, all labels"] <= 100 for row in rows)
+
+
+def test_the_claim_is_judged_against_the_papers_order(shared_data: Path, printed: Printed) -> None:
+    rows = printed(seminar_claim, shared_data)
+    assert [row["method"] for row in rows] == 2 * list(CLAIM)
+    assert all(row["ML-BP, cold, tree order's time / its own"] == 1 for row in rows[:: len(CLAIM)])
+
+
+def test_the_rest_of_the_family_quickly(printed: Printed) -> None:
+    rows = printed(others)
+    assert rows[0]["from exact"] == 0
+    assert all(0 <= row["from exact"] <= 1 and 0 <= row["test error %"] <= 100 for row in rows)
+    assert {"CF10-Kikuchi", "contrastive divergence, 1"} <= {row["method"] for row in rows}

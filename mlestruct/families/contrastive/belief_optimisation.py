@@ -67,7 +67,7 @@ def belief_optimisation(
     graph = couplings(batch)
     q = np.full(len(graph.place), 0.5) if start is None else start[graph.place]
     a = np.where(graph.fixed < 0, logits(q), CLIP * np.sign(graph.fixed - 0.5))
-    found = descend(graph, scores, a, (graph.fixed >= 0).astype(np.int8), steps, tol)
+    found = descend(graph, scores, a, (graph.fixed >= 0).astype(np.int8), steps, tol, False)
     tau = np.empty(batch.size)
     write(graph, scores, a, tau)
     return Stationary(-found.after, tau, found.residual, found.steps)
@@ -179,19 +179,24 @@ def _evaluate(graph: Any, scores: Any, a: Any, F: Any, slope: Any) -> None:
 
 
 @kernel(error_model="numpy")
-def descend(graph: Any, scores: Any, a: Any, held: Any, steps: int, tol: float) -> Descent:
-    """``steps`` steps on the logits of nodes not held, in place; F never rises."""
+def descend(
+    graph: Any, scores: Any, a: Any, held: Any, steps: int, tol: float, plain: bool
+) -> Descent:
+    """``steps`` steps on the logits of nodes not held, in place; F never rises.
+
+    ``plain`` ones go down the gradient by the logits themselves.
+    """
     count = len(graph.offsets) - 1
     before, after, residual = np.empty(count), np.empty(count), np.empty(count)
     taken = np.empty(count, dtype=np.int64)
     n, most = np.diff(graph.nodes).max(), max(1, np.diff(graph.edges).max())
-    field, W, work = np.empty(n), np.empty(most), np.empty((5, n))
+    field, W, work = np.empty(n), np.empty(most), np.empty((6, n))
     for m in range(count):
         here = slice(graph.nodes[m], graph.nodes[m + 1])
         edges = slice(graph.edges[m], graph.edges[m + 1])
         constant = _read(m, graph, scores, field, W)
         model = graph.ends[edges], W[: edges.stop - edges.start], field
-        found = _relax(model, a[here], held[here], steps, tol, work)
+        found = _relax(model, a[here], held[here], steps, tol, plain, work)
         before[m], after[m], residual[m], taken[m] = found
         before[m] -= constant
         after[m] -= constant
@@ -200,29 +205,33 @@ def descend(graph: Any, scores: Any, a: Any, held: Any, steps: int, tol: float) 
 
 @kernel(error_model="numpy")
 def _relax(
-    model: Any, a: Any, held: Any, steps: int, tol: float, work: Any
+    model: Any, a: Any, held: Any, steps: int, tol: float, plain: bool, work: Any
 ) -> tuple[float, float, float, int]:
     """(F before, F after, residual, steps taken) of one example.
 
     The direction is −∂F/∂q: the gradient by logits divided by q(1−q), so that a marginal close to
-    0 or 1 moves as far as any other, and alone arrives in one step of length 1.
+    0 or 1 moves as far as any other, and alone arrives in one step of length 1. A ``plain`` one is
+    not divided, and no logit moves by more than 1 in the first: further out all slopes vanish.
     """
-    trial, q, q0, slope, fresh = work[:, : len(a)]
+    trial, q, q0, slope, fresh, scale = work[:, : len(a)]
     first = F = _energy(*model, a, q, q0, slope)  # type: ignore[call-arg]
-    length, taken = 1.0, 0
+    scale[:] = 1.0
+    length, taken = 1.0 / max(np.abs(q * q0 * slope).max(), TINY) if plain else 1.0, 0
     while True:
         promise, residual = 0.0, 0.0
         for i in range(len(a)):
             if not held[i]:
+                if plain:
+                    scale[i] = q[i] * q0[i]
                 pull = q[i] * q0[i] * abs(slope[i])
                 residual = max(residual, pull)
-                promise += pull * abs(slope[i])
+                promise += scale[i] * pull * abs(slope[i])
         # close to 0 and 1 every slope by a logit is small: a start there is no end
         if taken >= steps or (taken > 0 and residual <= tol):
             break
         fell = False
         while length >= SHORTEST and not fell:
-            reached, bent = _try(model, a, held, length, trial, q, q0, slope, fresh)
+            reached, bent = _try(model, a, held, length, scale, trial, q, q0, slope, fresh)
             if length * promise > NOISE * abs(F):
                 fell = reached <= F - ENOUGH * length * promise
             else:  # too little for F to show: ask whether the slope has turned
@@ -242,17 +251,17 @@ def _relax(
 
 @kernel(error_model="numpy")
 def _try(
-    model: Any, a: Any, held: Any, length: float,
+    model: Any, a: Any, held: Any, length: float, scale: Any,
     trial: Any, q: Any, q0: Any, slope: Any, fresh: Any,
 ) -> tuple[float, float]:  # fmt: skip
     """F after a step of this length, and minus its slope along the direction there."""
     for i in range(len(a)):
-        move = 0.0 if held[i] else length * slope[i]
+        move = 0.0 if held[i] else length * scale[i] * slope[i]
         trial[i] = min(max(a[i] - move, -CLIP), CLIP)
     reached, bent = _energy(*model, trial, q, q0, fresh), 0.0  # type: ignore[call-arg]
     for i in range(len(a)):
         if not held[i]:
-            bent += q[i] * q0[i] * fresh[i] * slope[i]
+            bent += scale[i] * q[i] * q0[i] * fresh[i] * slope[i]
     return reached, bent
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
+from mlestruct.families.contrastive.belief_optimisation import bethe, couplings, logits
 from mlestruct.families.contrastive.objectives import (
     BetheSteps,
     BlockSteps,
@@ -37,6 +38,7 @@ RELAXED = {
     "parallel": (MeanFieldSteps, [LOOPY, MIXED, THREES]),
     "sequential": (partial(MeanFieldSteps, parallel=False), [LOOPY, MIXED, THREES]),
     "trees": (TreeSteps, [LOOPY, THREES]),
+    "logits": (partial(BetheSteps, by="logits"), [LOOPY]),
     "polytope": (FrankWolfeSteps, [LOOPY, MIXED]),
     "kikuchi": (FrankWolfeSteps, [ms.plaquettes(2, 3), ms.plaquettes(2, 2, states=3)]),
 }
@@ -147,6 +149,28 @@ def test_one_plaquette_is_exact_and_steps_approach_it(rng):
     assert (left >= -1e-4).all()  # −1e-4: what smoothing adds to F_0's entropy
     assert (left[-1] <= 0.05).all()
     assert (left[0] > left[-1]).all()
+
+
+def test_steps_by_logits_are_the_papers(rng):
+    """The first is along −∂F/∂a, no node moves otherwise; in the limit both kinds end alike."""
+    batch = drawn(LOOPY, rng, count=3)
+    scores = rng.standard_normal(batch.size)
+    place = couplings(batch).place
+    a = logits(np.clip(batch.target[place], 1e-4, 1 - 1e-4))
+    _, slope, _ = bethe(batch, scores, a)
+    q = 1 / (1 + np.exp(-a))
+    down = -q * (1 - q) * slope
+    moved = logits(BetheSteps(1, by="logits")(batch, scores, None).tau[place]) - a
+    for nodes in np.split(np.arange(len(place)), len(batch)):
+        length = moved[nodes] @ down[nodes] / (down[nodes] @ down[nodes])
+        assert length > 0
+        np.testing.assert_allclose(moved[nodes], length * down[nodes], rtol=1e-6, atol=1e-9)
+    ours, theirs = (
+        BetheSteps(4000, tol=1e-9, by=by)(batch, scores, None) for by in ("marginals", "logits")
+    )
+    np.testing.assert_allclose(ours.end, theirs.end, atol=1e-6)
+    with pytest.raises(ValueError, match="not by 'values'"):
+        BetheSteps(by="values")
 
 
 def test_mean_field_steps_end_at_mean_field(rng):

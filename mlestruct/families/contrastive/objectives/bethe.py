@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -27,13 +28,19 @@ class BetheSteps:
     """Binary pairwise graphs: marginals start at |y − ε|, for at 0 and 1 logits are infinite.
 
     Moments of the data are those of y itself. ``tol`` ends a relaxation early, once no slope by a
-    logit is larger. O(k · edges).
+    logit is larger. Steps are down the slopes by marginals, or ``by="logits"``, as the paper's,
+    which leave 0 and 1 slowly. O(k · edges).
     """
 
     steps: int = 10
     epsilon: float = 1e-4
     tol: float = 1e-6
     exact: bool = False
+    by: Literal["marginals", "logits"] = "marginals"
+
+    def __post_init__(self) -> None:
+        if self.by not in ("marginals", "logits"):
+            raise ValueError(f"steps are by marginals or logits, not by {self.by!r}")
 
     def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Couplings | None) -> Relaxed:
         assert batch.target is not None
@@ -46,10 +53,11 @@ class BetheSteps:
         data = batch.target
         if not (known | clamped).all():
             held = (known | clamped).astype(np.int8)
-            descend(graph, scores, a, held, STEPS, TOL)
+            descend(graph, scores, a, held, STEPS, TOL, False)
             data = np.empty(batch.size)
             write(graph, scores, np.where(known | clamped, sharp, a), data)
-        found = descend(graph, scores, a, clamped.astype(np.int8), self.steps, self.tol)
+        plain = self.by == "logits"
+        found = descend(graph, scores, a, clamped.astype(np.int8), self.steps, self.tol, plain)
         tau = np.empty(batch.size)
         write(graph, scores, np.where(clamped, sharp, a), tau)
         return Relaxed(found.before, found.after, data, tau, graph)
