@@ -4,7 +4,9 @@ By itself Numba makes machine code of every function, with two doors for Python 
 optimises and emits it again inside each of its callers. Here a kernel that kernels call is a
 *part*: its LLVM code as Numba lowers it and nothing more. A kernel that Python calls is an *entry*:
 its parts are linked, optimised and emitted with it, once. A first matching fit took 15 instead of
-33 CPU s by that alone.
+33 CPU s by that alone. Kernels that only look at their arguments' arrays do not count who holds
+them, parts are simplified once before entries link them, and what Numba works out several times
+without need is worked out once: a third less again.
 
 Entries are kept on disk by a digest of all the sources they are made of, so that a kernel changed
 in another file is seen. Numba's internals are used as they are from 0.59 to 0.68.
@@ -23,15 +25,31 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+from llvmlite import binding
 from llvmlite.binding import Linkage, parse_assembly
-from numba.core import caching, cgutils, codegen, compiler, sigutils, typing
+from numba.core import (
+    caching,
+    cgutils,
+    codegen,
+    compiler,
+    errors,
+    ir,
+    sigutils,
+    transforms,
+    types,
+    typing,
+)
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import register_pass
 from numba.core.dispatcher import Dispatcher
+from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NativeLowering
 from numba.core.types import BooleanLiteral, IntegerLiteral
 from numba.extending import overload
 from numba.np import arrayobj
 
+from mlestruct import prebuilt
 from mlestruct.kernels import VARIANTS, Compiled, compiling
 
 
@@ -42,6 +60,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         super().__init__(function, *settings, **more)
         self.parts: dict[tuple[Any, ...], Any] = {}
         self.kept: Any = None
+        self.sources: str | None = None
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What a calling kernel is typed by."""
@@ -69,32 +88,46 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         with global_compiler_lock:
             if args in self.overloads:
                 return self.overloads[args].entry_point
-            cache = self._kept()
-            found = cache.load_overload(sig, self.targetctx)
+            found = prebuilt.find(args, self.digest(), self.targetctx)
             if found is None:
-                with compiling():
-                    found = self._entry(self.part(args))
-                    self.add_overload(found)
-                    with contextlib.suppress(OSError):  # the disk is full: compile again next time
-                        cache.save_overload(sig, found)
+                found = self._kept().load_overload(args, self.targetctx)
+            if found is None:
+                found = self._made(args)
             else:
                 self.add_overload(found)
+            prebuilt.record(args, self.digest(), found)
             return found.entry_point
 
+    def _made(self, args: tuple[Any, ...]) -> Any:
+        prebuilt.missing(self.py_func.__qualname__, args)
+        with compiling():
+            found = self._entry(self.part(args))
+            self.add_overload(found)
+            with contextlib.suppress(OSError):  # the disk is full: compile again next time
+                self._kept().save_overload(args, found)
+        return found
+
+    def digest(self) -> str:
+        """A hash over all the sources that an entry is made of."""
+        if self.sources is None:
+            self.sources = digest(self)
+        return self.sources
+
     def _lowered(self, args: tuple[Any, ...]) -> Any:
-        flags = compiler.Flags()
+        flags = Settings()
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         library = Part(self.targetctx.codegen(), self.py_func.__qualname__)
         with _parts_only(library._codegen):
             return compiler.compile_extra(
-                self.typingctx, self.targetctx, self.py_func, args, None, flags, {}, library
-            )
+                self.typingctx, self.targetctx, self.py_func, args, None, flags, {}, library,
+                Pipeline,
+            )  # fmt: skip
 
     def _entry(self, part: Any) -> Any:
         """The part with a door for Python, optimised and emitted."""
         context, made = part.target_context, self.targetctx.codegen()
-        library = made.create_library(part.library.name)
+        library = Whole(made, part.library.name)
         library.enable_object_caching()
         library.add_linking_library(part.library)
         context.create_cpython_wrapper(
@@ -113,7 +146,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             self.kept = caching.NullCache()
             with contextlib.suppress(RuntimeError):  # no folder at all can be written
                 self.kept = self._cache = Kept(self.py_func)
-                self.kept.digest = digest(self)
+                self.kept.digest = self.digest()
         return self.kept
 
 
@@ -121,6 +154,70 @@ def _any_of(one: Any) -> Any:
     """True and False are one type, as 1 and 2 are, or each would have a kernel of its own."""
     known = isinstance(one, BooleanLiteral | IntegerLiteral)
     return one.literal_type if known else one
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class Lowering(NativeLowering):  # type: ignore[misc]
+    """Without counts of who holds an array, where a kernel makes none and returns none.
+
+    Its caller holds every array it sees. Counts are atomic, and a field taken out of a tuple of
+    arrays is counted up and down: half the instructions of such kernels.
+    """
+
+    _name = "lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Numba's pass, first without counts where that is right."""
+        counted = state.targetctx
+        if counted.enable_nrt and _borrows(state):
+            state.targetctx = counted.subtarget(enable_nrt=False)
+            state.targetctx.__dict__.pop("nrt", None)  # made for the other one
+            with contextlib.suppress(errors.NumbaRuntimeError):  # a copy in between, say
+                return bool(super().run_pass(state))
+            state.targetctx = counted
+        return bool(super().run_pass(state))
+
+
+# Expressions of arrays that are arguments' own, or parts or views of them.
+VIEWS = {
+    *("getattr", "getitem", "static_getitem", "typed_getitem", "exhaust_iter", "build_tuple"),
+    *("cast", "phi", "getiter", "iternext", "pair_first", "pair_second"),
+}
+
+
+def _borrows(state: Any) -> bool:
+    """Every array of this function is an argument, or a part or view of one, and none leaves it."""
+    if state.func_ir.is_generator or _counts(state, state.return_type):
+        return False
+    return not any(
+        isinstance(one.value, ir.Expr)
+        and _counts(state, state.typemap[one.target.name])
+        and one.value.op not in VIEWS
+        and not _named_tuple(state, one.value)
+        for block in state.func_ir.blocks.values()
+        for one in block.find_insts(ir.Assign)
+    )
+
+
+def _counts(state: Any, kind: Any) -> bool:
+    return bool(state.targetctx.data_model_manager[kind].contains_nrt_meminfo())
+
+
+def _named_tuple(state: Any, made: Any) -> bool:
+    return made.op == "call" and isinstance(state.typemap[made.func.name], types.NamedTupleClass)
+
+
+class Pipeline(compiler.CompilerBase):  # type: ignore[misc]
+    """Numba's own, but for :class:`Lowering`."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The passes in order; the only list of them that is ever tried."""
+        made = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        made.passes = [
+            (Lowering if one is NativeLowering else one, why) for one, why in made.passes
+        ]
+        made.finalize()
+        return [made]
 
 
 class Part(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -137,6 +234,7 @@ class Part(codegen.JITCodeLibrary):  # type: ignore[misc]
         if module.name != "cfunc_wrapper":
             parsed = parse_assembly(cgutils.normalize_ir_text(str(module)))
             parsed.data_layout = self._codegen._data_layout
+            _tidy(self._codegen, parsed)
             self._final_module.link_in(parsed)
 
     def finalize(self) -> None:
@@ -187,6 +285,48 @@ class Part(codegen.JITCodeLibrary):  # type: ignore[misc]
         return self._codegen if self.emitted else _Silent(self._codegen)
 
 
+class Whole(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """An entry with its parts, which are tidy: optimised once, where Numba does it twice."""
+
+    def _optimize_final_module(self) -> None:
+        if not TIDY:
+            return super()._optimize_final_module()
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+TIDY = hasattr(codegen.CPUCodegen, "_pass_builder")  # not with older versions of LLVM
+
+
+def _tidy(made: Any, module: Any) -> None:
+    """Variables into registers: a sixth of the instructions is left for each entry to optimise."""
+    if TIDY:
+        passes = binding.create_new_module_pass_manager()
+        passes.add_refprune_pass()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, made._pass_builder(opt=1))
+
+
+class Settings(compiler.Flags):  # type: ignore[misc]
+    """Numba's flags, compared by what is set: every call that is typed compares them."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return NAMES
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Settings):
+            return self is other or self._values == other._values
+        return super().__eq__(other)
+
+
+NAMES = hash(compiler.Flags())
+
+
 def _link_as(module: Any, old: Linkage, new: Linkage) -> None:
     for one in module.functions:
         if not one.is_declaration and one.linkage == old:
@@ -207,8 +347,25 @@ class _Silent:
 @contextlib.contextmanager
 def _parts_only(made: Any) -> Iterator[None]:
     """Numba's own functions (np.empty and the like) are made as parts too; its lock is held."""
-    with _instead(made, "_library_class", Part), _instead(arrayobj, SHAPES, _sizes_differ):
+    with (
+        _instead(made, "_library_class", Part),
+        _instead(compiler, "Flags", Settings),
+        _instead(arrayobj, SHAPES, _sizes_differ),
+        _instead(PostProcessor, "run", _process),
+    ):
         yield
+
+
+_whole_process = PostProcessor.run
+
+
+def _process(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """Which variables live where is asked once, before lowering; Numba works it out eight times."""
+    if emit_dels or self.func_ir.is_generator:
+        _whole_process(self, emit_dels, extend_lifetimes)
+    else:
+        self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)
+        self.func_ir.variable_lifetime = VariableLifetime(self.func_ir.blocks)  # when asked
 
 
 @contextlib.contextmanager

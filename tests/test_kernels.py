@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import mlestruct_oracles
 import numpy as np
@@ -29,7 +30,7 @@ MODULES = sorted(
     for package in (mlestruct, mlestruct_oracles)
     for path in Path(package.__file__).parent.rglob("*.py")
 )
-HERE = {"kernels.py", "compiler.py"}
+HERE = {"kernels.py", "compiler.py", "prebuilt.py"}
 
 
 def numbas(tree):
@@ -114,6 +115,63 @@ def test_what_kernels_call_has_no_machine_code_of_its_own():
     assert outer(2.0) == 6.0
     assert not inner.overloads
     assert not any(part.library.emitted for part in inner.parts.values())
+
+
+class Two(NamedTuple):
+    first: np.ndarray
+    second: np.ndarray
+
+
+def fields(two, n):
+    low, high = two.first, two.second
+    for _ in range(n):
+        low, high = high, low
+    return low[0] + Two(high, low).first[1:].sum()
+
+
+def rows(two, n):
+    total = 0.0
+    for row in two.first.reshape(-1, 1):
+        total += row[0]
+    two.second[:n] = two.first[-n:]
+    return total + two.second[0]
+
+
+def copies(two, n):
+    return two.first.copy()[0] + np.zeros(n).sum()
+
+
+def picks(two, n):
+    return two.second[np.arange(n)].sum()
+
+
+def one_of(two, n):
+    return two.first if n > 2 else two.second
+
+
+def views(two, n):
+    return two.first[n:], two.second[:-n]
+
+
+def counting(function):
+    """Whether machine code of a kernel for two arrays and a number counts holders by itself."""
+    module = function.part(function.signatures[0]).library._final_module
+    (own,) = (one for one in module.functions if f"{function.__name__}B" in one.name)
+    return "NRT_incref" in str(own) or "NRT_decref" in str(own)
+
+
+@pytest.mark.parametrize(
+    ("plain", "counted"),
+    [(fields, False), (rows, True), (copies, True), (picks, True), (one_of, True), (views, True)],
+)
+def test_only_kernels_that_make_or_return_arrays_count_who_holds_them(plain, counted, rng):
+    compiled, n = kernel(plain), 3
+    for _ in range(5):
+        two = Two(rng.random(8), rng.random(8))
+        twin, holders = Two(*map(np.copy, two)), [sys.getrefcount(one) for one in two]
+        np.testing.assert_array_equal(compiled(two, n), plain(twin, n))
+        assert [sys.getrefcount(one) for one in two] == holders
+    assert counting(compiled) == counted
 
 
 def test_kernels_release_the_gil():

@@ -1,14 +1,22 @@
-"""``mlestruct warm``: compile what first fits need, beforehand and on every core."""
+"""``mlestruct warm``: compile what first fits need, beforehand and on every core.
+
+With ``--package`` machine code goes into the package itself, for every processor of a level; see
+:mod:`mlestruct.prebuilt`.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import shlex
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +28,10 @@ def add(commands: Any) -> None:
     """The command's options."""
     parser = commands.add_parser("warm", help="compile beforehand what first fits would wait for")
     parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of {', '.join(JOBS)}; all if none")
+    parser.add_argument("--package", action="store_true", help="into the package, for wheels of it")
+    parser.add_argument(
+        "--also", action="append", default=[], metavar="COMMAND", help="and what this command needs"
+    )
     parser.set_defaults(run=run)
 
 
@@ -28,19 +40,42 @@ def run(given: argparse.Namespace) -> int:
     unknown = sorted({*given.jobs} - {*JOBS})
     if unknown:
         raise ValueError(f"nothing to compile for {unknown[0]!r}; there are {', '.join(JOBS)}")
-    began = time.perf_counter()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        missed = [name for name in pool.map(_missed, given.jobs or JOBS) if name]
+    began, commands = time.perf_counter(), [shlex.split(command) for command in given.also]
+    commands += [[sys.executable, "-c", RUN, name] for name in given.jobs or JOBS]
+    with (
+        _recording(given.package) as more,
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
+        missed = list(filter(None, pool.map(lambda one: _missed(one, more), commands)))
     print(f"ready after {time.perf_counter() - began:.0f} s")
-    for name in missed:
-        print(f"mlestruct: {name} could not be compiled", file=sys.stderr)
+    for command in missed:
+        print(f"mlestruct: {command} could not be compiled", file=sys.stderr)
     return 1 if missed else 0
 
 
-def _missed(name: str) -> str | None:
+@contextlib.contextmanager
+def _recording(wanted: bool) -> Iterator[dict[str, str]]:
+    """The environment of processes whose kernels are put into the package in the end."""
+    if not wanted:
+        yield {}
+        return
+    from mlestruct import prebuilt
+
+    name, features = prebuilt.level()
+    with tempfile.TemporaryDirectory() as folder:
+        yield {
+            prebuilt.RECORD: folder,
+            "NUMBA_CACHE_DIR": folder,
+            "NUMBA_CPU_NAME": name,
+            "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in features),
+        }
+        print(f"machine code for {name}: {prebuilt.pack(Path(folder))}")
+
+
+def _missed(command: list[str], more: dict[str, str]) -> str | None:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    done = subprocess.run([sys.executable, "-c", RUN, name], env={**os.environ, **threads})
-    return name if done.returncode else None
+    done = subprocess.run(command, env={**os.environ, **threads, **more})
+    return command[-1] if done.returncode else None
 
 
 def _roommates() -> None:
