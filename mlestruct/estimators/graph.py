@@ -12,10 +12,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.estimators.cliques import (
+    CliqueTable,
+    check_clique_table,
+    clique_names,
+    rows_of,
+    scopes,
+)
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
 from mlestruct.estimators.tables import Table, check_table, table_names, table_spread
-from mlestruct.features import Features, Shared, Tied
+from mlestruct.features import Features, Shared, Sparse, Tied
 from mlestruct.readers import Graph, graph_of
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array
@@ -41,8 +48,10 @@ class GraphModel(Labelled):
     θ holds a weight per (node feature, label), then for every edge feature those of its table:
     ``full``, a weight per (label, label), the first node of the edge first; ``symmetric``, one per
     unordered pair; ``potts``, one for equal labels. ``tables`` is one of these for all edge
-    features, or a mapping from their names (or numbers). ``intercept`` adds a constant feature to
-    nodes and to edges. Other settings and fitted attributes as :class:`Estimator`.
+    features, or a mapping from their names (or numbers). Groups of three nodes or more, a graph's
+    ``cliques``, have tables too, for each size: ``potts``, one weight where all are alike;
+    ``counts``, one for how often each label is in it; ``full``. ``intercept`` adds a constant
+    feature to nodes, edges and cliques. Other settings and fitted attributes as :class:`Estimator`.
 
     >>> rng = np.random.default_rng(0)
     >>> ring = [(i, (i + 1) % 8) for i in range(8)]
@@ -54,6 +63,7 @@ class GraphModel(Labelled):
 
     tables: Table | Mapping[Any, Table] = "symmetric"
     intercept: bool = True
+    clique_table: CliqueTable = "potts"
 
     @property
     def meets(self) -> int | None:
@@ -88,15 +98,24 @@ class GraphModel(Labelled):
             self.feature_names_in_ = np.array(self._names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        self._clique_names = _clique_features(graphs)
+        self._orders = sorted(set().union(*map(self.sizes_of, X)))
         self._kinds()  # refuses names of no feature
         self._check_widths(graphs)
 
     def _check_widths(self, graphs: Sequence[Graph]) -> None:
         for m, graph in enumerate(graphs):
+            strange = next((c for c in graph.cliques if len(c) not in self._orders), None)
+            if strange is not None:
+                raise ValueError(
+                    f"example {m} has a clique of {len(strange)} nodes; the model learned from "
+                    f"cliques of {self._orders}"
+                )
             ties = 0 if graph.ties is None else graph.ties.shape[1]
             for what, given, names, known in (
                 ("node", graph.nodes.shape[1], graph.names, self._names),
                 ("edge", ties, graph.tie_names, self._tie_names),
+                *_of_cliques(graph, self._clique_names),
             ):
                 if given != len(known):
                     raise ValueError(
@@ -114,6 +133,7 @@ class GraphModel(Labelled):
 
     def _kinds(self) -> list[Table]:
         """The table of every edge feature."""
+        check_clique_table(self.clique_table)
         names = self._tie_features
         if not isinstance(self.tables, Mapping):
             return [check_table(self.tables)] * len(names)
@@ -127,6 +147,10 @@ class GraphModel(Labelled):
     def nodes_of(self, x: Any) -> int:
         return int(x.known.sum()) if isinstance(x, Left) else len(graph_of(x))
 
+    def sizes_of(self, x: Any) -> set[int]:
+        """The sizes of an example's cliques, those with void nodes too."""
+        return {len(clique) for clique in graph_of(x.whole if isinstance(x, Left) else x).cliques}
+
     def ids_of(self, x: Any) -> Sequence[Any] | None:
         return None if isinstance(x, Left) else graph_of(x).ids
 
@@ -134,12 +158,13 @@ class GraphModel(Labelled):
         return [(x if known.all() else Left(x, known), known)]
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        made: dict[tuple[int, bytes], FactorGraph] = {}
+        made: dict[Any, FactorGraph] = {}
         found = []
         for graph in self.graphs(X):
-            key = len(graph), graph.edges.tobytes()
+            key = len(graph), graph.edges.tobytes(), graph.cliques
             if key not in made:
-                made[key] = FactorGraph([len(self.classes_)] * len(graph), graph.edges)
+                tables = scopes(graph) if graph.cliques else graph.edges
+                made[key] = FactorGraph([len(self.classes_)] * len(graph), tables)
             found.append(made[key])
         return found
 
@@ -150,9 +175,13 @@ class GraphModel(Labelled):
         empty = [np.zeros((len(graph.edges), 0)) for graph in graphs]
         ties = [e if g.ties is None else g.ties for g, e in zip(graphs, empty, strict=True)]
         edges = [np.hstack([np.ones((len(t), int(self.intercept))), t]) for t in ties]
-        states = len(self.classes_)
+        states, kinds = len(self.classes_), self._kinds()
+        if self._orders:
+            cliques = self.clique_table, self._orders, self.intercept
+            parts = zip(graphs, nodes, edges, strict=True)
+            rows = [rows_of(g, n, e, kinds, cliques, states) for g, n, e in parts]
+            return Sparse.of(batch, rows)
         tied = replace(Tied.of(batch, nodes, edges), table=states**2)  # where nobody has edges
-        kinds = self._kinds()
         if all(kind == "full" for kind in kinds):
             return tied
         spread = [sp.eye_array(tied.split), *(table_spread(kind, states) for kind in kinds)]
@@ -171,6 +200,11 @@ class GraphModel(Labelled):
         for name, kind in zip(self._tie_features, self._kinds(), strict=True):
             before = "" if name == "constant" else f"{name}: "
             found += [before + entry for entry in table_names(kind, labels)]
+        for order in self._orders:
+            entries = clique_names(self.clique_table, labels, order)
+            for name in ["constant"] * self.intercept + self._clique_names:
+                before = "" if name == "constant" else f"{name}: "
+                found += [before + entry for entry in entries]
         return found
 
     def contrasts(self, reference: Any = None) -> list[Named]:
@@ -184,10 +218,13 @@ class GraphModel(Labelled):
         tables = [table_spread(kind, len(labels)) for kind in self._kinds()]
         split = len(features) * len(labels)
         spread = sp.block_diag([sp.eye_array(split), *tables], format="csr")
-        return distinct([Named(one.name, spread.T @ one.combination) for one in found])
+        rest = np.zeros(len(self.names()) - spread.shape[1])  # of cliques nothing is told
+        told = [Named(one.name, np.r_[spread.T @ one.combination, rest]) for one in found]
+        return distinct(told)
 
     def stored(self) -> dict[str, Any]:
         text = json.dumps({"names": self._names, "ties": self._tie_names,
+                           "cliques": self._clique_names, "orders": self._orders,
                            "named": hasattr(self, "feature_names_in_")})  # fmt: skip
         return {"features": np.frombuffer(text.encode(), dtype=np.uint8), **self.stored_labels()}
 
@@ -195,9 +232,26 @@ class GraphModel(Labelled):
         self.restore_labels(arrays)
         known = json.loads(arrays["features"].tobytes())
         self._names, self._tie_names = known["names"], known["ties"]
+        self._clique_names, self._orders = known.get("cliques", []), known.get("orders", [])
         self.n_features_in_ = len(self._names)
         if known["named"]:
             self.feature_names_in_ = np.array(self._names, dtype=object)
+
+
+def _clique_features(graphs: Sequence[Graph]) -> list[str]:
+    """What the features of cliques are called, by the first graph that has cliques."""
+    first = next((graph for graph in graphs if graph.cliques), None)
+    if first is None or first.clique_ties is None:
+        return []
+    return list(first.clique_names or numbered(first.clique_ties.shape[1], "clique feature"))
+
+
+def _of_cliques(graph: Graph, known: list[str]) -> list[tuple[str, int, Any, list[str]]]:
+    """What :meth:`GraphModel._check_widths` compares, where there are cliques."""
+    if not graph.cliques:
+        return []
+    width = 0 if graph.clique_ties is None else graph.clique_ties.shape[1]
+    return [("clique", width, graph.clique_names, known)]
 
 
 def _with_constant(rows: Any, wanted: bool) -> Any:

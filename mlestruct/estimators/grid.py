@@ -97,6 +97,9 @@ class GridModel(GraphModel):
     def nodes_of(self, x: Any) -> int:
         return int(np.prod(self.shape_of(x)))
 
+    def sizes_of(self, x: Any) -> set[int]:
+        return set()
+
     def ids_of(self, x: Any) -> None:
         return None
 

@@ -78,9 +78,9 @@ def _kind(labels: Labels) -> str:
     return "text" if labels.dtype.kind in "US" else "other"
 
 
-def numbered(count: int) -> list[str]:
+def numbered(count: int, what: str = "feature") -> list[str]:
     """Names for features that have none."""
-    return [f"feature {j}" for j in range(count)]
+    return [f"{what} {j}" for j in range(count)]
 
 
 def tied_names(features: Sequence[str], classes: Labels, edges: Sequence[str] = ("",)) -> list[str]:
