@@ -49,6 +49,11 @@ from numba.core.types import BooleanLiteral, IntegerLiteral
 from numba.extending import overload
 from numba.np import arrayobj
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from mlestruct import prebuilt
 from mlestruct.kernels import VARIANTS, Compiled, compiling
 
@@ -100,11 +105,14 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def _made(self, args: tuple[Any, ...]) -> Any:
         prebuilt.missing(self.py_func.__qualname__, args)
-        with compiling():
-            found = self._entry(self.part(args))
+        cache = self._kept()
+        with compiling(), _alone(cache, f"{self.digest()} {args}"):
+            found = cache.load_overload(args, self.targetctx)  # of a process that we waited for
+            if found is None:
+                found = self._entry(self.part(args))
+                with contextlib.suppress(OSError):  # the disk is full: compile again next time
+                    cache.save_overload(args, found)
             self.add_overload(found)
-            with contextlib.suppress(OSError):  # the disk is full: compile again next time
-                self._kept().save_overload(args, found)
         return found
 
     def digest(self) -> str:
@@ -421,6 +429,24 @@ def temporary() -> Path:
         if folder.is_dir() and not folder.is_symlink() and not theirs:
             return folder
     return Path(tempfile.mkdtemp(prefix="mlestruct-kernels-"))
+
+
+@contextlib.contextmanager
+def _alone(cache: Any, name: str) -> Iterator[None]:
+    """One process at a time compiles the entry of this name for this cache; others wait for it.
+
+    One byte of one file is locked, so that different entries do not wait. A lock ends with its
+    process; without files that can be locked, each process compiles for itself.
+    """
+    with contextlib.ExitStack() as stack:
+        if fcntl is not None and cache.cache_path is not None:
+            with contextlib.suppress(OSError):
+                place = Path(cache.cache_path) / "mlestruct.lock"
+                place.parent.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(place.open("ab"))
+                byte = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")
+                fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
+        yield
 
 
 class _KeptImpl(caching.CompileResultCacheImpl):  # type: ignore[misc]

@@ -294,6 +294,42 @@ def test_what_was_compiled_is_found_by_the_next_process(tmp_path):
         assert not answer.stderr  # nobody watches a pipe
 
 
+TOGETHER = """
+import sys, time, mlestruct.compiler as c
+from mlestruct.inference.matching.kernels import entry
+make = c.Kernel._entry
+def slowly(*given):
+    print("made")
+    time.sleep(1.0)
+    return make(*given)
+c.Kernel._entry = slowly
+print("ready", flush=True)
+sys.stdin.readline()
+entry(0.25, 0.5)
+"""
+
+
+@pytest.mark.skipif(compiler.fcntl is None, reason="no files with locks")
+def test_of_processes_that_start_together_one_compiles(tmp_path):
+    """Four workers of a test run, or of a fit, need the same kernels at the same time."""
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", TOGETHER],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for worker in workers:
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    assert sorted(worker.communicate()[0] for worker in workers) == ["", "", "made\n"]
+
+
 @pytest.fixture
 def nowhere(monkeypatch, tmp_path):
     """An installation that cannot be written, and no home."""
