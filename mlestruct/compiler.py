@@ -5,8 +5,8 @@ optimises and emits it again inside each of its callers. Here a kernel that kern
 *part*: its LLVM code as Numba lowers it and nothing more. A kernel that Python calls is an *entry*:
 its parts are linked, optimised and emitted with it, once. A first matching fit took 15 instead of
 33 CPU s by that alone. Kernels that only look at their arguments' arrays do not count who holds
-them, parts are simplified once before entries link them, and what Numba works out several times
-without need is worked out once: a third less again.
+them, entries are optimised once instead of twice, and what Numba works out several times without
+need is worked out once: a third less again.
 
 Entries are kept on disk by a digest of all the sources they are made of, so that a kernel changed
 in another file is seen. Numba's internals are used as they are from 0.59 to 0.68.
@@ -25,7 +25,6 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
 from llvmlite.binding import Linkage, parse_assembly
 from numba.core import (
     caching,
@@ -242,7 +241,6 @@ class Part(codegen.JITCodeLibrary):  # type: ignore[misc]
         if module.name != "cfunc_wrapper":
             parsed = parse_assembly(cgutils.normalize_ir_text(str(module)))
             parsed.data_layout = self._codegen._data_layout
-            _tidy(self._codegen, parsed)
             self._final_module.link_in(parsed)
 
     def finalize(self) -> None:
@@ -294,28 +292,17 @@ class Part(codegen.JITCodeLibrary):  # type: ignore[misc]
 
 
 class Whole(codegen.JITCodeLibrary):  # type: ignore[misc]
-    """An entry with its parts, which are tidy: optimised once, where Numba does it twice."""
+    """An entry with its parts, optimised once; Numba does it twice, for counts that are left out.
+
+    Parts are not optimised before entries link them: with variables in registers by then, loops
+    over pairs of states ran a third slower.
+    """
 
     def _optimize_final_module(self) -> None:
-        if not TIDY:
+        if not hasattr(self._codegen, "_pass_builder"):  # older passes of LLVM
             return super()._optimize_final_module()
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
-
-
-TIDY = hasattr(codegen.CPUCodegen, "_pass_builder")  # not with older versions of LLVM
-
-
-def _tidy(made: Any, module: Any) -> None:
-    """Variables into registers: a sixth of the instructions is left for each entry to optimise."""
-    if TIDY:
-        passes = binding.create_new_module_pass_manager()
-        passes.add_refprune_pass()
-        passes.add_sroa_pass()
-        passes.add_simplify_cfg_pass()
-        passes.add_instruction_combine_pass()
-        passes.add_simplify_cfg_pass()
-        passes.run(module, made._pass_builder(opt=1))
 
 
 class Settings(compiler.Flags):  # type: ignore[misc]
