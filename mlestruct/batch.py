@@ -79,12 +79,13 @@ class Batch(Generic[S]):
         for m, outcome in enumerate(outcomes):
             structure = self.structures[self.which[m]]
             try:
-                vertex = structure.encode(outcome)
+                target[self.coordinates(m)] = structure.encode(outcome)
             except (ValueError, TypeError, IndexError) as error:
                 raise ValueError(f"example {m}: {error}") from error
-            if not structure.contains(vertex):
-                raise ValueError(f"example {m}: {_why_outside(structure, vertex)}")
-            target[self.coordinates(m)] = vertex
+        for structure, members in self.groups():
+            vertices = self.rows(target, members)
+            for k in np.flatnonzero(~structure.contains(vertices))[:1]:
+                raise ValueError(f"example {members[k]}: {_why_outside(structure, vertices[k])}")
         return target
 
     def __len__(self) -> int:

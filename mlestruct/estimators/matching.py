@@ -39,17 +39,16 @@ class MatchingModel(Estimator):
         return len(self.coef_)
 
     def structures(self, X: Sequence[Any]) -> list[BipartiteMatching]:
-        shapes = [np.shape(x) for x in X]
-        for m, shape in enumerate(shapes):
+        found, made = [], dict[Any, BipartiteMatching]()
+        for m, shape in enumerate(map(np.shape, X)):
             if len(shape) != 3:
                 raise ValueError(f"example {m}: X has shape {shape}; expected (rows, columns, d)")
-        made: dict[Any, BipartiteMatching] = {}
-        for m, shape in enumerate(shapes):
             try:
-                made.setdefault(shape[:2], BipartiteMatching(shape[0], shape[1], self.kind))
+                known = made.get(shape[:2]) or BipartiteMatching(*shape[:2], self.kind)
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error
-        return [made[shape[:2]] for shape in shapes]
+            found.append(made.setdefault(shape[:2], known))
+        return found
 
     def log_z(self, batch: Batch[Any], scores: Array) -> Interval:
         """ρ = ½ bounds log Z above; Bethe, where a theorem says so, and the best matching below."""

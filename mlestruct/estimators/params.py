@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, Self
 
 
@@ -40,6 +41,7 @@ class Parameters:
                 raise ValueError(f"{cls.__name__} has no setting {name!r}; it has {known}")
 
     @classmethod
+    @cache
     def _defaults(cls) -> dict[str, Any]:
         """Settings of the class and of the classes it extends."""
         found: dict[str, Any] = {}

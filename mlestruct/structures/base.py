@@ -293,6 +293,8 @@ def refuse_many(coordinates: float) -> None:
 
 def as_count(value: Any, what: str, least: int = 0) -> int:
     """One whole number of at least ``least``."""
+    if type(value) is int and value >= least:
+        return value
     count = as_integers(value, what)
     if count.ndim or count < least:
         raise ValueError(f"{what} is {value}; it must be a whole number ≥ {least}")

@@ -75,7 +75,7 @@ class BipartiteMatching(Structure):
                 if flags[place] == 1 - flag:
                     raise ValueError(f"pair {tuple(pair)} is both required and forbidden")
                 flags[place] = flag
-        self.fixed = self._spread(flags)
+        self.fixed = self._spread(flags) if (flags == 1).any() else flags
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -132,9 +132,9 @@ class BipartiteMatching(Structure):
         if (partner < -1).any() or (partner >= self.columns).any():
             row = int(np.flatnonzero((partner < -1) | (partner >= self.columns))[0])
             raise ValueError(f"row {row} has column {partner[row]} of {self.columns}")
-        chosen, counts = np.unique(partner[matched], return_counts=True)
+        counts = np.bincount(partner[matched], minlength=self.columns)
         if (counts > 1).any():
-            column = chosen[counts.argmax()]
+            column = counts.argmax()
             raise ValueError(
                 f"column {column} is matched by rows {np.flatnonzero(partner == column).tolist()}"
             )

@@ -39,35 +39,47 @@ def entry(z, c):
 
 
 @kernel(fastmath=FAST)
-def _linear(kernel, s, first, own, y, tails, heads):
-    """One row of Σ K s: its own sum, and what it adds to its heads'."""
+def _linear(kernel, s, own, y):
+    """One row of Σ K s: its own sum, returned, and what it adds to its heads', into y.
+
+    Arrays are the row's own slices: from an offset the loop runs five times as long.
+    """
     mass = 0.0
-    if tails and heads:
-        for k in range(len(kernel)):
-            mass += kernel[k] * s[first + k]
-            y[first + k] += kernel[k] * own
-    elif tails:
-        for k in range(len(kernel)):
-            mass += kernel[k] * s[first + k]
-    else:
-        for k in range(len(kernel)):
-            y[first + k] += kernel[k] * own
+    for k in range(len(kernel)):
+        mass += kernel[k] * s[k]
+        y[k] += kernel[k] * own
     return mass
 
 
 @kernel(fastmath=FAST)
-def _bethe(kernel, s, first, own, y, slope):
-    """The same for τ = 2z/(1 + √(1−4z)), with dτ/dlog z = τ(1−τ)/(1−2τ)."""
+def _linear_tail(kernel, s):
+    """The row's own sum alone."""
+    mass = 0.0
+    for k in range(len(kernel)):
+        mass += kernel[k] * s[k]
+    return mass
+
+
+@kernel(fastmath=FAST)
+def _linear_heads(kernel, own, y):
+    """What a row adds to its heads' sums alone."""
+    for k in range(len(kernel)):
+        y[k] += kernel[k] * own
+
+
+@kernel(fastmath=FAST)
+def _bethe(kernel, s, own, y, slope):
+    """As :func:`_linear` for τ = 2z/(1 + √(1−4z)), with dτ/dlog z = τ(1−τ)/(1−2τ)."""
     mass, bend = 0.0, 0.0
     for k in range(len(kernel)):
-        z = kernel[k] * s[first + k] * own
+        z = kernel[k] * s[k] * own
         root = np.sqrt(max(1.0 - 4.0 * z, 1e-16))
         tau = 2.0 * z / (1.0 + root)
         d = z / root
         mass += tau
         bend += d
-        y[first + k] += tau
-        slope[first + k] += d
+        y[k] += tau
+        slope[k] += d
     return mass, bend
 
 
@@ -80,16 +92,21 @@ def sums(ptr, head, kernel, s, c, tails, heads, y, slope):
         lo, hi = ptr[u], ptr[u + 1]
         if hi == lo:
             continue
-        own, first = s[u], head[lo]
-        adjacent = head[hi - 1] - first == hi - 1 - lo
+        own, first, last = s[u], head[lo], head[lo] + hi - lo
+        adjacent = head[hi - 1] == last - 1
         if adjacent and c == 0.0:
-            y[u] += _linear(kernel[lo:hi], s, first, own, y, tails, heads)
+            if tails and heads:
+                y[u] += _linear(kernel[lo:hi], s[first:last], own, y[first:last])
+            elif tails:
+                y[u] += _linear_tail(kernel[lo:hi], s[first:last])
+            else:
+                _linear_heads(kernel[lo:hi], own, y[first:last])
         elif c == 0.0:
             for e in range(lo, hi):
                 y[u] += kernel[e] * s[head[e]]
                 y[head[e]] += kernel[e] * own
         elif adjacent and c == -1.0:
-            mass, bend = _bethe(kernel[lo:hi], s, first, own, y, slope)
+            mass, bend = _bethe(kernel[lo:hi], s[first:last], own, y[first:last], slope[first:last])
             y[u] += mass
             slope[u] += bend
         else:
@@ -115,7 +132,8 @@ def product(ptr, head, kernel, s, y):
         if hi == lo:
             continue
         if head[hi - 1] - head[lo] == hi - 1 - lo:
-            y[u] += _linear(kernel[lo:hi], s, head[lo], s[u], y, True, True)
+            first, last = head[lo], head[lo] + hi - lo
+            y[u] += _linear(kernel[lo:hi], s[first:last], s[u], y[first:last])
         else:
             for e in range(lo, hi):
                 y[u] += kernel[e] * s[head[e]]

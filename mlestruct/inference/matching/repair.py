@@ -54,7 +54,7 @@ def balance(ptr, head, strict, tau, centre):
     """
     given = tau.copy()
     for share in LITTLE:
-        for e in range(len(tau)):
+        for e in range(len(tau) if share > 0.0 else 0):
             tau[e] = (1.0 - share) * given[e] + share * centre[e]
         _fit(ptr, head, strict, tau)
         if _mix(ptr, head, strict, tau, centre):

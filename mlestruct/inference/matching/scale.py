@@ -8,6 +8,7 @@ from mlestruct.inference.matching.kernels import MOST, absorb, entry, log_round,
 from mlestruct.inference.matching.newton import DENSE, polish
 from mlestruct.kernels import kernel
 
+LEAST = 1e-300  # of a mass whose logarithm is taken
 PATIENCE = 40  # sweeps; those that do not gain four digits in as many are left to Newton
 
 
@@ -85,14 +86,16 @@ def _finish(ptr, head, c, x, s, tau):
 @kernel
 def _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slope):
     """Duals at which no row of the kernel vanishes: by two rounds in the log domain if need be."""
-    low, high = score.min(), score.max()
+    low, high = _range(score)
     if high - low < 300.0:
         # Nothing underflows: the largest score at one is start enough.
         x[:] = 0.0
         for u in range(len(ptr) - 1):
-            for e in range(ptr[u], ptr[u + 1]):
-                x[u] = 0.5 * high if strict[u] else max(0.5 * high, 0.0)
-                x[head[e]] = 0.5 * high if strict[head[e]] else max(0.5 * high, 0.0)
+            x[u] = 0.5 * high if ptr[u + 1] > ptr[u] else 0.0
+        for v in head:
+            x[v] = 0.5 * high
+        for v in range(len(x)):
+            x[v] = x[v] if strict[v] else max(x[v], 0.0)
         return
     x[:] = -np.inf
     for u in range(len(ptr) - 1):
@@ -113,24 +116,35 @@ def _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slop
             x[v] = 0.5 * (x[v] + old[v])
 
 
+@kernel(fastmath={"nnan", "nsz", "reassoc"})
+def _range(score):
+    """The least and the largest score; they are finite, so that eight are compared at a time."""
+    low, high = score[0], score[0]
+    for e in range(len(score)):
+        low, high = min(low, score[e]), max(high, score[e])
+    return low, high
+
+
 @kernel
 def _newton(v, strict, rho, x, s, y, slope):
     """Newton's step of log s_v for log(Σ τ + slack) = 0, and the row's error."""
-    mass, bend = min(y[v], MOST), slope[v]
+    if strict[v]:
+        return _damped(y[v], slope[v])
     room = x[v] - np.log(s[v])
-    if not strict[v]:
-        slack = np.exp(-max(room, 0.0) / rho)
-        mass += slack
-        bend += slack / rho
+    slack = np.exp(-max(room, 0.0) / rho)
+    step, error = _damped(min(max(y[v] + slack, LEAST), MOST), slope[v] + slack / rho)
+    return min(step, room), error  # a slack is at most one, so x ≥ 0
+
+
+@kernel
+def _damped(mass, bend):
+    """Newton's step in the logarithm of a row's mass, and how far that is from one."""
     if mass <= 0.0:
-        return (0.0, 1.0) if strict[v] else (room, 0.0)
+        return 0.0, 1.0
     size = np.log(mass)
     step = -size * mass / max(bend, 1e-3 * mass)
     limit = 1.0 + abs(size)
-    step = min(max(step, -limit), limit)
-    if not strict[v]:  # a slack is at most one, so x ≥ 0
-        step = min(step, room)
-    return step, abs(mass - 1.0)
+    return min(max(step, -limit), limit), abs(mass - 1.0)
 
 
 @kernel
