@@ -123,7 +123,8 @@ def reason(part: Contribution, words: Words) -> str:
     elif part.answer_a == part.answer_b:
         answers = words("both say", a=part.answer_a, column=column)
     else:
-        answers = words("they say", a=part.answer_a, b=part.answer_b, column=column)
+        a, b = (words("no answer") if x is None else x for x in (part.answer_a, part.answer_b))
+        answers = words("they say", a=a, b=b, column=column)
     return words("for it", answers=answers, factor=factor)
 
 

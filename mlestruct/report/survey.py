@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mlestruct.tables import Column, Table, missing
+from mlestruct.tables.cells import written
 
 KINDS = {"i": "whole numbers", "f": "numbers", "b": "yes/no", "O": "text"}
 SHOWN = 5  # different values
@@ -44,7 +45,7 @@ def _surveyed(name: str, column: Column) -> Surveyed:
 
 def _span(seen: Column) -> str:
     """All of few values, else the first and the last."""
-    told = [" ".join(str(v).split()) for v in seen.tolist()]
+    told = [" ".join(str(written(v)).split()) for v in seen.tolist()]
     words = [word if len(word) <= 16 else f"{word[:15]}…" for word in told]
     return ", ".join(words) if len(words) <= SHOWN else f"{words[0]} … {words[-1]}"
 

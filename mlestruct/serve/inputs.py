@@ -154,11 +154,16 @@ class Inputs:
         cohort, learned = self.roles.get("cohort"), self.parts[0]
         return learned.as_names(cohort).tolist() if cohort else []
 
-    def pairs(self) -> Table | None:
-        """Who shared; None where the people's own table says it."""
+    def pairs(self, learned: Table) -> Table | None:
+        """Who shared, but for others than are learned from; None where people's own table says."""
         way, given = self.roles["way"], self.tables.get("pairs")
         elsewhere = given is not None and set(self.roles[way]) <= set(given.names)
-        return self.named("pairs") if way == "partners" or elsewhere else None
+        if way != "partners" and not elsewhere:
+            return None
+        name, listed = self.roles["id"], self.roles["partners"]
+        left, kept = (set(t.as_names(name).tolist()) for t in (self.named("people"), learned))
+        names = listed if way == "partners" else [name]
+        return self.named("pairs").without_rows_of(names, left - kept)
 
     def rules(self, ids: Sequence[Any]) -> dict[str, list[Any]]:
         """Of the dropped file of rules; none without one."""

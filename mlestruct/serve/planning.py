@@ -28,7 +28,7 @@ def fit(project: Project, told: Callable[[State], None]) -> None:
     """Learn from all but those who are to be paired up, and keep the model."""
     given = Inputs(project)
     learned, _ = given.parts
-    model = given.model(told).fit(learned, given.pairs())
+    model = given.model(told).fit(learned, given.pairs(learned))
     model.set_params(progress=None).save(project.model)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -107,6 +107,12 @@ class Table:
             written=cells and {name: column[index] for name, column in cells.items()},
             places=self.places and replace(self.places, lines=self.places.lines[index]),
         )
+
+    def without_rows_of(self, names: Sequence[str], values: Collection[Any]) -> Table:
+        """The rows in which none of these columns holds one of the values, compared as text."""
+        gone = {written(value) for value in values}
+        listed = zip(*(map(written, self.as_names(name).tolist()) for name in names), strict=True)
+        return self.rows(np.array([gone.isdisjoint(cells) for cells in listed], dtype=bool))
 
     def without(self, codes: Mapping[str, Sequence[Any]]) -> Table:
         """With these values of each column as blank cells: codes for "no answer", as written."""

@@ -1,6 +1,7 @@
 """``mlestruct roommates`` from tables to files, and every mistake answered by a sentence."""
 
 import csv
+import json
 from collections import Counter
 
 import numpy as np
@@ -279,3 +280,22 @@ def test_an_option_that_cannot_be_read_is_named(folder, capsys, option, text):
     assert ended.value.code == 2
     assert f"argument {option}" in (told := capsys.readouterr().err)
     assert repr(text) in told
+
+
+def test_only_leaves_out_rooms_of_other_cohorts(folder, capsys):
+    """A list of rooms without years is about people of all of them."""
+    with open("pairs.csv", newline="") as file:
+        pairs = list(csv.DictReader(file))
+    with open("rooms.csv", "w", newline="") as file:
+        rows = [[p[end], f"R{k}"] for k, p in enumerate(pairs) for end in ("id_a", "id_b")]
+        csv.writer(file).writerows([["id", "room"], *rows])
+    common = ["--cohort", "year", "--same", "gender", "--ordinal", "q*", "--room", "room"]
+    said = []
+    for more in (["--only", "1"], ["--only", "1", "--model", "again.npz", "--json"]):
+        assert main(["roommates", "fit", "people.csv", "rooms.csv", *common, *more]) == 0
+        said.append(capsys.readouterr().out)
+    by_pairs = ["roommates", "fit", "people.csv", "pairs.csv", *common[:-2], "--only", "1"]
+    assert main([*by_pairs, "--model", "pairs.npz", "--json"]) == 0
+    again, pairwise = json.loads(said[1]), json.loads(capsys.readouterr().out)
+    assert again["contrasts"] == pairwise["contrasts"]
+    assert main(["roommates", "evaluate", "people.csv", "rooms.csv", "--only", "2"]) == 0

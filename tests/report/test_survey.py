@@ -21,5 +21,5 @@ def test_columns_are_described():
         Surveyed("score", "numbers", 1, 2, "0.5, 2.5", ""),
         Surveyed("blank", "text", 7, 0, "", "empty"),
         Surveyed("sure", "yes/no", 0, 2, "False, True", ""),
-        Surveyed("far", "numbers", 0, 3, "0.0, 1.0, inf", "holds infinite numbers"),
+        Surveyed("far", "numbers", 0, 3, "0, 1, inf", "holds infinite numbers"),
     ]

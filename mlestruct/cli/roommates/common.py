@@ -78,13 +78,20 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 def load(given: argparse.Namespace) -> tuple[RoommateModel, Table]:
     """The model, with what is told of unknown answers, and the people of the cohorts asked for."""
+    model, _, people = load_all(given)
+    return model, people
+
+
+def load_all(given: argparse.Namespace) -> tuple[RoommateModel, Table, Table]:
+    """The same, with everybody in the table."""
     from mlestruct.estimators import RoommateModel
 
     model = RoommateModel.load(given.model)
     if getattr(given, "unknown", None) is not None:
         model.set_params(unknown=given.unknown)
     wanted = [name for name, role in model.roles_.items() if role in ("id", "cohort", "same")]
-    return model, chosen(opened(given, given.people, wanted), model.cohort, given.only)
+    everybody = opened(given, given.people, wanted)
+    return model, everybody, chosen(everybody, model.cohort, given.only)
 
 
 def chosen(people: Table, cohort: str | None, only: Sequence[str] | None) -> Table:
@@ -99,6 +106,17 @@ def chosen(people: Table, cohort: str | None, only: Sequence[str] | None) -> Tab
         known = ", ".join(sorted(set(values)))
         raise ValueError(f"nobody has {cohort} {unknown[0]}; there are {known}")
     return people.rows([value in only for value in values])
+
+
+def among(
+    pairs: Table | None, everybody: Table, people: Table, model: RoommateModel
+) -> Table | None:
+    """The rows of a table of pairs that are not about people whom ``--only`` left out."""
+    if pairs is None or len(people) == len(everybody):
+        return pairs
+    left, kept = (set(t.as_names(model.id).tolist()) for t in (everybody, people))
+    listed = [model.id] if model.room or model.partner else list(model.partners)
+    return pairs.without_rows_of(listed, left - kept)
 
 
 def new_file(path: str, force: bool) -> str:

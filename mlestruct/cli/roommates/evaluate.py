@@ -7,7 +7,14 @@ import dataclasses
 from typing import Any
 
 from mlestruct.cli.options import tell
-from mlestruct.cli.roommates.common import add_people, add_report, add_unknown, finish, load
+from mlestruct.cli.roommates.common import (
+    add_people,
+    add_report,
+    add_unknown,
+    among,
+    finish,
+    load_all,
+)
 from mlestruct.cli.roommates.fit import table_of_pairs
 
 
@@ -24,8 +31,9 @@ def run(given: argparse.Namespace) -> int:
     """Print the evaluation; write what assign writes, with the evaluation in the report."""
     from mlestruct.report import Report
 
-    model, people = load(given)
-    pairs = table_of_pairs(given, model) or people
+    model, everybody, people = load_all(given)
+    pairs = among(table_of_pairs(given, model), everybody, people, model)
+    pairs = people if pairs is None else pairs
     shown = {
         "names": given.names,
         "protected": given.show_protected,

@@ -7,7 +7,14 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from mlestruct.cli.options import add_columns, fields, names, opened, say, tell
-from mlestruct.cli.roommates.common import add_force, add_people, add_unknown, chosen, new_file
+from mlestruct.cli.roommates.common import (
+    add_force,
+    add_people,
+    add_unknown,
+    among,
+    chosen,
+    new_file,
+)
 
 if TYPE_CHECKING:
     from mlestruct.estimators import RoommateModel
@@ -106,8 +113,9 @@ def run(given: argparse.Namespace) -> int:
     model = RoommateModel(**told)
     path = new_file(given.model, given.force)
     wanted = [model.id, *([model.cohort] if model.cohort else []), *model.same]
-    people = chosen(opened(given, given.people, wanted), given.cohort, given.only)
-    pairs = table_of_pairs(given, model)
+    everybody = opened(given, given.people, wanted)
+    people = chosen(everybody, given.cohort, given.only)
+    pairs = among(table_of_pairs(given, model), everybody, people, model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the summary's notes say it
         summary = model.fit(people, pairs, checkpoint=given.checkpoint).summary()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from math import exp
+from math import exp, isnan
 from typing import Any, NamedTuple
 
 from mlestruct.estimators.roommates.pairing import Pairing
@@ -76,17 +76,28 @@ class Explanation(Shown):
 
     def __str__(self) -> str:
         rows = [
-            f"{row.contribution:+8.3f}  {row.column}: {row.answer_a} and {row.answer_b}"
-            for row in self.contributions
+            f"{part:+8.3f}  {column}: {_told(a)} and {_told(b)}"
+            for column, a, b, part in self.contributions
         ]
         rows += [f"{self.withheld:+8.3f}  protected columns"] if self.withheld else []
         head = f"{self.a} and {self.b}: probability {self.probability:.3g}, score {self.score:+.3f}"
         return "\n".join([f"{head} (0 is an average partner)", *rows])
 
 
+def _told(answer: Any) -> str:
+    return "no answer" if answer is None else str(answer)
+
+
 def _answers(table: Table, name: str, rows: Any) -> tuple[Any, Any]:
-    """Both people's answers; None for a feature that is no column."""
+    """Both people's answers; None for one that is missing, and for a feature that is no column."""
     if name not in table.names:
         return None, None
-    first, second = table[name][rows].tolist()
+    first, second = (_answer(cell) for cell in table[name][rows].tolist())
     return first, second
+
+
+def _answer(cell: Any) -> Any:
+    """5 for 5.0, which a column with gaps holds; None for a gap."""
+    if not isinstance(cell, float):
+        return cell
+    return None if isnan(cell) else int(cell) if cell.is_integer() else cell

@@ -176,8 +176,8 @@ def _codes(
 def _silent(table: Table, ids: list[Any], codes: Ints, answers: Sequence[Answers]) -> list[str]:
     """Rows without any answer, such as a line of totals or a remark below a list."""
     nothing = np.array([len(known.levels) for known in answers])
-    rows = np.flatnonzero((codes == nothing).all(axis=1)) if len(answers) > 1 else []
-    if not len(rows):
+    rows: Ints = np.flatnonzero((codes == nothing).all(axis=1))
+    if len(answers) < 2 or not len(rows):
         return []
     first = person(table, ids, int(rows[0]), answers[0].column)
     return [f"answered no question: {len(rows)}, the first {first}; are these people?"]
