@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from mlestruct.structures.base import Array, Flags, Ints, Structure, as_count, as_numbers
 
 S = TypeVar("S", bound=Structure, covariant=True)
+DECADES = 30  # of example weights, up and down: what they multiply is squared
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +196,12 @@ def _positive(weight: ArrayLike | None, number: int) -> Array:
     wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if len(wrong):
         raise ValueError(f"example {wrong[0]} has weight {values[wrong[0]]}; it must be positive")
+    wrong = np.flatnonzero(np.abs(np.log10(values)) > DECADES)
+    if len(wrong):
+        raise ValueError(
+            f"example {wrong[0]} has weight {values[wrong[0]]:g}; weights lie between "
+            f"1e-{DECADES} and 1e{DECADES}"
+        )
     return values
 
 

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 from mlestruct.structures.base import Array, as_count, as_numbers
 
+LEAST = 1e-100  # of λ
+
 
 @dataclass(frozen=True)
 class Regulariser:
@@ -53,6 +55,7 @@ class Regulariser:
         rules = (
             ("lam", values["lam"] > 0, "positive: the dual needs a strongly convex regulariser"),
             ("lam", np.isfinite(values["lam"]), "finite"),
+            ("lam", values["lam"] >= LEAST, f"at least {LEAST:g}: the dual divides by it"),
             ("prior", np.isfinite(values["prior"]), "finite"),
             ("l1", (values["l1"] >= 0) & np.isfinite(values["l1"]), "finite and not negative"),
             ("lower", values["lower"] <= values["upper"], "at most upper"),

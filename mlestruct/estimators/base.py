@@ -32,6 +32,7 @@ from mlestruct.estimators.stored import Fitted, loading, read, write
 from mlestruct.estimators.summary import Summary
 from mlestruct.estimators.weights import ALIKE, labels_of
 from mlestruct.features import Features
+from mlestruct.features.level import alike, levelled
 from mlestruct.features.squares import squares
 from mlestruct.frank_wolfe import State
 from mlestruct.inference.choose import Inference, Route
@@ -44,9 +45,11 @@ from mlestruct.reweighting import Rho
 from mlestruct.statistics import Intervals, advice, problem
 from mlestruct.statistics.interval import MOST
 from mlestruct.structures.base import Array, as_numbers
+from mlestruct.train.units import drowned
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
 Penalty = Literal["raw", "standardised"]
+QUIET = 1e-3  # of the largest weight: a column of less may be one that all outcomes share
 SHARP, TINY = 2.0, 1e-12  # log of the largest factor
 XTOL: Any = {"xatol": 1e-3}  # how exact it is
 FREE = ("workers", "engine", "progress")  # settings that change no bit
@@ -64,8 +67,9 @@ class Estimator(Predictor):
     is ``log_likelihood`` (the default where the learner has one), ``parts_right``, or a function
     (model, X, y); ``one_standard_error`` takes the largest alpha that is as good as the best.
     ``penalty`` says what that λ is on: ``raw``, the weights of the columns as they are given, or
-    ``standardised``, of columns divided by their root mean squares, whatever their units are; the
-    optimiser is indifferent, and ``coef_`` is for the columns as given either way.
+    ``standardised``, of columns divided by their root mean squares, whatever their units are (of
+    perfect matchings without what their rows and columns add to every outcome alike, such as the
+    mean); the optimiser is indifferent, and ``coef_`` is for the columns as given either way.
     ``l1`` adds l1·|θ| (elastic net), which makes weights 0. ``bounds`` = (lower, upper) keep
     weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
@@ -231,11 +235,12 @@ class Estimator(Predictor):
         batch = (seen if partly else Batch.of)(self.structures(X), outcomes, weight=weight)
         batch, features = self._offset(batch, X), self.features(batch, X)
         self.notes_ = self._notes(batch)
-        batch = self.counted(batch, y)
+        batch, notes = self.counted(batch, y), self.notes_
         tried: dict[int, tuple[Array, dict[str, Any]]] = {}
         missed: list[float] = []
         for number, model in self._path(batch, features, alphas, partly, loop):
             self._keep(_scoring(model, features.d), float(alphas[number]))
+            self.notes_ = [*notes, *self._unheard(batch, features)]
             if len(alphas) == 1:
                 self.alpha_scores_ = []
                 return []
@@ -262,8 +267,12 @@ class Estimator(Predictor):
     ) -> Iterator[tuple[int, Model]]:
         """(position of alpha, model), from the strongest on, each starting from the one before."""
         order = np.argsort(-alphas, kind="stable")
+        if self.penalty == "standardised":
+            features = levelled(batch, features, np.arange(features.d))
         self.scale_ = self._scale(features, batch.size)
         ridges = [self._ridge(features.d, float(alphas[k])) for k in order]
+        if self.penalty == "raw":
+            features = levelled(batch, features, drowned(batch, features, ridges[-1].lam))
         learner = self._learner(ridges[0], loop)
         if partly:
             learner = missing(learner, tol=self.tol)
@@ -299,6 +308,9 @@ class Estimator(Predictor):
         if self.penalty == "raw":
             return np.ones(features.d)
         size = np.sqrt(squares(features, np.ones(rows)) / rows)
+        for j in np.flatnonzero(size == 0):
+            if features.potentials(np.eye(1, features.d, int(j))[0]).any():
+                raise ValueError(f"squares of column {j} are too small to be told from 0")
         return np.where(size > 0, size, 1.0)
 
     def _learner(self, regulariser: Regulariser, loop: Loop | None = None) -> Learns:
@@ -319,6 +331,18 @@ class Estimator(Predictor):
         self.converged_, self._short = model.converged, model.short
         self.solver_seconds_ = model.asking
         self.inference_, self._learned = model.inference, model.learned
+
+    def _unheard(self, batch: Batch[Any], features: Features) -> list[str]:
+        """Names of the columns that all outcomes share; their weights are 0, or nearly so."""
+        if features.d > MOST:
+            return []
+        size = np.abs(self.coef_) * self.scale_
+        quiet = np.flatnonzero(size <= QUIET * size.max(initial=0.0))
+        same, names = alike(batch, features, quiet), self.names()
+        if not same:
+            return []
+        listed = ", ".join(names[j] for j in same)
+        return [f"the same for every outcome, so that nothing can be learned of it: {listed}"]
 
     def intervals(
         self,
@@ -420,6 +444,7 @@ class Estimator(Predictor):
             self.notes_,
             self._learned,
             self.scale_,
+            self._columns,
         )
         write(path, type(self).__name__, self.get_params(), fitted, self.stored())
 
@@ -440,6 +465,7 @@ class Estimator(Predictor):
             model._keep(found, fitted.alpha)
             model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
             model.scale_ = np.ones(len(fitted.coef)) if fitted.scale is None else fitted.scale
+            model._columns = fitted.columns
             model.restore(arrays)
         return model
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
@@ -349,6 +349,6 @@ def _all_named(X: Sequence[Any]) -> bool:
 def _named(X: Sequence[Any]) -> bool:
     """Whether positions are dicts, lists or sets of named attributes, not rows of numbers."""
     first = next((x[0] for x in X if isinstance(x, (list, tuple)) and len(x)), None)
-    if isinstance(first, (list, tuple, set, frozenset)):
+    if isinstance(first, (list, tuple, Set)):
         return all(isinstance(name, str) for name in first)
     return isinstance(first, Mapping)

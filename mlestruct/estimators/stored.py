@@ -35,6 +35,8 @@ class Fitted:
     """What was learned of inference."""
     scale: Array | None = None
     """What a penalty takes every weight times, where that is not 1 for all."""
+    columns: list[str] | None = None
+    """The names of X's columns, where every example had them."""
 
 
 def write(
@@ -63,6 +65,7 @@ def write(
         "short": fitted.short,
         "notes": fitted.notes,
         "inference": inference,
+        "columns": fitted.columns,
     }
     arrays = {
         "coef": fitted.coef,
@@ -80,6 +83,12 @@ def _scale(arrays: Mapping[str, NDArray[Any]]) -> Array | None:
     if found is not None and (found.shape != arrays["coef"].shape or not (found > 0).all()):
         raise ValueError(f"its scale is {found.shape}, and not positive for every weight")
     return found
+
+
+def _texts(given: Any) -> list[str] | None:
+    if given is not None and not (isinstance(given, list) and all(type(v) is str for v in given)):
+        raise ValueError("its names of columns are no list of texts")
+    return given
 
 
 @contextmanager
@@ -117,6 +126,7 @@ def read(
             header["notes"],
             unpack(header["inference"], arrays),
             _scale(arrays),
+            _texts(header.get("columns")),
         )
     prefix = "learned."
     learned = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mlestruct.structures.base import Array, Ints
 
+HUGE = 1e50  # weights times squares of more leave floating point
 CHUNK = 1 << 16  # rows of a float32 or memory-mapped matrix looked at a time
 
 
@@ -89,7 +91,7 @@ def check_parts(parts: Sequence[Any], sizes: Sequence[int] | Ints, unit: str) ->
 
 
 def refuse_nonfinite(array: Any, start: Ints, unit: str) -> None:
-    """Names the example, the ``unit`` and the feature of a NaN or an infinity.
+    """Names the example, the ``unit`` and the feature of a NaN, an infinity, or beyond ``HUGE``.
 
     ``array`` is a matrix, dense or compressed by rows; rows of example m begin at ``start[m]``.
     """
@@ -97,12 +99,20 @@ def refuse_nonfinite(array: Any, start: Ints, unit: str) -> None:
     if found is not None:
         row, column, value = found
         m = int(np.searchsorted(start, row, side="right") - 1)
-        raise ValueError(f"example {m}: feature {column} of {unit} {row - start[m]} is {value}")
+        why = f"; beyond {HUGE:g} nothing can be learned: divide it" if np.isfinite(value) else ""
+        place = f"feature {column} of {unit} {row - start[m]}"
+        raise ValueError(f"example {m}: {place} is {value}{why}")
+
+
+def _within(values: Any) -> NDArray[np.bool_]:
+    """Finite, and at most ``HUGE``, which shorter floats cannot hold."""
+    short = values.dtype.kind == "f" and values.dtype.itemsize < 8
+    return np.isfinite(values) if short else np.abs(values) <= HUGE
 
 
 def _nonfinite_cell(array: Any) -> tuple[int, int, float] | None:
     for first in range(0, len(array), CHUNK):
-        wrong = np.argwhere(~np.isfinite(array[first : first + CHUNK]))
+        wrong = np.argwhere(~_within(array[first : first + CHUNK]))
         if len(wrong):
             row, column = int(wrong[0, 0]) + first, int(wrong[0, 1])
             return row, column, array[row, column]
@@ -110,7 +120,7 @@ def _nonfinite_cell(array: Any) -> tuple[int, int, float] | None:
 
 
 def _nonfinite_entry(array: Any) -> tuple[int, int, float] | None:
-    wrong = np.flatnonzero(~np.isfinite(array.data))
+    wrong = np.flatnonzero(~_within(array.data))
     if len(wrong) == 0:
         return None
     row = int(np.searchsorted(array.indptr, wrong[0], side="right") - 1)

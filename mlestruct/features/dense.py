@@ -19,7 +19,7 @@ from mlestruct.features.base import (
     restart,
 )
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_numbers
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Dense:
             raise ValueError(
                 f"features have shape {array.shape}; expected {batch.size} rows, one per coordinate"
             )
+        if array.dtype.kind == "O":
+            array = as_numbers(array, "features")
         if array.dtype.kind not in "fiu":
             raise ValueError(f"features have dtype {array.dtype}; expected numbers")
         refuse_nonfinite(array, batch.offsets, "coordinate")

@@ -14,6 +14,7 @@ from mlestruct.dual import Certificate, Dual, block_gaps, interior
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.features import NoFeatures
+from mlestruct.features.level import levelled_scores
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.matching.hull import relaxed
@@ -27,6 +28,7 @@ from mlestruct.structures.base import Array, Bound
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 TOL = 1e-4  # relative; Frank-Wolfe stops there
+LARGE = 1e2  # scores from which it matters what they are counted from
 TIGHT = 1e-8  # of max(1, |log Z|): a routine's own bound as tight as this needs no oracle
 
 
@@ -112,12 +114,17 @@ def _direct(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Inferred:
 def _searched(
     dual: Dual, oracle: Oracle[Any], solver: FrankWolfe, start: Array | None = None
 ) -> Inferred:
-    """By Frank-Wolfe, whose τ is a mixture of answers; certified by its own last tangent."""
-    inner = interior(dual.batch, oracle, dual.entropy)
+    """By Frank-Wolfe, whose τ is a mixture of answers; certified by its own last tangent.
+
+    It stops at a share of the value, so scores are asked without what all outcomes add to it.
+    """
+    scores, inner = dual.batch.bias, interior(dual.batch, oracle, dual.entropy)
+    if np.abs(scores).max(initial=0.0) > LARGE:
+        dual = replace(dual, batch=replace(dual.batch, bias=levelled_scores(dual.batch, scores)))
     last = solver.solve(dual, oracle, start)
     known = replace(dual, entropy=inner.entropy)
     gaps, slack = block_gaps(known, oracle, np.zeros(0), last.tau, last.at, mixture=True)
-    lower = inner.entropy.each(last.tau) + dual.batch.totals(dual.batch.bias * last.tau)
+    lower = inner.entropy.each(last.tau) + dual.batch.totals(scores * last.tau)
     rest = (slack, oracle.polytope, inner.withheld, inner.unused)
     return Inferred(last.tau, lower, lower + gaps, *rest)
 

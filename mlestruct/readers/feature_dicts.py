@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -40,7 +40,7 @@ def pairs_of(position: Position) -> Iterable[tuple[str, float]]:
         elif isinstance(value, (int, float, np.number)):
             yield name, float(value)
         elif isinstance(value, Iterable):
-            yield from ((f"{name}:{inner}", 1.0) for inner in value)
+            yield from ((f"{name}:{inner}", 1.0) for inner in _in_order(value))
         else:
             raise ValueError(f"attribute {name!r} has value {value!r}; expected number or text")
 
@@ -48,7 +48,12 @@ def pairs_of(position: Position) -> Iterable[tuple[str, float]]:
 def _each(position: Any) -> Iterable[Any]:
     if isinstance(position, str) or not isinstance(position, Iterable):
         raise ValueError(f"a position has a dict, a list or a set of attributes, not {position!r}")
-    return position
+    return _in_order(position)
+
+
+def _in_order(members: Iterable[Any]) -> Iterable[Any]:
+    """A set has no order of its own, and that of its hashes is another in every process."""
+    return sorted(members, key=str) if isinstance(members, Set) else members
 
 
 def _text(name: Any) -> str:

@@ -13,10 +13,11 @@ from mlestruct.batch import Batch
 from mlestruct.features import Dense, Features, Masked, Sparse, Tied
 from mlestruct.features.per_table import PerTable
 from mlestruct.features.squares import squares
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 
 FEW = 16  # weights that are tried one by one where the entries of Φ are not at hand
 BEND = 0.25  # the most that a marginal's score can bend log Z
+DEEP = 1e8  # times λ: from here on an error of inference's last digits is a gap that shows
 TAME = 1e3  # house's columns differ by 390: 11 rounds as they are, 59 divided
 
 
@@ -34,15 +35,27 @@ def units(bend: Array | None, lam: Array) -> Array | None:
 
     Where columns are alike but for their penalties, curvature has few large directions, which
     L-BFGS learns quickly; dividing by its diagonal would only spread them. Columns that differ by
-    more than ``TAME`` are what it does not survive. A column and its penalty times a power of two
+    more than ``TAME`` are what it does not survive; where all are so large, one number has the
+    first step no longer than the rest. A column and its penalty times a power of two
     change either root by just that: the same bits are learned.
     """
     if bend is None:
         return None
     curvature = BEND * bend + lam
-    if (lam > 0).all() and np.ptp(np.log(curvature / lam)) <= 2.0 * np.log(TAME):
-        return None if (lam == lam[0]).all() else np.sqrt(lam)
-    return np.sqrt(curvature)
+    times = np.log(curvature / lam)
+    if np.ptp(times) > 2.0 * np.log(TAME):
+        return np.sqrt(curvature)
+    if times.mean() > 2.0 * np.log(TAME):
+        return np.sqrt(lam * np.exp(times.mean()))
+    return None if (lam == lam[0]).all() else np.sqrt(lam)
+
+
+def drowned(batch: Batch, features: Features, lam: Array) -> Ints:  # type: ignore[type-arg]
+    """Columns so large for their penalty that what all outcomes share in them has to go."""
+    if not isinstance(features, Dense):
+        return np.zeros(0, dtype=np.int64)
+    size = squares(features, batch.weight[batch.owner]) / len(batch)
+    return np.flatnonzero(size > DEEP * lam)
 
 
 def _at_hand(features: Features) -> bool:

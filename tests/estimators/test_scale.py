@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -108,6 +110,113 @@ def test_the_time_beside_the_label_itself(mean, rng):
     model = ms.SequenceModel().fit(X, y)
     assert model.converged_
     assert model.score(X, y) == 1.0
+
+
+ALL = {
+    "perfect": (ms.MatchingModel, tables, {}),
+    "partial": (ms.MatchingModel, tables, {"kind": "partial"}),
+    "one-sided": (ms.MatchingModel, tables, {"kind": "one_sided"}),
+    "near propagation": (ms.MatchingModel, tables, {"rho": 0.75}),
+    "sequence": (ms.SequenceModel, words, {}),
+    "grid": (ms.GridModel, pictures, {}),
+    "grid, pseudo-likelihood": (ms.GridModel, pictures, {"learner": "pseudo_likelihood"}),
+    "several labels": (ms.MultiLabelModel, lambda rng: bags(rng), {}),
+}
+
+
+def bags(rng):
+    X = [rng.normal(size=3) for _ in range(20)]
+    return X, [(x[:2] + rng.normal(size=2) > 0).astype(int) for x in X]
+
+
+@pytest.mark.parametrize("factor", [1e-8, 1e-4, 1e-2, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("kind", ALL)
+def test_all_columns_in_other_units_reach_a_raw_optimum(kind, factor, rng):
+    """A first step of length 1 led to scores of 10,000, and what that left behind to no number."""
+    make, data, how = ALL[kind]
+    X, y = data(rng)
+    model = make(tol=1e-4, **how).fit([x * factor for x in X], y)
+    assert model.converged_
+    assert model.certificate_.relative <= 1e-4
+    assert model.certificate_.objective < 0
+
+
+@pytest.mark.parametrize("solver", ["direct", "frank_wolfe"])
+@pytest.mark.parametrize("penalty", ["raw", "standardised"])
+@pytest.mark.parametrize(("mean", "spread"), [(1.7e9, 1.0), (1e9, 1e5), (1e10, 1e-2)])
+def test_a_unix_time_in_a_perfect_matching(mean, spread, penalty, solver, rng):
+    """What every matching gets alike is taken off; the weights are those of the column as given."""
+    X, y = tables(rng)
+    late = [x * np.array([1.0, spread, 1.0]) + np.array([0.0, mean, 0.0]) for x in X]
+    how = {"penalty": penalty, "tol": 1e-4, "solver": solver}
+    model = ms.MatchingModel(**how).fit(late, y)
+    assert model.converged_
+    assert model.certificate_.objective < 0
+    if penalty == "standardised":
+        plain = ms.MatchingModel(**how).fit([x - x.mean((0, 1), keepdims=True) for x in X], y)
+        np.testing.assert_allclose(model.coef_[1] * spread, plain.coef_[1], atol=0.1)
+    near = model.predict_marginals([x - np.array([0.0, mean, 0.0]) for x in late])
+    np.testing.assert_allclose(model.predict_marginals(late), near, atol=1e-4)
+
+
+@pytest.mark.parametrize("mean", [1e9, 1.7e9, 1e10])
+@pytest.mark.parametrize("kind", ["sequence", "grid", "grid, pseudo-likelihood"])
+def test_a_unix_time_elsewhere(kind, mean, rng):
+    make, data, how = ALL[kind]
+    X, y = data(rng)
+    late = [x * np.array([1.0, 1e5, 1.0]) + np.array([0.0, mean, 0.0]) for x in X]
+    assert make(**how).fit(late, y).converged_
+
+
+def test_what_all_outcomes_share_is_named(rng):
+    """A constant, and an attribute of the rows alone."""
+    X, y = tables(rng)
+    more = [np.concatenate([x, np.full_like(x[..., :1], 7.0)], axis=-1) for x in X]
+    more = [np.concatenate([x, np.tile(rng.normal(size=(4, 1, 1)), (1, 4, 1))], -1) for x in more]
+    for solver in ("direct", "frank_wolfe"):
+        model = ms.MatchingModel(solver=solver).fit(more, y)
+        assert "can be learned of it: feature 3, feature 4" in str(model.summary())
+        assert np.abs(model.coef_[3:]).max() < 1e-3
+    assert "learned of it" not in str(ms.MatchingModel().fit(X, y).summary())
+    free = ms.MatchingModel(kind="partial").fit(more, y)  # here a constant counts the pairs
+    assert "learned of it" not in str(free.summary())
+    X, y = words(rng)
+    empty = [np.concatenate([x, np.zeros((len(x), 1))], axis=1) for x in X]
+    assert "learned of it: feature 3: 0, feature 3: 1" in str(
+        ms.SequenceModel().fit(empty, y).summary()
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("features", r"example 0: feature 0 .* is .*e\+150; beyond 1e\+50 nothing can be learned"),
+        ("weights", r"example 0 has weight 1e\+300; weights lie between 1e-30 and 1e30"),
+        ("alpha", r"lam\[0\] is 1e-300; it must be at least 1e-100"),
+    ],
+)
+def test_sizes_that_leave_floating_point_are_refused(kind, what, why, rng):
+    """FINDINGS 7: hang or silence."""
+    make, data = KINDS[kind]
+    X, y = data(rng)
+    X = [np.abs(x) * 1e150 + 1e150 for x in X] if what == "features" else X
+    weight = [1e300] * len(X) if what == "weights" else None
+    with pytest.raises(ValueError, match=why):
+        make(alpha=1e-300 if what == "alpha" else 1.0).fit(X, y, weight)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-40, 1e12, 1e40])
+@pytest.mark.parametrize("kind", KINDS)
+def test_sizes_within_it_end_soon_and_heard(kind, size, rng):
+    make, data = KINDS[kind]
+    X, y = data(rng)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = make(max_rounds=100).fit([x * size for x in X], y)
+    assert [w.category for w in heard] == [ms.ConvergenceWarning] * (not model.converged_)
+    assert np.isfinite(model.coef_).all()
+    assert not model.converged_ or model.certificate_.objective < 0
 
 
 def test_the_scale_is_kept_in_files_and_said(tmp_path):

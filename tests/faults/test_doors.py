@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -57,6 +59,101 @@ def test_frames_are_checked_by_names_where_both_have_them(rng):
         ms.SequenceModel().fit([frames[0], *(f[["b", "a"]] for f in frames[1:])], y)
     with pytest.raises(ValueError, match="a frame is one example's features"):
         ms.SequenceModel().fit(pd.DataFrame({"a": [1, 2]}), y[:2])
+
+
+def test_names_of_columns_are_kept_in_files(tmp_path, rng):
+    X, y = rows(rng)
+    frames = [pd.DataFrame(x, columns=["a", "b"]) for x in X]
+    ms.SequenceModel().fit(frames, y).save(tmp_path / "model")
+    again = ms.SequenceModel.load(tmp_path / "model")
+    again.predict(frames)
+    with pytest.raises(ValueError, match=r"X has columns \['b', 'a'\]; the model learned from"):
+        again.predict([frame[["b", "a"]] for frame in frames])
+
+
+SETS = """
+from mlestruct.readers.feature_dicts import Attributes
+X = [[{"ab", "b"}, {"b", "cd", "e"}, {"cd"}], [{"ab"}, frozenset({"e", "b"}), {"ab", "cd"}]]
+print(Attributes.of(X).names)
+print(Attributes.of([[{"word": p} for p in x] for x in X]).names)
+print(Attributes.of([[dict.fromkeys(p, 1.0).keys() for p in x] for x in X]).names)
+"""
+
+
+def test_sets_of_attributes_are_read_in_one_order():
+    """Their own is that of hashes, another in every process, and no fit could be gone on with."""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", SETS],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in (1, 2)
+    }
+    assert len(told) == 1
+    assert b"['ab', 'b', 'cd', 'e']" in told.pop()
+
+
+LAYOUTS = {
+    "columns first": np.asfortranarray,
+    "every other row": lambda x: np.repeat(x, 2, axis=0)[::2],
+    "backwards twice": lambda x: np.ascontiguousarray(x[::-1])[::-1],
+    "the other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
+    "objects": lambda x: x.astype(object),
+    "lists": lambda x: x.tolist(),
+    "long": lambda x: x.astype(np.longdouble),
+    "unmasked": np.ma.masked_array,
+    "a buffer": lambda x: memoryview(np.ascontiguousarray(x)),
+    "read only": lambda x: np.frombuffer(x.tobytes()).reshape(x.shape),
+}
+TASKS = {
+    "matching": (ms.MatchingModel, (3, 3, 2), lambda rng, x: rng.permutation(3)),
+    "sequence": (ms.SequenceModel, (4, 2), lambda rng, x: (x[:, 0] > 0).astype(int)),
+    "grid": (ms.GridModel, (3, 2, 2), lambda rng, x: (x[..., 0] > 0).astype(int)),
+    "several": (ms.MultiLabelModel, (3,), lambda rng, x: (x[:2] > 0).astype(int)),
+}
+
+
+@pytest.mark.parametrize("form", LAYOUTS)
+@pytest.mark.parametrize("task", TASKS)
+def test_how_numbers_lie_in_memory_changes_no_bit(task, form, rng):
+    make, shape, outcome = TASKS[task]
+    X = [rng.normal(size=shape) for _ in range(6)]
+    y = [outcome(rng, x) for x in X]
+    plain = make().fit(X, y)
+    given = [LAYOUTS[form](x) for x in X]
+    model = make().fit(given, y)
+    assert model.coef_.tobytes() == plain.coef_.tobytes()
+    assert np.array_equal(
+        np.concatenate([np.ravel(t) for t in model.predict_marginals(given)]),
+        np.concatenate([np.ravel(t) for t in plain.predict_marginals(X)]),
+    )
+
+
+@pytest.mark.parametrize("kind", ["u1", "i2", ">i4", "i8", "u8", "f2", "f4", ">f4", "O"])
+@pytest.mark.parametrize("task", TASKS)
+def test_the_type_that_holds_the_numbers_changes_no_bit(task, kind, rng):
+    if (task, kind) == ("grid", "u1"):
+        return  # bytes are pictures: 255 is 1
+    make, shape, outcome = TASKS[task]
+    X = [rng.integers(0, 100, size=shape) for _ in range(6)]
+    y = [outcome(rng, x - 50) for x in X]
+    plain = make().fit([x.astype(float) for x in X], y)
+    model = make().fit([x.astype(kind) for x in X], [np.asarray(v).astype(kind) for v in y])
+    assert model.coef_.tobytes() == plain.coef_.tobytes()
+
+
+@pytest.mark.parametrize("solver", ["direct", "frank_wolfe"])
+@pytest.mark.parametrize("task", TASKS)
+def test_another_order_of_the_samples_stays_within_the_certificates(task, solver, rng):
+    make, shape, outcome = TASKS[task]
+    X = [rng.normal(size=shape) for _ in range(9)]
+    y, order = [outcome(rng, x) for x in X], rng.permutation(9)
+    one = make(solver=solver, tol=1e-4).fit(X, y).certificate_
+    other = make(solver=solver, tol=1e-4).fit([X[m] for m in order], [y[m] for m in order])
+    other = other.certificate_
+    assert abs(one.objective - other.objective) <= one.gap + other.gap + 1e-9
 
 
 @pytest.mark.parametrize("door", ["X", "weights", "outcomes", "alpha", "predict"])

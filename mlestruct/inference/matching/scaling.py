@@ -110,7 +110,7 @@ class Scaling(Routine):
                 if direct
                 else np.empty((len(members), graph.live))
             )
-            log_z[members] = self._infer(graph, centre, graph.gather(rows), state, live)
+            log_z[members] = self._sound(graph, centre, graph.gather(rows), state, live)
             if graph.base is not None:
                 log_z[members] += rows @ graph.base
             if not direct:
@@ -147,6 +147,18 @@ class Scaling(Routine):
     def _state(self, graph: Layout, count: int) -> State:
         sent = (count, 2, graph.live if self.rho > 0.5 else 0)
         return State(np.zeros((count, graph.nodes)), np.empty(sent), np.zeros(count, np.int8))
+
+    def _sound(self, graph: Layout, centre: Array, score: Array, state: State, tau: Array) -> Array:
+        """What was inferred; from a cold start where a warm one, far away, has led to no number."""
+        log_z = self._infer(graph, centre, score, state, tau)
+        lost = np.flatnonzero(~np.isfinite(log_z))
+        if len(lost):
+            again, own = self._state(graph, len(lost)), tau[lost]
+            log_z[lost], tau[lost] = self._infer(graph, centre, score[lost], again, own), own
+            state.x[lost], state.sent[lost], state.mode[lost] = again.x, again.sent, again.mode
+        gone = ~np.isfinite(state.x).all(axis=1)
+        state.x[gone], state.mode[gone] = 0.0, COLD
+        return log_z
 
     def _infer(self, graph: Layout, centre: Array, score: Array, state: State, tau: Array) -> Array:
         log_z = np.zeros(len(score))
