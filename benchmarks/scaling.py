@@ -22,13 +22,14 @@ import numpy as np
 from benchmarks.frank_wolfe import Timed, bipartite, general, grids
 from mlestruct.dual import Dual
 from mlestruct.engine import Dask, Engine, Processes, Serial
-from mlestruct.frank_wolfe import FrankWolfe, State
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.routine import routine
+from mlestruct.method import Progress
 from mlestruct.oracle import resolve
 from mlestruct.train import Direct
 
 Row = dict[str, Any]
-Fit = Callable[[Engine], State]
+Fit = Callable[[Engine], Progress]
 LEAST = 1.7  # two workers against one
 THETA = 100_000  # floats of θ where rounds without work are measured
 
@@ -90,7 +91,7 @@ def direct_route(dual: Dual, rounds: int) -> Fit:
     messages = routine(dual.entropy)
     assert messages is not None
 
-    def fit(engine: Engine) -> State:
+    def fit(engine: Engine) -> Progress:
         *_, last = Direct(0.0, rounds, engine=engine).run(dual, resolve(None, dual.batch), messages)
         return last
 

@@ -2,7 +2,8 @@
 
 A fit is loops within loops: alphas, rounds of linearisation, rounds of a solver. A loop keeps where
 it stands as a tree of arrays, and the loops begun inside since; all else follows from these. So a
-fit that goes on from its file has the bits of one that nothing ended.
+fit that goes on from its file has the bits of one that nothing ended. :func:`begin` opens the file
+(of a whole fit: :meth:`Checkpoint.loop`), :meth:`Writer.write` writes it.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ class Unwritten(OSError):
 
 
 class Keeps(Protocol):
-    """Whatever a loop can be begun in: a checkpoint, or another loop."""
+    """Whatever a loop can be begun in: a checkpoint, or the loop around it."""
 
     def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop: ...
 
 
-Keeping = Keeps | str | os.PathLike[str] | None
+AnyCheckpoint = Keeps | str | os.PathLike[str] | None
 """Where to keep a fit, if anywhere."""
 
 
@@ -78,35 +79,37 @@ class Checkpoint:
         return Loop(kept, writer, size)
 
 
-class Loop:
-    """One loop of a fit; without a ``writer`` it keeps nothing.
+class Clock:
+    """The seconds of a whole fit, without those in which kernels compiled."""
 
-    ``tree`` is where to go on from, None at the start. ``save`` says at the top of every round
-    where the loop stands, ``finish`` what it came to; ``loop`` begins another inside. ``beside``
-    is kept together with the tree; ``heavy`` beside the result, until :meth:`thin`. A loop's clock
-    starts with what the loop around it has ``spent``, so that a budget of seconds is the fit's.
-    """
-
-    def __init__(
-        self, kept: Fit, writer: Writer | None = None, size: int = 0, spent: float = 0.0
-    ) -> None:
-        self.kept, self.writer, self.size = kept, writer, size
-        self.begun = 0
-        self.start(spent)
-        self.beside: Callable[[], Tree] = lambda: None
+    def __init__(self) -> None:
+        self.origin = clock()
 
     def start(self, spent: float) -> None:
-        """The clock stands at ``spent`` seconds now."""
+        """It stands at ``spent`` seconds now."""
         self.origin = clock() - spent
 
     @property
     def seconds(self) -> float:
-        """On the loop's clock, without those in which kernels compiled."""
         return clock() - self.origin
 
-    def over(self, budget: float | None) -> bool:
-        """More than a budget of seconds is spent."""
-        return budget is not None and self.seconds > budget
+
+class Loop:
+    """One loop of a fit; without a ``writer`` it keeps nothing.
+
+    ``tree`` is where to go on from, None at the start. ``save`` says between two rounds
+    where the loop stands, ``finish`` what it came to; ``loop`` begins another inside. ``beside``
+    is kept together with the tree; ``heavy`` beside the result, until :meth:`thin`. All loops of a
+    fit share its ``clock``, so that a budget of seconds is the fit's.
+    """
+
+    def __init__(
+        self, kept: Fit, writer: Writer | None = None, size: int = 0, clock: Clock | None = None
+    ) -> None:
+        self.kept, self.writer, self.size = kept, writer, size
+        self.begun = 0
+        self.clock = Clock() if clock is None else clock
+        self.beside: Callable[[], Tree] = lambda: None
 
     @property
     def tree(self) -> Tree:
@@ -124,7 +127,7 @@ class Loop:
     def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop:
         """The next loop inside: from its start, or from where the file has it."""
         if self.writer is None:
-            return Loop(fresh(name, {}), spent=self.seconds)
+            return Loop(fresh(name, {}), clock=self.clock)
         inner, here = self.kept["inner"], fresh(name, setting())
         if self.begun and not inner[self.begun - 1]["done"]:  # left half-way: begun anew next time
             inner[self.begun - 1].update(NOTHING, inner=[])
@@ -132,10 +135,10 @@ class Loop:
             inner.append(here)
         kept, self.begun = inner[self.begun], self.begun + 1
         self.writer.refuse_other(kept, here)
-        return Loop(kept, self.writer, size, self.seconds)
+        return Loop(kept, self.writer, size, self.clock)
 
     def save(self, where: Callable[[], Tree]) -> None:
-        """Here it stands, and needs the loops inside no more. Their trees may be live arrays."""
+        """Another can go on from here, without the loops inside. Trees may be live arrays."""
         if self.writer is None:
             return
         due = self.writer.due(self.size)
@@ -220,7 +223,9 @@ def fresh(name: str, setting: Setting) -> Fit:
     return {"name": name, "setting": dict(setting), **NOTHING, "inner": []}
 
 
-def begin(keeps: Keeping, name: str, setting: Callable[[], Setting] = dict, size: int = 0) -> Loop:
+def begin(
+    keeps: AnyCheckpoint, name: str, setting: Callable[[], Setting] = dict, size: int = 0
+) -> Loop:
     """A loop inside another, or one that keeps nothing; ``size`` coordinates a round."""
     if keeps is None:
         return Loop(fresh(name, {}))

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.frank_wolfe import State
 from mlestruct.html import element
+from mlestruct.method import Progress
 
 WORTH_SHOWING = 2.0  # expected seconds
 RECENT, FEWEST = (
@@ -22,11 +22,11 @@ LONG = 10_000  # calls an example: what is further off is not worth a number
 OFTEN = 0.2  # seconds between two looks of a notebook's cell
 
 
-Show = bool | Callable[[State], None] | None
-"""A bar or none, whichever suits (None), or a function that is told of every state instead."""
+Show = bool | Callable[[Progress], None] | None
+"""A bar or none, whichever suits (None), or a function that is told of every round instead."""
 
 
-def track(states: Iterable[State], name: str, show: Show = None) -> Iterator[State]:
+def track(states: Iterable[Progress], name: str, show: Show = None) -> Iterator[Progress]:
     """The same states; the bar's first line is the expected cost."""
     bar = None
     if callable(show):
@@ -47,7 +47,7 @@ def track(states: Iterable[State], name: str, show: Show = None) -> Iterator[Sta
         bar.close()
 
 
-def told(state: State, seen: Sequence[tuple[float, float]]) -> str:
+def told(state: Progress, seen: Sequence[tuple[float, float]]) -> str:
     """Calls, the time in the solver and in the library, the best gap proven, and what is ahead."""
     rest = max(state.seconds - state.asking, 0.0)
     where = f"{state.asking:.1f} s solver + {rest:.1f} s library, " if state.asking else ""
@@ -69,13 +69,13 @@ def heading(seen: Sequence[tuple[float, float]]) -> str:
     return f", {target:.0e} in about {more} calls an example more, if it goes on like this"
 
 
-def _wanted(state: State, show: bool | None) -> bool:
+def _wanted(state: Progress, show: bool | None) -> bool:
     if show is not None:
         return show
     return (sys.stderr.isatty() or in_notebook()) and state.cost.seconds > WORTH_SHOWING
 
 
-def _bar(name: str, state: State) -> Any:
+def _bar(name: str, state: Progress) -> Any:
     """A cell's own display in a notebook, else a line of text that is written over."""
     if in_notebook():
         return Cell(f"{name}: at most {state.cost}", state.cost.calls)

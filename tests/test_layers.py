@@ -26,6 +26,8 @@ LAYERS = [
     ["oracle"],
     ["regulariser", "lbfgs"],
     ["dual"],
+    ["method"],
+    ["drive"],
     ["frank_wolfe"],
     ["inference"],
     ["statistics"],

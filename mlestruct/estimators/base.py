@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeping, Loop, Unwritten, begin
+from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
 from mlestruct.estimators.choosing import Scoring, scored_by, splits, winner
@@ -34,11 +34,11 @@ from mlestruct.estimators.weights import ALIKE, labels_of
 from mlestruct.features import Features
 from mlestruct.features.level import alike, levelled
 from mlestruct.features.squares import squares
-from mlestruct.frank_wolfe import State
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.learners.missing import Partial, missing, seen
+from mlestruct.method import Progress
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
@@ -124,7 +124,7 @@ class Estimator(Predictor):
         sample_weight: ArrayLike | None = None,
         *,
         validation: Examples | None = None,
-        checkpoint: Keeping = None,
+        checkpoint: AnyCheckpoint = None,
     ) -> Self:
         """Learn from a list of examples' features and the list of their observed outcomes.
 
@@ -277,7 +277,7 @@ class Estimator(Predictor):
         if partly:
             learner = missing(learner, tol=self.tol)
 
-        def watched(states: Iterator[State]) -> Iterator[State]:
+        def watched(states: Iterator[Progress]) -> Iterator[Progress]:
             return track(states, learner.name, self.progress)
 
         models = learner.path(batch, features, ridges, watched)

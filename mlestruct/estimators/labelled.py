@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeping
+from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Estimator, Examples
 from mlestruct.estimators.door import check_lengths, weights_of
 from mlestruct.estimators.labels import classes_of
@@ -83,7 +83,7 @@ class Labelled(Estimator):
         *,
         node_weight: Sequence[ArrayLike] | None = None,
         validation: Examples | None = None,
-        checkpoint: Keeping = None,
+        checkpoint: AnyCheckpoint = None,
     ) -> Self:
         check_lengths(X, y)
         y = with_weights(y, node_weight)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeping
+from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Estimator, Examples
 from mlestruct.estimators.door import check_lengths, listed
 from mlestruct.estimators.labels import Labels, classes_of, numbered
@@ -68,7 +68,7 @@ class MultiLabelModel(Estimator):
         *,
         node_weight: Sequence[ArrayLike] | None = None,
         validation: Examples | None = None,
-        checkpoint: Keeping = None,
+        checkpoint: AnyCheckpoint = None,
     ) -> Self:
         check_lengths(X, y)
         y = with_weights(listed(y), node_weight)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeping
+from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Examples
 from mlestruct.estimators.door import check_lengths, weights_of, width_of
 from mlestruct.estimators.labelled import Labelled
@@ -95,7 +95,7 @@ class SequenceModel(Labelled):
         *,
         node_weight: Sequence[ArrayLike] | None = None,
         validation: Examples | None = None,
-        checkpoint: Keeping = None,
+        checkpoint: AnyCheckpoint = None,
     ) -> Self:
         check_lengths(X, y)
         y = with_weights(y, node_weight)

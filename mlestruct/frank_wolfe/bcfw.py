@@ -15,23 +15,29 @@ for an active set.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mlestruct.checkpoint import Keeping, Loop, begin
-from mlestruct.digest import digest, name_of
-from mlestruct.dual import MIX, Dual
+from mlestruct.checkpoint import AnyCheckpoint, Loop
+from mlestruct.drive import Budget, drive, last
+from mlestruct.dual import MIX, Certificate, Dual
 from mlestruct.frank_wolfe.active_set import Iterate, footprint
 from mlestruct.frank_wolfe.asking import Asked
 from mlestruct.frank_wolfe.best import Best
 from mlestruct.frank_wolfe.centre import Centre
-from mlestruct.frank_wolfe.proof import Round, beginning, certified, refuse_masked, short_of
-from mlestruct.frank_wolfe.state import Cost, State, noted
+from mlestruct.frank_wolfe.proof import (
+    Reply,
+    beginning,
+    certified,
+    named,
+    refuse_masked,
+    settings_of,
+)
 from mlestruct.frank_wolfe.steps import plain_step
 from mlestruct.kernels import clock
+from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers
 from mlestruct.trees import Tree
@@ -66,7 +72,7 @@ class BCFW:
     seconds: float | None = None
     every: int = 10
     random_state: int = 0
-    checkpoint: Keeping = None
+    checkpoint: AnyCheckpoint = None
 
     def __post_init__(self) -> None:
         for name, fewest in {"rounds": 0, "cache": 0, "every": 1, "random_state": 0}.items():
@@ -80,38 +86,49 @@ class BCFW:
         if self.fixed and self.centre:
             raise ValueError("fixed steps follow no objective, so a centre cannot help them")
 
-    def run(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Iterator[State]:
-        """Yields every certified pass's state; the last has ``done`` set."""
+    def run(
+        self, dual: Dual, oracle: Oracle[Any], start: Array | None = None
+    ) -> Iterator[Progress]:
+        """Yields what every certified pass comes to; the last has ``done`` set."""
         refuse_masked(dual, oracle)
-        setting = partial(self._setting, dual, oracle, start)
-        loop = begin(self.checkpoint, "bcfw", setting, dual.batch.size)
-        yield from noted(loop, partial(self._passes, dual, oracle, start, loop))
+        return drive(Passes(self, dual, oracle, start), self.budget, self.checkpoint)
 
-    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> State:
-        """The last state of :meth:`run`."""
-        *_, last = self.run(dual, oracle, start)
-        return last
+    @property
+    def budget(self) -> Budget:
+        """What a run may take."""
+        return Budget(self.tol, self.rounds, self.seconds, self.calls)
 
-    def _setting(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> dict[str, Any]:
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        del own["checkpoint"]
-        given = "" if isinstance(self.checkpoint, Loop) else digest(start)
-        return {**dual.named(), "oracle": name_of(oracle), "start": given, **own}
+    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
+        """The last round of :meth:`run`."""
+        return last(self.run(dual, oracle, start))
 
-    def _passes(
-        self, dual: Dual, oracle: Oracle[Any], start: Array | None, loop: Loop, spent: float
-    ) -> Iterator[State]:
-        began, run = clock() - spent, _Run(self, dual, oracle, start)
+
+@dataclass(frozen=True)
+class Passes:
+    """Block-coordinate Frank-Wolfe on a dual objective, as a method for the loop."""
+
+    solver: BCFW
+    dual: Dual
+    oracle: Oracle[Any]
+    start: Array | None
+    name: str = "bcfw"
+
+    @property
+    def size(self) -> int:
+        return self.dual.batch.size
+
+    def setting(self) -> dict[str, Any]:
+        own = settings_of(self.solver, without=("checkpoint",))
+        return {**named(self.solver, self.dual, self.oracle, self.start), **own}
+
+    def rounds(self, loop: Loop) -> Iterator[Progress]:
+        run = _Run(self.solver, self.dual, self.oracle, self.start)
         if loop.tree is not None:
             run.recall(loop.tree)
         while True:
             loop.save(run.tree)
-            if run.number % self.every == 0 or run.number >= self.rounds or run.ended:
-                state = run.certify(clock() - began)
-                yield state
-                if state.done:
-                    return
-            run.once(clock() - began)
+            yield run.certify() if run.number % self.solver.every == 0 else run.unproven()
+            run.once()
 
 
 class _Run:
@@ -135,13 +152,13 @@ class _Run:
             np.zeros(batch.size),
             np.zeros(len(dual.features.columns.index)),
         )
-        self.number, self.steps, self.calls, self.asking = 0, 0, 0, 0.0
-        self.ended, self.gaps = False, np.full(count, np.inf)
+        self.number, self.steps, self.calls, self.asking, self.bytes = 0, 0, 0, 0.0, 0
+        self.gaps = np.full(count, np.inf)
         self.mean = np.zeros(dual.features.d)
         self.kept: list[list[Array]] = [[] for _ in range(count)]
 
     def tree(self) -> Tree:
-        own = self.number, self.steps, self.calls, self.asking, self.ended
+        own = self.number, self.steps, self.calls, self.asking, self.bytes
         kept = tuple(tuple(vertices) for vertices in self.kept)
         held = None if self.centre is None else self.centre.tree()
         memory = tuple(one.memory() for one in (self.whole, *self.blocks))
@@ -150,7 +167,7 @@ class _Run:
 
     def recall(self, tree: Tree) -> None:
         own, best, held, point, self.gaps, self.mean, kept, memory = tree
-        self.number, self.steps, self.calls, self.asking, self.ended = own
+        self.number, self.steps, self.calls, self.asking, self.bytes = own
         self.best, self.kept = Best(*best), [list(vertices) for vertices in kept]
         if self.centre is not None:
             self.centre.recall(held)
@@ -159,29 +176,40 @@ class _Run:
         for one, remembered in zip((self.whole, *self.blocks), memory, strict=True):
             one.remember(remembered)
 
-    def certify(self, seconds: float) -> State:
+    def unproven(self) -> Progress:
+        """A pass that nothing is asked about, unless it is the last."""
+        best = Certificate(np.inf, 0.0, np.inf, self.polytope, "", "not asked")
+        return replace(
+            self._progress(best), left=np.inf, silent=True, prove=lambda why: self.certify()
+        )
+
+    def certify(self) -> Progress:
         """All examples asked at one θ, or at the average of all: a valid bound wherever τ is."""
-        solver, x = self.solver, self.iterate.x
+        x = self.iterate.x
         self.iterate.synchronise()
-        averaged = solver.average and self.steps > 0
+        averaged = self.solver.average and self.steps > 0
         share = 0.0 if self.dual.entropy.flat else MIX  # no logarithm of nothing
         tangent = self.iterate.tangent(share, (self.mean if averaged else x.theta).copy())
         began = clock()
         vertices, upper = self.whole(tangent.score)
         self.asking += clock() - began
         self.calls += len(self.blocks)
+        if not self.bytes:
+            moments = self.dual.features.each(vertices)
+            self.bytes = footprint(self.dual, vertices, moments, active=False)
         found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
         proof = self.best.take(found.proof, found.gap, tangent.theta, tangent.at, x.tau)
         self._hold(found)
-        met, late = proof.relative <= solver.tol, solver.seconds is not None and self.ended
-        done = met or self.ended or self.number >= solver.rounds
-        best, short = self.best, short_of(met, late, self.ended) if done else ""
-        return State(
-            self.number, self.calls, seconds, proof, best.theta, best.tau, best.at,
-            self._cost(vertices), done, short=short, asking=self.asking,
+        return self._progress(proof)
+
+    def _progress(self, proof: Certificate) -> Progress:
+        best = self.best
+        return Progress(
+            self.number, self.calls, len(self.blocks), proof, best.theta, best.tau, best.at,
+            asking=self.asking, bytes=self.bytes,
         )  # fmt: skip
 
-    def _hold(self, found: Round) -> None:
+    def _hold(self, found: Reply) -> None:
         """The centre follows what a certificate says of it."""
         if self.centre is not None:
             theta, tau = self.iterate.x.theta.copy(), self.iterate.x.tau
@@ -189,12 +217,7 @@ class _Run:
             self.centre.follow(self.dual, theta, tau, found.lag, rest, self.number)
             self.iterate.regularise(self.centre.moved(self.dual.regulariser))
 
-    def _cost(self, vertices: Array) -> Cost:
-        moments, per_call = self.dual.features.each(vertices), self.asking / self.calls
-        room = footprint(self.dual, vertices, moments, active=False)
-        return Cost(self.solver.rounds, len(self.blocks), per_call, room)
-
-    def once(self, seconds: float) -> None:
+    def once(self) -> None:
         """One pass: as many steps as there are examples."""
         for m in self._drawn():
             self._step(int(m))
@@ -202,9 +225,6 @@ class _Run:
         if self.centre is not None and self.number % self.solver.every:
             self.centre.at = self.iterate.x.theta.copy()
             self.iterate.regularise(self.centre.moved(self.dual.regulariser))
-        limits = self.solver
-        late = limits.seconds is not None and seconds > limits.seconds
-        self.ended = late or (limits.calls is not None and self.calls >= limits.calls)
 
     def _drawn(self) -> Ints:
         count = len(self.blocks)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Loop
+from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
 from mlestruct.frank_wolfe.slopes import reached
@@ -21,7 +23,7 @@ DIGITS = 1e-13  # of log Z: what floats may have lost
 
 
 @dataclass(frozen=True)
-class Round:
+class Reply:
     """What was asked in a round, and what its answers prove."""
 
     tangent: Tangent
@@ -34,7 +36,7 @@ class Round:
     lag: float  # the part of the gap that is there because θ is not ∇R*(r)
 
 
-def summed(found: Round, iterate: Iterate, sums: Sums) -> Round:
+def summed(found: Reply, iterate: Iterate, sums: Sums) -> Reply:
     """The round with log Z itself for a bound where that is better.
 
     Maximised over all that the structure declares, it bounds what any solver for a part of it can
@@ -52,10 +54,6 @@ def summed(found: Round, iterate: Iterate, sums: Sums) -> Round:
     return replace(found, proof=replace(proof, slack=0.0), at=at, least=gap)
 
 
-def short_of(met: bool, late: bool, over: bool) -> str:
-    return "" if met else "seconds" if late else "calls" if over else "rounds"
-
-
 def certified(
     iterate: Iterate,
     tangent: Tangent,
@@ -63,7 +61,7 @@ def certified(
     upper: Array,
     inner: Interior,
     polytope: str,
-) -> Round:
+) -> Reply:
     """A round's certificate, by the answers to its tangent's scores."""
     dual = iterate.dual
     batch, weight = dual.batch, dual.batch.weight
@@ -86,7 +84,7 @@ def certified(
         inner.withheld,
         inner.unused,
     )
-    return Round(tangent, vertices, proof, gap, tangent.at, gap, float(weight @ mass), lag)
+    return Reply(tangent, vertices, proof, gap, tangent.at, gap, float(weight @ mass), lag)
 
 
 def is_margin(dual: Dual) -> bool:
@@ -119,3 +117,18 @@ def refuse_masked(dual: Dual, oracle: Oracle[Any]) -> None:
             f"example {m}: the entropy perturbs coordinate {k - dual.batch.offsets[m]}, which this "
             "oracle does not allow; confine it (rho=0 keeps it to nodes) or use another oracle"
         )
+
+
+def settings_of(solver: Any, without: tuple[str, ...]) -> dict[str, Any]:
+    """A solver's settings but those that change no bit."""
+    own = {field.name: getattr(solver, field.name) for field in fields(solver)}
+    return {name: value for name, value in own.items() if name not in without}
+
+
+def named(solver: Any, dual: Dual, oracle: Oracle[Any], start: Array | None) -> dict[str, Any]:
+    """What a run is of, for its checkpoint.
+
+    Within another loop the start follows from the runs before, whose τ are not kept.
+    """
+    given = "" if isinstance(solver.checkpoint, Loop) else digest(start)
+    return {**dual.named(), "oracle": name_of(oracle), "start": given}

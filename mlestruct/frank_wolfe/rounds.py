@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mlestruct.checkpoint import Keeping, Loop, begin
-from mlestruct.digest import digest, name_of
+from mlestruct.checkpoint import AnyCheckpoint, Loop
+from mlestruct.drive import Budget, drive, last
 from mlestruct.dual import MIX, Dual, Interior
 from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import flat, steps
@@ -21,18 +20,19 @@ from mlestruct.frank_wolfe.best import Best
 from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.joint import joint_step
 from mlestruct.frank_wolfe.proof import (
-    Round,
+    Reply,
     Sums,
     beginning,
     certified,
     is_margin,
+    named,
     refuse_masked,
-    short_of,
+    settings_of,
     summed,
 )
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
-from mlestruct.frank_wolfe.state import Cost, State, noted
 from mlestruct.kernels import clock
+from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, as_count, as_numbers
 from mlestruct.trees import Tree
@@ -47,7 +47,6 @@ CORRECTIVE = 8  # passes at most, unless it is set
 FEWEST = 16  # atoms an example that memory must have room for, else plain steps do better
 SUMMED = 3  # rounds between bounds by exact sums, where there are such
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
-log = logging.getLogger("mlestruct")
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class FrankWolfe:
     shards: int = 8
     workers: int = 1
     engine: Engine | str | None = None
-    checkpoint: Keeping = None
+    checkpoint: AnyCheckpoint = None
     centre: bool = True
 
     def __post_init__(self) -> None:
@@ -98,23 +97,25 @@ class FrankWolfe:
         oracle: Oracle[Any],
         start: Array | None = None,
         sums: Sums | None = None,
-    ) -> Iterator[State]:
-        """Yields every round's state; the last has ``done`` set. Stop iterating to stop early.
+    ) -> Iterator[Progress]:
+        """Yields every round; the last has ``done`` set. Stop iterating to stop early.
 
         ``sums`` are exact ones over the outcomes that the structures declare, where there are any:
         the oracle then moves τ, and log Z bounds the optimum.
         """
         refuse_masked(dual, oracle)
-        setting = partial(self._setting, dual, oracle, start, sums)
-        loop = begin(self.checkpoint, "frank_wolfe", setting, dual.batch.size)
-        yield from noted(loop, partial(self._rounds, dual, oracle, start, sums, loop))
+        return drive(Rounds(self, dual, oracle, start, sums), self.budget, self.checkpoint)
 
-    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> State:
-        """The last state of :meth:`run`."""
-        *_, last = self.run(dual, oracle, start)
-        return last
+    @property
+    def budget(self) -> Budget:
+        """What a run may take."""
+        return Budget(self.tol, self.rounds, self.seconds, self.calls)
 
-    def _counted(self, dual: Dual, sums: Sums | None) -> FrankWolfe:
+    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
+        """The last round of :meth:`run`."""
+        return last(self.run(dual, oracle, start))
+
+    def counted(self, dual: Dual, sums: Sums | None) -> FrankWolfe:
         """Corrective passes repeat slopes at τ, which say little where views are shares of views.
 
         Where sums prove the bound τ need not be that good.
@@ -124,44 +125,10 @@ class FrankWolfe:
         shares = bool((dual.entropy.mixed.a < 0).any())
         return replace(self, corrective=0 if shares or sums is not None else CORRECTIVE)
 
-    def _setting(
-        self, dual: Dual, oracle: Oracle[Any], start: Array | None, sums: Sums | None
-    ) -> dict[str, Any]:
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        for free in ("workers", "engine", "checkpoint"):
-            del own[free]
-        # Within another loop the start follows from the runs before, whose τ are not kept.
-        given = "" if isinstance(self.checkpoint, Loop) else digest(start)
-        known = {"oracle": name_of(oracle), "start": given, "sums": sums is not None}
-        return {**dual.named(), **known, **own}
-
-    def _rounds(
-        self,
-        dual: Dual,
-        oracle: Oracle[Any],
-        start: Array | None,
-        sums: Sums | None,
-        loop: Loop,
-        spent: float,
-    ) -> Iterator[State]:
-        began, engine = clock() - spent, engine_of(self.engine, self.workers)
-        solver = self._counted(dual, sums)
-        run = _Run.begin(solver, dual, Elsewhere(engine, oracle), start)
-        with Asking(engine, dual.batch, oracle, self.shards) as asked:
-            if loop.tree is not None:
-                run.recall(loop.tree, asked)
-            while True:
-                loop.save(partial(run.tree, asked))
-                found = run.ask(asked, sums)
-                state = run.state(found, clock() - began)
-                yield state
-                if state.done:
-                    return
-                run.move(found)
-
-    def _step(
+    def take(
         self, step: Step, number: int, iterate: Iterate, vertices: Array, margin: bool
     ) -> None:
+        """One round's steps towards these vertices."""
         dual = iterate.dual
         order, moments = np.arange(len(dual.batch)), dual.features.each(vertices)
         iterate.make_room(vertices, moments)
@@ -182,6 +149,40 @@ class FrankWolfe:
         else:
             first = (number + 1) * len(order)
             steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Frank-Wolfe on a dual objective, as a method for the loop."""
+
+    solver: FrankWolfe
+    dual: Dual
+    oracle: Oracle[Any]
+    start: Array | None
+    sums: Sums | None
+    name: str = "frank_wolfe"
+
+    @property
+    def size(self) -> int:
+        return self.dual.batch.size
+
+    def setting(self) -> dict[str, Any]:
+        own = settings_of(self.solver, without=("workers", "engine", "checkpoint"))
+        known = named(self.solver, self.dual, self.oracle, self.start)
+        return {**known, "sums": self.sums is not None, **own}
+
+    def rounds(self, loop: Loop) -> Iterator[Progress]:
+        solver = self.solver.counted(self.dual, self.sums)
+        engine = engine_of(solver.engine, solver.workers)
+        run = _Run.begin(solver, self.dual, Elsewhere(engine, self.oracle), self.start)
+        with Asking(engine, self.dual.batch, self.oracle, solver.shards) as asked:
+            if loop.tree is not None:
+                run.recall(loop.tree, asked)
+            while True:
+                loop.save(partial(run.tree, asked))
+                found = run.ask(asked, self.sums)
+                yield run.progress(found)
+                run.move(found)
 
 
 @dataclass
@@ -236,7 +237,7 @@ class _Run:
         self.iterate.recall(point)
         asked.running.remember(memory)
 
-    def ask(self, asked: Asking, sums: Sums | None) -> Round:
+    def ask(self, asked: Asking, sums: Sums | None) -> Reply:
         """Every example's best vertex at θ and at a point near τ, and what that proves."""
         if self.number and self.number % CHECKED == 0:
             self.iterate.synchronise()
@@ -261,7 +262,6 @@ class _Run:
             self.step = "pairwise" if capacity(dual, vertices, moments) >= FEWEST else "block"
         active = self.step == "pairwise"
         self.bytes = footprint(dual, vertices, moments, active=active)
-        log.info("at most %s", self.cost)
         if active:
             regulariser = self.iterate.regulariser
             self.iterate = Iterate.start(dual, self.start, self.inner.tau, active=True)
@@ -269,34 +269,21 @@ class _Run:
             if self.poured:
                 self.iterate.pour(self.start)
 
-    @property
-    def cost(self) -> Cost:
-        count = len(self.dual.batch)
-        per_call = self.asking / (count * (self.number + 1))
-        return Cost(self.solver.rounds, count, per_call, self.bytes)
-
-    def state(self, found: Round, seconds: float) -> State:
+    def progress(self, found: Reply) -> Progress:
         """The best so far, this round's among it."""
-        solver, best, examples = self.solver, self.best, len(self.dual.batch)
-        calls, tangent = (self.number + 1) * examples, found.tangent
-        tau = self.iterate.x.tau
-        proof = best.take(found.proof, found.least, tangent.theta, found.at, tau)
-        late = solver.seconds is not None and seconds > solver.seconds
-        over = solver.calls is not None and calls + examples > solver.calls
-        met = proof.relative <= solver.tol
-        done = met or self.number >= solver.rounds or late or over
-        short = short_of(met, late, over) if done else ""
-        return State(
-            self.number, calls, seconds, proof, best.theta, best.tau, best.at, self.cost, done,
-            short=short, asking=self.asking,
+        best, examples, tangent = self.best, len(self.dual.batch), found.tangent
+        proof = best.take(found.proof, found.least, tangent.theta, found.at, self.iterate.x.tau)
+        return Progress(
+            self.number, (self.number + 1) * examples, examples, proof, best.theta, best.tau,
+            best.at, asking=self.asking, bytes=self.bytes,
         )  # fmt: skip
 
-    def move(self, found: Round) -> None:
+    def move(self, found: Reply) -> None:
         """One round's steps; then θ's centre and δ follow."""
         iterate, number, entropic = self.iterate, self.number, not self.dual.entropy.flat
         if entropic:
             iterate.floor = max(FLOOR_SHARE * self.smoothing.share, LEAST_FLOOR)
-        self.solver._step(self.step, number, iterate, found.vertices, self.margin)
+        self.solver.take(self.step, number, iterate, found.vertices, self.margin)
         if self.centre is not None:
             theta, rest = iterate.x.theta.copy(), found.gap - found.lag
             self.centre.follow(self.dual, theta, iterate.x.tau, found.lag, rest, number)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
+from mlestruct.drive import then, within
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.features.weighed import weighed
-from mlestruct.frank_wolfe import BCFW, FrankWolfe, State
+from mlestruct.frank_wolfe import BCFW, FrankWolfe
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
+from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
@@ -66,7 +69,7 @@ class Learner(Fits):
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None
-    ) -> Iterator[State]:
+    ) -> Iterator[Progress]:
         """Every round of the fit: for progress bars, early stopping, plots; the last is certified.
 
         ``start`` is where to begin: weights on the direct route, τ on the other.
@@ -76,51 +79,38 @@ class Learner(Fits):
         yield from self.within(loop)._run(dual, oracle, start)
         loop.finish()
 
-    def within(self, loop: Loop) -> Learner:
-        """The same learner, its solvers' checkpoints inside a loop."""
-        return replace(self, solver=replace(self.solver, checkpoint=loop))
+    def within(self, loop: Loop, calls: int = 0) -> Learner:
+        """The same learner, its solvers' checkpoints inside a loop that has spent calls."""
+        return replace(self, solver=within(self.solver, loop, calls))
 
-    def _run(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> Iterator[State]:
-        messages, solver = self.messages(dual), self.solver
+    def _run(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> Iterator[Progress]:
+        messages = self.messages(dual)
         log.info("%s: %s route", self.name, "frank_wolfe" if messages is None else "direct")
         if messages is None:
-            yield from self._by_oracle(dual, oracle, start)
-        else:
-            direct = Direct.of(solver, self.small)
-            yield from self._onward(dual, oracle, direct.run(dual, oracle, messages, start))
+            return self._by_oracle(dual, oracle, start)
+        direct = Direct.of(self.solver, self.small).run(dual, oracle, messages, start)
+        return then(direct, partial(self._onward, dual, oracle))
 
-    def _by_oracle(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> Iterator[State]:
+    def _by_oracle(
+        self, dual: Dual, oracle: Oracle[Any], start: Array | None
+    ) -> Iterator[Progress]:
         """Where the declared structure can be summed exactly, that bounds what the oracle moves."""
         known = None if self.alone else routine(dual.entropy)
         if isinstance(self.solver, BCFW) or known is None or not known.exact:
-            yield from self.solver.run(dual, oracle, start)
-        else:
-            yield from self.solver.run(dual, oracle, start, known.many)
+            return self.solver.run(dual, oracle, start)
+        return self.solver.run(dual, oracle, start, known.many)
 
-    def _onward(self, dual: Dual, oracle: Oracle[Any], states: Iterator[State]) -> Iterator[State]:
+    def _onward(self, dual: Dual, oracle: Oracle[Any], end: Progress) -> Iterator[Progress] | None:
         """Frank-Wolfe from where the direct route ends short: odd sets bind, or no step led on."""
-        solver = self.solver
-        for state in states:
-            left = solver.rounds - state.round
-            time = None if solver.seconds is None else solver.seconds - state.seconds
-            lost = state.short == "step" and not state.certificate.relative <= ROUNDING
-            more = (state.cut or lost) and left > 0 and (time is None or time > 0)
-            more = more and not state.certificate.relative <= solver.tol
-            yield replace(state, done=state.done and not more)
-        if not more:
-            return
-        log.info("%s: %s, on by frank_wolfe", self.name, "odd sets bind" if state.cut else "stuck")
-        start = state.tau if state.cut else None
-        for on in replace(solver, rounds=left, seconds=time).run(dual, oracle, start):
-            if on.done and not on.certificate.gap <= state.certificate.gap:
-                on = replace(on, certificate=state.certificate, theta=state.theta)
-                on = replace(on, tau=state.tau, at=state.tau)
-            yield replace(
-                on,
-                round=state.round + 1 + on.round,
-                calls=state.calls + on.calls,
-                seconds=state.seconds + on.seconds,
-            )
+        proof, solver, left = end.certificate, self.solver, self.solver.rounds - end.round
+        lost = end.short == "step" and not proof.relative <= ROUNDING
+        if not (end.cut or lost) or proof.relative <= solver.tol or left <= 0:
+            return None
+        if solver.seconds is not None and end.seconds >= solver.seconds:
+            return None
+        log.info("%s: %s, on by frank_wolfe", self.name, "odd sets bind" if end.cut else "stuck")
+        start = end.tau if end.cut else None
+        return replace(solver, rounds=left).run(dual, oracle, start)
 
     def messages(self, dual: Dual) -> Routine | None:
         """What the direct route computes marginals with, or None: Frank-Wolfe."""
@@ -144,7 +134,9 @@ class Learner(Fits):
         oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
         direct = self.messages(dual) is not None
 
-        def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
+        def states(
+            given: float | Regulariser, last: Progress | None, loop: Loop
+        ) -> Iterator[Progress]:
             problem = replace(dual, regulariser=ridge_of(given, features.d))
             start = None if last is None else last.theta if direct else last.tau
             return self.within(loop)._run(problem, oracle, start)

@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Loop, begin
+from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
+from mlestruct.drive import drive, last
 from mlestruct.dual import Certificate, Dual
 from mlestruct.errors import counting_from
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import Cost, State, noted
 from mlestruct.inference import Marginals, marginals
 from mlestruct.inference.choose import Inference
-from mlestruct.kernels import clock
 from mlestruct.learners.convex import Learner
-from mlestruct.learners.model import Fits, Model, Runs, collect
-from mlestruct.regulariser import Regulariser
+from mlestruct.learners.model import Fits, Runs
+from mlestruct.method import Progress
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
@@ -34,7 +33,7 @@ class Partial:
 
 
 @dataclass(frozen=True)
-class Round:
+class Filled:
     """Weights after a round, with what is proven of them.
 
     ``lower ≤ Σ w_m [log Z(clamped) − log Z(full)] − R(θ) ≤ upper``, both log Z the surrogate's.
@@ -49,11 +48,11 @@ class Round:
     stationarity: float
     certificate: Certificate | None
     target: Array
-    done: bool = False
 
-    def settled(self, tol: float) -> bool:
-        """Another round gains no more than ``tol`` relative."""
-        return self.stationarity <= tol * max(1.0, abs(self.lower))
+    @property
+    def left(self) -> float:
+        """What another round gains at most, relative."""
+        return self.stationarity / max(1.0, abs(self.lower))
 
     def __str__(self) -> str:
         return (
@@ -83,10 +82,10 @@ class Missing(Fits):
         observed: Sequence[Any],
         features: Features,
         start: Array | None = None,
-    ) -> Round:
+    ) -> Filled:
         """The last of :meth:`states`."""
-        *_, last = self.states(batch, observed, features, start)
-        return last
+        *_, found = self.states(batch, observed, features, start)
+        return found
 
     def states(
         self,
@@ -94,13 +93,24 @@ class Missing(Fits):
         observed: Sequence[Any],
         features: Features,
         start: Array | None = None,
-    ) -> Iterator[Round]:
+    ) -> Iterator[Filled]:
         """Every round; ``observed[m]`` is what ``clamp`` takes of example m (−1 where unseen).
 
         ``batch`` needs no outcomes. Hidden variables that are exchangeable need a ``start`` that
-        tells them apart: weights of 0 are stationary then. A checkpoint's rounds do not come again.
+        tells them apart: weights of 0 are stationary then. A checkpoint's rounds do not come again,
+        but for the last of a finished fit.
         """
-        yield from self._rounds(batch, clamp(batch, observed), features, start, self._loop(start))
+        method = _Filling(self, batch, clamp(batch, observed), features, start)
+        for said in self._drive(method):
+            if said.own is not None:
+                yield said.own
+            elif said.done:
+                yield method.look(said.round, said.theta, None, method.dual())[0]
+
+    def _drive(self, method: _Filling) -> Iterator[Progress]:
+        solver = self.learner.solver
+        budget = replace(solver.budget, tol=self.tol, rounds=self.rounds)
+        return drive(method, budget, solver.checkpoint)
 
     @property
     def name(self) -> str:
@@ -115,111 +125,116 @@ class Missing(Fits):
         """As :meth:`Learner.runs`, for a batch of :func:`seen`; no optimum is claimed."""
         clamped = _pinned(batch)
 
-        def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
+        def states(given: Any, last: Progress | None, loop: Loop) -> Iterator[Progress]:
             one = replace(self, learner=replace(self.learner.within(loop), regulariser=given))
-            return one._states(batch, clamped, features, None if last is None else last.theta)
+            start = None if last is None else last.theta
+            return one._drive(_Filling(one, batch, clamped, features, start))
 
         return Runs(self.name, self.learner.solver.checkpoint, states, self.inference)
 
-    def _loop(self, start: Array | None) -> Loop:
-        setting = {"rounds": self.rounds, "tol": self.tol, "start": digest(start)}
-        return begin(self.learner.solver.checkpoint, self.name, lambda: setting)
 
-    def _states(
-        self, batch: Batch[Any], clamped: Batch[Any], features: Features, start: Array | None
-    ) -> Iterator[State]:
-        """A state per round: what is known of the whole problem, not of its own."""
-        loop, count = self._loop(start), len(batch)
+@dataclass(frozen=True)
+class _Filling:
+    """What was not seen filled in by its means, then a fit: a method for the loop."""
 
-        def states(spent: float) -> Iterator[State]:
-            began = clock() - spent
-            for one in self._rounds(batch, clamped, features, start, loop):
-                proof = Certificate(
-                    one.stationarity, 0.0, one.lower, "surrogate", "not convex", withheld=str(one)
-                )
-                yield State(
-                    round=one.number,
-                    calls=one.number,
-                    seconds=clock() - began,
-                    certificate=proof,
-                    theta=one.theta,
-                    tau=one.target,
-                    at=one.target,
-                    cost=Cost(self.rounds, count, 0.0),
-                    done=one.done,
-                    route="rounds of inference",
-                    short=self._short(one, loop),
-                )
+    around: Missing
+    batch: Batch[Any]
+    clamped: Batch[Any]
+    features: Features
+    start: Array | None
+    size: int = 0
 
-        return noted(loop, states)
+    @property
+    def name(self) -> str:
+        return self.around.name
 
-    def _short(self, one: Round, loop: Loop) -> str:
-        if not one.done or one.settled(self.tol):
-            return ""
-        return "seconds" if loop.over(self.learner.solver.seconds) else "rounds"
+    def setting(self) -> dict[str, Any]:
+        around = self.around
+        return {"rounds": around.rounds, "tol": around.tol, "start": digest(self.start)}
 
-    def _rounds(
-        self,
-        batch: Batch[Any],
-        clamped: Batch[Any],
-        features: Features,
-        start: Array | None,
-        loop: Loop,
-    ) -> Iterator[Round]:
-        proof, target, inside = None, np.zeros(batch.size), self.learner.within(loop)
-        closer = min(inside.solver.tol, 0.1 * self.tol)  # else a round may end at its start
-        dual = self.learner.dual(replace(batch, target=target), features)
-        if dual.entropy.temperature != 1:
-            raise ValueError(f"{self.learner.name} is no likelihood: missing labels need one")
-        theta = dual.regulariser.weights(np.zeros(features.d)) if start is None else start
-        first = 0
+    def rounds(self, loop: Loop) -> Iterator[Progress]:
+        dual, theta = self.dual(), self.start
+        if theta is None:
+            theta = dual.regulariser.weights(np.zeros(self.features.d))
+        number, calls, proof = 0, 0, None
         if loop.tree is not None:
-            first, theta, proof = loop.tree[0], loop.tree[1], Certificate(*loop.tree[2])
+            number, calls, theta, kept = loop.tree
+            proof = Certificate(*kept)
 
         def where() -> Tree:
             assert proof is not None
-            return number + 1, theta, astuple(proof)
+            return number, calls, theta, astuple(proof)
 
-        for number in range(first, self.rounds + 1):
-            seen, full = (self._infer(dual, b, theta, loop) for b in (clamped, batch))
-            dual = self.learner.dual(replace(batch, target=seen.tau), features)
-            state = _round(number, dual, theta, seen, full, proof)
-            late = loop.over(self.learner.solver.seconds)
-            if state.settled(self.tol) or late or number == self.rounds:
-                yield replace(state, done=True)
-                return
-            yield state
-            enough = max(closer, 0.1 * state.stationarity / _size(dual, theta, full))
-            inside = replace(inside, solver=replace(inside.solver, tol=enough))
-            model = _onward(inside, replace(batch, target=seen.tau), features, theta)
-            theta, proof = model.theta, model.certificate
+        while True:
+            one, dual, size = self.look(number, theta, proof, dual, loop)
+            yield self._progress(one, calls)
+            found = self._fit(one, size, calls, loop)
+            theta, proof = found.theta, found.certificate
+            number, calls = number + 1, calls + found.calls
             loop.save(where)
 
-    def _infer(self, dual: Dual, batch: Batch[Any], theta: Array, loop: Loop) -> Marginals:
+    def dual(self, target: Array | None = None) -> Dual:
+        """The learner's problem with this in the place of outcomes."""
+        learner = self.around.learner
+        target = np.zeros(self.batch.size) if target is None else target
+        dual = learner.dual(replace(self.batch, target=target), self.features)
+        if dual.entropy.temperature != 1:
+            raise ValueError(f"{learner.name} is no likelihood: missing labels need one")
+        return dual
+
+    def look(
+        self,
+        number: int,
+        theta: Array,
+        proof: Certificate | None,
+        dual: Dual,
+        loop: Loop | None = None,
+    ) -> tuple[Filled, Dual, float]:
+        """What these weights come to, the problem filled in by them, and the size of its value."""
+        seen, full = (self._infer(dual, b, theta, loop) for b in (self.clamped, self.batch))
+        dual = self.dual(seen.tau)
+        each = dual.batch.observed(dual.scores(theta)) - full.lower
+        value = float(dual.batch.weight @ each) - dual.regulariser.value(theta)
+        return _filled(number, dual, theta, seen, full, proof), dual, max(1.0, abs(value))
+
+    def _infer(self, dual: Dual, batch: Batch[Any], theta: Array, loop: Loop | None) -> Marginals:
         """Marginals and log Z of both kinds of examples under the same entropy."""
-        learner, solver = self.learner, None
+        learner, solver = self.around.learner, None
         if learner.oracle is not None or learner.route == "frank_wolfe":
-            tol = min(learner.solver.tol, 0.1 * self.tol)
+            tol = min(learner.solver.tol, 0.1 * self.around.tol)
             solver = replace(learner.solver, tol=tol, checkpoint=loop)
         scores, rho = dual.scores(theta), dual.entropy.rho
         return marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
 
+    def _fit(self, one: Filled, size: float, calls: int, loop: Loop) -> Progress:
+        """On what was filled in; directly from the weights before it, so that late fits are short.
 
-def _size(dual: Dual, theta: Array, full: Marginals) -> float:
-    """What the tolerance of a round's problem is relative to, at the weights it begins with."""
-    each = dual.batch.observed(dual.scores(theta)) - full.lower
-    value = float(dual.batch.weight @ each) - dual.regulariser.value(theta)
-    return max(1.0, abs(value))
+        Frank-Wolfe begins at points, and those of the round before have other targets.
+        """
+        learner, tol = self.around.learner.within(loop, calls), self.around.tol
+        closer = min(learner.solver.tol, 0.1 * tol)  # else a round may end at its start
+        enough = max(closer, 0.1 * one.stationarity / size)
+        learner = replace(learner, solver=replace(learner.solver, tol=enough))
+        batch = replace(self.batch, target=one.target)
+        direct = learner.messages(learner.dual(batch, self.features)) is not None
+        return last(learner.states(batch, self.features, one.theta if direct else None))
 
-
-def _onward(learner: Learner, batch: Batch[Any], features: Features, theta: Array) -> Model:
-    """A round's model; on the direct route from the weights before it, so that late rounds are few.
-
-    Frank-Wolfe begins at points, and those of the round before have other targets: it begins anew.
-    """
-    if learner.messages(learner.dual(batch, features)) is None:
-        return learner.fit(batch, features)
-    return collect(learner.states(batch, features, theta), learner.inference)
+    def _progress(self, one: Filled, calls: int) -> Progress:
+        proof = Certificate(
+            one.stationarity, 0.0, one.lower, "surrogate", "not convex", withheld=str(one)
+        )
+        return Progress(
+            round=one.number,
+            calls=calls,
+            examples=len(self.batch),
+            certificate=proof,
+            theta=one.theta,
+            tau=one.target,
+            at=one.target,
+            route="rounds of inference",
+            own=one,
+            left=one.left,
+        )
 
 
 def missing(learner: Any, tol: float) -> Missing:
@@ -268,17 +283,17 @@ def clamp(batch: Batch[Any], observed: Sequence[Any]) -> Batch[Any]:
     return Batch.of(structures, weight=batch.weight, bias=batch.bias)
 
 
-def _round(
+def _filled(
     number: int,
     dual: Dual,
     theta: Array,
     seen: Marginals,
     full: Marginals,
     proof: Certificate | None,
-) -> Round:
+) -> Filled:
     weight, cost = dual.batch.weight, dual.regulariser.value(theta)
     lower = float(weight @ (seen.lower - full.upper)) - cost
     upper = float(weight @ (seen.upper - full.lower)) - cost
     inside = float(weight @ (seen.upper - seen.lower + full.upper - full.lower))
     left = inside + dual.regulariser.bracket(theta, dual.residual(full.tau))
-    return Round(number, theta, lower, upper, left, proof, seen.tau)
+    return Filled(number, theta, lower, upper, left, proof, seen.tau)

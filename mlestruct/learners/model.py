@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeping, Loop, Unwritten, begin
+from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import State
 from mlestruct.inference.choose import DEFAULT, Inference
+from mlestruct.method import Progress
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
-Through = Callable[[Iterator[State]], Iterator[State]]
+Through = Callable[[Iterator[Progress]], Iterator[Progress]]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Model:
     learned: Tree = field(default=None, repr=False)
     """What was learned of the inference, as it stands in files."""
     short: str = ""
-    """Why the fit ended before what was asked of it, see :class:`State`; empty where it did not."""
+    """Why the fit ended before what was asked of it, see
+    :class:`mlestruct.method.Progress`; empty where it did not."""
     asking: float = float("nan")
     """Seconds of the fit in which its solver was waited for; not kept in files."""
 
@@ -51,20 +52,20 @@ class Interrupted(KeyboardInterrupt):
         self.model, self.given = model, given
 
 
-def collect(states: Iterator[State], inference: Inference = DEFAULT) -> Model:
+def collect(states: Iterator[Progress], inference: Inference = DEFAULT) -> Model:
     """Consume rounds into a model."""
     return _collected(states, inference)[0]
 
 
-States = Callable[[Any, "State | None", Loop], Iterator[State]]
-"""Rounds under a regulariser, given the last state under the one before it and a loop to be in."""
+States = Callable[[Any, Progress | None, Loop], Iterator[Progress]]
+"""Rounds under a regulariser, given the last round under the one before it and a loop to be in."""
 
 
 class Runs(NamedTuple):
     """A learner set to a problem: what it is called, where it is kept, how it goes."""
 
     name: str
-    keeps: Keeping
+    keeps: AnyCheckpoint
     states: States
     inference: Inference = DEFAULT
 
@@ -92,9 +93,9 @@ class Fits:
 def along(runs: Runs, regularisers: Sequence[Any], through: Through = iter) -> Iterator[Model]:
     """The models of one run after another."""
     loop, last = begin(runs.keeps, runs.name), None
-    spent = loop.seconds
+    spent = loop.clock.seconds
     for number, given in enumerate(regularisers, start=1):
-        loop.start(spent)  # what the caller does between two models is not the fit's time
+        loop.clock.start(spent)  # what the caller does between two models is not the fit's time
         try:
             model, last = _collected(through(runs.states(given, last, loop)), runs.inference)
         except Interrupted as ended:
@@ -103,7 +104,7 @@ def along(runs: Runs, regularisers: Sequence[Any], through: Through = iter) -> I
             ended.given = given
             raise
         loop.thin()
-        spent = loop.seconds
+        spent = loop.clock.seconds
         if number == len(regularisers):
             _finish(loop, model, given)
         yield model
@@ -118,12 +119,12 @@ def _finish(loop: Loop, model: Model, given: Any) -> None:
         raise
 
 
-def _collected(states: Iterator[State], inference: Inference) -> tuple[Model, State]:
+def _collected(states: Iterator[Progress], inference: Inference) -> tuple[Model, Progress]:
     history: list[tuple[int, float, float, float]] = []
     routes: dict[str, None] = {}
     last = None
 
-    def model(state: State, short: str) -> Model:
+    def model(state: Progress, short: str) -> Model:
         route, kept = ", then ".join(routes), inference.recall(state.learned)
         ends = (kept, state.learned, short)
         return Model(state.theta, state.certificate, history, route, *ends, asking=state.asking)

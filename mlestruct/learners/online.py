@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeping, Loop, begin
+from mlestruct.checkpoint import AnyCheckpoint, Loop
 from mlestruct.digest import name_of, named
+from mlestruct.drive import Budget, drive
 from mlestruct.dual import Certificate
 from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.features.weighed import coordinate_weights
-from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
-from mlestruct.kernels import clock
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.learners.model import Model, Runs, Through, along
 from mlestruct.learners.problem import check_problem, ridge_of
+from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
@@ -43,64 +43,19 @@ class Perceptron:
     seed: int = 0
     seconds: float | None = None
     name: str = "perceptron"
-    checkpoint: Keeping = None
+    checkpoint: AnyCheckpoint = None
     inference: Inference = DEFAULT
 
-    def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
-        """A state per epoch: its objective is the share of examples it was wrong about."""
+    def states(self, batch: Batch[Any], features: Features) -> Iterator[Progress]:
+        """Every epoch: its objective is the share of examples it was wrong about."""
         check_problem(self.name, batch, features)
-        oracle = Validated(resolve(self.oracle, batch))
-        loop = begin(self.checkpoint, self.name, partial(self._setting, batch, features, oracle))
-        yield from noted(loop, partial(self._epochs, batch, features, oracle, loop))
+        method = _Epochs(self, batch, features, Validated(resolve(self.oracle, batch)))
+        return drive(method, self.budget, self.checkpoint)
 
-    def _setting(
-        self, batch: Batch[Any], features: Features, oracle: Oracle[Any]
-    ) -> dict[str, Any]:
-        own = {"epochs": self.epochs, "seed": self.seed, "seconds": self.seconds}
-        none = Regulariser.of(0)
-        return {**named(batch, features, none), "oracle": name_of(oracle), **own}
-
-    def _epochs(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        oracle: Oracle[Any],
-        loop: Loop,
-        spent: float,
-    ) -> Iterator[State]:
-        began, count = clock() - spent, len(batch)
-        ones = [(batch.select([m]), features.select(np.array([m]))) for m in range(count)]
-        rng, theta = np.random.default_rng(self.seed), np.zeros(features.d)
-        first, total = 0, np.zeros(features.d)
-        if loop.tree is not None:
-            first, theta, total, rng.bit_generator.state, memories = loop.tree
-            for (one, _), kept in zip(ones, memories, strict=True):
-                remember(oracle, one, kept)
-
-        def where() -> Tree:
-            memories = [memory(oracle, one) for one, _ in ones]
-            return epoch + 1, theta, total, rng.bit_generator.state, memories
-
-        for epoch in range(first, self.epochs):
-            mistakes = 0
-            for m in rng.permutation(count):
-                with counting_from(int(m)):
-                    step = _step(ones[m], oracle, theta)
-                mistakes += bool(step.any())
-                theta = theta + step
-                total = total + theta
-            seconds = clock() - began
-            late = self.seconds is not None and seconds > self.seconds
-            calls, none = (epoch + 1) * count, np.zeros(0)
-            proof = Certificate(np.inf, 0.0, mistakes / count, oracle.polytope, "not used", WHY)
-            done = mistakes == 0 or late or epoch + 1 == self.epochs
-            cost, mean = Cost(self.epochs, count, 0.0), np.asarray(total / calls)
-            short = "" if mistakes == 0 else "seconds" if late else "epochs"
-            ends = (none, none, cost, done, "online")
-            yield State(epoch, calls, seconds, proof, mean, *ends, short=short if done else "")
-            if done:
-                return
-            loop.save(where)
+    @property
+    def budget(self) -> Budget:
+        """It ends with an epoch without mistakes, at the latest after ``epochs``."""
+        return Budget(0.0, self.epochs - 1, self.seconds, unit="epochs")
 
     def path(
         self,
@@ -114,7 +69,7 @@ class Perceptron:
             if given is not None and given != 0:
                 ridge_of(given, features.d)
 
-        def states(given: None, last: State | None, loop: Loop) -> Iterator[State]:
+        def states(given: None, last: Progress | None, loop: Loop) -> Iterator[Progress]:
             return replace(self, checkpoint=loop).states(batch, features)
 
         (model,) = along(Runs(self.name, self.checkpoint, states), [None], through)
@@ -123,6 +78,56 @@ class Perceptron:
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Epochs until one is without mistakes, or their number is spent."""
         return next(self.path(batch, features, [None]))
+
+
+@dataclass(frozen=True)
+class _Epochs:
+    """A perceptron on its examples, as a method for the loop."""
+
+    learner: Perceptron
+    batch: Batch[Any]
+    features: Features
+    oracle: Oracle[Any]
+    size: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.learner.name
+
+    def setting(self) -> dict[str, Any]:
+        own = {name: getattr(self.learner, name) for name in ("epochs", "seed", "seconds")}
+        none = Regulariser.of(0)
+        return {**named(self.batch, self.features, none), "oracle": name_of(self.oracle), **own}
+
+    def rounds(self, loop: Loop) -> Iterator[Progress]:
+        count, oracle, d = len(self.batch), self.oracle, self.features.d
+        each = np.arange(count)[:, None]
+        ones = [(self.batch.select(m), self.features.select(m)) for m in each]
+        rng, epoch = np.random.default_rng(self.learner.seed), 0
+        theta, total = np.zeros(d), np.zeros(d)
+        if loop.tree is not None:
+            epoch, theta, total, rng.bit_generator.state, memories = loop.tree
+            for (one, _), kept in zip(ones, memories, strict=True):
+                remember(oracle, one, kept)
+
+        def where() -> Tree:
+            memories = [memory(oracle, one) for one, _ in ones]
+            return epoch, theta, total, rng.bit_generator.state, memories
+
+        while True:
+            mistakes = 0
+            for m in rng.permutation(count):
+                with counting_from(int(m)):
+                    step = _step(ones[m], oracle, theta)
+                mistakes += bool(step.any())
+                theta = theta + step
+                total = total + theta
+            share, calls = mistakes / count, (epoch + 1) * count
+            proof = Certificate(np.inf, 0.0, share, oracle.polytope, "not used", WHY)
+            mean = np.asarray(total / calls)
+            yield Progress(epoch, calls, count, proof, mean, route="online", left=share)
+            epoch += 1
+            loop.save(where)
 
 
 def _step(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Array) -> Array:

@@ -13,11 +13,11 @@ import scipy.sparse as sp
 from mlestruct.batch import Batch
 from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
-from mlestruct.frank_wolfe import State
 from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem
+from mlestruct.method import Progress
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph, RegionGraph
 from mlestruct.structures.base import Array, Ints, Structure
@@ -199,7 +199,7 @@ class Piecewise(Fits):
         parts = replace(parts, target=batch.target[np.concatenate(repeats)])
         return parts, _lift(parts, features, W, count)
 
-    def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
+    def states(self, batch: Batch[Any], features: Features) -> Iterator[Progress]:
         """The rounds of the learner on the pieces."""
         return self.learner.states(*self.split(batch, features))
 

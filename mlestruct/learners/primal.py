@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
-from itertools import count
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Loop, begin
+from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest, named
+from mlestruct.drive import drive
 from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
-from mlestruct.kernels import clock
 from mlestruct.lbfgs import Descent, Step, next_step
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
+from mlestruct.method import Progress
 from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import parts, places
 from mlestruct.regulariser import Regulariser
@@ -69,127 +69,19 @@ class Primal(Fits):
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None
-    ) -> Iterator[State]:
-        """One state per iteration."""
+    ) -> Iterator[Progress]:
+        """Every iteration."""
         check_problem(self.name, batch, features)
         heads = self.heads(batch, features)
-        ridge = _ridge(self.regulariser, heads)
-        setting = partial(self._setting, batch, heads, ridge, start)
-        loop = begin(self.solver.checkpoint, self.name, setting, batch.size)
-        if loop.tree is None and start is None and self.begin is not None and not loop.done:
-            start = self.begin(batch, features)
-        theta = ridge.weights(np.zeros(len(ridge))) if start is None else start
-        yield from noted(loop, partial(self._states, batch, heads, ridge, theta, loop))
-
-    def _setting(
-        self,
-        batch: Batch[Any],
-        heads: Mapping[str, Head],
-        ridge: Regulariser,
-        start: Array | None,
-    ) -> dict[str, Any]:
-        solver = self.solver
-        return {
-            **named(batch, heads, ridge),
-            "objective": digest(self.objective(batch)),
-            "start": digest(start),
-            "tol": solver.tol,
-            "rounds": solver.rounds,
-            "seconds": solver.seconds,
-            "restarts": self.restarts,
-            "small": repr(self.small),
-        }
-
-    def _states(
-        self,
-        batch: Batch[Any],
-        heads: Mapping[str, Head],
-        ridge: Regulariser,
-        theta: Array,
-        loop: Loop,
-        spent: float,
-    ) -> Iterator[State]:
-        began = clock() - spent
-        solver, none, examples = self.solver, np.zeros(0), len(batch)
-        cost = Cost(solver.rounds, examples, 0.0)
-        first, since = (0, None) if loop.tree is None else loop.tree
-        steps = self._run(batch, heads, ridge, theta, since)
-        for number, (proof, at, moved, where) in enumerate(steps, first):
-            seconds = clock() - began
-            late = solver.seconds is not None and seconds > solver.seconds
-            met = proof.relative <= solver.tol
-            done = met or late or not moved or number >= solver.rounds
-            if self.doubt is not None:
-                proof = replace(proof, gap=np.inf)
-            calls = (number + 1) * examples
-            short = "" if met or not done else "seconds" if late else "rounds" if moved else "step"
-            ends = (none, none, cost, done, "direct")
-            learned = _besides(heads, at)
-            yield State(number, calls, seconds, proof, at, *ends, short=short, learned=learned)
-            if done:
-                return
-            loop.save(partial(_after, number, where))
-
-    def _run(
-        self,
-        batch: Batch[Any],
-        heads: Mapping[str, Head],
-        ridge: Regulariser,
-        theta: Array,
-        since: Tree,
-    ) -> Iterator[tuple[Certificate, Array, bool, Callable[[], Tree]]]:
-        objective = self.objective(batch)
-        engine = engine_of(self.solver.engine, self.solver.workers)
-        makers = parts(objective, batch, heads)
-        start: Tree = (0, 0, 0, None, []) if since is None else since
-        first, taken, stalled, within, memory = start
-
-        def where() -> Tree:
-            return attempt, number + 1, total.stalled, stands(), running.memory()
-
-        for attempt in range(first, self.restarts + 1):
-            with engine.start(makers) as running:
-                total = Sum(running)
-                if within is not None:
-                    running.remember(memory)
-                    total.stalled = stalled
-                descent = self._descent(objective, batch, heads, ridge, theta, within)
-                for number in count(taken):
-                    step = next_step(descent, total)
-                    if step is None:
-                        return
-                    theta, moved, stands = step.theta, step.moved, step.where
-                    if not moved and number > 1 and attempt < self.restarts:
-                        break
-                    yield self._proof(step, ridge, total), theta, moved, where
-            taken, within = 0, None
-
-    def _descent(
-        self,
-        objective: Objective,
-        batch: Batch[Any],
-        heads: Mapping[str, Head],
-        ridge: Regulariser,
-        theta: Array,
-        since: Tree,
-    ) -> Descent:
-        if self.small is not None:
-            return self.small.run(objective, batch, heads, ridge, theta, since)
-        scale = _units(batch, heads, ridge)
-        if objective.exact_gradient:
-            return descend(ridge, theta, since=since, scale=scale)
-        return descend_slopes(ridge, theta, since, scale)
-
-    def _proof(self, step: Step, ridge: Regulariser, total: Sum) -> Certificate:
-        theta, value, slope, *_ = step
-        gap = ridge.bracket(theta, -slope)
-        why = None if self.doubt is None else self.doubt(total.stalled)
-        return Certificate(gap, 0.0, -value, self.polytope, self.bound, why)
+        method = _Iterations(self, batch, features, heads, _ridge(self.regulariser, heads), start)
+        return drive(method, self.solver.budget, self.solver.checkpoint)
 
     def runs(self, batch: Batch[Any], features: Features) -> Runs:
         """Each starts from the weights of the one before."""
 
-        def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
+        def states(
+            given: float | Regulariser, last: Progress | None, loop: Loop
+        ) -> Iterator[Progress]:
             solver = replace(self.solver, checkpoint=loop)
             one = replace(self, regulariser=given, solver=solver)
             return one.states(batch, features, None if last is None else last.theta)
@@ -199,6 +91,102 @@ class Primal(Fits):
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Run to the tolerance or the budget of ``solver``."""
         return next(self.path(batch, features, [self.regulariser]))
+
+
+@dataclass(frozen=True)
+class _Iterations:
+    """A primal learner on its examples, as a method for the loop."""
+
+    learner: Primal
+    batch: Batch[Any]
+    features: Features
+    heads: Mapping[str, Head]
+    ridge: Regulariser
+    start: Array | None
+
+    @property
+    def name(self) -> str:
+        return self.learner.name
+
+    @property
+    def size(self) -> int:
+        return self.batch.size
+
+    def setting(self) -> dict[str, Any]:
+        learner, solver = self.learner, self.learner.solver
+        return {
+            **named(self.batch, self.heads, self.ridge),
+            "objective": digest(learner.objective(self.batch)),
+            "start": digest(self.start),
+            "tol": solver.tol,
+            "rounds": solver.rounds,
+            "seconds": solver.seconds,
+            "restarts": learner.restarts,
+            "small": repr(learner.small),
+        }
+
+    def rounds(self, loop: Loop) -> Iterator[Progress]:
+        """L-BFGS; where it finds no step, again from there by inference that begins anew."""
+        learner = self.learner
+        objective = learner.objective(self.batch)
+        engine = engine_of(learner.solver.engine, learner.solver.workers)
+        makers, descents = parts(objective, self.batch, self.heads), self._descents(objective)
+        number, attempt, taken, stalled, theta, since, memory = (
+            (0, 0, 0, 0, None, None, []) if loop.tree is None else loop.tree
+        )
+        theta = self._begin() if theta is None else theta
+
+        def where() -> Tree:
+            kept = number, attempt, taken, total.stalled
+            return *kept, theta, within(), running.memory()
+
+        while True:
+            with engine.start(makers) as running:
+                total = Sum(running)
+                if since is not None:
+                    running.remember(memory)
+                    total.stalled = stalled
+                descent = descents(theta, since=since)
+                while (step := next_step(descent, total)) is not None:
+                    theta, within = step.theta, step.where
+                    if not step.moved and taken > 1 and attempt < learner.restarts:
+                        break
+                    yield self._progress(number, step, total)
+                    number, taken = number + 1, taken + 1
+                    loop.save(where)
+            attempt, taken, since = attempt + 1, 0, None
+
+    def _begin(self) -> Array:
+        """The weights to begin with."""
+        if self.start is not None:
+            return self.start
+        if self.learner.begin is not None:
+            return self.learner.begin(self.batch, self.features)
+        return self.ridge.weights(np.zeros(len(self.ridge)))
+
+    def _descents(self, objective: Objective) -> Callable[..., Descent]:
+        if self.learner.small is not None:
+            return partial(self.learner.small.run, objective, self.batch, self.heads, self.ridge)
+        scale = _units(self.batch, self.heads, self.ridge)
+        by = descend if objective.exact_gradient else descend_slopes
+        return partial(by, self.ridge, scale=scale)
+
+    def _progress(self, number: int, step: Step, total: Sum) -> Progress:
+        learner, doubt = self.learner, self.learner.doubt
+        gap = self.ridge.bracket(step.theta, -step.gradient)
+        claimed, why = (gap, None) if doubt is None else (np.inf, doubt(total.stalled))
+        words = learner.polytope, learner.bound, why
+        return Progress(
+            round=number,
+            calls=(number + 1) * len(self.batch),
+            examples=len(self.batch),
+            certificate=Certificate(claimed, 0.0, -step.value, *words),
+            theta=step.theta,
+            route="direct",
+            learned=_besides(self.heads, step.theta),
+            left=gap / max(1.0, abs(step.value)),
+            over="" if step.moved else "step",
+        )
 
 
 def _ridge(given: float | Regulariser, heads: Mapping[str, Head]) -> Regulariser:
@@ -223,10 +211,6 @@ def _units(batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser) -> 
     if list(heads) != ["score"] or heads["score"].exponential:
         return None
     return units(columns(batch, heads["score"].features), ridge.lam)
-
-
-def _after(number: int, where: Callable[[], Tree]) -> Tree:
-    return number + 1, where()
 
 
 def refuse(name: str, route: str, **unused: Any) -> None:

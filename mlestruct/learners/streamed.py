@@ -9,19 +9,20 @@ from typing import Any
 
 from mlestruct.batch import Batch
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import FrankWolfe, State
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Model, collect
 from mlestruct.learners.problem import ridge_of
+from mlestruct.method import Progress
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
-from mlestruct.train import Direct, Reader, Source, judge, stream
-from mlestruct.train.proofs import Judge
+from mlestruct.train import Direct, Reader, Source, prover, stream
+from mlestruct.train.proofs import Prover
 
 
 def streamed(
     learner: Learner, sources: Sequence[Source], start: Array | None = None
-) -> Iterator[State]:
+) -> Iterator[Progress]:
     """Every round of a fit by the direct route, the last one certified; τ is nowhere kept.
 
     A source reads one shard's (batch, features), wherever the learner's engine has it: a file's,
@@ -34,7 +35,7 @@ def streamed(
         raise ValueError(
             f"streamed examples take the direct route whole: {learner.route=}, {learner.small=}"
         )
-    plain = partial(_judge, replace(learner, solver=FrankWolfe()))
+    plain = partial(_prover, replace(learner, solver=FrankWolfe()))
     readers = [Reader(source, plain, number) for number, source in enumerate(sources)]
     ridge = partial(ridge_of, learner.regulariser)
     yield from stream(Direct.of(learner.solver), readers, ridge, start)
@@ -45,8 +46,8 @@ def fit_streamed(learner: Learner, sources: Sequence[Source]) -> Model:
     return collect(streamed(learner, sources))
 
 
-def _judge(learner: Learner, batch: Batch[Any], features: Features) -> Judge:
+def _prover(learner: Learner, batch: Batch[Any], features: Features) -> Prover:
     dual = replace(learner, route="direct").dual(batch, features)
     messages = replace(learner, route="direct").messages(dual)
     assert messages is not None
-    return judge(dual, Validated(resolve(learner.oracle, batch)), messages)
+    return prover(dual, Validated(resolve(learner.oracle, batch)), messages)

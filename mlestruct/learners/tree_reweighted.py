@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Loop, begin
+from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
+from mlestruct.drive import drive, last
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import State, noted
 from mlestruct.inference import marginals
 from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Fits, Model, Runs
-from mlestruct.regulariser import Regulariser
+from mlestruct.method import Progress
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array
@@ -49,13 +49,6 @@ def trw_tightest(rho: Rho = None, rounds: int = 5, **settings: Any) -> Tightened
 Weights = dict[FactorGraph, Array]
 
 
-class Round(NamedTuple):
-    """A fit with its ρ per structure; ``state.certificate`` is about all θ and all ρ."""
-
-    state: State
-    rho: Weights
-
-
 @dataclass(frozen=True)
 class Tightened(Fits):
     """max over θ and ρ of Σ_m [⟨θ, φ_m⟩ − B_ρ(θ, x_m)] − R(θ): a fit, a better ρ, and again.
@@ -80,40 +73,14 @@ class Tightened(Fits):
         """With the ρ of the last fit."""
         return self.learner.inference
 
-    def each(
-        self, batch: Batch[FactorGraph], features: Features, loop: Loop | None = None
-    ) -> Iterator[Round]:
-        """Every round of the fit; the last has a gap within the solver's ``tol``, if it can."""
-        loop = self._loop() if loop is None else loop
-        uniform = {s: counting_numbers(s, "trees")[s.n_nodes :] for s in batch.structures}
-        first, shares, start, calls = (0, None, None, 0) if loop.tree is None else loop.tree
-        rho = uniform if shares is None else dict(zip(batch.structures, shares, strict=True))
+    def states(self, batch: Batch[FactorGraph], features: Features) -> Iterator[Progress]:
+        """Every round of the fit; the last has a gap within the solver's ``tol``, if it can.
 
-        def where() -> Tree:
-            return number, [rho[s] for s in batch.structures], start, calls
-
-        for number in range(first, self.rounds + 1):
-            loop.save(where)
-            learner = self._under(rho, loop)
-            direct = learner.messages(learner.dual(batch, features)) is not None
-            *_, last = learner.states(batch, features, start)
-            start, calls = last.theta if direct else last.tau.copy(), calls + last.calls
-            trees = _best_trees(batch, last.tau)
-            proof = last.certificate
-            left = sum(float(pull @ (tree - rho[s])) for s, (pull, tree) in trees.items())
-            proof = replace(proof, gap=proof.gap + left, polytope=TREES)
-            met = proof.relative <= self.learner.solver.tol
-            late = loop.over(self.learner.solver.seconds)
-            done = met or late or number == self.rounds
-            short = "" if met else "seconds" if late else last.short or "rounds"
-            state = replace(last, round=number, calls=calls, certificate=proof, done=done)
-            learned = {digest(s): numbers for s, numbers in rho.items()}
-            state = replace(state, short=short if done else "", learned=learned)
-            yield Round(state, rho)
-            if done:
-                return
-            scores = features.potentials(last.theta) + batch.bias
-            rho = self.tightened(batch, scores, rho, uniform, loop)
+        The certificates are about all θ and all ρ; ``own`` is the round's ρ by structure.
+        """
+        solver = self.learner.solver
+        budget = replace(solver.budget, rounds=self.rounds)
+        return drive(_Reweighing(self, batch, features), budget, solver.checkpoint)
 
     def tightened(
         self,
@@ -141,32 +108,24 @@ class Tightened(Fits):
                 break
         return rho
 
-    def _under(self, rho: Weights, loop: Loop | None) -> Learner:
+    def under(self, rho: Weights, loop: Loop | None, calls: int = 0) -> Learner:
+        """The learner at this ρ, inside a loop that has spent calls."""
         learner = replace(self.learner, surrogate=mle_struct(rho.__getitem__).surrogate)
-        return learner if loop is None else learner.within(loop)
+        return learner if loop is None else learner.within(loop, calls)
 
     def _infer(
         self, batch: Batch[Any], scores: Array, rho: Weights, loop: Loop | None
     ) -> tuple[Array, float]:
-        learner = self._under(rho, loop)
+        learner = self.under(rho, loop)
         alone = learner.oracle is not None or learner.route == "frank_wolfe"
         solver = learner.solver if alone else None
         found = marginals(batch, scores, learner.oracle, rho=rho.__getitem__, solver=solver)
         return found.tau, float(batch.weight @ found.upper)
 
-    def _loop(self) -> Loop:
-        setting = {"rounds": self.rounds, "steps": self.steps}
-        return begin(self.learner.solver.checkpoint, self.name, lambda: setting)
-
-    def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
-        """A state per round."""
-        loop = self._loop()
-        return noted(loop, lambda spent: (one.state for one in self.each(batch, features, loop)))
-
     def runs(self, batch: Batch[Any], features: Features) -> Runs:
         """Each from uniform trees."""
 
-        def states(given: float | Regulariser, last: State | None, loop: Loop) -> Iterator[State]:
+        def states(given: Any, last: Progress | None, loop: Loop) -> Iterator[Progress]:
             learner = replace(self.learner.within(loop), regulariser=given)
             return replace(self, learner=learner).states(batch, features)
 
@@ -175,6 +134,51 @@ class Tightened(Fits):
     def fit(self, batch: Batch[Any], features: Features) -> Model:
         """Rounds until no other ρ, and no other θ, gains more than the solver's ``tol``."""
         return next(self.path(batch, features, [self.learner.regulariser]))
+
+
+@dataclass(frozen=True)
+class _Reweighing:
+    """A fit under some ρ, then a better ρ: a method for the loop."""
+
+    learner: Tightened
+    batch: Batch[FactorGraph]
+    features: Features
+    size: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.learner.name
+
+    def setting(self) -> dict[str, Any]:
+        return {"rounds": self.learner.rounds, "steps": self.learner.steps}
+
+    def rounds(self, loop: Loop) -> Iterator[Progress]:
+        batch, features = self.batch, self.features
+        uniform = {s: counting_numbers(s, "trees")[s.n_nodes :] for s in batch.structures}
+        known = (0, None, None, 0, 0.0) if loop.tree is None else loop.tree
+        number, shares, start, calls, asking = known
+        rho = uniform if shares is None else dict(zip(batch.structures, shares, strict=True))
+
+        def where() -> Tree:
+            return number, [rho[s] for s in batch.structures], start, calls, asking
+
+        while True:
+            loop.save(where)
+            learner = self.learner.under(rho, loop, calls)
+            direct = learner.messages(learner.dual(batch, features)) is not None
+            found = last(learner.states(batch, features, start))
+            start = found.theta if direct else found.tau.copy()
+            calls, asking = calls + found.calls, asking + found.asking
+            trees = _best_trees(batch, found.tau)
+            proof = found.certificate
+            left = sum(float(pull @ (tree - rho[s])) for s, (pull, tree) in trees.items())
+            proof = replace(proof, gap=proof.gap + left, polytope=TREES)
+            learned = {digest(s): numbers for s, numbers in rho.items()}
+            said = replace(found, round=number, calls=calls, certificate=proof, learned=learned)
+            yield replace(said, asking=asking, own=rho)
+            scores = features.potentials(found.theta) + batch.bias
+            rho = self.learner.tightened(batch, scores, rho, uniform, loop)
+            number += 1
 
 
 def _best_trees(batch: Batch[FactorGraph], tau: Array) -> dict[FactorGraph, tuple[Array, Array]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from mlestruct.batch import Batch, spans
-from mlestruct.engine import Running, Tree
+from mlestruct.engine import Running, Shard, Tree
 from mlestruct.errors import counted_from
 from mlestruct.features import Features
 from mlestruct.structures.base import Array, Ints
@@ -72,29 +72,21 @@ class Head:
 
 
 class Question(NamedTuple):
-    """Where a piece is to be evaluated, and how exactly."""
+    """Where a shard is to be evaluated, and how exactly."""
 
     theta: Array
     tol: float = 0.0
 
 
 class Answer(NamedTuple):
-    """A piece's value and gradient there; examples on which inference had not converged."""
+    """A shard's value and gradient there; examples on which inference had not converged."""
 
     value: float
     gradient: Array
     stalled: int = 0
 
 
-class Piece(Protocol):
-    """A share of the objective as a function of θ: a ``mlestruct.engine.Shard``."""
-
-    def __call__(self, question: Question) -> Answer: ...
-    def memory(self) -> Tree: ...
-    def remember(self, tree: Tree) -> None: ...
-
-
-Cheaper = Callable[[Ints, Callable[[Ints], Piece]], Piece]
+Cheaper = Callable[[Ints, Callable[[Ints], Shard]], Shard]
 """(members, how to make the general piece) → a piece of the same numbers."""
 Special = Callable[[Batch[Any], Mapping[str, "Head"]], Cheaper | None]
 """Offers cheaper pieces where they serve the batch and its heads, else None."""
@@ -202,7 +194,7 @@ class Share:
     def first(self) -> int:
         return self.before + int(self.members[0])
 
-    def __call__(self) -> Piece:
+    def __call__(self) -> Shard:
         if self.cheaper is None:
             return self._general(self.members)
         return self.cheaper(self.members, self._general)

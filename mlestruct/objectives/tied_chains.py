@@ -11,11 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.engine import Shard
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.routine import Routine
 from mlestruct.kernels import kernel
-from mlestruct.objectives.base import Answer, Cheaper, Head, Piece, Question, Special
+from mlestruct.objectives.base import Answer, Cheaper, Head, Question, Special
 from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -57,7 +58,7 @@ class Shape:
         index = features.index if isinstance(features, Masked) else None
         return cls(batch, tied, weights_of(tied, index), edge, shut)
 
-    def piece(self, members: Ints, general: Callable[[Ints], Piece]) -> Piece:
+    def piece(self, members: Ints, general: Callable[[Ints], Shard]) -> Shard:
         return TiedChains(self, members, general)
 
 
@@ -78,11 +79,11 @@ class TiedChains:
     O(N K) exponentials for N positions. Where scaling loses digits the general piece answers.
     """
 
-    def __init__(self, shape: Shape, members: Ints, general: Callable[[Ints], Piece]) -> None:
+    def __init__(self, shape: Shape, members: Ints, general: Callable[[Ints], Shard]) -> None:
         batch, tied = shape.batch, shape.tied
         first, last = int(members[0]), int(members[-1]) + 1  # shards are contiguous
         self.members, self.general = members, general
-        self.fallback: Piece | None = None
+        self.fallback: Shard | None = None
         self.edge, self.states = shape.edge, tied.states
         self.weights = shape.weights
         rows = slice(int(tied.node_start[first]), int(tied.node_start[last]))

@@ -11,7 +11,7 @@ from typing import Any
 
 from mlestruct.estimators import RoommateModel
 from mlestruct.estimators.roommates import Pair, Plan
-from mlestruct.frank_wolfe import State
+from mlestruct.method import Progress
 from mlestruct.report import Report
 from mlestruct.report.cards import reason
 from mlestruct.report.export import export_csv, guarded
@@ -24,7 +24,7 @@ OTHERS = 3  # reasons named on a card
 LARGEST_FACTOR = 30.0  # in logarithms: beyond it a plan is practically impossible
 
 
-def fit(project: Project, told: Callable[[State], None]) -> None:
+def fit(project: Project, told: Callable[[Progress], None]) -> None:
     """Learn from all but those who are to be paired up, and keep the model."""
     given = Inputs(project)
     learned, _ = given.parts

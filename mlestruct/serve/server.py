@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mlestruct.frank_wolfe import State
+from mlestruct.method import Progress
 from mlestruct.serve.inputs import Inputs, Json, checked
 from mlestruct.serve.overview import LEARNED_FROM, dropped, fresh, overview
 from mlestruct.serve.page import page
@@ -141,7 +141,7 @@ class Session:
             self._fault = str(error) or type(error).__name__
         self._planned = None
 
-    def _told(self, state: State) -> None:
+    def _told(self, state: Progress) -> None:
         """A round of the fit, for whoever asks how far it is."""
         relative = state.certificate.relative
         known = relative if 0.0 <= relative < 1.0 else None

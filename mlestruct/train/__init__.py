@@ -2,7 +2,7 @@
 
 from mlestruct.train.descents import descend, descend_slopes
 from mlestruct.train.direct import Direct, natural
-from mlestruct.train.proofs import judge
+from mlestruct.train.proofs import prover
 from mlestruct.train.small_batches import SmallBatches
 from mlestruct.train.streamed import Reader, Source, stream
 
@@ -13,7 +13,7 @@ __all__ = [
     "Source",
     "descend",
     "descend_slopes",
-    "judge",
     "natural",
+    "prover",
     "stream",
 ]

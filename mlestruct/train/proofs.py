@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.dual import Certificate, Dual
-from mlestruct.engine import Running, Tree
+from mlestruct.engine import Running, Shard, Tree
 from mlestruct.errors import counted_from
 from mlestruct.inference.proof import infer
 from mlestruct.inference.routine import Routine
 from mlestruct.objectives import Head, Surrogate
-from mlestruct.objectives.base import Answer, Piece, Question, Share, Special
+from mlestruct.objectives.base import Answer, Question, Share, Special
 from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
@@ -30,7 +30,7 @@ class Prove(NamedTuple):
     keep: bool
 
 
-class Evidence(NamedTuple):
+class Proof(NamedTuple):
     """A shard's part of a certificate. ``missing`` is Σ w_m (φ_m − Φ_mᵀτ_m).
 
     ``moved``: odd sets kept τ from where inference had it.
@@ -48,29 +48,29 @@ class Evidence(NamedTuple):
     tau: Array | None = None
 
 
-class Judged:
-    """A piece that can also prove what its inference finds."""
+class ProvingPart:
+    """A part of the objective that can also prove what its inference finds."""
 
-    def __init__(self, piece: Piece, judge: Judge) -> None:
-        self.piece, self.judge = piece, judge
+    def __init__(self, part: Shard, prover: Prover) -> None:
+        self.part, self.prover = part, prover
 
-    def __call__(self, question: Question | Prove) -> Answer | Evidence:
+    def __call__(self, question: Question | Prove) -> Answer | Proof:
         if isinstance(question, Question):
-            return self.piece(question)
+            return self.part(question)
         try:
-            return self.judge.evidence(question, getattr(self.piece, "warm", None))
+            return self.prover.proof(question, getattr(self.part, "warm", None))
         except Exception as error:
-            raise counted_from(error, self.judge.first) from error.__cause__
+            raise counted_from(error, self.prover.first) from error.__cause__
 
     def memory(self) -> Tree:
-        return self.piece.memory()
+        return self.part.memory()
 
     def remember(self, tree: Tree) -> None:
-        self.piece.remember(tree)
+        self.part.remember(tree)
 
 
 @dataclass(frozen=True)
-class Judge:
+class Prover:
     """Makes a shard that evaluates and proves; pickled, it takes along its own examples only."""
 
     share: Share
@@ -82,21 +82,21 @@ class Judge:
     def first(self) -> int:
         return self.share.first
 
-    def __call__(self) -> Judged:
-        return Judged(self.share(), self)
+    def __call__(self) -> ProvingPart:
+        return ProvingPart(self.share(), self)
 
-    def halves(self, question: Any) -> list[tuple[Judge, Any]]:
+    def halves(self, question: Any) -> list[tuple[Prover, Any]]:
         return [(replace(self, share=half), question) for half, _ in self.share.halves(question)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         cheaper = self.share.cheaper is not None
-        return _judge, (self._own(), self.routine, self.oracle, cheaper, self.first)
+        return _prover, (self._own(), self.routine, self.oracle, cheaper, self.first)
 
     def _own(self) -> Dual:
         members = self.share.members
         return self.dual if len(members) == len(self.dual.batch) else self.dual.select(members)
 
-    def evidence(self, asked: Prove, warm: Any) -> Evidence:
+    def proof(self, asked: Prove, warm: Any) -> Proof:
         """The examples' part of the certificate, by inference that starts from ``warm``."""
         dual, batch = (own := self._own()), own.batch
         weighed, enough = dual.features.potentials(asked.theta), asked.enough * len(batch)
@@ -105,7 +105,7 @@ class Judge:
         energy = found.lower - batch.totals(np.where(found.tau != 0, weighed, 0.0) * found.tau)
         if batch.constant is not None:
             energy = energy + batch.constant
-        return Evidence(
+        return Proof(
             float(batch.weight @ (found.upper - found.lower)),
             float(batch.weight @ found.slack),
             float(batch.weight @ energy),
@@ -119,11 +119,11 @@ class Judge:
         )
 
 
-def _judge(dual: Dual, routine: Routine, oracle: Oracle[Any], cheaper: bool, first: int) -> Judge:
+def _prover(dual: Dual, routine: Routine, oracle: Oracle[Any], cheaper: bool, first: int) -> Prover:
     heads = {"score": Head(dual.features, dual.batch.bias)}
     offered = _cheaper(routine) if cheaper and routine.exact else None
     share = Share.whole(Surrogate(routine), dual.batch, heads, offered, first)
-    return Judge(share, dual, routine, oracle)
+    return Prover(share, dual, routine, oracle)
 
 
 def _cheaper(routine: Routine) -> Special | None:
@@ -133,20 +133,20 @@ def _cheaper(routine: Routine) -> Special | None:
     return special(routine)
 
 
-def judge(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Judge:
+def prover(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Prover:
     """What makes a whole dual problem one shard."""
-    return _judge(dual, routine, oracle, True, 0)
+    return _prover(dual, routine, oracle, True, 0)
 
 
-def judges(dual: Dual, oracle: Oracle[Any], routine: Routine) -> list[Judge]:
+def provers(dual: Dual, oracle: Oracle[Any], routine: Routine) -> list[Prover]:
     """What makes the shards of a dual problem."""
-    whole = judge(dual, oracle, routine)
+    whole = prover(dual, oracle, routine)
     return [replace(whole, share=share) for share in whole.share.split()]
 
 
 def proven(
     running: Running, regulariser: Regulariser, theta: Array, enough: float, *, keep: bool
-) -> tuple[Certificate, list[Evidence]]:
+) -> tuple[Certificate, list[Proof]]:
     """The certificate at θ, and what it is made of: every shard climbs its own ladder of proofs.
 
     ``enough`` is the gap per example above which the oracle is asked.

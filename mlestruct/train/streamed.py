@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import begin
 from mlestruct.digest import digest
+from mlestruct.drive import drive
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import State, noted
+from mlestruct.method import Progress
 from mlestruct.objectives.base import Question
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descend
-from mlestruct.train.direct import COARSEST, Direct, Task
-from mlestruct.train.proofs import Judge, Prove
+from mlestruct.train.direct import COARSEST, Descending, Direct
+from mlestruct.train.proofs import Prove, Prover
 from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
@@ -35,7 +36,7 @@ class Survey(NamedTuple):
     examples: int
     coordinates: int
     d: int
-    loose: bool
+    coarse: bool
     bound: str
     print: str
     columns: Array | None
@@ -46,7 +47,7 @@ class Reader:
     """Makes a shard that reads its examples when asked, and keeps inference's warm start only."""
 
     source: Source
-    judge: Callable[[Batch[Any], Features], Judge]
+    prover: Callable[[Batch[Any], Features], Prover]
     number: int
 
     def __call__(self) -> Read:
@@ -62,13 +63,13 @@ class Read:
 
     def __call__(self, question: Question | Prove | None) -> Any:
         try:
-            judge = self.reader.judge(*self.reader.source())
+            prover = self.reader.prover(*self.reader.source())
             if question is None:
-                return _survey(judge)
-            judged = judge()
-            judged.remember(self.tree)
-            answer = judged(question)
-            self.tree = judged.memory()
+                return _survey(prover)
+            part = prover()
+            part.remember(self.tree)
+            answer = part(question)
+            self.tree = part.memory()
             return answer
         except Exception as error:
             error.add_note(f"in shard {self.reader.number}, whose examples count from 0")
@@ -81,8 +82,8 @@ class Read:
         self.tree = tree
 
 
-def _survey(judge: Judge) -> Survey:
-    dual, routine = judge.dual, judge.routine
+def _survey(prover: Prover) -> Survey:
+    dual, routine = prover.dual, prover.routine
     return Survey(
         len(dual.batch),
         dual.batch.size,
@@ -99,8 +100,8 @@ def stream(
     readers: Sequence[Reader],
     ridge: Callable[[int], Regulariser],
     start: Array | None = None,
-) -> Iterator[State]:
-    """The states of :class:`Direct` on all shards; none has a τ. A pass over them all per round."""
+) -> Iterator[Progress]:
+    """The rounds of :class:`Direct` on all shards; none has a τ. A pass over them all per round."""
     with direct.engine.start(readers) as running:
         found: list[Survey] = running.round([None] * len(readers))
         wrong = [k for k, one in enumerate(found) if one.d != found[0].d]
@@ -113,23 +114,26 @@ def stream(
         bend = np.sum(known, axis=0) if len(known) == len(found) else None
         scale = units(bend, regulariser.lam)
 
-        task = Task(
-            running=running,
-            regulariser=regulariser,
-            examples=sum(one.examples for one in found),
-            bound=" / ".join(dict.fromkeys(one.bound for one in found)),
-            loose=any(one.loose for one in found),
-            descent=partial(descend, regulariser, memory=direct.memory, scale=scale),
-            keep=False,
-            given=start,
-        )
-        log.info("%d examples in %d shards", task.examples, len(readers))
+        examples = sum(one.examples for one in found)
+        log.info("%d examples in %d shards", examples, len(readers))
         setting = {
             "shards": digest([tuple(one) for one in found]),
             "regulariser": digest(regulariser),
             "start": digest(start),
             **direct.limits(),
         }
-        size = sum(one.coordinates for one in found)
-        loop = begin(direct.checkpoint, "stream", lambda: setting, size)
-        yield from noted(loop, partial(direct.follow, task, loop))
+        method = Descending(
+            shards=lambda: nullcontext(running),
+            regulariser=regulariser,
+            examples=examples,
+            bound=" / ".join(dict.fromkeys(one.bound for one in found)),
+            coarse=any(one.coarse for one in found),
+            descents=lambda: partial(descend, regulariser, memory=direct.memory, scale=scale),
+            tol=direct.tol,
+            setting=lambda: setting,
+            size=sum(one.coordinates for one in found),
+            keep=False,
+            given=start,
+            name="stream",
+        )
+        yield from drive(method, direct.budget, direct.checkpoint)

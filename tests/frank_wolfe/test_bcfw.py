@@ -58,7 +58,7 @@ def test_it_is_the_algorithm_of_the_papers(draw, fixed, regulariser):
     tau, mean = plainly(dual, oracle, 4, fixed=fixed, draw=draw)
     run = bcfw._Run(BCFW(draw=draw, fixed=fixed), dual, resolve(None, dual.batch), None)
     for _ in range(4):
-        run.once(0.0)
+        run.once()
     assert dual.value(run.iterate.x.tau) == pytest.approx(dual.value(tau), rel=1e-6)
     np.testing.assert_allclose(run.iterate.x.tau, tau, atol=2e-5)
     np.testing.assert_allclose(run.mean, mean, atol=2e-4)

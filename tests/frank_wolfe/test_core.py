@@ -48,10 +48,10 @@ def iterate_of(dual, rounds_done=0, **options):
     oracle = resolve(None, dual.batch)
     inner = interior(dual.batch, oracle, dual.entropy)
     kept = []
-    step = FrankWolfe._step
+    step = FrankWolfe.take
 
     class Watched(FrankWolfe):
-        def _step(self, name, number, iterate, *rest):
+        def take(self, name, number, iterate, *rest):
             step(self, name, number, iterate, *rest)
             kept[:] = [iterate]
 
@@ -127,7 +127,7 @@ def test_a_line_search_ending_at_zero_mass_leaves_no_crumbs():
 @pytest.mark.parametrize("regulariser", REGULARISERS)
 def test_exact_steps_never_raise_the_objective(step, regulariser, monkeypatch):
     """Neither of R nor, with a centre, of R_t: the conjugate that the steps are made with."""
-    dual, values, own = learning(**regulariser), [], FrankWolfe._step
+    dual, values, own = learning(**regulariser), [], FrankWolfe.take
 
     def watched(self, name, number, iterate, *rest):
         moved = replace(dual, regulariser=iterate.regulariser)
@@ -135,7 +135,7 @@ def test_exact_steps_never_raise_the_objective(step, regulariser, monkeypatch):
         own(self, name, number, iterate, *rest)
         values.append((before, moved.value(iterate.x.tau)))
 
-    monkeypatch.setattr(FrankWolfe, "_step", watched)
+    monkeypatch.setattr(FrankWolfe, "take", watched)
     for centre in (False, True):
         values.clear()
         solver = FrankWolfe(tol=0, rounds=120, step=step, centre=centre)

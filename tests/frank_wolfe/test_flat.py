@@ -29,13 +29,13 @@ def words(rng):
 
 def watched(monkeypatch, dual, rounds):
     """The iterate that a run of so many rounds leaves behind."""
-    kept, step = [], FrankWolfe._step
+    kept, step = [], FrankWolfe.take
 
     def keeping(self, name, number, iterate, *rest):
         step(self, name, number, iterate, *rest)
         kept[:] = [iterate]
 
-    monkeypatch.setattr(FrankWolfe, "_step", keeping)
+    monkeypatch.setattr(FrankWolfe, "take", keeping)
     FrankWolfe(tol=0.0, rounds=rounds).solve(dual, resolve(None, dual.batch))
     return kept[0]
 

@@ -52,7 +52,7 @@ def test_rounds_rise_and_intervals_hold_the_likelihood(rng, route):
         values.append(value)
     slack = [found.certificate.gap + found.upper - found.lower for found in rounds[1:]]
     assert (np.diff(values) >= -np.array(slack) - 1e-9).all()
-    assert [found.done for found in rounds] == [False] * (len(rounds) - 1) + [True]
+    assert [found.left <= tol for found in rounds] == [False] * (len(rounds) - 1) + [True]
     last = rounds[-1]
     slope = [
         likelihood(graph, batch, X, observed, last.theta + 1e-5 * e)

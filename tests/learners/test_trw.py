@@ -90,7 +90,7 @@ def test_the_bound_only_falls_between_rounds(grid):
     """At every round's weights the next ρ bounds log Z lower, and never below the exact one."""
     graph, batch, features = grid
     learner = trw_tightest(rounds=4, regulariser=0.1, solver=ms.FrankWolfe(tol=1e-7, rounds=300))
-    rounds = list(learner.each(batch, features))
+    rounds = list(learner.states(batch, features))
     assert len(rounds) > 2
 
     def bound(theta, rho):
@@ -98,19 +98,19 @@ def test_the_bound_only_falls_between_rounds(grid):
         return marginals(batch, scores, rho=rho.__getitem__).upper
 
     for one, after in pairwise(rounds):
-        theta = one.state.theta
-        before, fallen = bound(theta, one.rho), bound(theta, after.rho)
+        theta = one.theta
+        before, fallen = bound(theta, one.own), bound(theta, after.own)
         assert fallen.sum() < before.sum()
         assert (fallen > exact(batch, features.potentials(theta)).log_z).all()
-        assert after.state.certificate.objective > one.state.certificate.objective
-        assert graph.bound(graph.counting(after.rho[graph])).kind == "upper"
+        assert after.certificate.objective > one.certificate.objective
+        assert graph.bound(graph.counting(after.own[graph])).kind == "upper"
 
 
 def test_a_rounds_gap_covers_all_weights_and_all_trees(grid):
     """No later round gains more than an earlier round's gap said was left."""
     _, batch, features = grid
     learner = trw_tightest(rounds=6, regulariser=0.1, solver=ms.FrankWolfe(tol=1e-7, rounds=300))
-    proofs = [one.state.certificate for one in learner.each(batch, features)]
+    proofs = [one.certificate for one in learner.states(batch, features)]
     best = max(proof.objective for proof in proofs)
     for proof in proofs:
         assert best <= proof.objective + proof.gap + 1e-9

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.families.consistency.camel import Camel, Round
+from mlestruct.families.consistency.camel import Camel, Linearisation
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.structures import ClusterGraph
@@ -71,7 +71,10 @@ def camel(inputs: Fields, expected: Fields) -> Iterator[Got]:
 
 
 def _reported(
-    place: tuple[str, ...], rounds: list[Round], batch: Batch[ClusterGraph], expected: Fields
+    place: tuple[str, ...],
+    rounds: list[Linearisation],
+    batch: Batch[ClusterGraph],
+    expected: Fields,
 ) -> Iterator[Got]:
     last = rounds[-1]
     points: dict[str, Any] = {

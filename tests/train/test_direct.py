@@ -7,16 +7,31 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mlestruct.checkpoint import begin
+from mlestruct.drive import Budget, drive
+from mlestruct.drive import last as last_of
 from mlestruct.engine import Serial
 from mlestruct.objectives.base import Answer
 from mlestruct.regulariser import Regulariser
-from mlestruct.train import Direct
 from mlestruct.train.descents import descend
-from mlestruct.train.direct import Task
-from mlestruct.train.proofs import Evidence, Prove
+from mlestruct.train.direct import Descending
+from mlestruct.train.proofs import Proof, Prove
 
 BEST = np.array([3.0, -2.0])
+
+
+def fitted(shard, ridge, coarse, rounds=1000):
+    """The last round of a fit to one shard."""
+    method = Descending(
+        shards=lambda: Serial().start([lambda: shard]),
+        regulariser=ridge,
+        examples=1,
+        bound="exact",
+        coarse=coarse,
+        descents=lambda: partial(descend, ridge),
+        tol=1e-10,
+        keep=False,
+    )
+    return last_of(drive(method, Budget(1e-10, rounds)))
 
 
 class Rough:
@@ -27,7 +42,7 @@ class Rough:
 
     def __call__(self, question):
         if isinstance(question, Prove):
-            return Evidence(0.0, 0.0, 0.0, BEST - question.theta, "simplices", "exact")
+            return Proof(0.0, 0.0, 0.0, BEST - question.theta, "simplices", "exact")
         theta, tol = question
         self.tols.append(tol)
         value = 0.5 * float((theta - BEST) @ (theta - BEST)) + 1e6 * tol * len(self.tols)
@@ -40,11 +55,7 @@ class Rough:
 def test_a_search_that_fails_at_coarse_values_gets_finer_ones_step_by_step():
     """Not inference in earnest at once, which may cost a hundred times as much."""
     shard, ridge = Rough(), Regulariser.of(2, np.array([1.0, 40.0]))
-    with Serial().start([lambda: shard]) as running:
-        task = Task(
-            running, ridge, 1, "exact", loose=True, descent=partial(descend, ridge), keep=False
-        )
-        *_, last = Direct(tol=1e-10).follow(task, begin(None, "direct"), 0.0)
+    last = fitted(shard, ridge, True)
     assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-5)
     used = sorted({tol for tol in shard.tols if tol > 0}, reverse=True)
     assert len(used) > 2
@@ -59,7 +70,7 @@ class Stale:
 
     def __call__(self, question):
         if isinstance(question, Prove):
-            return Evidence(1.0, 0.0, 0.0, BEST - question.theta, "simplices", "exact")
+            return Proof(1.0, 0.0, 0.0, BEST - question.theta, "simplices", "exact")
         off = question.theta - BEST
         self.asked += 1
         if self.asked > self.calls:
@@ -76,11 +87,7 @@ class Stale:
 def test_weights_are_never_worse_than_the_starts():
     """Warm answers that lie lead anywhere; what cold ones say of both ends decides."""
     ridge = Regulariser.of(2, 1e-9)
-    with Serial().start([lambda: Stale(1e6)]) as running:
-        task = Task(
-            running, ridge, 1, "exact", loose=False, descent=partial(descend, ridge), keep=False
-        )
-        *_, last = Direct(tol=1e-10, rounds=20).follow(task, begin(None, "direct"), 0.0)
+    last = fitted(Stale(1e6), ridge, False, rounds=20)
     assert last.short
     assert last.theta @ last.theta <= BEST @ BEST  # 0 is the start
     assert np.linalg.norm(last.theta - BEST) <= np.linalg.norm(BEST)
@@ -96,10 +103,6 @@ def test_a_search_that_fails_starts_cold_before_it_gives_up():
         shard.asked, shard.calls = 0, 1000
 
     shard.remember = remember
-    with Serial().start([lambda: shard]) as running:
-        task = Task(
-            running, ridge, 1, "exact", loose=False, descent=partial(descend, ridge), keep=False
-        )
-        *_, last = Direct(tol=1e-10).follow(task, begin(None, "direct"), 0.0)
+    last = fitted(shard, ridge, False)
     assert shard.forgotten
     assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-4)

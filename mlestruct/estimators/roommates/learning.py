@@ -15,11 +15,12 @@ from mlestruct.estimators.roommates.people import People
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.estimators.stored import Fitted
 from mlestruct.features import Pairs, Question
-from mlestruct.frank_wolfe import FrankWolfe, State
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Interrupted, Model, mle_struct
 from mlestruct.learners.convex import Learner
+from mlestruct.method import Progress
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Column
@@ -80,7 +81,7 @@ def learn(
     alpha: float | Sequence[float],
     rho: float,
     tol: float,
-    through: Callable[[Iterator[State]], Iterator[State]],
+    through: Callable[[Iterator[Progress]], Iterator[Progress]],
     loop: Loop,
 ) -> tuple[Fitted, Sandwich, list[float]]:
     """The weights, and their errors from the observed pairs: for one year as for many.
@@ -94,9 +95,9 @@ def learn(
         scores, missed = choose(learner, sample, alphas, rho)
     chosen = float(alphas[scores.argmax()])
     learner = replace(learner, regulariser=chosen)
-    last: list[State] = []
+    last: list[Progress] = []
 
-    def kept(states: Iterator[State]) -> Iterator[State]:
+    def kept(states: Iterator[Progress]) -> Iterator[Progress]:
         for state in through(states):
             last[:] = [state]
             yield state

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from mlestruct.checkpoint import Keeping, Unwritten, begin
+from mlestruct.checkpoint import AnyCheckpoint, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.dual import Certificate
 from mlestruct.errors import DataWarning, not_fitted
@@ -40,9 +40,9 @@ from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
 from mlestruct.estimators.roommates.rules import Consent, Rule, refused_by
 from mlestruct.estimators.roommates.summary import Summary, Told
 from mlestruct.estimators.stored import Fitted
-from mlestruct.frank_wolfe import State
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Interrupted
+from mlestruct.method import Progress
 from mlestruct.progress import Show, track
 from mlestruct.structures.base import Array
 from mlestruct.tables import Table, table
@@ -153,7 +153,7 @@ class RoommateModel(Parameters):
         self.tol = tol
         self.progress = progress
 
-    def fit(self, people: Any, pairs: Any = None, *, checkpoint: Keeping = None) -> Self:
+    def fit(self, people: Any, pairs: Any = None, *, checkpoint: AnyCheckpoint = None) -> Self:
         """Learn from a table of people and one of pairs, or a list of (id, id).
 
         Without ``pairs`` the table of people says who shares, by ``room`` or ``partner``. Pairs of
@@ -236,7 +236,7 @@ class RoommateModel(Parameters):
             raise ValueError(f"no_answer: {strange[0]!r} is no column of answers")
         return given.without({name: _listed(values) for name, values in self.no_answer.items()})
 
-    def _watched(self, states: Iterator[State]) -> Iterator[State]:
+    def _watched(self, states: Iterator[Progress]) -> Iterator[Progress]:
         return track(states, "roommates", self.progress)
 
     def _keep(self, known: Knowledge) -> None:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Loop, begin
+from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
+from mlestruct.drive import drive, within
+from mlestruct.drive import last as ended
 from mlestruct.dual import Certificate, Dual, certificate
 from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled, mean_targets
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import Cost, FrankWolfe, State, noted
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Reweighted, Route, Settled
 from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.kernels import clock
 from mlestruct.learners.convex import AnyOracle
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
+from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, counting_numbers, in_words
@@ -37,8 +38,8 @@ SMOOTHING = 1e-3  # share of uniform tables in the empirical start: log of unsee
 
 
 @dataclass(frozen=True)
-class Round:
-    """One linearisation solved: the objective it reached, and the proof of that inner optimum.
+class Linearisation:
+    """One solved: the objective it reached, and the proof of that inner optimum.
 
     ``objective`` is H(τ) − R*(r), H with the separators' part; it never falls from one round to
     the next by more than the round's gap. ``moved`` is the largest change of the separators'
@@ -52,8 +53,6 @@ class Round:
     tau: Array
     multipliers: Array
     moved: float
-    done: bool
-    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,79 +132,49 @@ class Camel(Fits):
         ridge = ridge_of(1.0 if self.regulariser is None else self.regulariser, features.d)
         return Dual(shaped, features, replace(kept, batch=shaped), ridge)
 
-    def each(
-        self, batch: Batch[Any], features: Features, loop: Loop | None = None
-    ) -> Iterator[Round]:
-        """Every round of the fit; the last is stationary, or ran out of ``rounds``."""
-        loop = self._loop() if loop is None else loop
-        linear = self.entropy(batch)[1]
-        first, at, before, solution = 0, None, -np.inf, None
-        if self.start == "empirical":
-            at = (1 - SMOOTHING) * mean_targets(batch) + SMOOTHING * _uniform(batch)
-        if loop.tree is not None:
-            first, at, before, (theta, delta, tau, proof, x) = loop.tree
-            solution = _Solution(theta, delta, tau, Certificate(*proof), x)
-        plain = self.dual(batch, features)
-        oracle = Validated(resolve(self.oracle, batch))
+    def states(self, batch: Batch[Any], features: Features) -> Iterator[Progress]:
+        """Every round, its objective that of the whole with the sign of a dual (it falls).
 
-        def where() -> Tree:
-            assert solution is not None
-            return number + 1, at, before, astuple(solution)
+        The last is stationary, or ran out of ``rounds``.
+        """
+        budget = replace(self.solver.budget, tol=self.tol, rounds=self.rounds - 1)
+        return drive(_Rounds(self, batch, features), budget, self.solver.checkpoint)
 
-        for number in range(first, self.rounds):
-            solution = self._solve(self.dual(batch, features, at), oracle, solution, loop)
-            tau, proof = solution.tau, solution.proof
-            slope = np.zeros(batch.size) if at is None else linear.grad(at)
-            moved = float(np.abs(linear.grad(tau) - slope).max())
-            objective = float(batch.weight @ linear.each(tau)) - plain.value(tau)
-            hidden = len(solution.x) == 0 and objective - before <= proof.gap
-            still = moved <= self.tol or hidden
-            late = loop.over(self.solver.seconds)
-            done = still or late or number + 1 == self.rounds
-            short = self._short(proof, still) if done else ""
-            short = "seconds" if short and late else short
-            found = solution.theta, tau, solution.delta
-            yield Round(number, objective, proof, *found, moved, done, short)
-            if done:
-                return
-            at, before = tau, objective
-            loop.save(where)
+    def each(self, batch: Batch[Any], features: Features) -> Iterator[Linearisation]:
+        """Every round of a fit that no checkpoint keeps."""
+        alone = replace(self, solver=replace(self.solver, checkpoint=None))
+        return (said.own for said in alone.states(batch, features))
 
-    def _short(self, proof: Certificate, still: bool) -> str:
-        """What the last round lacks: its own proof, or the standstill that several are to reach."""
-        if not proof.relative <= self.solver.tol:
-            return "proof"
-        return "" if still or self.rounds == 1 else "rounds"
-
-    def _loop(self) -> Loop:
-        own = ("rho", "concave", "start", "rounds", "tol", "consistent", "split")
-        setting = {name: digest(getattr(self, name)) for name in own}
-        return begin(self.solver.checkpoint, self.name, lambda: setting)
-
-    def _solve(
-        self, dual: Dual, oracle: Oracle[Any], last: _Solution | None, loop: Loop
-    ) -> _Solution:
+    def solve(self, dual: Dual, oracle: Oracle[Any], last: Solution | None, loop: Loop) -> Solution:
+        """One round's problem, from where the last one ended."""
         hard, none = self.regulariser is None, np.zeros(0)
-        solver = replace(self.solver, checkpoint=loop)
-        messages = self._messages(dual)
-        if messages is not None:
-            start = None if last is None else last.theta
-            *_, state = Direct.of(solver).run(dual, oracle, messages, start)
-            return _Solution(state.theta, none, state.tau, state.certificate, none)
-        if not self._direct:
-            if hard or not self.consistent:
+        calls, asking = (0, 0.0) if last is None else (last.calls, last.asking)
+        solver, messages = within(self.solver, loop, calls), self._messages(dual)
+        if messages is not None or not self.direct:
+            if messages is not None:
+                start = None if last is None else last.theta
+                found = ended(Direct.of(solver).run(dual, oracle, messages, start))
+            elif hard or not self.consistent:
                 what = "hard moments have" if hard else "tables without consistency have"
                 raise ValueError(f"{what} no oracle; use route='direct'")
-            found = solver.solve(dual, oracle, None if last is None else last.tau)
-            return _Solution(found.theta, none, found.tau.copy(), found.certificate, none)
-        coupled = Coupled(dual, self.consistent, self.split, ridge=not hard)
+            else:
+                found = solver.solve(dual, oracle, None if last is None else last.tau)
+            calls, asking = calls + found.calls, asking + found.asking
+            return Solution(
+                found.theta, none, found.tau.copy(), found.certificate, none, calls, asking
+            )
+        coupled, calls = (
+            Coupled(dual, self.consistent, self.split, not hard),
+            calls + len(dual.batch),
+        )
         start = self._from_pieces(coupled, loop) if last is None else last.x
         x = coupled.solve(start, tol=self.solver.tol, keeps=loop)
         theta, delta, tau = x[: coupled.d], x[coupled.d :], coupled.tau(x)
         if hard or not self.consistent or coupled.violation(x) > CONSISTENT:
-            proof = _by_duality(coupled, x, tau)
-            return _Solution(coupled.attained(theta), delta, tau, proof, x)
-        return _Solution(theta, delta, tau, certificate(dual, oracle, theta, tau), x)
+            proof, theta = _by_duality(coupled, x, tau), coupled.attained(theta)
+        else:
+            proof = certificate(dual, oracle, theta, tau)
+        return Solution(theta, delta, tau, proof, x, calls + len(dual.batch))
 
     def _from_pieces(self, coupled: Coupled, loop: Loop) -> Array | None:
         """Piecewise weights, which cost little, and no multipliers yet."""
@@ -215,49 +184,21 @@ class Camel(Fits):
         return np.concatenate([apart, np.zeros(coupled.B.shape[0])])
 
     @property
-    def _direct(self) -> bool:
+    def direct(self) -> bool:
+        """No oracle is asked while it learns."""
         return self.route in ("direct", "coupled") or (self.route == "auto" and self.oracle is None)
 
     def _messages(self, dual: Dual) -> Routine | None:
-        if not self._direct or self.route == "coupled" or not self.consistent:
+        if not self.direct or self.route == "coupled" or not self.consistent:
             return None
         return None if self.regulariser is None else routine(dual.entropy)
-
-    def states(self, batch: Batch[Any], features: Features) -> Iterator[State]:
-        """A state per round, its objective that of the whole with the sign of a dual (it falls)."""
-        loop = self._loop()
-        yield from noted(loop, partial(self._states, batch, features, loop))
-
-    def _states(
-        self, batch: Batch[Any], features: Features, loop: Loop, spent: float
-    ) -> Iterator[State]:
-        began, count = clock() - spent, len(batch)
-        bound = str(Entropy.of(batch, self.rho, allow_nonconvex=True).bound)
-        for one in self.each(batch, features, loop):
-            proof = one.certificate
-            if self.rounds > 1:
-                words = f"{proof.polytope} in this round; as a whole stationary to {one.moved:.1e}"
-                proof = replace(proof, objective=-one.objective, polytope=words, bound=bound)
-            yield State(
-                round=one.number,
-                calls=(one.number + 1) * count,
-                seconds=clock() - began,
-                certificate=proof,
-                theta=one.theta,
-                tau=one.tau,
-                at=one.tau,
-                cost=Cost(self.rounds, count, 0.0),
-                done=one.done,
-                route="direct" if self._direct else "frank_wolfe",
-                short=one.short,
-            )
 
     def runs(self, batch: Batch[Any], features: Features) -> Runs:
         """Each from its own beginning."""
 
         def states(
-            given: float | Regulariser | None, last: State | None, loop: Loop
-        ) -> Iterator[State]:
+            given: float | Regulariser | None, last: Progress | None, loop: Loop
+        ) -> Iterator[Progress]:
             solver = replace(self.solver, checkpoint=loop)
             return replace(self, regulariser=given, solver=solver).states(batch, features)
 
@@ -269,12 +210,88 @@ class Camel(Fits):
 
 
 @dataclass(frozen=True)
-class _Solution:
+class _Rounds:
+    """CAMEL's linearisations, one after the other: a method for the loop."""
+
+    learner: Camel
+    batch: Batch[Any]
+    features: Features
+    size: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.learner.name
+
+    def setting(self) -> dict[str, Any]:
+        own = ("rho", "concave", "start", "rounds", "tol", "consistent", "split")
+        return {name: digest(getattr(self.learner, name)) for name in own}
+
+    def rounds(self, loop: Loop) -> Iterator[Progress]:
+        learner, batch, features = self.learner, self.batch, self.features
+        linear, plain = learner.entropy(batch)[1], learner.dual(batch, features)
+        number, at, before, solution = 0, None, -np.inf, None
+        if learner.start == "empirical":
+            at = (1 - SMOOTHING) * mean_targets(batch) + SMOOTHING * _uniform(batch)
+        if loop.tree is not None:
+            number, at, before, (theta, delta, tau, proof, *rest) = loop.tree
+            solution = Solution(theta, delta, tau, Certificate(*proof), *rest)
+        oracle = Validated(resolve(learner.oracle, batch))
+
+        def where() -> Tree:
+            assert solution is not None
+            return number, at, before, astuple(solution)
+
+        while True:
+            dual = learner.dual(batch, features, at)
+            solution = learner.solve(dual, oracle, solution, loop)
+            slope = np.zeros(batch.size) if at is None else linear.grad(at)
+            moved = float(np.abs(linear.grad(solution.tau) - slope).max())
+            objective = float(batch.weight @ linear.each(solution.tau)) - plain.value(solution.tau)
+            yield self._progress(solution, number, objective, before, moved)
+            number, at, before = number + 1, solution.tau, objective
+            loop.save(where)
+
+    def _progress(
+        self, found: Solution, number: int, objective: float, before: float, moved: float
+    ) -> Progress:
+        """It is over where slopes stand still, or what is gained may be the proof's own gap."""
+        learner, proof = self.learner, found.proof
+        hidden = len(found.x) == 0 and objective - before <= proof.gap
+        still = learner.rounds == 1 or moved <= learner.tol or hidden
+        lacks = "" if proof.relative <= learner.solver.tol else "proof"
+        own = Linearisation(number, objective, proof, found.theta, found.tau, found.delta, moved)
+        if learner.rounds > 1:
+            words = f"{proof.polytope} in this round; as a whole stationary to {moved:.1e}"
+            bound = str(Entropy.of(self.batch, learner.rho, allow_nonconvex=True).bound)
+            proof = replace(proof, objective=-objective, polytope=words, bound=bound)
+        return Progress(
+            round=number,
+            calls=found.calls,
+            examples=len(self.batch),
+            certificate=proof,
+            theta=found.theta,
+            tau=found.tau,
+            at=found.tau,
+            route="direct" if learner.direct else "frank_wolfe",
+            asking=found.asking,
+            own=own,
+            left=0.0 if still and not lacks else np.inf,
+            over=lacks if still else "",
+            short=lacks,
+        )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A round's problem solved, and the calls of all rounds so far."""
+
     theta: Array
     delta: Array
     tau: Array
     proof: Certificate
     x: Array
+    calls: int = 0
+    asking: float = 0.0
 
 
 def _by_duality(coupled: Coupled, x: Array, tau: Array) -> Certificate:

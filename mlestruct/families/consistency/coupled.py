@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Keeping, begin
+from mlestruct.checkpoint import AnyCheckpoint, begin
 from mlestruct.digest import digest
 from mlestruct.dual import Dual
 from mlestruct.lbfgs import minimise
@@ -93,7 +93,7 @@ class Coupled:
         start: Array | None = None,
         rounds: int = 2000,
         tol: float = 0.0,
-        keeps: Keeping = None,
+        keeps: AnyCheckpoint = None,
     ) -> Array:
         """(θ, δ) by L-BFGS from a start, the last digits by Newton where that is affordable.
 

@@ -51,7 +51,7 @@ def _units(batch: Batch[FactorGraph], starts: Callable[[FactorGraph], Ints]) -> 
     return Units(first, last, truth, batch.weight[owner])
 
 
-class Judge(Protocol):
+class Measure(Protocol):
     """A loss of one table: ``(beliefs, units, slope)`` adds b·∂L/∂b to slope and returns Σ L.
 
     Slopes are taken by log-beliefs, so that they stay finite where a belief is 0.
@@ -90,7 +90,7 @@ class Classification:
 class Loss:
     """Σ_m w_m Σ_u ℓ(b_u, ŷ_u) over the observed tables u: variables, or factors."""
 
-    judge: Judge
+    measure: Measure
     units: Callable[[Batch[Any]], Units] = variables
 
     @property
@@ -100,7 +100,7 @@ class Loss:
     def __call__(self, tau: Array, units: Units) -> tuple[float, Array]:
         """(L, b·∂L/∂b)."""
         slope = np.zeros(len(tau))
-        return self.judge(tau, units, slope), slope
+        return self.measure(tau, units, slope), slope
 
 
 LOSSES = {

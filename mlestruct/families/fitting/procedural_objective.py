@@ -16,7 +16,7 @@ from mlestruct.objectives.base import Values
 from mlestruct.structures.base import Array, Ints
 
 
-class Piece(NamedTuple):
+class Group(NamedTuple):
     """Examples that run together, and what is observed of them."""
 
     structure: Any
@@ -41,7 +41,7 @@ class Procedural:
     def __call__(
         self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float
     ) -> Values:
-        pieces = self._pieces(batch) if warm is None else warm
+        pieces = self._groups(batch) if warm is None else warm
         gradient = {name: np.empty(batch.size) for name in heads}
         value = 0.0
         for structure, members, units in pieces:
@@ -54,8 +54,8 @@ class Procedural:
                 gradient[name][batch.index(members)] = part.reshape(-1)
         return Values(value, gradient, None, pieces)
 
-    def _pieces(self, batch: Batch[Any]) -> list[Piece]:
+    def _groups(self, batch: Batch[Any]) -> list[Group]:
         return [
-            Piece(structure, members, self.loss.units(batch.select(members)))
+            Group(structure, members, self.loss.units(batch.select(members)))
             for structure, members in groups(batch)
         ]

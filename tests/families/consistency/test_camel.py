@@ -70,7 +70,6 @@ def test_the_objective_never_falls_between_rounds(name, route, start):
         assert after.objective >= one.objective - after.certificate.gap - 1e-9
     if start == "zero":
         assert rounds[-1].objective > rounds[0].objective + 1e-3
-    assert rounds[-1].done
 
 
 def test_wide_sepsets_make_a_junction_tree_exact():

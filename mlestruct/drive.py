@@ -1,0 +1,183 @@
+"""The loop of every fit: it owns the clock, the budget, the checkpoint, and why a fit ends.
+
+A :class:`mlestruct.method.Method` says what each of its rounds has come to; nothing here is
+numerical.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mlestruct.checkpoint import AnyCheckpoint, Loop, begin
+from mlestruct.dual import Certificate
+from mlestruct.method import NONE, Cost, Method, Progress
+from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
+
+COLUMNS = 15  # numbers that are kept of a round
+UNSAID: dict[str, Any] = {"left": None, "over": "", "prove": None}
+"""What is between a method and its loop."""
+log = logging.getLogger("mlestruct")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a method may take until its relative gap is ``tol``; a ``unit`` is a round, by name.
+
+    ``seconds`` are those of the whole fit, whose loops share one clock; a method inside another has
+    the ``calls`` that are left. Every method counts rounds of its own.
+    """
+
+    tol: float
+    rounds: int
+    seconds: float | None = None
+    calls: int | None = None
+    unit: str = "rounds"
+
+    def ended(self, said: Progress, seconds: float) -> str:
+        """Why there is no round after this one, which would ask once per example; or nothing."""
+        if self.seconds is not None and seconds > self.seconds:
+            return "seconds"
+        out = self.calls is not None and said.calls + said.examples > self.calls
+        return said.over or ("calls" if out else self.unit if said.round >= self.rounds else "")
+
+    def short(self, said: Progress, why: str) -> str:
+        """What a last round lacks: in the method's word for it, where only rounds ran out."""
+        if said.within(self.tol):
+            return ""
+        return said.short or why if why == self.unit else why
+
+
+def drive(method: Method, budget: Budget, keeps: AnyCheckpoint = None) -> Iterator[Progress]:
+    """Rounds until the tolerance is met or the budget is out; the last has ``done`` set.
+
+    ``keeps`` is a checkpoint or the loop around this one: rounds that it remembers come again.
+    """
+    loop = begin(keeps, method.name, method.setting, method.size)
+    past = Past(loop.past)
+    if loop.done and not past.rows:
+        raise ValueError("the checkpoint of a finished run holds no round")
+    yield from past.told(loop.kept["heavy"])
+    if loop.done:
+        loop.finish()
+        return
+    loop.beside = past.tree
+    clock = loop.clock
+    clock.start(max(past.seconds, clock.seconds))
+    for said in method.rounds(loop):
+        why = budget.ended(said, clock.seconds)
+        if said.prove is not None and (why or said.within(budget.tol)):
+            said = said.prove(why)
+            why = why or said.over
+        elif said.silent:
+            continue
+        seconds, done = clock.seconds, said.within(budget.tol) or why != ""
+        cost = past.cost(said, budget.rounds, seconds)
+        if not past.rows:
+            log.info("%s: at most %s", method.name, cost)
+        ended: dict[str, Any] = {"done": done, "short": budget.short(said, why) if done else ""}
+        said = replace(said, seconds=seconds, cost=cost, **ended, **UNSAID)
+        past.add(said)
+        if done:
+            loop.finish(past.tree(), (said.tau, None if said.at is said.tau else said.at))
+        yield said
+        if done:
+            return
+
+
+def last(states: Iterator[Progress]) -> Progress:
+    """What a fit ended with."""
+    *_, found = states
+    return found
+
+
+def then(
+    first: Iterator[Progress],
+    follow: Callable[[Progress], Iterator[Progress] | None],
+) -> Iterator[Progress]:
+    """One method, and where it ends short another; the last round's proof is the better of both."""
+    for end in first:
+        more = follow(end) if end.done else None
+        yield replace(end, done=end.done and more is None)
+    for on in () if more is None else more:
+        if on.done and not on.gap <= end.gap:
+            on = replace(on, certificate=end.certificate, theta=end.theta, tau=end.tau, at=end.tau)
+        yield replace(on, round=end.round + 1 + on.round, calls=end.calls + on.calls)
+
+
+def within(solver: Any, loop: Loop, calls: int = 0) -> Any:
+    """A solver inside a loop that has spent so many calls."""
+    left = None if solver.calls is None else max(solver.calls - calls, 0)
+    return replace(solver, checkpoint=loop, calls=left)
+
+
+class Past:
+    """The rounds of a loop so far: a row of numbers each, words that recur, and the last θ."""
+
+    def __init__(self, tree: Tree = None) -> None:
+        rows, words, self.theta, self.learned = ([], [], NONE, None) if tree is None else tree
+        if np.size(rows) and np.shape(rows)[1:] != (COLUMNS,):
+            raise ValueError(f"a checkpoint's rounds are {np.shape(rows)}, not rows of {COLUMNS}")
+        self.rows: list[tuple[float, ...]] = [tuple(row) for row in np.asarray(rows).tolist()]
+        self.words = {text: number for number, text in enumerate(words)}
+
+    @property
+    def seconds(self) -> float:
+        return self.rows[-1][2] if self.rows else 0.0
+
+    def cost(self, said: Progress, rounds: int, seconds: float) -> Cost:
+        """By the solver's time so far; where there is none, by the first round's."""
+        if said.asking:
+            return Cost(rounds, said.examples, said.asking / said.calls, said.bytes)
+        per_call = self.rows[0][9] if self.rows else seconds / max(said.calls, 1)
+        return Cost(rounds, said.examples, per_call, said.bytes)
+
+    def tree(self) -> Tree:
+        return np.array(self.rows, dtype=float), list(self.words), self.theta, self.learned
+
+    def add(self, said: Progress) -> None:
+        proof, cost = said.certificate, said.cost
+        text = proof.polytope, proof.bound, proof.withheld, said.route, said.short
+        self.rows.append((
+            said.round, said.calls, said.seconds, proof.gap, proof.slack, proof.objective,
+            proof.unused, cost.calls, cost.examples, cost.seconds_per_call, cost.bytes,
+            said.done, said.cut, said.asking,
+            self.words.setdefault(text, len(self.words)),
+        ))  # fmt: skip
+        self.theta, self.learned = said.theta, said.learned
+
+    def told(self, heavy: tuple[Array, Array | None] | None) -> Iterator[Progress]:
+        """All of them again; ``heavy`` are the last one's τ, and its tangent's point if another."""
+        words = list(self.words)
+        for row in self.rows[:-1]:
+            yield _again(row, words)
+        for row in self.rows[-1:]:
+            tau, at = (NONE, None) if heavy is None else heavy
+            known = replace(_again(row, words), theta=self.theta, learned=self.learned)
+            yield replace(known, tau=tau, at=tau if at is None else at)
+
+
+def _again(row: tuple[float, ...], words: list[tuple[str, str, str | None, str, str]]) -> Progress:
+    number, calls, seconds, gap, slack, objective, unused, *expected, done, cut, asking, text = row
+    polytope, bound, withheld, route, short = words[int(text)]
+    cost = Cost(int(expected[0]), int(expected[1]), expected[2], int(expected[3]))
+    return Progress(
+        round=int(number),
+        calls=int(calls),
+        examples=cost.examples,
+        certificate=Certificate(gap, slack, objective, polytope, bound, withheld, int(unused)),
+        theta=NONE,
+        route=route,
+        cut=bool(cut),
+        asking=asking,
+        bytes=cost.bytes,
+        seconds=seconds,
+        cost=cost,
+        done=bool(done),
+        short=short,
+    )
