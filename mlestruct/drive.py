@@ -82,7 +82,8 @@ def drive(method: Method, budget: Budget, keeps: AnyCheckpoint = None) -> Iterat
             log.info("%s: at most %s", method.name, cost)
         ended: dict[str, Any] = {"done": done, "short": budget.short(said, why) if done else ""}
         said = replace(said, seconds=seconds, cost=cost, **ended, **UNSAID)
-        past.add(said)
+        if loop.writer is not None or not past.rows:  # nobody asks again for what no file keeps
+            past.add(said)
         if done:
             loop.finish(past.tree(), (said.tau, None if said.at is said.tau else said.at))
         yield said
