@@ -13,21 +13,24 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Examples
-from mlestruct.estimators.door import check_lengths, weights_of, width_of
+from mlestruct.estimators.calibration import Calibration
+from mlestruct.estimators.door import check_lengths, listed, part_of, weights_of, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
-from mlestruct.estimators.predictor import Decision
+from mlestruct.estimators.predictor import Decision, Draws
 from mlestruct.estimators.ragged import Ragged
 from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.estimators.weights import labels_of, with_weights
 from mlestruct.features import Masked, Tied
 from mlestruct.inference import marginals
+from mlestruct.inference.decoding import Decoded
 from mlestruct.inference.exact.k_best import k_best
 from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
 from mlestruct.learners.missing import Partial
 from mlestruct.readers import Attributes
 from mlestruct.readers.feature_dicts import Shorts
 from mlestruct.readers.transitions import Forbidden, Rules
+from mlestruct.statistics import Intervals
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -98,16 +101,23 @@ class SequenceModel(Labelled):
         checkpoint: AnyCheckpoint = None,
     ) -> Self:
         check_lengths(X, y)
-        y = with_weights(y, node_weight)
-        full = self._full(X, [labels_of(one) for one in y])
-        if len(full) < len(X):
-            weight = weights_of(sample_weight, len(X))
-            sample_weight = None if weight is None else weight[full]
-            X, y = [X[m] for m in full], [list(y)[m] for m in full]
+        X, y, sample_weight = self._filled(X, with_weights(y, node_weight), sample_weight)
         return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
+
+    def _filled(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
+    ) -> tuple[Sequence[Any], Sequence[Any], ArrayLike | None]:
+        """What is left without the sequences that have no position."""
+        check_lengths(X, y)
+        full = self._full(X, [labels_of(one) for one in y])
+        if len(full) == len(X):
+            return X, y, sample_weight
+        weight = weights_of(sample_weight, len(X))
+        return (*part_of(listed(X), listed(y), full), None if weight is None else weight[full])
 
     def _full(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> list[int]:
         """The sequences that have a position, or a label without one."""
+        X = listed(X)
         labels = [0] * len(X) if y is None else [len(t) if hasattr(t, "__len__") else 1 for t in y]
         return [m for m, x in enumerate(X) if self.nodes_of(x) or labels[m]]
 
@@ -135,6 +145,71 @@ class SequenceModel(Labelled):
         full = self._full(X)
         found = super().predict([X[m] for m in full], decision) if full else []
         return self._spread(len(X), full, found, self.classes_[:0])
+
+    def decode(self, X: Sequence[Any], decision: Decision = "map") -> Decoded:
+        self._check_fitted()
+        full = self._full(X)
+        if len(full) == len(X):
+            return super().decode(X, decision)
+        scores, upper = np.zeros(len(X)), np.zeros(len(X))
+        found: list[Any] = []
+        if full:
+            some = super().decode([X[m] for m in full], decision)
+            scores[full], upper[full], found = some.scores, some.upper, some.outcomes
+        return Decoded(self._spread(len(X), full, found, self.classes_[:0]), scores, upper)
+
+    def potentials(self, X: Sequence[Any]) -> list[Array]:
+        self._check_fitted()
+        full = self._full(X)
+        found = super().potentials([X[m] for m in full]) if full else []
+        return self._spread(len(X), full, found, np.zeros(0))
+
+    def sample(
+        self,
+        X: Sequence[Any],
+        count: int = 1,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Draws:
+        self._check_fitted()
+        full = self._full(X)
+        if not full:
+            return Draws(Ragged([[self.classes_[:0]] * count for _ in X]), True, "nothing to draw")
+        drawn = super().sample([X[m] for m in full], count, random_state)
+        every = self._spread(len(X), full, drawn.outcomes, [self.classes_[:0]] * count)
+        return replace(drawn, outcomes=every)
+
+    def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]:
+        self._check_fitted()
+        X, y, _ = self._filled(X, y)
+        return super().log_likelihood(X, y) if self._full(X, y) else (0.0, 0.0)
+
+    def calibration(self, X: Sequence[Any], y: Sequence[Any], bins: int = 10) -> Calibration:
+        self._check_fitted()
+        return super().calibration(*self._filled(X, y)[:2], bins)
+
+    def intervals(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        cohort: Sequence[Any] | None = None,
+        reference: Any = None,
+        level: float = 0.95,
+    ) -> Intervals:
+        self._check_fitted()
+        check_lengths(X, y)
+        if cohort is not None and len(cohort) == len(X):
+            cohort = [cohort[m] for m in self._full(X, y)]
+        some = self._filled(X, y, sample_weight)
+        return super().intervals(*some, cohort=cohort, reference=reference, level=level)
+
+    def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+        self._check_fitted()
+        return super().recalibrated(*self._filled(X, y)[:2])
+
+    def _judged(self, X: Sequence[Any], y: Sequence[Any]) -> Array:
+        return super()._judged(*self._filled(X, y)[:2])
 
     def _labels(self, X: Sequence[Any]) -> list[Any] | None:
         """Predictions, or None where chains alone do not say them or something is not as usual.
@@ -241,13 +316,7 @@ class SequenceModel(Labelled):
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
     ) -> float:
         self._check_fitted()
-        check_lengths(X, y)
-        full = self._full(X, y)
-        if full and len(full) < len(X):
-            weight = weights_of(sample_weight, len(X))
-            sample_weight = None if weight is None else weight[full]
-            X, y = [X[m] for m in full], [list(y)[m] for m in full]
-        return super().score(X, y, sample_weight)
+        return super().score(*self._filled(X, y, sample_weight))
 
     def nodes_of(self, x: Any) -> int:
         x = x.whole if isinstance(x, Among) else x
