@@ -29,7 +29,7 @@ from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.sampling import sample
 from mlestruct.statistics import Identified, Intervals, intervals, problem
 from mlestruct.statistics.firth import Firth
-from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Paths
+from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Matching, Paths
 from mlestruct.testing import vertices
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ Array = np.ndarray[Any, Any]
 
 UNITS = (1, 2, 4, 8, 30, 100)
 REPEATS = {False: 1100, True: 40}  # quick
-LIMIT = 2000
+LIMIT = {False: 20_000, True: 2_000}  # examples that a limit is taken from; by an own solver
 WITHIN, BELOW = (0.93, 0.97), (0.93, 0.985)  # from 8 units on, and below
 WIDTH = {4: 2.0, 8: 1.25}  # at most, from so many units on
 MANY = 30  # examples from which there are 10 weights
@@ -49,6 +49,15 @@ VARIED = 0.6  # standard deviation of weights between examples, in the cell wher
 ARCS = [(i, j) for i in range(6) for j in range(i + 1, 6) if j - i <= 2]
 
 
+LOADS, CAPACITY = np.array([2, 3, 3, 4, 5, 5, 6, 7]), 14
+BAGS = np.array([bag for bag in np.ndindex(*[2] * len(LOADS)) if LOADS @ bag <= CAPACITY], float)
+
+
+def _packed(scores: Array) -> Array:
+    """The best bag by looking at all of them, as a solver of a user's own."""
+    return np.asarray(BAGS[int(np.argmax(BAGS @ scores))])
+
+
 @dataclass(frozen=True)
 class Kind:
     """A structure whose parts have features, or a labelled graph with tied weights; and its ρ."""
@@ -57,6 +66,7 @@ class Kind:
     rho: float | str | None = None
     summed: bool = False
     states: int = 0
+    solver: Any = None
 
     def drawn(self, count: int, rng: np.random.Generator, d: int, varied: float = 0.0) -> Any:
         """(batch, features, the weights that drew it)."""
@@ -73,11 +83,14 @@ KINDS = {
     "trees of 8": Kind(ms.tree([((k - 1) // 2, k) for k in range(1, 8)], [2] * 8), states=2),
     "grids 4 × 4": Kind(ms.grid(4, 4, 2), states=2),
     "paths of a DAG": Kind(Paths(ARCS, source=0, sink=5)),
+    "bags, own solver": Kind(Custom(len(LOADS)), solver=_packed),
     "tables of three, exact_mle": Kind(FactorGraph([2, 3, 2, 2], [[0, 1, 2], [2, 3]]), summed=True),
 }
 
 
 def _listed(structure: Any) -> Array:
+    if isinstance(structure, Custom):
+        return BAGS
     return outcomes(structure) if isinstance(structure, Matching) else vertices(structure)
 
 
@@ -138,7 +151,7 @@ def cell(
     for repeat in range(repeats):
         rng = np.random.default_rng([units, repeat, d])
         batch, features, _ = kind.drawn(units, rng, d, varied)
-        asked = problem(batch, features, kind.rho, summed=kind.summed)
+        asked = problem(batch, features, kind.rho, summed=kind.summed, oracle=kind.solver)
         assert not isinstance(asked, str)
         names = [f"w{j}" for j in range(features.d)]
         one = intervals(asked, names)
@@ -162,8 +175,9 @@ def combined(likelihood: Any) -> Array:
 def limit(name: str, d: int, varied: float = 0.0) -> Array:
     """What the intervals are for: the true weights, or those that LIMIT examples come to."""
     kind = KINDS[name]
-    batch, features, theta = kind.drawn(LIMIT, np.random.default_rng([d, LIMIT]), d, varied)
-    asked = problem(batch, features, kind.rho, summed=kind.summed)
+    count = LIMIT[kind.solver is not None]
+    batch, features, theta = kind.drawn(count, np.random.default_rng([d, count]), d, varied)
+    asked = problem(batch, features, kind.rho, summed=kind.summed, oracle=kind.solver)
     assert not isinstance(asked, str)
     if asked.exact is asked.model and not varied:
         return np.asarray(theta)

@@ -263,8 +263,13 @@ class Interior:
         return (1 - MIX) * tau + MIX * self.tau if touches else tau
 
 
-def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interior:
+def interior(
+    batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy, *, stated: bool = True
+) -> Interior:
     """Average oracle answers, once per distinct structure, until they cover every view.
+
+    A structure's own interior point is taken instead where it has one, if ``stated``: a solver that
+    rules some of its outcomes out has a smaller polytope.
 
     Each question is Σ of the uncovered views; when its best score proves that no answer uses
     them, they are dead: their coordinates are fixed and their entropy dropped. An oracle that
@@ -278,7 +283,7 @@ def interior(batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy) -> Interi
     ]
     withheld = None
     for structure, members in batch.groups():
-        known = structure.interior()
+        known = structure.interior() if stated else None
         if known is not None:
             tau[batch.index(members)] = np.tile(known, len(members))
             dead[0][batch.index(members)] = np.tile(known == 0, len(members))

@@ -52,14 +52,12 @@ def intervals_of(
         )
     unit, unit_name = units_of(cohort, len(batch))
     summed = fitted.learner == "exact_mle"
-    asked = problem(batch, features, fitted.rho, summed=summed, unit=unit, unit_name=unit_name)
+    settings: Any = {"summed": summed, "unit": unit, "unit_name": unit_name}
+    asked = problem(batch, features, fitted.rho, oracle=fitted.oracle, **settings)
     if isinstance(asked, str):
         return _refused(asked, unit, unit_name, len(names), level)
-    if isinstance(fitted.oracle, str) or fitted.oracle is None:
-        found = _paired(fitted, asked, names, known, level)
-        return _by_units(fitted, asked, names, known, level) if found is None else found
-    why = "an oracle of your own may rule outcomes out that the structure allows"
-    return _refused(why, unit, unit_name, len(names), level)
+    found = _paired(fitted, asked, names, known, level)
+    return _by_units(fitted, asked, names, known, level) if found is None else found
 
 
 def units_of(cohort: Sequence[Any] | None, count: int) -> tuple[Ints, str]:
@@ -89,7 +87,9 @@ def _paired(
     """Pairs as units: for few matchings too large to sum, of which none is a unit enough."""
     batch = asked.model.batch
     large = asked.exact is None and asked.unit_name == "examples" and fitted.ridge.plain
-    if not large or not all(isinstance(s, (BipartiteMatching, Matching)) for s in batch.structures):
+    own = fitted.oracle is not None and not isinstance(fitted.oracle, str)
+    pairs = all(isinstance(s, (BipartiteMatching, Matching)) for s in batch.structures)
+    if own or not (large and pairs):
         return None
     d = len(fitted.coef)
     if d > MOST or len(batch) >= max(LEAST, d + 1):

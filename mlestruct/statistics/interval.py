@@ -154,8 +154,8 @@ def refusal(problem: Problem, rank: int) -> str | None:
         return None
     if units == 1 and problem.exact is not None:
         return (
-            f"one of the {unit} cannot show how far a surrogate's weights vary; learn with "
-            "learner='exact_mle', which is affordable here, or from more of them"
+            f"one of the {unit} cannot show how far a surrogate's weights vary; learn from more of "
+            "them, or with learner='exact_mle' where that is affordable"
         )
     if problem.exact is None and (units <= rank or units < LEAST):
         return (

@@ -15,9 +15,13 @@ from mlestruct.reweighting import Rho
 from mlestruct.statistics.affordability import affordable, total
 from mlestruct.statistics.interval import Problem
 from mlestruct.statistics.likelihood import Infer, Likelihood
+from mlestruct.statistics.listing import Listed
+from mlestruct.statistics.mixtures import Mixtures
 from mlestruct.structures.base import Array, Ints
 
 PATIENCE = 60.0  # seconds that the exact variance of all scores may take
+QUESTIONS = 10_000  # that finding all answers of a solver of one's own may take
+LARGEST = 2_000  # parts of a structure whose marginals are mixtures of an oracle's answers
 
 
 def problem(
@@ -26,28 +30,35 @@ def problem(
     rho: Rho = None,
     *,
     summed: bool = False,
+    oracle: Any = None,
     unit: Ints | None = None,
     unit_name: str = "examples",
 ) -> Problem | str:
     """The likelihood of ``rho``'s surrogate, or (``summed``) the exact one; or why there is none.
 
-    ``unit`` numbers the independent unit of every example, from 0 (default: each is one).
+    An ``oracle`` of your own may rule outcomes out that the structure allows, so the surrogate is
+    that over its answers' hull then. ``unit`` numbers the independent unit of every example, from 0
+    (default: each is one).
     """
     unit = np.arange(len(batch)) if unit is None else unit
     entropy = Entropy.of(batch, rho)
-    if summed or entropy.bound.kind == "exact":
+    if summed or (entropy.bound.kind == "exact" and oracle is None):
         own = Likelihood(batch, features, _sums if summed else inference(entropy) or _sums)
         return Problem(own, own, unit, unit_name, "the weights of the model itself")
-    infer = inference(entropy)
+    about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
+    named = oracle is None or isinstance(oracle, str)
+    infer = inference(entropy) if named else None
     if infer is None:
-        return (
-            "this surrogate's marginals come from the oracle alone, and are too coarse to take "
-            "slopes of"
-        )
+        largest = max(structure.size for structure in batch.structures)
+        if largest > LARGEST:
+            return f"{largest} parts are too many to take slopes of by asking a solver alone"
+        sums = Listed.of(batch, oracle, QUESTIONS)
+        model = Likelihood(batch, features, Mixtures(oracle, rho, sums))
+        exact_one = None if sums is None else Likelihood(batch, features, sums)
+        return Problem(model, exact_one, unit, unit_name, about)
     model = Likelihood(batch, features, infer)
     cost = 2.0 * features.d * total(batch)
     exact_one = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
-    about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
     return Problem(model, exact_one, unit, unit_name, about)
 
 

@@ -16,6 +16,7 @@ from mlestruct.structures.base import Array, Ints
 
 CLOSED = 1e-8  # share of a unit's own residual below which it determines a direction alone
 LIVE = 1e-8  # of a variance's largest eigenvalue
+POOLED = 0.75  # of the squares in the dispersion that count as degrees of freedom
 
 
 class Spread(NamedTuple):
@@ -72,11 +73,16 @@ class Units(NamedTuple):
         return float(contrast @ self.exact.sum(axis=0) @ contrast)
 
     def moderated(self, contrast: Array) -> Spread:
-        """CR2 and the model's variance, each by its degrees of freedom; never below the model's."""
+        """CR2 and the model's variance times the dispersion, weighed by degrees of freedom.
+
+        In this mean the model counts as many degrees as there are weights. The dispersion pools
+        rank × (units − 1) squares, so most of those count as degrees of the t distribution too;
+        not all, as scores of few outcomes are not normal.
+        """
         own, r = self.robust(contrast), self.score.shape[1]
-        prior = max(1.0, self.dispersion) * self.modelled(contrast)
-        freedom = own.freedom + r
-        return Spread((own.freedom * own.variance + r * prior) / freedom, freedom)
+        prior = self.dispersion * self.modelled(contrast)
+        variance = (own.freedom * own.variance + r * prior) / (own.freedom + r)
+        return Spread(variance, own.freedom + POOLED * r * (len(self) - 1))
 
 
 def _sums(values: Array, unit: Ints) -> Array:

@@ -1,0 +1,141 @@
+"""Marginals over what a solver's answers span: beside routines, and for solvers of one's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.inference import marginals
+from mlestruct.inference.exact import outcomes
+from mlestruct.statistics.listing import Listed, listed
+from mlestruct.statistics.mixtures import Mixtures
+from mlestruct.testing import vertices
+
+STRUCTURES = {
+    "perfect, ρ = ½": (ms.BipartiteMatching(4), 0.5),
+    "perfect, Bethe": (ms.BipartiteMatching(4), 1.0),
+    "partial": (ms.BipartiteMatching(3, 3, "partial"), 0.5),
+    "chain": (ms.chain(5, 2), None),
+    "tree": (ms.tree([(0, 1), (1, 2), (1, 3)], [2, 3, 2, 2]), None),
+}
+LOADS, CAPACITY = np.array([2, 3, 3, 4, 5, 5]), 10
+BAGS = np.array([b for b in np.ndindex(*[2] * 6) if LOADS @ b <= CAPACITY], dtype=float)
+NAMES = ["a", "b", "c"]
+
+
+def pack(scores):
+    return BAGS[int(np.argmax(BAGS @ scores))]
+
+
+def bags(count, rng, theta=(1.0, -0.5, 0.5)):
+    """Examples of the model over all bags."""
+    X = rng.standard_normal((count, len(LOADS), 3))
+    scores = (X @ np.array(theta)) @ BAGS.T + rng.gumbel(size=(count, len(BAGS)))
+    return list(X), list(BAGS[scores.argmax(axis=1)])
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("spread", [0.3, 2.0, 6.0])
+def test_mixtures_are_what_routines_find(name, spread, rng):
+    """The same maximum and maximiser, cold, and warm from scores that were asked before."""
+    structure, rho = STRUCTURES[name]
+    batch, mixtures = ms.Batch.of(structure, count=6), Mixtures(None, rho)
+    scores = spread * rng.standard_normal(batch.size)
+    for moved in (0.0, 1e-3, 0.5, 3.0):
+        here = scores + moved * rng.standard_normal(batch.size)
+        log_z, tau = mixtures(batch, here)
+        known = marginals(batch, here, rho=rho)
+        np.testing.assert_allclose(log_z, (known.lower + known.upper) / 2, atol=1e-6)
+        np.testing.assert_allclose(tau, known.tau, atol=1e-4)
+
+
+def test_mixtures_of_a_solver_are_stationary(rng):
+    """No bag gains at the gradient of score and entropy; slopes by differences agree with τ."""
+    batch, mixtures = ms.Batch.of(ms.Custom(6), count=4), Mixtures(pack, None)
+    scores = 2.0 * rng.standard_normal(batch.size)
+    log_z, tau = mixtures(batch, scores)
+    for score, point in zip(scores.reshape(4, 6), tau.reshape(4, 6), strict=True):
+        slope = score - np.log(point) + np.log1p(-point)
+        assert (BAGS @ slope - point @ slope).max() < 1e-7
+    step = 1e-4 * rng.standard_normal(batch.size)
+    up, down = mixtures(batch, scores + step)[0], mixtures(batch, scores - step)[0]
+    np.testing.assert_allclose((up - down) / 2, batch.totals(step * tau), atol=1e-9)
+    assert (log_z >= [np.logaddexp.reduce(BAGS @ s) for s in scores.reshape(4, 6)]).all()
+
+
+def test_what_a_solver_never_answers_has_no_probability(rng):
+    """A solver that rules a pair out: its surrogate is over the matchings that are left."""
+    structure = ms.BipartiteMatching(3)
+    allowed = [v for v in outcomes_of(structure) if v[0] == 0]
+
+    def solve(score):
+        best = max(allowed, key=lambda v: v @ score.ravel())
+        return best.reshape(3, 3)
+
+    tau = Mixtures(solve, 0.5)(ms.Batch.of(structure, count=1), rng.standard_normal(9))[1]
+    assert tau[0] == 0.0
+    np.testing.assert_allclose(tau.reshape(3, 3).sum(axis=1), 1.0)
+
+
+def outcomes_of(structure):
+    return outcomes(structure) if isinstance(structure, ms.Matching) else vertices(structure)
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_a_solver_of_ones_own_gets_intervals(carried, rng):
+    """Near the truth's surrogate, with a width; from as many units as weights on refused."""
+    X, y = bags(10 if carried else 30, rng)
+    given = [{"features": x, "load": LOADS} for x in X] if carried else X
+    solve = (lambda scores, instance: pack(scores)) if carried else pack
+    model = ms.StructuredModel(ms.Custom(6), oracle=solve, alpha=0.1).fit(given, y)
+    found = model.intervals(given, y)
+    assert found.refused is None
+    assert [row.name for row in found.rows] == model.names()
+    for row, true in zip(found.rows, (1.0, -0.5, 0.5), strict=True):
+        assert 0 < row.error < 2
+        assert row.low - 0.5 < true < row.high + 0.5
+
+
+def test_all_answers_of_a_solver_are_found_or_none(rng):
+    """Every bag once; nothing where there are too many, or the solver is not sure of its best."""
+    batch = ms.Batch.of(ms.Custom(6), count=2)
+    found, asked = listed(batch.select([0]), pack, 1000)
+    assert asked < 3 * len(BAGS)
+    assert sorted(map(tuple, found)) == sorted(map(tuple, BAGS))
+    scores = rng.standard_normal(12)
+    log_z, tau = Listed.of(batch, pack, 1000)(batch, scores)
+    chance = [np.exp(BAGS @ s) for s in scores.reshape(2, 6)]
+    np.testing.assert_allclose(log_z, [np.log(c.sum()) for c in chance])
+    np.testing.assert_allclose(tau.reshape(2, 6), [c @ BAGS / c.sum() for c in chance])
+    assert listed(batch.select([0]), pack, 10)[0] is None
+    assert listed(batch.select([0]), lambda s: ms.Answer(pack(s), 99.0), 1000)[0] is None
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_units_that_are_too_few_are_refused_where_sums_are_out_of_reach(many, rng, monkeypatch):
+    """With all answers known the likelihood's fall tells; without, more units than weights."""
+    X, y = bags(3, rng)
+    model = ms.StructuredModel(ms.Custom(6), oracle=pack, alpha=0.1).fit(X, y)
+    monkeypatch.setattr("mlestruct.statistics.problems.QUESTIONS", 1 if many else 10_000)
+    found = model.intervals(X, y)
+    assert ("3 examples for 3 combinations" in str(found)) == many
+    assert len(found.rows) == (0 if many else 3)
+    assert "one of the examples" in model.intervals(X[:1], y[:1]).refused or many
+
+
+def test_an_own_solver_of_matchings_tells_what_the_library_tells(rng):
+    """Listing all matchings: the same estimates as by the library's own routine."""
+    structure = ms.BipartiteMatching(3)
+    X = rng.standard_normal((15, 3, 3, 2))
+    y = [rng.permutation(3) for _ in X]
+    listed = outcomes_of(structure)
+
+    def solve(score):
+        return listed[int(np.argmax(listed @ score.ravel()))].reshape(3, 3)
+
+    own = ms.MatchingModel(oracle=solve, alpha=0.1).fit(X, y).intervals(X, y)
+    known = ms.MatchingModel(alpha=0.1).fit(X, y).intervals(X, y)
+    for one, other in zip(own.rows, known.rows, strict=True):
+        assert abs(one.estimate - other.estimate) < 0.5 * other.error
+        assert 0.5 < one.error / other.error < 2.0
