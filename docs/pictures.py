@@ -139,7 +139,7 @@ def pairs_needed() -> None:
 
 def regions() -> None:
     """A new picture for the model of the page on graphs: seen, labelled by region, the truth."""
-    found, rng = page("graphs", 2), np.random.default_rng(3)
+    found, rng = page("graphs", 3), np.random.default_rng(3)
     colours, tops = found["COLOURS"], np.array([8, 17])
     scene = (np.arange(24)[:, None] > tops).sum(axis=1)[:, None] + np.zeros((1, 32), dtype=int)
     seen = colours[scene] + 0.2 * rng.standard_normal((24, 32, 3))

@@ -57,6 +57,7 @@ def run(given: argparse.Namespace) -> int:
 
     told = _told(given)
     tables = [opened(given, path) for path in given.tables]
+    _refuse_unknown(told, tables)
     found = examine(tables, told, given.tables)
     faults = [*found.faults]
     surveys = [survey(table) for table in tables]
@@ -90,6 +91,19 @@ def run(given: argparse.Namespace) -> int:
         files=wrote,
     )
     return 1 if faults else 0
+
+
+def _refuse_unknown(told: Told, tables: Sequence[Table]) -> None:
+    """Columns that were named and are in no table; the usual ones may be missing."""
+    from mlestruct.doctor.diagnosis import Told
+
+    usual = Told()
+    named = [(told.id,) if told.id != usual.id else (), told.groups, told.room, told.partner]
+    named += [told.partners if told.partners != usual.partners else (), told.trust]
+    known = dict.fromkeys(name for table in tables for name in table.names)
+    for name in (name for columns in named for name in columns):
+        if name not in known:
+            raise ValueError(f"no table has a column {name!r}; there are {', '.join(known)}")
 
 
 def _told(given: argparse.Namespace) -> Told:

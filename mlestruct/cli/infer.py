@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from mlestruct.cli.options import add_json, tell
+
 
 def add(commands: Any) -> None:
     """The command's options."""
@@ -16,6 +18,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--task", default="MAR", help="PR, MAR (default) or MPE")
     parser.add_argument("--evidence", metavar="FILE.evid", help="observed variables")
     parser.add_argument("--method", default="auto", help="auto, exact, trw or bp")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -24,6 +27,9 @@ def run(given: argparse.Namespace) -> int:
     from mlestruct.readers import uai
 
     answer = uai.infer(given.file, given.task, given.evidence, given.method)
+    if given.json:
+        tell(given, task=given.task, answer=answer.text, method=answer.method)
+        return 0
     print(answer.text, end="")
     print(answer.method, file=sys.stderr)
     return 0

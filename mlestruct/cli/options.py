@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     "alpha", "binary", "categorical", "cohort", "consent", "decimal", "encoding", "fixed", "forbid",
-    "header", "ignore", "larger", "missing", "no_answer", "ordinal", "outcomes", "partner",
+    "header", "id", "ignore", "larger", "missing", "no_answer", "ordinal", "outcomes", "partner",
     "partners", "protected", "require", "rho", "room", "rooms", "same", "separator", "sheet",
     "trust", "unknown", "unpaired", "weight",
 )  # fmt: skip
@@ -35,6 +35,19 @@ def for_shell(message: str) -> str:
 def names(text: str) -> list[str]:
     """``a,b`` as a list."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A reader of whole numbers from ``least`` to ``most``."""
+    limit = f"{least} or more" if most is None else f"from {least} to {most}"
+
+    def read(text: str) -> int:
+        number = int(text) if re.fullmatch(r"-?[0-9]{1,18}", text.strip()) else None
+        if number is None or number < least or (most is not None and number > most):
+            raise argparse.ArgumentTypeError(f"needs a whole number, {limit}, not {text!r}")
+        return number
+
+    return read
 
 
 def partners(text: str) -> tuple[str, ...]:
@@ -104,7 +117,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     told.add_argument("--separator", metavar="SIGN", help="between cells: ',' ';' '|' or tab")
     told.add_argument("--decimal", choices=(".", ","), help="the decimal mark of numbers")
     told.add_argument("--encoding", metavar="NAME", help="such as utf-8, cp1252 or mac_roman")
-    told.add_argument("--header", type=int, metavar="LINE", help="the line of column names")
+    told.add_argument("--header", type=whole(1), metavar="LINE", help="the line of column names")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

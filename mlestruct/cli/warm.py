@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct.cli.options import add_json, say, tell
+
 RUN = "import sys; from mlestruct.cli.warm import JOBS; JOBS[sys.argv[1]]()"
 
 
@@ -32,6 +34,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--also", action="append", default=[], metavar="COMMAND", help="and what this command needs"
     )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -47,7 +50,9 @@ def run(given: argparse.Namespace) -> int:
         ThreadPoolExecutor(os.cpu_count()) as pool,
     ):
         missed = list(filter(None, pool.map(lambda one: _missed(one, more), commands)))
-    print(f"ready after {time.perf_counter() - began:.0f} s")
+    seconds = time.perf_counter() - began
+    say(given, f"ready after {seconds:.0f} s")
+    tell(given, seconds=seconds, missed=missed)
     for command in missed:
         print(f"mlestruct: {command} could not be compiled", file=sys.stderr)
     return 1 if missed else 0

@@ -91,7 +91,9 @@ def examine(
     people = next((k for k, table in enumerate(tables) if told.id in table.names), None)
     findings = [_fault(k, words) for k, t in enumerate(tables) for words in of_rows.faults(t)]
     if people is None:
-        return Diagnosis(findings, told=told)
+        words = "no column looks like ids of people, so little can be said; name one by id="
+        nobody = [Finding("remark", 0, words)] if tables else []
+        return Diagnosis([*findings, *nobody], told=told)
     findings += [Finding("remark", people, words) for words in guessed]
     everybody = tables[people]
     own = bool(told.room or told.partner)

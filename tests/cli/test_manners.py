@@ -125,3 +125,47 @@ def test_rooms_consent_and_new_answers_from_the_shell(here, capsys):
     assert home[frozenset((men[0], men[5]))] == "M4"
     assert {frozenset((who[1], who[2])), frozenset((who[1], who[4]))} & set(home)
     assert plan["notes"][0].startswith("column 'q1': 9, new since the fit, counts as 5")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check people.csv pairs.csv --id nope",
+        "check people.csv pairs.csv --cohort nope",
+        "check people.csv pairs.csv --same gender,nope",
+        "check people.csv pairs.csv --partners id_a,nope",
+        "check people.csv pairs.csv --header 0",
+        "check people.csv pairs.csv --header x",
+        "roommates fit people.csv pairs.csv --ordinal q* --alpha x",
+        "roommates fit people.csv pairs.csv --ordinal q* --alpha 0",
+        "roommates fit people.csv pairs.csv --ordinal q* --rho x",
+        "roommates fit people.csv pairs.csv --ordinal q* --outcomes a=b",
+        "roommates assign people.csv --per-person 0",
+        "roommates assign people.csv --per-person x",
+        "roommates generate new --people 3",
+        "roommates generate new --people x",
+        "roommates generate new --years 0",
+        "roommates generate new --seed -1",
+        "roommates serve --port 99999",
+        "roommates serve --port x",
+        "roommates serve --project people.csv",
+    ],
+)
+def test_no_words_of_python_and_no_traceback(here, capsys, command):
+    """What was wrong is named as it was typed."""
+    try:
+        code = main(command.split())
+    except SystemExit as ended:
+        code = ended.code
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert code == 2
+    words = command.split()
+    assert words[-1].split(",")[-1].split("=")[-1] in said
+    assert not set(said.replace("'", " ").split()) & {"int", "float", "invalid", "None"}
+
+
+@pytest.mark.parametrize("command", ["warm", "infer", "check", "roommates", "roommates serve"])
+def test_every_command_speaks_json(command, capsys):
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    assert "--json" in capsys.readouterr().out

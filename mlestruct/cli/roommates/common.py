@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlestruct.cli.options import add_json, add_reading, names, opened, say, unknown_rule
+from mlestruct.cli.options import add_json, add_reading, names, opened, say, unknown_rule, whole
 
 if TYPE_CHECKING:
     from mlestruct.estimators import RoommateModel
@@ -63,7 +63,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--names", metavar="COLUMN", help="show this column beside ids")
     parser.add_argument(
         "--per-person",
-        type=int,
+        type=whole(1),
         default=10,
         metavar="COUNT",
         help="most probable partners of everybody in probabilities.csv (default: 10)",

@@ -66,7 +66,7 @@ def add(parts: Any) -> None:
         metavar="NUMBERS",
         help="ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose",
     )
-    parser.add_argument("--rho", type=float, default=0.5, help="½ (default) or 1, Bethe")
+    parser.add_argument("--rho", type=entropy_weight, default=0.5, help="½ (default) or 1, Bethe")
     parser.add_argument(
         "--checkpoint", metavar="FILE", help="keep the fit there; go on from it where it was ended"
     )
@@ -79,7 +79,10 @@ def add(parts: Any) -> None:
 
 def numbers(text: str) -> list[float]:
     """``1,10`` as numbers above 0."""
-    found = [float(number) for number in names(text)]
+    try:
+        found = [float(number) for number in names(text)]
+    except ValueError:
+        found = []
     if not found or not all(0 < number < float("inf") for number in found):
         raise argparse.ArgumentTypeError(f"needs numbers above 0, not {text!r}")
     return found
@@ -91,8 +94,20 @@ def outcomes(text: str) -> dict[Any, float]:
     for part in names(text):
         value, _, weight = part.rpartition("=")
         whole = value.isdecimal() and str(int(value)) == value
-        weights[int(value) if whole else value] = float(weight)
+        try:
+            weights[int(value) if whole else value] = float(weight)
+        except ValueError as error:
+            words = f"needs words with weights such as moved=0.3,stayed=1, not {text!r}"
+            raise argparse.ArgumentTypeError(words) from error
     return weights
+
+
+def entropy_weight(text: str) -> float:
+    """``0.5`` or ``1``."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"is a number such as 0.5 or 1, not {text!r}") from error
 
 
 def table_of_pairs(given: argparse.Namespace, model: RoommateModel) -> Table | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mlestruct.cli.options import add_json, say, tell
+from mlestruct.cli.options import add_json, say, tell, whole
 from mlestruct.cli.roommates.common import add_force, new_file
 
 
@@ -13,12 +13,24 @@ def add(parts: Any) -> None:
     """The command's options; the defaults are the shipped example's."""
     parser = parts.add_parser("generate", help="write generated people and pairs")
     parser.add_argument("folder", metavar="FOLDER")
-    parser.add_argument("--people", type=int, default=200, help="of each year (default: 200)")
-    parser.add_argument("--years", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--people", type=even, default=200, metavar="N", help="of each year (default: 200)"
+    )
+    parser.add_argument("--years", type=whole(1), default=3, metavar="N", help="default: 3")
+    parser.add_argument(
+        "--seed", type=whole(0), default=0, metavar="N", help="another one, other students"
+    )
     add_force(parser)
     add_json(parser)
     parser.set_defaults(run=run)
+
+
+def even(text: str) -> int:
+    """So many people that all can be paired."""
+    number = whole(2)(text)
+    if number % 2:
+        raise argparse.ArgumentTypeError(f"needs an even number, so that all have a pair: {text}")
+    return number
 
 
 def run(given: argparse.Namespace) -> int:

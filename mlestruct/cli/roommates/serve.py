@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from mlestruct.cli.options import add_json, say, tell, whole
+
 
 def add(parts: Any) -> None:
     """The command's options."""
@@ -13,12 +15,15 @@ def add(parts: Any) -> None:
         "--project", default="roommates-project", metavar="FOLDER",
         help="where files, choices and the model are kept; default: roommates-project",
     )  # fmt: skip
-    parser.add_argument("--port", type=int, default=0, help="default: any that is free")
+    parser.add_argument(
+        "--port", type=whole(0, 65535), default=0, metavar="N", help="default: any that is free"
+    )
     parser.add_argument(
         "--language", choices=("en", "de"), default="en",
         help="of the page, where none was chosen on it (default: en)",
     )  # fmt: skip
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -27,7 +32,8 @@ def run(given: argparse.Namespace) -> int:
     from mlestruct.serve import serve
 
     def ready(address: str) -> None:
-        print(f"open {address}\nCtrl-C ends it; {given.project} keeps everything", flush=True)
+        say(given, f"open {address}", f"Ctrl-C ends it; {given.project} keeps everything")
+        tell(given, address=address, project=given.project)
         if not given.no_browser:
             import webbrowser
 
