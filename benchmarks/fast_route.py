@@ -23,7 +23,7 @@ from mlestruct.engine import Serial
 from mlestruct.features import Tied
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.routine import routine
-from mlestruct.lbfgs import Pairs
+from mlestruct.lbfgs import StepPairs
 from mlestruct.learners import mle_struct
 from mlestruct.objectives import Head, Sum, Surrogate
 from mlestruct.objectives.base import parts
@@ -61,7 +61,7 @@ def recursion() -> Row:
     heads = {"score": Head(dual.features, dual.batch.bias)}
     pieces = parts(Surrogate(messages), dual.batch, heads, special(messages))
     total = Sum(Serial().start(pieces))
-    memory, theta = Pairs(dual.features.d, 10), np.zeros(dual.features.d)
+    memory, theta = StepPairs(dual.features.d, 10), np.zeros(dual.features.d)
     gradient, spent = total(theta)[1], [0.0, 0.0]
     for _ in range(15):
         began = time.process_time()

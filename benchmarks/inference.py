@@ -19,7 +19,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.readers.uai import Problem, read
+from mlestruct.readers.uai import UaiProblem, read
 
 Row = dict[str, Any]
 
@@ -148,7 +148,7 @@ def stored(paths: list[Path]) -> Iterator[Row]:
     yield row(name, quantity, most, target="<= 1e-7", met=most <= 1e-7)
 
 
-def bethe_gain(problem: Problem) -> float | None:
+def bethe_gain(problem: UaiProblem) -> float | None:
     """What Newton adds to the Bethe value at the messages' fixed point; None without one."""
     batch = ms.Batch.of(problem.graph, count=1)
     entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)

@@ -19,7 +19,7 @@ import numpy as np
 import mlestruct as ms
 from benchmarks._clock import least
 from mlestruct import data
-from mlestruct.readers.transitions import Rules
+from mlestruct.readers.transitions import ForbiddenTags
 
 Row = dict[str, Any]
 VOID, PICTURES, SEEDS = 0.3, 40, 3
@@ -86,7 +86,7 @@ def broken(quick: bool) -> Row:
     X = [rng.standard_normal((n, 3)) for n in rng.integers(1, 12, 30 if quick else 300)]
     model = ms.SequenceModel(constraints="bio").fit([np.zeros((5, 3))], [tags])
     model.coef_ = 5 * rng.standard_normal(len(model.coef_))
-    rules = Rules.of(model.classes_.tolist(), "bio")
+    rules = ForbiddenTags.of(model.classes_.tolist(), "bio")
     answers = [*model.predict(X), *(tags for found in model.k_best(X, 5) for tags, _ in found)]
     wrong = sum(rules.broken(np.searchsorted(model.classes_, one)) is not None for one in answers)
     return row(f"BIO, {len(answers)} answers", "violations", wrong, target="0", met=wrong == 0)

@@ -440,11 +440,25 @@ class _KeptImpl(caching.CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = (*caching.CompileResultCacheImpl._locator_classes, _Temporary)
 
 
+class _Index(caching.IndexDataCacheFile):  # type: ignore[misc]
+    """What is kept of one kernel; nothing where another edition's classes are named in it."""
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):
+            return {}
+
+
 class Kept(caching.FunctionCache):  # type: ignore[misc]
     """Numba's cache of compiled functions, by a digest of all that an entry is made of."""
 
     _impl_class = _KeptImpl
     digest = ""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file.__class__ = _Index
 
     def _index_key(self, sig: Any, made: Any) -> Any:
         return sig, made.magic_tuple(), self.digest

@@ -32,7 +32,7 @@ class Mixed:
 
 
 @dataclass(frozen=True)
-class Part:
+class StructureEntropy:
     """A structure's counting numbers, what they prove, and their compiled form on demand."""
 
     structure: Structure
@@ -59,7 +59,7 @@ class Entropy:
     """
 
     batch: Batch[Any]
-    parts: tuple[Part, ...]
+    parts: tuple[StructureEntropy, ...]
     bound: Bound
     concave: bool
     temperature: float = 1.0
@@ -193,7 +193,7 @@ class Terms:
         return float(-(self.a * self.dt**2 / t).sum())
 
 
-def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> Part:
+def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> StructureEntropy:
     """The coefficients of one structure, once it is known what they prove."""
     counting = counting_numbers(structure, rho)
     if not np.isfinite(counting).all():
@@ -206,7 +206,7 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
             "pass allow_nonconvex=True for a stationary point"
         )
     bound = structure.bound(counting) if temperature == 1 else Bound("none", f"T = {temperature:g}")
-    return Part(structure, counting, temperature, bound, bool(concave))
+    return StructureEntropy(structure, counting, temperature, bound, bool(concave))
 
 
 def _tile(batch: Batch[Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:

@@ -104,7 +104,7 @@ def descent(
     start at length 1, or at ``first`` times the gradient where its units are known to be right.
     ``since`` another descent's ``where()``, it yields what that one would have next.
     """
-    given, pairs, smooth = theta, Pairs(len(theta), memory), kinks is None
+    given, pairs, smooth = theta, StepPairs(len(theta), memory), kinks is None
 
     def where() -> Tree:
         return theta, value, gradient, pairs.tree()
@@ -142,7 +142,7 @@ def descent(
         yield Step(theta, value, gradient, True, where)
 
 
-class Pairs:
+class StepPairs:
     """The last steps s and bends y; only S·g, Y·g and two sums of rows touch long vectors.
 
     The two loops run on the (memory × memory) products of the rows, which are kept current.

@@ -19,7 +19,7 @@ WIDEST = 6.0  # points of a sure pair's line
 History = Sequence[tuple[int, float, float, float]]
 
 
-class Weights(Protocol):
+class HasSummary(Protocol):
     """What :func:`weights` draws: a ``summary()``."""
 
     @property
@@ -149,7 +149,7 @@ def matching(graph: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def weights(summary: Weights, *, top: int = 20, ax: Any = None) -> Any:
+def weights(summary: HasSummary, *, top: int = 20, ax: Any = None) -> Any:
     """The largest estimates, with their intervals where both ends are known."""
     order = np.argsort(-np.abs(summary.weights), kind="stable")[:top][::-1]
     values, place = summary.weights[order], np.arange(len(order))

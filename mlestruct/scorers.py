@@ -16,7 +16,7 @@ from mlestruct.inference import best as best_of
 from mlestruct.structures.base import Array, as_numbers
 
 
-class Judged(Protocol):
+class Scorable(Protocol):
     """What scorers ask of an estimator; all of the library's have it."""
 
     def predict(self, X: Sequence[Any]) -> list[Any]: ...
@@ -33,28 +33,28 @@ class Decides(Protocol):
     def predict(self, X: Sequence[Any]) -> list[Any]: ...
 
 
-def parts_right(model: Judged, X: Sequence[Any], y: Sequence[Any]) -> float:
+def parts_right(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Mean share of parts (rows, variables, coordinates) predicted right: ``score`` itself."""
     return model.score(X, y)
 
 
-def all_right(model: Judged, X: Sequence[Any], y: Sequence[Any]) -> float:
+def all_right(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Share of examples predicted without any mistake."""
     pairs = zip(model.predict(X), y, strict=True)
     return float(np.mean([_same(predicted, observed) for predicted, observed in pairs]))
 
 
-def log_likelihood(model: Judged, X: Sequence[Any], y: Sequence[Any]) -> float:
+def log_likelihood(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """What is proven of the mean log-likelihood of an example: the interval's lower end."""
     return model.log_likelihood(X, y)[0] / len(X)
 
 
-def brier(model: Judged, X: Sequence[Any], y: Sequence[Any]) -> float:
+def brier(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Minus the mean squared error of the parts' probabilities."""
     return -float(model.calibration(X, y).brier)
 
 
-def calibrated(model: Judged, X: Sequence[Any], y: Sequence[Any]) -> float:
+def calibrated(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Minus the expected calibration error. Constant probabilities can be calibrated too."""
     return -float(model.calibration(X, y).error)
 

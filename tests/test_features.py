@@ -12,8 +12,8 @@ from mlestruct.features import (
     NoFeatures,
     Pairs,
     Question,
-    Scaling,
     Sparse,
+    Standardising,
     Tied,
     as_features,
     with_intercept,
@@ -341,7 +341,7 @@ def test_helpers_do_only_what_their_names_say():
     x = np.random.default_rng(0).random((5, 3))
     assert with_intercept(x)[:, -1].tolist() == [1.0] * 5
     x[:, 1] = 4.0
-    scaled = Scaling.of([x])(x)
+    scaled = Standardising.of([x])(x)
     np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(scaled.std(axis=0), [1, 0, 1], atol=1e-12)
 

@@ -310,6 +310,26 @@ entry(0.25, 0.5)
 
 
 @pytest.mark.skipif(compiler.fcntl is None, reason="no files with locks")
+@pytest.mark.parametrize("gone", ["Gone", "gone.Gone"])
+def test_what_an_edition_with_other_classes_kept_is_compiled_again(gone, tmp_path, monkeypatch):
+    """A named tuple's type is in the index by its class, which a later edition may lack."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path))
+    kept = compiler.Kept(entry.py_func)
+    kept._cache_file.save("key", 1)
+    assert kept._cache_file.load("key") == 1
+    index = Path(kept._cache_file._index_path)
+    with index.open("rb") as file:
+        pickle.load(file)
+        first = file.tell()
+    module, _, name = gone.rpartition(".")
+    lost = f"c{module or __name__}\n{name}\n.".encode()
+    index.write_bytes(index.read_bytes()[:first] + lost)
+    assert kept._cache_file.load("key") is None
+    kept._cache_file.save("key", 2)
+    assert kept._cache_file.load("key") == 2
+
+
 def test_of_processes_that_start_together_one_compiles(tmp_path):
     """Four workers of a test run, or of a fit, need the same kernels at the same time."""
     workers = [

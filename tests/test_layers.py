@@ -258,3 +258,15 @@ def test_the_walk_is_counted(tmp_path: Path) -> None:
         (tmp_path / "mlestruct" / f"{name}.py").touch()
     (tmp_path / "mlestruct" / "families" / "one.py").write_text("a\n" * 4)
     assert list(lines(tmp_path).values()) == [3, 4, 7]
+
+
+def test_no_class_name_stands_twice():
+    """A reader who meets a name knows which class it is, without its module."""
+    found: dict[str, list[str]] = {}
+    for folder in (ROOT / "mlestruct", ROOT / "oracles"):
+        for path in folder.rglob("*.py"):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert len(found) > 300
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}

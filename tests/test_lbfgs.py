@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from mlestruct.lbfgs import Kinks, Pairs, minimise
+from mlestruct.lbfgs import Kinks, StepPairs, minimise
 
 
 def quadratic(rng, d=30):
@@ -59,7 +59,7 @@ def test_products_of_rows_are_the_two_loop_recursion(rng):
     """The direction equals the textbook recursion's, before and after the memory wraps around."""
     d, memory = 8, 3
     H = np.diag(rng.uniform(0.5, 3.0, d))
-    pairs, kept = Pairs(d, memory), []
+    pairs, kept = StepPairs(d, memory), []
     theta = rng.standard_normal(d)
     for _ in range(7):
         new = theta + rng.standard_normal(d)

@@ -16,7 +16,7 @@ from mlestruct.doctor import roles as of_roles
 from mlestruct.doctor import rows as of_rows
 from mlestruct.doctor.proposal import who_is_who
 from mlestruct.estimators.roommates.leaks import KEPT, Leak, leaks
-from mlestruct.estimators.roommates.observed import Columns, homes_of
+from mlestruct.estimators.roommates.observed import ColumnNames, homes_of
 from mlestruct.estimators.roommates.people import People, groups_of
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Table
@@ -51,8 +51,10 @@ class Told:
         return [*([self.cohort] if self.cohort else []), *self.same]
 
     @property
-    def columns(self) -> Columns:
-        return Columns(self.partners, self.cohort, id=self.id, room=self.room, partner=self.partner)
+    def columns(self) -> ColumnNames:
+        return ColumnNames(
+            self.partners, self.cohort, id=self.id, room=self.room, partner=self.partner
+        )
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from mlestruct.estimators.door import (
 )
 from mlestruct.estimators.intervals import Learned, intervals_of
 from mlestruct.estimators.predictor import Predictor
-from mlestruct.estimators.stored import Fitted, loading, read, write
+from mlestruct.estimators.stored import StoredFit, loading, read, write
 from mlestruct.estimators.summary import Summary
 from mlestruct.estimators.weights import ALIKE, labels_of
 from mlestruct.features import Features
@@ -433,7 +433,7 @@ class Estimator(Predictor):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model: settings, weights, certificate, history; no data, no code."""
         self._check_fitted()
-        fitted = Fitted(
+        fitted = StoredFit(
             self.coef_,
             self.certificate_,
             self.history_,

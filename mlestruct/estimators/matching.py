@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.estimators.base import Estimator
 from mlestruct.inference import marginals
-from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
+from mlestruct.inference.bounds import ProvenInterval, log_z_interval, outcome_interval
 from mlestruct.structures.base import Array
 from mlestruct.structures.matching import BipartiteMatching, Kind
 
@@ -50,7 +50,7 @@ class MatchingModel(Estimator):
             found.append(made.setdefault(shape[:2], known))
         return found
 
-    def log_z(self, batch: Batch[Any], scores: Array) -> Interval:
+    def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
         """ρ = ½ bounds log Z above; Bethe, where a theorem says so, and the best matching below."""
         if self.oracle is not None:
             return super().log_z(batch, scores)

@@ -21,7 +21,7 @@ from mlestruct.estimators.ragged import Ragged
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import Marginals
-from mlestruct.inference.bounds import Interval, log_z_interval, outcome_interval
+from mlestruct.inference.bounds import ProvenInterval, log_z_interval, outcome_interval
 from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.inference.decoding import Decoded, decode
 from mlestruct.learners.convex import AnyOracle
@@ -221,7 +221,7 @@ class Predictor(Parameters):
         reached, inside = float(scores @ batch.target), self.log_z(batch, scores)
         return reached - float(inside.upper.sum()), min(reached - float(inside.lower.sum()), 0.0)
 
-    def log_z(self, batch: Batch[Any], scores: Array) -> Interval:
+    def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
         """What is proven of every example's exact log Z."""
         found = log_z_interval(self._marginals(batch, scores))
         return found & outcome_interval(batch, scores, self._oracle())

@@ -29,7 +29,7 @@ from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights
 from mlestruct.learners.missing import Partial
 from mlestruct.readers import Attributes
 from mlestruct.readers.feature_dicts import Shorts
-from mlestruct.readers.transitions import Forbidden, Rules
+from mlestruct.readers.transitions import Forbidden, ForbiddenTags
 from mlestruct.statistics import Intervals
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints
@@ -86,9 +86,9 @@ class SequenceModel(Labelled):
         self._places: tuple[Ints, Ints, Ints] | None = None
 
     @property
-    def _rules(self) -> Rules:
+    def _rules(self) -> ForbiddenTags:
         """What tags may not do."""
-        return Rules.of(self.classes_.tolist(), self.constraints)
+        return ForbiddenTags.of(self.classes_.tolist(), self.constraints)
 
     def fit(
         self,

@@ -20,7 +20,7 @@ Path = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class Fitted:
+class StoredFit:
     """The attributes that every fit leaves."""
 
     coef: Array
@@ -43,7 +43,7 @@ def write(
     path: Path,
     kind: str,
     settings: Mapping[str, Any],
-    fitted: Fitted,
+    fitted: StoredFit,
     learned: Mapping[str, NDArray[Any]],
 ) -> None:
     """Settings that are values go into the header, arrays beside the weights, code nowhere."""
@@ -102,7 +102,7 @@ def loading(path: Path, kind: str) -> Iterator[None]:
 
 def read(
     path: Path, kind: str, again: Mapping[str, Any]
-) -> tuple[dict[str, Any], Fitted, dict[str, NDArray[Any]]]:
+) -> tuple[dict[str, Any], StoredFit, dict[str, NDArray[Any]]]:
     """(settings, what was fitted, what was learned besides), the settings in ``again`` replaced."""
     arrays, header = files.load(path, kind)
     with loading(path, kind):
@@ -115,7 +115,7 @@ def read(
         settings = {name: unpack(value, arrays) for name, value in header["settings"].items()}
         if arrays["coef"].ndim != 1 or arrays["coef"].dtype != float:
             raise ValueError(f"its weights are {arrays['coef'].shape} {arrays['coef'].dtype}")
-        fitted = Fitted(
+        fitted = StoredFit(
             arrays["coef"],
             Certificate(**header["certificate"]),
             [(int(calls), *map(float, row)) for calls, *row in arrays["history"]],  # type: ignore[misc]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mlestruct.features.masked import Masked as Masked
     from mlestruct.features.pairs import Pairs as Pairs
     from mlestruct.features.questions import Question as Question
-    from mlestruct.features.scaling import Scaling as Scaling
+    from mlestruct.features.scaling import Standardising as Standardising
     from mlestruct.features.scaling import with_intercept as with_intercept
     from mlestruct.features.shared import Shared as Shared
     from mlestruct.features.sparse import Sparse as Sparse
@@ -30,9 +30,9 @@ __all__ = [
     "NoFeatures",
     "Pairs",
     "Question",
-    "Scaling",
     "Shared",
     "Sparse",
+    "Standardising",
     "Tied",
     "as_features",
     "crossed",
@@ -50,7 +50,7 @@ __getattr__ = lazily(
         "NoFeatures": "features.base",
         "Pairs": "features.pairs",
         "Question": "features.questions",
-        "Scaling": "features.scaling",
+        "Standardising": "features.scaling",
         "Shared": "features.shared",
         "Sparse": "features.sparse",
         "Tied": "features.tied",

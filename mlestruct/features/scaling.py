@@ -18,14 +18,14 @@ def with_intercept(array: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Standardising:
     """(x − mean) / scale, learned on training features, applied to others. Never done for you."""
 
     mean: Array
     scale: Array
 
     @classmethod
-    def of(cls, arrays: Sequence[NDArray[Any]]) -> Scaling:
+    def of(cls, arrays: Sequence[NDArray[Any]]) -> Standardising:
         """Mean and standard deviation over all rows; a constant feature keeps scale 1."""
         rows = np.concatenate([a.reshape(-1, a.shape[-1]) for a in arrays]).astype(float)
         spread = rows.std(axis=0)

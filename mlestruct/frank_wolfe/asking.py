@@ -17,7 +17,7 @@ from mlestruct.oracle import Answers, Oracle
 from mlestruct.structures.base import Array
 
 
-class Asked:
+class OracleShard:
     """A shard: some examples and their oracle. Asked with scores, it answers as oracles do.
 
     ``first`` is the number of its first example, as errors are to count them.
@@ -42,17 +42,17 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Examples:
+class OracleShards:
     """Makes the shard of these examples."""
 
     batch: Batch[Any]
     oracle: Oracle[Any]
     first: int = 0
 
-    def __call__(self) -> Asked:
-        return Asked(self.batch, self.oracle, self.first)
+    def __call__(self) -> OracleShard:
+        return OracleShard(self.batch, self.oracle, self.first)
 
-    def halves(self, scores: Array) -> list[tuple[Examples, Array]]:
+    def halves(self, scores: Array) -> list[tuple[OracleShards, Array]]:
         """Two makers with their share of a question, none of one example."""
         count = len(self.batch)
         if count == 1:
@@ -60,8 +60,8 @@ class Examples:
         parts = [self.batch.select(part) for part in self.batch.shards(2)]
         cut = parts[0].size
         return [
-            (Examples(parts[0], self.oracle, self.first), scores[:cut]),
-            (Examples(parts[1], self.oracle, self.first + len(parts[0])), scores[cut:]),
+            (OracleShards(parts[0], self.oracle, self.first), scores[:cut]),
+            (OracleShards(parts[1], self.oracle, self.first + len(parts[0])), scores[cut:]),
         ]
 
 
@@ -80,7 +80,7 @@ class Elsewhere:
         return self.oracle.perturbable(batch)
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        with self.engine.start([partial(Asked, batch, self.oracle, 0)]) as running:
+        with self.engine.start([partial(OracleShard, batch, self.oracle, 0)]) as running:
             answers: Answers = running.round([scores])[0]
         return answers
 
@@ -96,7 +96,7 @@ class Asking:
         self.slices = [slice(*edges[i : i + 2]) for i in range(len(parts))]
         firsts = [int(part[0]) for part in members]
         self.running: Running = engine.start(
-            [Examples(part, oracle, first) for part, first in zip(parts, firsts, strict=True)]
+            [OracleShards(part, oracle, first) for part, first in zip(parts, firsts, strict=True)]
         )
 
     def __call__(self, score: Array) -> Answers:

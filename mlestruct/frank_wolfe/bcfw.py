@@ -24,7 +24,7 @@ from mlestruct.checkpoint import AnyCheckpoint, Loop
 from mlestruct.drive import Budget, drive, last
 from mlestruct.dual import MIX, Certificate, Dual
 from mlestruct.frank_wolfe.active_set import Iterate, footprint
-from mlestruct.frank_wolfe.asking import Asked
+from mlestruct.frank_wolfe.asking import OracleShard
 from mlestruct.frank_wolfe.best import Best
 from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.proof import (
@@ -122,7 +122,7 @@ class Passes:
         return {**named(self.solver, self.dual, self.oracle, self.start), **own}
 
     def rounds(self, loop: Loop) -> Iterator[Progress]:
-        run = _Run(self.solver, self.dual, self.oracle, self.start)
+        run = _BlockRun(self.solver, self.dual, self.oracle, self.start)
         if loop.tree is not None:
             run.recall(loop.tree)
         while True:
@@ -131,7 +131,7 @@ class Passes:
             run.once()
 
 
-class _Run:
+class _BlockRun:
     """Where a run stands: τ, θ, and what the draws and the cache depend on."""
 
     def __init__(self, solver: BCFW, dual: Dual, oracle: Oracle[Any], start: Array | None) -> None:
@@ -145,8 +145,8 @@ class _Run:
             weights = dual.regulariser.weights(np.zeros(dual.features.d))
             self.centre = Centre.of(self.dual, weights, tau)
             self.iterate.regularise(self.centre.moved(dual.regulariser))
-        self.whole = Asked(replace(batch), oracle, 0)  # oracles may remember a batch
-        self.blocks = [Asked(batch.select([m]), oracle, m) for m in range(count)]
+        self.whole = OracleShard(replace(batch), oracle, 0)  # oracles may remember a batch
+        self.blocks = [OracleShard(batch.select([m]), oracle, m) for m in range(count)]
         self.parts = [dual.features.select(np.array([m])) for m in range(count)]
         self.vertices, self.moments = (
             np.zeros(batch.size),

@@ -20,22 +20,22 @@ from mlestruct.structures.base import Array, Ints
 
 
 @dataclass(frozen=True)
-class Interval:
+class ProvenInterval:
     """lower ≤ the exact value ≤ upper, per example or for a sum; ±inf where no theorem helps."""
 
     lower: Array
     upper: Array
     why: str
 
-    def __and__(self, other: Interval) -> Interval:
+    def __and__(self, other: ProvenInterval) -> ProvenInterval:
         """What both prove."""
         why = self.why if self.why == other.why else f"{self.why}; {other.why}"
-        return Interval(
+        return ProvenInterval(
             np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper), why
         )
 
 
-def log_z_interval(found: Marginals) -> Interval:
+def log_z_interval(found: Marginals) -> ProvenInterval:
     """What surrogate marginals prove about the exact log Z: only what their ``bound`` is.
 
     The surrogate's own optimum lies in [lower, upper] by its certificate. An upper surrogate puts
@@ -46,19 +46,21 @@ def log_z_interval(found: Marginals) -> Interval:
     kind = found.bound.kind
     lower = found.lower if kind in ("exact", "lower") else -none
     upper = found.upper if kind in ("exact", "upper") else none
-    return Interval(lower.copy(), upper.copy(), str(found.bound))
+    return ProvenInterval(lower.copy(), upper.copy(), str(found.bound))
 
 
-def outcome_interval(batch: Batch[Any], scores: ArrayLike, oracle: AnyOracle = None) -> Interval:
+def outcome_interval(
+    batch: Batch[Any], scores: ArrayLike, oracle: AnyOracle = None
+) -> ProvenInterval:
     """log Z ≥ the score of any outcome: the best one that is found where answers are fractions.
 
     −inf where that is no outcome that the structure allows. One oracle call each.
     """
     lower = decode(batch, scores, oracle).scores.copy()
-    return Interval(lower, np.full(len(batch), np.inf), "the score of one outcome")
+    return ProvenInterval(lower, np.full(len(batch), np.inf), "the score of one outcome")
 
 
-def product_interval(graph: FactorGraph, score: ArrayLike, nodes: ArrayLike) -> Interval:
+def product_interval(graph: FactorGraph, score: ArrayLike, nodes: ArrayLike) -> ProvenInterval:
     """log Z ≥ ⟨score, E_q v⟩ + Σ H(q_i) for every product of distributions q: mean field.
 
     ``nodes`` holds the node tables one after the other, such as the node part of any τ; each is
@@ -75,7 +77,7 @@ def product_interval(graph: FactorGraph, score: ArrayLike, nodes: ArrayLike) -> 
     values = np.where(graph.closed(), -np.inf, np.asarray(score, dtype=float))
     energy = float(np.where(tau > 0, values, 0.0) @ np.where(tau > 0, tau, 1.0))
     lower = energy - float(xlogy(q, q).sum())
-    return Interval(np.array([lower]), np.array([np.inf]), "mean field: Gibbs's inequality")
+    return ProvenInterval(np.array([lower]), np.array([np.inf]), "mean field: Gibbs's inequality")
 
 
 def _product(graph: FactorGraph, q: Array) -> Array:
@@ -85,7 +87,7 @@ def _product(graph: FactorGraph, q: Array) -> Array:
     return tau
 
 
-def halves_interval(matching: Matching, score: ArrayLike, side: ArrayLike) -> Interval:
+def halves_interval(matching: Matching, score: ArrayLike, side: ArrayLike) -> ProvenInterval:
     """log Z of a complete graph ≥ log Z of its pairs between two halves ≥ their Bethe value.
 
     ``side`` puts each node into half 0 or 1, as many into each. Valid for any halves; a good pair
@@ -106,7 +108,7 @@ def halves_interval(matching: Matching, score: ArrayLike, side: ArrayLike) -> In
     assert messages is not None
     tau = messages.many(half, table).tau
     lower = entropy.each(tau) + half.totals(table * tau)
-    return Interval(lower, np.full(1, np.inf), "Bethe on the pairs between two halves")
+    return ProvenInterval(lower, np.full(1, np.inf), "Bethe on the pairs between two halves")
 
 
 def halves(n: int, tau: Array, partner: Ints) -> Ints:
@@ -129,7 +131,7 @@ def likelihood_sandwich(
     *,
     penalty: float = 0.0,
     solver: Any = None,
-) -> Interval:
+) -> ProvenInterval:
     """ℓ_½(θ) ≤ ℓ(θ) ≤ ℓ_Bethe(θ) for ℓ = Σ w (⟨score, target⟩ − log Z) − penalty.
 
     Bipartite perfect or partial matchings only: there ρ = ½ bounds log Z from above and Bethe from
@@ -145,7 +147,7 @@ def likelihood_sandwich(
     seen = batch.totals(np.where(batch.target != 0, values, 0.0) * batch.target)
     lower = float(batch.weight @ (seen - inside.upper)) - penalty
     upper = float(batch.weight @ (seen - inside.lower)) - penalty
-    return Interval(np.array(lower), np.array(upper), inside.why)
+    return ProvenInterval(np.array(lower), np.array(upper), inside.why)
 
 
 def _proved(batch: Batch[Any], rho: float, kind: str) -> float:

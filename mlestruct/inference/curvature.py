@@ -57,7 +57,7 @@ def expanded(features: Any) -> Array:
 
 def _nodes(structure: Any, features: Any, v: Array, tau: Array, rho: float) -> Response:
     """V − V Bᵀ (K + B V Bᵀ)⁻¹ B V between the features: B the nodes' edges, K what slack gives."""
-    graph = Weighted.of(structure, v)
+    graph = EdgeWeights.of(structure, v)
     compact = hasattr(features, "weighted")
     full = None if compact else expanded(features)
     if full is None:
@@ -84,14 +84,14 @@ def _nodes(structure: Any, features: Any, v: Array, tau: Array, rho: float) -> R
     return Response(second - sums.T @ effects, rows)
 
 
-class Weighted(NamedTuple):
+class EdgeWeights(NamedTuple):
     """A matching's graph with a weight per edge, as (nodes × nodes) matrix with its row sums."""
 
     structure: Any
     matrix: Array
 
     @classmethod
-    def of(cls, structure: Any, v: Array) -> Weighted:
+    def of(cls, structure: Any, v: Array) -> EdgeWeights:
         """B V Bᵀ = diag(row sums) + V."""
         n = structure.n_nodes
         if isinstance(structure, Matching) and structure.graph.complete:

@@ -71,14 +71,14 @@ class Head:
         return Head(self.features.select(members), bias, self.exponential)
 
 
-class Question(NamedTuple):
+class EvaluationPoint(NamedTuple):
     """Where a shard is to be evaluated, and how exactly."""
 
     theta: Array
     tol: float = 0.0
 
 
-class Answer(NamedTuple):
+class ShardValue(NamedTuple):
     """A shard's value and gradient there; examples on which inference had not converged."""
 
     value: float
@@ -92,7 +92,7 @@ Special = Callable[[Batch[Any], Mapping[str, "Head"]], Cheaper | None]
 """Offers cheaper pieces where they serve the batch and its heads, else None."""
 
 
-class Part:
+class ShardSummand:
     """An objective on one shard: θ → heads → value, and back. Keeps the shard's warm start."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Part:
         self.objective, self.batch, self.heads, self.first = objective, batch, heads, first
         self.warm: Any = None
 
-    def __call__(self, question: Question) -> Answer:
+    def __call__(self, question: EvaluationPoint) -> ShardValue:
         theta, tol = question
         slices = places(self.heads)
         scores = {name: head.scores(theta[slices[name]]) for name, head in self.heads.items()}
@@ -113,7 +113,7 @@ class Part:
         gradient = np.zeros(len(theta))
         for name, head in self.heads.items():
             gradient[slices[name]] = head.pull(scores[name], found.gradient[name])
-        return Answer(found.value, gradient, found.stalled)
+        return ShardValue(found.value, gradient, found.stalled)
 
     def memory(self) -> Tree:
         pack: Any = getattr(self.objective, "pack", None)
@@ -148,7 +148,7 @@ class Sum:
         self.cold = True
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        first, *rest = self.running.round([Question(theta, self.tol)] * len(self.running))
+        first, *rest = self.running.round([EvaluationPoint(theta, self.tol)] * len(self.running))
         value, gradient, self.stalled = first
         for more, slope, stalled in rest:
             value += more
@@ -208,8 +208,8 @@ class Share:
         parts = np.array_split(self.members, 2) if len(self.members) > 1 else []
         return [(replace(self, members=part), question) for part in parts]
 
-    def _general(self, members: Ints) -> Part:
-        return Part(self.objective, *self._own(members), self.before + int(members[0]))
+    def _general(self, members: Ints) -> ShardSummand:
+        return ShardSummand(self.objective, *self._own(members), self.before + int(members[0]))
 
     def _own(self, members: Ints) -> tuple[Batch[Any], Mapping[str, Head]]:
         if len(members) == len(self.batch):

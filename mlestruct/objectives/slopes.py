@@ -12,7 +12,7 @@ from mlestruct.trees import Tree
 SLACK = 0.1  # share by which the objective itself may be larger after a step
 
 
-class Point(NamedTuple):
+class IntegralPoint(NamedTuple):
     """Weights, the integral there, the objective's own value, and the gradient."""
 
     theta: Array
@@ -21,7 +21,7 @@ class Point(NamedTuple):
     gradient: Array
 
 
-class Slopes:
+class PathIntegral:
     """∫ gradient from where the search began, for a value: a minimiser then seeks gradient 0.
 
     The trapezoid on each step judges it by slopes, so a truncated relaxation's value, which
@@ -30,14 +30,14 @@ class Slopes:
     """
 
     def __init__(self) -> None:
-        self.base: Point | None = None
-        self.tried: list[Point] = []
+        self.base: IntegralPoint | None = None
+        self.tried: list[IntegralPoint] = []
 
     def __call__(self, theta: Array, own: float, gradient: Array) -> float:
-        base = Point(theta, own, own, gradient) if self.base is None else self.base
+        base = IntegralPoint(theta, own, own, gradient) if self.base is None else self.base
         change = 0.5 * float((base.gradient + gradient) @ (theta - base.theta))
         far = own > base.own + SLACK * max(1.0, abs(base.own))
-        point = Point(theta, np.inf if far else base.integral + change, own, gradient)
+        point = IntegralPoint(theta, np.inf if far else base.integral + change, own, gradient)
         self.tried.append(point)
         self.base = base
         return point.integral
@@ -49,7 +49,7 @@ class Slopes:
 
     def recall(self, tree: Tree, theta: Array) -> None:
         """Stand settled on these weights."""
-        self.base = Point(theta, *tree)
+        self.base = IntegralPoint(theta, *tree)
         self.tried = [self.base]
 
     def settle(self, theta: Array) -> float:

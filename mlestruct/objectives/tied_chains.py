@@ -16,7 +16,7 @@ from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.routine import Routine
 from mlestruct.kernels import kernel
-from mlestruct.objectives.base import Answer, Cheaper, Head, Question, Special
+from mlestruct.objectives.base import Cheaper, EvaluationPoint, Head, ShardValue, Special
 from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -108,7 +108,7 @@ class TiedChains:
         _collect(offsets, self.start, batch.target, self.weight, nodes, pair)
         return self.weights.pull(self.nodes, nodes, pair)
 
-    def __call__(self, question: Question) -> Answer:
+    def __call__(self, question: EvaluationPoint) -> ShardValue:
         theta = question.theta
         table, scores = self.weights.table(theta), self.scores
         self.weights.scores(theta, self.nodes, scores)
@@ -125,7 +125,7 @@ class TiedChains:
         gradient = self.weights.pull(self.nodes, scores, pair)
         gradient -= self.observed
         value = float(self.weight @ log_z) - float(theta @ self.observed) + self.constant
-        return Answer(value, gradient)
+        return ShardValue(value, gradient)
 
     def memory(self) -> None:
         """Exact sums need no start."""

@@ -15,7 +15,7 @@ SCHEMES = ("bio", "iobes")
 Forbidden = str | Iterable[tuple[Any, Any]] | None
 
 
-class Rules(NamedTuple):
+class ForbiddenTags(NamedTuple):
     """What no sequence of tags does: labels that begin none, end none, and pairs."""
 
     first: Ints
@@ -24,7 +24,7 @@ class Rules(NamedTuple):
     labels: list[Any]
 
     @classmethod
-    def of(cls, labels: Sequence[Any], forbidden: Forbidden) -> Rules:
+    def of(cls, labels: Sequence[Any], forbidden: Forbidden) -> ForbiddenTags:
         """``forbidden`` is ``bio``, ``iobes``, or pairs (tag, next tag), None for the edge.
 
         >>> Rules.of(["B-x", "I-x", "O"], "bio").pairs.tolist()

@@ -28,7 +28,7 @@ EFFORT = 60.0  # CP-SAT's deterministic seconds for a best labelling
 Method = Literal["auto", "exact", "trw", "bp"]
 
 
-class Problem(NamedTuple):
+class UaiProblem(NamedTuple):
     """p(y) ∝ exp(constant + ⟨score, v(y)⟩) over the labellings of ``graph``."""
 
     graph: FactorGraph
@@ -37,14 +37,14 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answer:
+class UaiResult:
     """A result in the competition's format, and what kind of number it is."""
 
     text: str
     method: str
 
 
-def read(path: str | Path, evidence: str | Path | None = None) -> Problem:
+def read(path: str | Path, evidence: str | Path | None = None) -> UaiProblem:
     """Read a .uai file, and clamp it to an .evid file.
 
     Tables are C-order with the last variable fastest, as in the format. Factors over the same
@@ -66,7 +66,7 @@ def read(path: str | Path, evidence: str | Path | None = None) -> Problem:
         graph, score = FactorGraph(cards, scopes, fixed=fixed), np.where(barred, 0.0, score)
     if evidence is not None:
         graph = graph.clamp(read_evidence(evidence))
-    return Problem(graph, score, constant)
+    return UaiProblem(graph, score, constant)
 
 
 def read_evidence(path: str | Path) -> dict[int, int]:
@@ -85,7 +85,7 @@ def infer(
     task: str = "MAR",
     evidence: str | Path | None = None,
     method: Method = "auto",
-) -> Answer:
+) -> UaiResult:
     """PR (log₁₀ Z), MAR (marginals) or MPE (best labelling) of a file, in the format asked for.
 
     ``method``: ``exact``, ``trw`` (a bound from above on graphs of pairs), ``bp`` (neither a bound
@@ -105,24 +105,24 @@ def infer(
         return _best(problem)
     log_z, tau, kind = _marginals(problem, method)
     if task == "PR":
-        return Answer(f"PR\n{(log_z + problem.constant) / np.log(10):.10g}\n", kind)
+        return UaiResult(f"PR\n{(log_z + problem.constant) / np.log(10):.10g}\n", kind)
     start, cards = problem.graph.node_start, problem.graph.cards
     parts = [str(len(cards))]
     for i, k in enumerate(cards):
         parts += [str(k), *(f"{p:.8g}" for p in tau[start[i] : start[i + 1]])]
-    return Answer("MAR\n" + " ".join(parts) + "\n", kind)
+    return UaiResult("MAR\n" + " ".join(parts) + "\n", kind)
 
 
-def _best(problem: Problem) -> Answer:
+def _best(problem: UaiProblem) -> UaiResult:
     batch = Batch.of(problem.graph, count=1)
     found = decode(batch, problem.score, effort=EFFORT)
     states = " ".join(str(int(state)) for state in found.outcomes[0])
     left = found.upper[0] - found.scores[0]
     kind = "proven best" if found.proven[0] else f"within {left:.3g} of the best"
-    return Answer(f"MPE\n{problem.graph.n_nodes} {states}\n", kind)
+    return UaiResult(f"MPE\n{problem.graph.n_nodes} {states}\n", kind)
 
 
-def _marginals(problem: Problem, method: Method) -> tuple[float, Array, str]:
+def _marginals(problem: UaiProblem, method: Method) -> tuple[float, Array, str]:
     graph, score = problem.graph, problem.score
     if method in ("auto", "exact"):
         cost = estimate(graph)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from math import exp
 
-from mlestruct.estimators.roommates import Contrast, Evaluation, Plan, Summary
+from mlestruct.estimators.roommates import Evaluation, PairContrast, Plan, RoommateSummary
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.report.words import Words
 
@@ -15,7 +15,11 @@ BASELINES = ("random", "constant", "logistic", "ceiling")
 
 
 def headline(
-    plan: Plan, summary: Summary, asked: Sequence[Answers], found: Evaluation | None, words: Words
+    plan: Plan,
+    summary: RoommateSummary,
+    asked: Sequence[Answers],
+    found: Evaluation | None,
+    words: Words,
 ) -> list[str]:
     """Who is paired up, how good that is, and which answers matter most."""
     return [
@@ -43,7 +47,7 @@ def picks(found: Evaluation, words: Words) -> str:
     return words("picks", model=f"{100 * found.auc['marginal']:.0f}", others=", ".join(others))
 
 
-def matters(summary: Summary, asked: Sequence[Answers], words: Words) -> str:
+def matters(summary: RoommateSummary, asked: Sequence[Answers], words: Words) -> str:
     """The answers whose influence is surest, each as a factor."""
     sure = [c for c in surest(summary) if c.low > 0 or c.high < 0]
     if not sure:
@@ -51,12 +55,12 @@ def matters(summary: Summary, asked: Sequence[Answers], words: Words) -> str:
     return words("matters most", effects="; ".join(effect(c, asked, words) for c in sure[:TOP]))
 
 
-def surest(summary: Summary) -> list[Contrast]:
+def surest(summary: RoommateSummary) -> list[PairContrast]:
     """By distance from 0 in standard errors."""
     return sorted(summary.contrasts, key=lambda c: -abs(c.estimate) / max(c.error, 1e-12))
 
 
-def effect(found: Contrast, asked: Sequence[Answers], words: Words) -> str:
+def effect(found: PairContrast, asked: Sequence[Answers], words: Words) -> str:
     """A contrast in words: how many times as often people share by it."""
     factor = words.number(exp(found.estimate))
     column, name = found.column, found.name

@@ -10,7 +10,7 @@ from math import exp
 from typing import Any
 
 from mlestruct.estimators import Calibration
-from mlestruct.estimators.roommates import Contrast, Evaluation, Plan, Summary
+from mlestruct.estimators.roommates import Evaluation, PairContrast, Plan, RoommateSummary
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.html import Html, by_field, element, folded, paragraphs, shown, table
 from mlestruct.report.charts import calibration_plot, factors, shares
@@ -38,7 +38,7 @@ def data(
     ]
 
 
-def effects(summary: Summary, asked: Sequence[Answers], words: Words) -> list[Html]:
+def effects(summary: RoommateSummary, asked: Sequence[Answers], words: Words) -> list[Html]:
     """Every answer's influence: the surest in a picture, all in words and in a table."""
     found = surest(summary) if summary.sure else []
     if not found:
@@ -63,7 +63,7 @@ def effects(summary: Summary, asked: Sequence[Answers], words: Words) -> list[Ht
     return parts
 
 
-def _numbers(found: Sequence[Contrast]) -> Html:
+def _numbers(found: Sequence[PairContrast]) -> Html:
     rows = [(c.name, exp(c.estimate), c.estimate, c.error, c.low, c.high) for c in found]
     return by_field(("", "×", "log", "±", "2.5 %", "97.5 %"), rows)
 
@@ -114,7 +114,9 @@ def calibration(found: Calibration | None, words: Words) -> list[Html]:
     ]
 
 
-def proof(summary: Summary, plan: Plan, found: Evaluation | None, words: Words) -> list[Html]:
+def proof(
+    summary: RoommateSummary, plan: Plan, found: Evaluation | None, words: Words
+) -> list[Html]:
     """What is proven, what is not, and the technical words folded away."""
     certificate = summary.certificate
     best = (

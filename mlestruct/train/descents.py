@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mlestruct.lbfgs import Descent, Kinks, Step, descent
-from mlestruct.objectives.slopes import Slopes
+from mlestruct.objectives.slopes import PathIntegral
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
@@ -110,7 +110,7 @@ def descend_slopes(
     regulariser: Regulariser, theta: Array, since: Tree = None, scale: Array | None = None
 ) -> Descent:
     """A descent judged by slopes alone; the values of its steps are the objective's own."""
-    slopes, within = Slopes(), None
+    slopes, within = PathIntegral(), None
     if since is not None:
         within, known = since
         slopes.recall(known, within[0] if scale is None else within[0] / scale)

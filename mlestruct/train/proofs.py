@@ -13,7 +13,7 @@ from mlestruct.errors import counted_from
 from mlestruct.inference.proof import infer
 from mlestruct.inference.routine import Routine
 from mlestruct.objectives import Head, Surrogate
-from mlestruct.objectives.base import Answer, Question, Share, Special
+from mlestruct.objectives.base import EvaluationPoint, ShardValue, Share, Special
 from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
@@ -54,8 +54,8 @@ class ProvingPart:
     def __init__(self, part: Shard, prover: Prover) -> None:
         self.part, self.prover = part, prover
 
-    def __call__(self, question: Question | Prove) -> Answer | Proof:
-        if isinstance(question, Question):
+    def __call__(self, question: EvaluationPoint | Prove) -> ShardValue | Proof:
+        if isinstance(question, EvaluationPoint):
             return self.part(question)
         try:
             return self.prover.proof(question, getattr(self.part, "warm", None))

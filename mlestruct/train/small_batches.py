@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.lbfgs import Descent, Step
 from mlestruct.objectives import Head, Objective
-from mlestruct.objectives.base import Part, Question, chosen
+from mlestruct.objectives.base import EvaluationPoint, ShardSummand, chosen
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
@@ -51,8 +51,8 @@ class SmallBatches:
             order = rng.permutation(count)
             for first in range(0, count, self.size):
                 members = np.sort(order[first : first + self.size])
-                part = Part(objective, batch.select(members), chosen(heads, batch, members))
-                gradient = part(Question(theta)).gradient
+                part = ShardSummand(objective, batch.select(members), chosen(heads, batch, members))
+                gradient = part(EvaluationPoint(theta)).gradient
                 eta = self.step / (1.0 + self.step * time_ * float(lam.min()))
                 theta = theta - eta * (gradient / len(members))
                 theta = _prox(regulariser, theta, eta, lam, count)

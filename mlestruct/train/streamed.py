@@ -16,7 +16,7 @@ from mlestruct.digest import digest
 from mlestruct.drive import drive
 from mlestruct.features import Features
 from mlestruct.method import Progress
-from mlestruct.objectives.base import Question
+from mlestruct.objectives.base import EvaluationPoint
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descend
@@ -61,7 +61,7 @@ class Read:
         self.reader = reader
         self.tree: Tree = None
 
-    def __call__(self, question: Question | Prove | None) -> Any:
+    def __call__(self, question: EvaluationPoint | Prove | None) -> Any:
         try:
             prover = self.reader.prover(*self.reader.source())
             if question is None:

@@ -49,7 +49,7 @@ class OddSets(Sequence[Integers]):
 
 
 @dataclass(frozen=True)
-class Matching:
+class ProvenMatching:
     """A matching and the duals that bound every other one: ``weight <= best <= upper``.
 
     Attributes
@@ -77,7 +77,7 @@ class Matching:
         return self.upper - self.weight
 
 
-def perfect_matching(weights: ArrayLike, warm: Matching | None = None) -> Matching:
+def perfect_matching(weights: ArrayLike, warm: ProvenMatching | None = None) -> ProvenMatching:
     """The heaviest perfect matching of a complete or masked graph: O(n³), nearer O(n²) as a rule.
 
     Parameters
@@ -103,7 +103,9 @@ def perfect_matching(weights: ArrayLike, warm: Matching | None = None) -> Matchi
     return match(scores, warm, perfect=True)
 
 
-def maximum_weight_matching(weights: ArrayLike, warm: Matching | None = None) -> Matching:
+def maximum_weight_matching(
+    weights: ArrayLike, warm: ProvenMatching | None = None
+) -> ProvenMatching:
     """The heaviest matching, in which nodes may stay single: O(n³); as ``perfect_matching``.
 
     An edge of negative weight is never used. With weights 1 and -inf it is a matching with as many
@@ -117,12 +119,12 @@ def maximum_weight_matching(weights: ArrayLike, warm: Matching | None = None) ->
     return match(symmetric(weights), warm, perfect=False)
 
 
-def match(scores: Floats, warm: Matching | None, perfect: bool) -> Matching:
+def match(scores: Floats, warm: ProvenMatching | None, perfect: bool) -> ProvenMatching:
     """Run the dense kernel on checked scores and read the answer and the duals off its forest."""
-    from mlestruct_oracles.blossom_rows import Edges  # Numba: only when it is needed
+    from mlestruct_oracles.blossom_rows import Neighbours  # Numba: only when it is needed
 
     n = len(scores)
-    edges = Edges(scores, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    edges = Neighbours(scores, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
     forest, left = search(edges, n, warm, perfect)
     if left:
         raise stranded(forest)
@@ -131,7 +133,7 @@ def match(scores: Floats, warm: Matching | None, perfect: bool) -> Matching:
     return answer(forest, partner, scores[used, partner[used]], perfect)
 
 
-def search(edges: Any, n: int, warm: Matching | None, perfect: bool) -> tuple[Any, int]:
+def search(edges: Any, n: int, warm: ProvenMatching | None, perfect: bool) -> tuple[Any, int]:
     """Run the kernel from the usual or the old duals: its forest, and how many trees are stuck."""
     from mlestruct_oracles import blossom_kernel as kernel
 
@@ -152,7 +154,7 @@ def search(edges: Any, n: int, warm: Matching | None, perfect: bool) -> tuple[An
     return forest, int(left)
 
 
-def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> Matching:
+def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> ProvenMatching:
     """The matching with these partners and used weights, and the duals the forest ended with."""
     from mlestruct_oracles.blossom_forest import in_order
 
@@ -165,7 +167,7 @@ def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> Match
     first, last = place[forest.node["first"][nodes]], place[forest.node["last"][nodes]] + 1
     sets = OddSets(order, first, last)
     z = 2.0 * forest.half[nodes]
-    return Matching(partner, math.fsum(used), dual_value(y, sets, z), y, sets, z, perfect)
+    return ProvenMatching(partner, math.fsum(used), dual_value(y, sets, z), y, sets, z, perfect)
 
 
 def dual_value(y: Floats, sets: Sequence[Integers], z: Floats) -> float:
@@ -180,7 +182,7 @@ def sizes(sets: Sequence[Integers]) -> Integers:
     return np.array([len(nodes) for nodes in sets], np.int64)
 
 
-def prove(weights: ArrayLike, matching: Matching) -> float:
+def prove(weights: ArrayLike, matching: ProvenMatching) -> float:
     """No matching of these weights is heavier than the given one by more than the returned gap.
 
     Looks at the answer alone, not at how it was found: O(n² depth of the odd sets). An edge that
@@ -207,12 +209,12 @@ def prove(weights: ArrayLike, matching: Matching) -> float:
     return certified_gap(matching, scores[used, matching.partner[used]], shortfall)
 
 
-def node_duals(matching: Matching) -> Floats:
+def node_duals(matching: ProvenMatching) -> Floats:
     """The y that the proof uses: where nodes may stay single, negative ones count as 0."""
     return matching.y if matching.perfect else np.maximum(matching.y, 0.0)
 
 
-def sets_around(n: int, matching: Matching) -> list[list[int]]:
+def sets_around(n: int, matching: ProvenMatching) -> list[list[int]]:
     """For each node the numbers of the odd sets that hold it."""
     around: list[list[int]] = [[] for _ in range(n)]
     for index, members in enumerate(matching.odd_sets):
@@ -221,14 +223,14 @@ def sets_around(n: int, matching: Matching) -> list[list[int]]:
     return around
 
 
-def certified_gap(matching: Matching, used: Floats, shortfall: float) -> float:
+def certified_gap(matching: ProvenMatching, used: Floats, shortfall: float) -> float:
     """The duals' value, raised until they cover every edge, minus the weights used."""
     n = len(matching.partner)
     bound = dual_value(node_duals(matching), matching.odd_sets, matching.z)
     return bound + n / 2 * shortfall - math.fsum(used)
 
 
-def check_answer(n: int, matching: Matching) -> None:
+def check_answer(n: int, matching: ProvenMatching) -> None:
     """Raise ValueError unless the answer is a matching of n nodes with odd sets and z >= 0."""
     partner = matching.partner
     if partner.shape != (n,) or matching.y.shape != (n,):
@@ -273,7 +275,7 @@ def symmetric(weights: ArrayLike) -> Floats:
     return scores
 
 
-def warm_duals(warm: Matching, n: int) -> Floats:
+def warm_duals(warm: ProvenMatching, n: int) -> Floats:
     """Old node duals that cover without odd sets: half of each set's z goes to its nodes."""
     if warm.y.shape != (n,) or not np.all(np.isfinite(warm.y)):
         raise ValueError(f"warm must be a Matching of {n} nodes, not of {warm.y.shape[0]}")

@@ -35,7 +35,7 @@ from mlestruct_oracles.blossom_forest import (
     unfold,
 )
 from mlestruct_oracles.blossom_rows import (
-    Edges,
+    Neighbours,
     best_near,
     best_pair,
     edge_weight,
@@ -48,7 +48,7 @@ from mlestruct_oracles.blossom_rows import (
 
 
 @kernel
-def half_maxima(edges: Edges, y: Array) -> None:
+def half_maxima(edges: Neighbours, y: Array) -> None:
     """Half of each row's greatest weight covers every edge: one sweep over the edges."""
     zero = np.zeros(y.size)
     for v in range(y.size):
@@ -56,14 +56,14 @@ def half_maxima(edges: Edges, y: Array) -> None:
 
 
 @uncounted()
-def cover(edges: Edges, y: Array) -> None:
+def cover(edges: Neighbours, y: Array) -> None:
     """Raise any duals until every edge is covered: one sweep over the edges."""
     for v in range(y.size):
         y[v] = max(y[v], row_excess(edges, y, v))
 
 
 @uncounted()
-def tighten(edges: Edges, forest: Forest, lowest: float) -> None:
+def tighten(edges: Neighbours, forest: Forest, lowest: float) -> None:
     """Lower each dual in turn as far as it goes and match along edges that became tight."""
     y, mate = forest.y, forest.node.mate
     for v in range(y.size):
@@ -77,7 +77,7 @@ def tighten(edges: Edges, forest: Forest, lowest: float) -> None:
 
 
 @uncounted(forceinline=True)
-def scan_queue(edges: Edges, forest: Forest) -> None:
+def scan_queue(edges: Neighbours, forest: Forest) -> None:
     """Scan every queued outer node, then let later scans see its vertices."""
     while forest.length[N_QUEUE] > 0:
         forest.length[N_QUEUE] -= 1
@@ -135,7 +135,7 @@ def least_place(values: Array, bounds: Bounds, limit: float) -> int:
 
 
 @uncounted(forceinline=True)
-def next_pair(edges: Edges, forest: Forest, limit: float) -> tuple[int, int, float]:
+def next_pair(edges: Neighbours, forest: Forest, limit: float) -> tuple[int, int, float]:
     """The outer vertices of the first tight edge between outer nodes and its time, if by limit."""
     pair, bounds = forest.pair, forest.pair_least
     while True:
@@ -149,7 +149,7 @@ def next_pair(edges: Edges, forest: Forest, limit: float) -> tuple[int, int, flo
 
 
 @uncounted(forceinline=True)
-def next_near(edges: Edges, forest: Forest, limit: float) -> tuple[int, float]:
+def next_near(edges: Neighbours, forest: Forest, limit: float) -> tuple[int, float]:
     """The free vertex whose edge from an outer one is tight first and its time, if by limit."""
     near, free_y, bounds = forest.near, forest.free_y, forest.near_least
     while True:
@@ -210,7 +210,7 @@ def plant(forest: Forest, perfect: bool) -> int:
 
 
 @uncounted()
-def search(edges: Edges, forest: Forest, perfect: bool) -> int:
+def search(edges: Neighbours, forest: Forest, perfect: bool) -> int:
     """Grow the trees until each is augmented; how many are left because nothing can be done.
 
     Each turn takes the earliest of: a tight edge between outer nodes (augment or shrink), a tight
@@ -254,7 +254,7 @@ def search(edges: Edges, forest: Forest, perfect: bool) -> int:
 
 
 @kernel
-def solve(edges: Edges, y: Array, perfect: bool) -> tuple[Forest, int]:
+def solve(edges: Neighbours, y: Array, perfect: bool) -> tuple[Forest, int]:
     """Match the graph from any duals that cover its edges; the forest and the trees left over."""
     forest = allocate(y.size)
     for v in range(y.size):

@@ -17,7 +17,7 @@ CHUNK = 256  # of a row: its least entry is looked for in one chunk only
 NO_NAN = {"nnan", "nsz"}  # what a vectorised minimum needs; infinities keep their meaning
 
 
-class Edges(NamedTuple):
+class Neighbours(NamedTuple):
     """A symmetric matrix of weights, or (where it is empty) rows of neighbours and weights."""
 
     matrix: Array
@@ -97,7 +97,7 @@ def greatest_excess(row: Array, y: Array) -> float:
 
 
 @uncounted()
-def row_excess(edges: Edges, y: Array, v: int) -> float:
+def row_excess(edges: Neighbours, y: Array, v: int) -> float:
     """The greatest weight at v minus the other end's y: what v's own dual has to cover."""
     if edges.matrix.size:
         own = y[v]
@@ -112,7 +112,7 @@ def row_excess(edges: Edges, y: Array, v: int) -> float:
 
 
 @uncounted()
-def tight_exposed(edges: Edges, y: Array, mate: Array, v: int, need: float) -> int:
+def tight_exposed(edges: Neighbours, y: Array, mate: Array, v: int, need: float) -> int:
     """An exposed neighbour over an edge of v that needs exactly this dual, or NONE."""
     if edges.matrix.size:
         row = edges.matrix[v]
@@ -174,7 +174,7 @@ def least_sum(u: Array, v: Array, first: int, last: int) -> float:
 
 
 @uncounted(forceinline=True)
-def scan_row(edges: Edges, forest: Forest, u: int) -> float:
+def scan_row(edges: Neighbours, forest: Forest, u: int) -> float:
     """Record the edges of a new outer vertex; twice the time of its best edge to scanned ones.
 
     Edges within its own node count too, so that is a lower bound, as near_block is.
@@ -213,7 +213,7 @@ def least_pair(row: Array, y_u: float, outer_y: Array, top: Array, own: int) -> 
 
 
 @uncounted(forceinline=True)
-def best_pair(edges: Edges, forest: Forest, u: int) -> tuple[float, int]:
+def best_pair(edges: Neighbours, forest: Forest, u: int) -> tuple[float, int]:
     """Twice the time of the best edge to an outer vertex of another node, exactly, and its end."""
     y_u, own, outer_y, top = forest.y[u], forest.top[u], forest.outer_y, forest.top
     best, best_v = np.inf, NONE
@@ -255,7 +255,7 @@ def least_difference(a: Array, b: Array) -> float:
 
 
 @uncounted(forceinline=True)
-def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
+def best_near(edges: Neighbours, forest: Forest, v: int) -> tuple[float, int]:
     """The exact least of y[u] - weight over outer vertices u, and that u."""
     outer_y = forest.outer_y
     best, best_u = np.inf, NONE
@@ -287,7 +287,7 @@ def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
 
 
 @uncounted(forceinline=True)
-def edge_weight(edges: Edges, u: int, v: int) -> float:
+def edge_weight(edges: Neighbours, u: int, v: int) -> float:
     best: float = -np.inf
     if edges.matrix.size:
         best = edges.matrix[u, v]

@@ -16,8 +16,8 @@ from mlestruct_oracles.blossom import (
     ALLOWED,
     Floats,
     Integers,
-    Matching,
     OddSets,
+    ProvenMatching,
     answer,
     certified_gap,
     check_answer,
@@ -32,8 +32,8 @@ Rows = Callable[[int, int], ArrayLike]
 
 
 def perfect_matching_sparse(
-    n: int, edges: ArrayLike, weights: ArrayLike, warm: Matching | None = None
-) -> Matching:
+    n: int, edges: ArrayLike, weights: ArrayLike, warm: ProvenMatching | None = None
+) -> ProvenMatching:
     """The heaviest perfect matching of the graph with these edges: O(n m) at worst.
 
     Trees stay small as a rule, and an event costs what its tree does: 100,000 nodes of degree 4 to
@@ -58,8 +58,8 @@ def perfect_matching_sparse(
 
 
 def maximum_weight_matching_sparse(
-    n: int, edges: ArrayLike, weights: ArrayLike, warm: Matching | None = None
-) -> Matching:
+    n: int, edges: ArrayLike, weights: ArrayLike, warm: ProvenMatching | None = None
+) -> ProvenMatching:
     """The heaviest matching of the graph with these edges; nodes may stay single.
 
     With all weights 1 it has as many edges as possible.
@@ -72,7 +72,7 @@ def maximum_weight_matching_sparse(
     return match_edges(n, *checked_edges(n, edges, weights), warm, perfect=False)
 
 
-def prove_sparse(n: int, edges: ArrayLike, weights: ArrayLike, matching: Matching) -> float:
+def prove_sparse(n: int, edges: ArrayLike, weights: ArrayLike, matching: ProvenMatching) -> float:
     """No matching of these edges is heavier by more than the returned gap; O(m depth).
 
     Examples
@@ -91,7 +91,7 @@ def prove_sparse(n: int, edges: ArrayLike, weights: ArrayLike, matching: Matchin
     return certified_gap(matching, used_weights(ends, scores, matching.partner), shortfall)
 
 
-def duals_around(n: int, matching: Matching, ends: Integers) -> Floats:
+def duals_around(n: int, matching: ProvenMatching, ends: Integers) -> Floats:
     """The z of all odd sets that hold both ends, per edge: O(their depth)."""
     sets = matching.odd_sets
     if not isinstance(sets, OddSets):
@@ -111,8 +111,8 @@ def duals_around(n: int, matching: Matching, ends: Integers) -> Floats:
 
 
 def perfect_matching_priced(
-    n: int, rows: Rows, candidates: int = 16, block: int = 512, warm: Matching | None = None
-) -> Matching:
+    n: int, rows: Rows, candidates: int = 16, block: int = 512, warm: ProvenMatching | None = None
+) -> ProvenMatching:
     """The heaviest perfect matching of a complete graph whose scores are computed block by block.
 
     Memory O(n (candidates + block)). Time: one pass over the scores per round, usually 2 to 6
@@ -135,7 +135,7 @@ def perfect_matching_priced(
         raise ValueError(f"candidates ({candidates}) and block ({block}) must be at least 1")
     if n == 0:
         return perfect_matching_sparse(0, [], [])
-    table = Table(n, rows, block)
+    table = LazyScores(n, rows, block)
     pool = Pool(n)
     zero = np.zeros(n)
     table.price(zero, (), np.zeros(0), -math.inf, candidates, pool)
@@ -153,15 +153,15 @@ def perfect_matching_priced(
             return replace(warm, upper=upper)
 
 
-def whole_duals(matching: Matching) -> bool:
+def whole_duals(matching: ProvenMatching) -> bool:
     """Whether the duals are multiples of 1/2, as whole weights have them: then nothing rounds."""
     doubled = 2.0 * np.concatenate([matching.y, matching.z])
     return bool(np.all(doubled == np.rint(doubled)))
 
 
 def match_edges(
-    n: int, ends: Integers, scores: Floats, warm: Matching | None, perfect: bool
-) -> Matching:
+    n: int, ends: Integers, scores: Floats, warm: ProvenMatching | None, perfect: bool
+) -> ProvenMatching:
     forest, left = search(adjacency(n, ends, scores), n, warm, perfect)
     if left:
         raise stranded(forest)
@@ -195,12 +195,12 @@ def allowed_weights(scores: Floats) -> NDArray[np.bool_]:
 
 def adjacency(n: int, ends: Integers, scores: Floats) -> Any:
     """The kernel's rows of neighbours: O(m)."""
-    from mlestruct_oracles.blossom_rows import Edges, fill_rows
+    from mlestruct_oracles.blossom_rows import Neighbours, fill_rows
 
     start, target = np.zeros(n + 2, np.int64), np.empty(2 * len(ends), np.int64)
     weight = np.empty(2 * len(ends))
     fill_rows(ends, scores, start, target, weight)
-    return Edges(np.zeros((0, 0)), start[:-1], target, weight)
+    return Neighbours(np.zeros((0, 0)), start[:-1], target, weight)
 
 
 def used_weights(ends: Integers, scores: Floats, partner: Integers) -> Floats:
@@ -239,13 +239,13 @@ class Pool:
     def used(self, partner: Integers) -> Floats:
         return used_weights(self.ends, self.scores, partner)
 
-    def answer(self, forest: Any) -> Matching:
+    def answer(self, forest: Any) -> ProvenMatching:
         partner = forest.node["mate"][: self.n].astype(np.int64)
         return answer(forest, partner, self.used(partner), perfect=True)
 
 
 @dataclass(frozen=True)
-class Table:
+class LazyScores:
     """A symmetric matrix of scores that is never held, only looked through block by block."""
 
     n: int

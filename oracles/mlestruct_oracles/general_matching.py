@@ -66,7 +66,7 @@ class Blossom:
     def perturbable(self, batch: Batch[Matching]) -> None:
         return None
 
-    def _dense(self, structure: Matching, score: Array) -> blossom.Matching:
+    def _dense(self, structure: Matching, score: Array) -> blossom.ProvenMatching:
         n = structure.n_nodes
         room = self._scratch.borrow(n)
         weights = room[: n * n].reshape(n, n)
@@ -84,7 +84,7 @@ class Blossom:
         finally:
             self._scratch.give_back(room)
 
-    def _sparse(self, structure: Matching, score: Array) -> blossom.Matching:
+    def _sparse(self, structure: Matching, score: Array) -> blossom.ProvenMatching:
         from mlestruct_oracles import blossom_sparse
 
         open_ = _open(structure)
@@ -104,7 +104,9 @@ def _open(structure: Matching) -> Ints:
     return np.flatnonzero(~shut)
 
 
-def _write(structure: Matching, score: Array, found: blossom.Matching, vertex: Array) -> float:
+def _write(
+    structure: Matching, score: Array, found: blossom.ProvenMatching, vertex: Array
+) -> float:
     """Mark the matching's edges; the bound on the best score, required pairs included."""
     used = np.flatnonzero(found.partner > np.arange(structure.n_nodes))
     vertex[structure.graph.place(used, found.partner[used])] = 1.0

@@ -16,7 +16,7 @@ from mlestruct.structures.ising import Ising
 from mlestruct_oracles.blossom import perfect_matching
 
 
-class Dual(NamedTuple):
+class DualGraph(NamedTuple):
     """The faces on both sides of every edge, and how many there are."""
 
     sides: Ints
@@ -34,7 +34,7 @@ class PlanarIsing:
     """
 
     polytope: str = HULL
-    _duals: dict[Any, Dual] = field(default_factory=dict, repr=False, compare=False)
+    _duals: dict[Any, DualGraph] = field(default_factory=dict, repr=False, compare=False)
 
     def many(self, batch: Batch[Ising], scores: Array) -> Answers:
         vertices, upper = np.empty(batch.size), np.empty(len(batch))
@@ -58,7 +58,7 @@ class PlanarIsing:
         return None
 
 
-def dual(graph: Ising) -> Dual:
+def dual(graph: Ising) -> DualGraph:
     """Faces of a planar embedding; a bridge has one face on both sides. O(n)."""
     import networkx as nx
 
@@ -79,10 +79,10 @@ def dual(graph: Ising) -> Dual:
         face.update(dict.fromkeys(zip(around, [*around[1:], around[0]], strict=True), count))
         count += 1
     sides = [(face[u, v], face[v, u]) for u, v in graph.edges.tolist()]
-    return Dual(np.array(sides, dtype=np.int64).reshape(-1, 2), count)
+    return DualGraph(np.array(sides, dtype=np.int64).reshape(-1, 2), count)
 
 
-def best_cut(planar: Dual, score: Array) -> tuple[Array, float]:
+def best_cut(planar: DualGraph, score: Array) -> tuple[Array, float]:
     """Which edges agree in the best labelling, and a bound on its score."""
     apart = score < 0
     odd = np.flatnonzero(np.bincount(planar.sides[apart].ravel(), minlength=planar.faces) % 2)
@@ -101,7 +101,7 @@ def best_cut(planar: Dual, score: Array) -> tuple[Array, float]:
     return np.where(apart, 0.0, 1.0), bound
 
 
-def _shortest_edges(planar: Dual, length: Array) -> tuple[dict[tuple[int, int], int], Any]:
+def _shortest_edges(planar: DualGraph, length: Array) -> tuple[dict[tuple[int, int], int], Any]:
     """The dual graph without loops, the shortest of parallel edges, and which edge that is."""
     low, high = planar.sides.min(axis=1), planar.sides.max(axis=1)
     order = np.lexsort((length, high, low))

@@ -15,7 +15,7 @@ from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
 
-class Plan(NamedTuple):
+class NodeOrder(NamedTuple):
     """Nodes in their order, and for each its edges: entry k is edge k // 2 seen from end k % 2."""
 
     node_start: Ints
@@ -40,7 +40,7 @@ class TRWS:
     passes: int = 200
     tol: float = 1e-6
     polytope: str = HULL
-    _plans: dict[Any, Plan] = field(default_factory=dict, repr=False, compare=False)
+    _plans: dict[Any, NodeOrder] = field(default_factory=dict, repr=False, compare=False)
 
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
@@ -62,14 +62,14 @@ class TRWS:
     def perturbable(self, batch: Batch[FactorGraph]) -> None:
         return None
 
-    def _plan(self, structure: FactorGraph) -> Plan:
+    def _plan(self, structure: FactorGraph) -> NodeOrder:
         key = structure.identity()
         if key not in self._plans:
             self._plans[key] = plan(structure)
         return self._plans[key]
 
 
-def plan(structure: FactorGraph) -> Plan:
+def plan(structure: FactorGraph) -> NodeOrder:
     """Nodes in their own order; every edge belongs to a chain from lower to higher nodes."""
     if not structure.is_pairwise:
         large = int(np.argmax(np.diff(structure.scope_start) != 2))
@@ -85,7 +85,9 @@ def plan(structure: FactorGraph) -> Plan:
     sizes = structure.cards[structure.scope]
     message = np.concatenate([[0], np.cumsum(sizes)])
     gamma = 1.0 / np.maximum(np.maximum(later, earlier), 1)
-    return Plan(structure.node_start, structure.table_start, ends, start, around, message, gamma)
+    return NodeOrder(
+        structure.node_start, structure.table_start, ends, start, around, message, gamma
+    )
 
 
 def _penalised(table: Array, shut: Any) -> Array:

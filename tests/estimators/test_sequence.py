@@ -10,7 +10,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.inference.exact.k_best import k_best
 from mlestruct.metrics import EntityReport, entities
-from mlestruct.readers.transitions import Rules
+from mlestruct.readers.transitions import ForbiddenTags
 
 TAGS = ["B-x", "I-x", "O"]
 
@@ -58,7 +58,7 @@ def test_k_best_probabilities_are_exact(constraints, rng):
     """Shares of the sum over all allowed sequences, best first; the first is predict's."""
     X, y = tagged(rng)
     model = ms.SequenceModel(alpha=0.5).fit(X, y).set_params(constraints=constraints)
-    rules = Rules.of(model.classes_.tolist(), constraints)
+    rules = ForbiddenTags.of(model.classes_.tolist(), constraints)
     for x, found, predicted, scores in zip(
         X, model.k_best(X, 81), model.predict(X), model.potentials(X), strict=True
     ):
@@ -75,7 +75,7 @@ def test_k_best_probabilities_are_exact(constraints, rng):
 def test_schemes_allow_what_entities_write(scheme):
     """A sequence is allowed if and only if writing its entities again gives the same tags."""
     tags = ["B-a", "I-a", "B-b", "I-b", "O"] + (["E-a", "S-a", "E-b", "S-b"] * (scheme == "iobes"))
-    rules = Rules.of(tags, scheme)
+    rules = ForbiddenTags.of(tags, scheme)
 
     def written(sequence):
         again = ["O"] * len(sequence)
@@ -101,7 +101,7 @@ def test_constraints_hold_and_violations_are_named(rng):
         ["O" if t == "B-x" and i == len(tags) - 1 else t for i, t in enumerate(tags)] for tags in y
     ]
     model = ms.SequenceModel(constraints=pairs, alpha=5.0).fit(X, y)
-    rules = Rules.of(model.classes_.tolist(), pairs)
+    rules = ForbiddenTags.of(model.classes_.tolist(), pairs)
     others = [rng.standard_normal((n, 2)) * 3 for n in (1, 2, 5, 9)]
     drawn = [one for draws in model.sample(others, 5).outcomes for one in draws]
     for tags in [*model.predict(others), *drawn]:

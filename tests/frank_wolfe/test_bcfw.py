@@ -56,7 +56,7 @@ def test_it_is_the_algorithm_of_the_papers(draw, fixed, regulariser):
     dual = learning(1, **regulariser)
     oracle = resolve(None, dual.batch)
     tau, mean = plainly(dual, oracle, 4, fixed=fixed, draw=draw)
-    run = bcfw._Run(BCFW(draw=draw, fixed=fixed), dual, resolve(None, dual.batch), None)
+    run = bcfw._BlockRun(BCFW(draw=draw, fixed=fixed), dual, resolve(None, dual.batch), None)
     for _ in range(4):
         run.once()
     assert dual.value(run.iterate.x.tau) == pytest.approx(dual.value(tau), rel=1e-6)

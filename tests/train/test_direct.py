@@ -10,7 +10,7 @@ import pytest
 from mlestruct.drive import Budget, drive
 from mlestruct.drive import last as last_of
 from mlestruct.engine import Serial
-from mlestruct.objectives.base import Answer
+from mlestruct.objectives.base import ShardValue
 from mlestruct.regulariser import Regulariser
 from mlestruct.train.descents import descend
 from mlestruct.train.direct import Descending
@@ -46,7 +46,7 @@ class Rough:
         theta, tol = question
         self.tols.append(tol)
         value = 0.5 * float((theta - BEST) @ (theta - BEST)) + 1e6 * tol * len(self.tols)
-        return Answer(value, theta - BEST)
+        return ShardValue(value, theta - BEST)
 
     def memory(self):
         return None
@@ -74,8 +74,8 @@ class Stale:
         off = question.theta - BEST
         self.asked += 1
         if self.asked > self.calls:
-            return Answer(-self.lies * self.asked, -np.ones(2))
-        return Answer(0.5 * float(off @ off), off)
+            return ShardValue(-self.lies * self.asked, -np.ones(2))
+        return ShardValue(0.5 * float(off @ off), off)
 
     def memory(self):
         return self.asked

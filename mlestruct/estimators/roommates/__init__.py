@@ -4,18 +4,18 @@ from mlestruct.estimators.roommates.evaluation import Evaluation
 from mlestruct.estimators.roommates.explanation import Contribution, Explanation
 from mlestruct.estimators.roommates.model import RoommateModel
 from mlestruct.estimators.roommates.plan import Alternative, Pair, Plan, Single, WhatIf
-from mlestruct.estimators.roommates.summary import Contrast, Summary
+from mlestruct.estimators.roommates.summary import PairContrast, RoommateSummary
 
 __all__ = [
     "Alternative",
-    "Contrast",
     "Contribution",
     "Evaluation",
     "Explanation",
     "Pair",
+    "PairContrast",
     "Plan",
     "RoommateModel",
+    "RoommateSummary",
     "Single",
-    "Summary",
     "WhatIf",
 ]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.inference import marginals
-from mlestruct.inference.bounds import Interval, halves, halves_interval, log_z_interval
+from mlestruct.inference.bounds import ProvenInterval, halves, halves_interval, log_z_interval
 from mlestruct.results import Shown
 from mlestruct.statistics.annealing import annealed
 from mlestruct.structures.base import Array, Ints, as_count
@@ -330,7 +330,7 @@ def _ranks(held: Held) -> NDArray[np.float64]:
     return ranks
 
 
-def _log_likelihood(held: Held) -> Interval:
+def _log_likelihood(held: Held) -> ProvenInterval:
     """Of one group's matching: ρ = ½ bounds log Z above, any split into two halves below."""
     pairing = held.pairing
     batch = Batch.of(pairing.structure, count=1)
@@ -338,7 +338,7 @@ def _log_likelihood(held: Held) -> Interval:
     side = halves(pairing.structure.n_nodes, pairing.tau, pairing.solution.partner)
     inside = log_z_interval(above) & halves_interval(pairing.structure, pairing.scores, side)
     reached = _reached(held)
-    return Interval(reached - inside.upper[0], reached - inside.lower[0], inside.why)
+    return ProvenInterval(reached - inside.upper[0], reached - inside.lower[0], inside.why)
 
 
 def _annealed(groups: Sequence[Held]) -> tuple[float, float, float]:

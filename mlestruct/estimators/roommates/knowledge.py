@@ -15,21 +15,21 @@ from mlestruct.batch import Batch
 from mlestruct.estimators.roommates.contrasts import Contrasts
 from mlestruct.estimators.roommates.evaluation import Held
 from mlestruct.estimators.roommates.learning import Extra, Truth, constant, pair_features
-from mlestruct.estimators.roommates.observed import Block
+from mlestruct.estimators.roommates.observed import ObservedGroup
 from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.estimators.roommates.people import Group, People
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.estimators.roommates.rules import Rules
-from mlestruct.estimators.roommates.summary import Summary, Told
+from mlestruct.estimators.roommates.summary import ContrastTable, RoommateSummary
 from mlestruct.estimators.roommates.worth import Worth
-from mlestruct.estimators.stored import Fitted
+from mlestruct.estimators.stored import StoredFit
 from mlestruct.features import Question
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
 
 
 @dataclass(frozen=True)
-class Asked:
+class Questions:
     """The questions of a fit: their answers, and what of them is compared."""
 
     answers: tuple[Answers, ...]
@@ -66,10 +66,10 @@ class Knowledge:
     ``logistic`` are a baseline's weights, ``marks`` tell the pairs that were learned from.
     """
 
-    asked: Asked
+    asked: Questions
     rho: float
-    fitted: Fitted
-    told: Told
+    fitted: StoredFit
+    told: ContrastTable
     logistic: Array
     marks: Ints = field(repr=False)
     notes: list[str]
@@ -87,7 +87,7 @@ class Knowledge:
         worth, rules = self.worth(people, group.members), Rules.read(people, (), ())
         return Pairing.of(people, group, worth, rules, None, "map", self.rho)
 
-    def held(self, people: People, block: Block, truth: Truth | None = None) -> Held:
+    def held(self, people: People, block: ObservedGroup, truth: Truth | None = None) -> Held:
         """People whose pairs are known, with the learned scores, the baselines' and the truth's."""
         asked, members = self.asked, block.members
         pairing = self.pairing(people, replace(block.group, members=members))
@@ -106,8 +106,8 @@ class Knowledge:
         score = features.potentials(self.fitted.coef)
         return Held(pairing, partner, score, others, int(known.sum()))
 
-    def summary(self) -> Summary:
-        return Summary.of(self.asked.contrasts, self.told, self.fitted, self.notes)
+    def summary(self) -> RoommateSummary:
+        return RoommateSummary.of(self.asked.contrasts, self.told, self.fitted, self.notes)
 
     def packed(self) -> dict[str, Any]:
         """Arrays for a model file, besides the fit's own."""
@@ -128,11 +128,11 @@ class Knowledge:
         }
 
     @classmethod
-    def unpacked(cls, fitted: Fitted, arrays: dict[str, Any], extra: Extra) -> Knowledge:
+    def unpacked(cls, fitted: StoredFit, arrays: dict[str, Any], extra: Extra) -> Knowledge:
         plain = json.loads(str(arrays["knowledge"]))
         answers = tuple(Answers(**_tuples(row, ("levels", "counts"))) for row in plain["answers"])
-        asked = Asked(answers, plain["indicators"], plain["neutral"], extra)
-        told = Told(arrays["estimates"], plain["pairs"], plain["rank"])
+        asked = Questions(answers, plain["indicators"], plain["neutral"], extra)
+        told = ContrastTable(arrays["estimates"], plain["pairs"], plain["rank"])
         baseline, known = arrays["logistic"], arrays["marks"]
         return cls(asked, plain["rho"], fitted, told, baseline, known, plain["notes"])
 

@@ -10,10 +10,10 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, Unwritten
 from mlestruct.estimators.door import alphas_of
-from mlestruct.estimators.roommates.observed import Block
+from mlestruct.estimators.roommates.observed import ObservedGroup
 from mlestruct.estimators.roommates.people import People
 from mlestruct.estimators.roommates.questionnaire import Answers
-from mlestruct.estimators.stored import Fitted
+from mlestruct.estimators.stored import StoredFit
 from mlestruct.features import Pairs, Question
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
@@ -43,7 +43,11 @@ class Sample:
 
     @classmethod
     def of(
-        cls, people: People, blocks: Sequence[Block], questions: Sequence[Question], extra: Extra
+        cls,
+        people: People,
+        blocks: Sequence[ObservedGroup],
+        questions: Sequence[Question],
+        extra: Extra,
     ) -> Sample:
         """Blocks of one cohort (the first of its group's columns) are held out together."""
         batch = Batch.of(
@@ -83,7 +87,7 @@ def learn(
     tol: float,
     through: Callable[[Iterator[Progress]], Iterator[Progress]],
     loop: Loop,
-) -> tuple[Fitted, Sandwich, list[float]]:
+) -> tuple[StoredFit, Sandwich, list[float]]:
     """The weights, and their errors from the observed pairs: for one year as for many.
 
     With the other alphas that did not converge while they were compared.
@@ -112,7 +116,9 @@ def learn(
     )
 
 
-def stopped(sample: Sample, ended: Interrupted | Unwritten, rho: float) -> tuple[Fitted, Sandwich]:
+def stopped(
+    sample: Sample, ended: Interrupted | Unwritten, rho: float
+) -> tuple[StoredFit, Sandwich]:
     """The same of a fit that was ended, as far as it got."""
     model, learner = ended.model, mle_struct(rho, regulariser=ended.given)
     tau = marginals(sample.batch, sample.features.potentials(model.theta), rho=rho).tau
@@ -123,9 +129,9 @@ def stopped(sample: Sample, ended: Interrupted | Unwritten, rho: float) -> tuple
     )
 
 
-def fitted(model: Model, alpha: float, tried: list[tuple[float, float]]) -> Fitted:
+def fitted(model: Model, alpha: float, tried: list[tuple[float, float]]) -> StoredFit:
     """What a model file keeps."""
-    return Fitted(
+    return StoredFit(
         model.theta,
         model.certificate,
         model.history,

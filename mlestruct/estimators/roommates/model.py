@@ -20,12 +20,12 @@ from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.roommates.evaluation import Evaluation, Held, evaluate
 from mlestruct.estimators.roommates.explanation import Explanation
-from mlestruct.estimators.roommates.knowledge import Asked, Knowledge, marks
+from mlestruct.estimators.roommates.knowledge import Knowledge, Questions, marks
 from mlestruct.estimators.roommates.leaks import in_words, leaks
 from mlestruct.estimators.roommates.learning import Extra, Sample, Truth, learn, logistic, stopped
 from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.observed import (
-    Columns,
+    ColumnNames,
     Larger,
     blocks_of,
     read_pairs,
@@ -38,8 +38,8 @@ from mlestruct.estimators.roommates.questionnaire import Answers, Unknown, doubt
 from mlestruct.estimators.roommates.roles import Names, fitting, listed, roles_of
 from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
 from mlestruct.estimators.roommates.rules import Consent, Rule, refused_by
-from mlestruct.estimators.roommates.summary import Summary, Told
-from mlestruct.estimators.stored import Fitted
+from mlestruct.estimators.roommates.summary import ContrastTable, RoommateSummary
+from mlestruct.estimators.stored import StoredFit
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Interrupted
 from mlestruct.method import Progress
@@ -180,7 +180,7 @@ class RoommateModel(Parameters):
         for doubt in odd:
             warnings.warn(doubt, DataWarning, stacklevel=2)
         notes = [*given.said, *notes, *odd]
-        asked = Asked(known, self.answers, self.missing == "neutral", self.extra or {})
+        asked = Questions(known, self.answers, self.missing == "neutral", self.extra or {})
         if not asked.names:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
         sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
@@ -189,9 +189,9 @@ class RoommateModel(Parameters):
         baseline = logistic(sample)
         known_again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
 
-        def keep(fitted: Fitted, sandwich: Sandwich) -> None:
+        def keep(fitted: StoredFit, sandwich: Sandwich) -> None:
             rows = [sandwich.contrast(row)[:4] for row in asked.contrasts.matrix]
-            told = Told(np.array(rows), sandwich.units, sandwich.rank)
+            told = ContrastTable(np.array(rows), sandwich.units, sandwich.rank)
             self._keep(Knowledge(asked, self.rho, fitted, told, baseline, known_again, notes))
 
         settings = self.get_params().items()
@@ -281,8 +281,8 @@ class RoommateModel(Parameters):
         return [*([] if self.cohort is None else [self.cohort]), *listed(self.same)]
 
     @property
-    def _columns(self) -> Columns:
-        return Columns(
+    def _columns(self) -> ColumnNames:
+        return ColumnNames(
             tuple(self.partners),
             self.cohort,
             self.weight,
@@ -402,7 +402,7 @@ class RoommateModel(Parameters):
         held = [self._known.held(read, block, truth) for block in blocks]
         return held, [*read.notes, *notes]
 
-    def summary(self) -> Summary:
+    def summary(self) -> RoommateSummary:
         """What was learned, how sure it is, what cannot be known, and the proof; ``print`` it."""
         return self._known.summary()
 

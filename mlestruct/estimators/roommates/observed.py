@@ -19,7 +19,7 @@ Larger = Literal["refuse", "leave_out"]
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnNames:
     """How a table of pairs names its columns; ``outcomes`` maps values of ``weight`` to numbers.
 
     Who shares is said by rows with two ids (``partners``; a row with one is a single), or by rows
@@ -63,7 +63,7 @@ class Home(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Block:
+class ObservedGroup:
     """The people of one group whose pairs have one weight, as an example to learn from.
 
     Given that these people were paired among themselves, their matching has the model's own
@@ -77,7 +77,7 @@ class Block:
     pairs: Ints = field(repr=False)
 
 
-def read_pairs(given: Any, people: People, columns: Columns) -> Observed:
+def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     """Every pair within one group, nobody in two; pairs of cohorts without people are skipped.
 
     Without a table of pairs the table of people says who shares. All faults are in one message.
@@ -112,7 +112,7 @@ def read_pairs(given: Any, people: People, columns: Columns) -> Observed:
     return Observed(rows, weight, tuple(notes))
 
 
-def homes_of(pairs: Table, people: People, columns: Columns) -> list[Home]:
+def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
     """Sets of people who share, in the table's order; singles among them."""
     if columns.room:
         return _by_room(pairs, people, columns)
@@ -123,7 +123,7 @@ def homes_of(pairs: Table, people: People, columns: Columns) -> list[Home]:
     return [Home(ids, (row,)) for row, ids in enumerate(found) if ids]
 
 
-def _by_room(pairs: Table, people: People, columns: Columns) -> list[Home]:
+def _by_room(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
     """Who has the same room in the same cohort; nobody shares a blank one."""
     listed = [_said(pairs, name) for name in columns.room]
     homes: dict[tuple[Any, ...], list[int]] = {}
@@ -136,7 +136,7 @@ def _by_room(pairs: Table, people: People, columns: Columns) -> list[Home]:
     return [Home(tuple(ids[row] for row in rows), tuple(rows)) for rows in homes.values()]
 
 
-def _by_partner(pairs: Table, columns: Columns) -> list[Home]:
+def _by_partner(pairs: Table, columns: ColumnNames) -> list[Home]:
     """Everybody with the partners named in the same row; once where each names the other."""
     ids = pairs.as_names(columns.id).tolist()
     listed = zip(*(_said(pairs, name) for name in columns.partner), strict=True)
@@ -150,7 +150,9 @@ def _by_partner(pairs: Table, columns: Columns) -> list[Home]:
     return list(homes.values())
 
 
-def _twos(pairs: Table, homes: Sequence[Home], columns: Columns) -> tuple[list[Home], list[str]]:
+def _twos(
+    pairs: Table, homes: Sequence[Home], columns: ColumnNames
+) -> tuple[list[Home], list[str]]:
     """The homes of two; larger ones are refused, or left out in words."""
     large = [home for home in homes if len(home.ids) > 2]
     if large and columns.larger == "refuse":
@@ -189,7 +191,7 @@ def _place(pairs: Table, home: Home) -> str:
     return pairs.at(rows[0]) if len(rows) == 1 else pairs.both(rows[0], rows[1])
 
 
-def blocks_of(observed: Observed, people: People) -> tuple[list[Block], list[str]]:
+def blocks_of(observed: Observed, people: People) -> tuple[list[ObservedGroup], list[str]]:
     """Examples by group and weight; and in words who is left out of them."""
     blocks, alone = [], 0
     group = people.group_of[observed.rows[:, 0]]
@@ -201,7 +203,7 @@ def blocks_of(observed: Observed, people: People) -> tuple[list[Block], list[str
             if len(pairs) > 1:
                 members = np.sort(pairs.ravel())
                 local = np.searchsorted(members, pairs)
-                blocks.append(Block(whole, float(weight), members, local))
+                blocks.append(ObservedGroup(whole, float(weight), members, local))
     counts = (
         (len(people) - 2 * len(observed.rows), f"of {len(people)} people are in no pair"),
         (int((observed.weight == 0).sum()), "pairs have weight 0"),
@@ -224,7 +226,7 @@ def refuse_unpaired(people: People, observed: Observed) -> None:
         )
 
 
-def as_table(given: Any, columns: Columns) -> Table:
+def as_table(given: Any, columns: ColumnNames) -> Table:
     """A table, or (id, id) tuples as one."""
     listed = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str)
     if not listed or (len(given) and isinstance(given[0], Mapping)):
@@ -267,7 +269,7 @@ def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:
     return [*some(alone), *some(twice), *some(apart)]
 
 
-def _weights(pairs: Table, columns: Columns, homes: Sequence[Home]) -> Array:
+def _weights(pairs: Table, columns: ColumnNames, homes: Sequence[Home]) -> Array:
     """Each pair's weight; where two rows are about one pair, both say the same."""
     if columns.weight is None:
         return np.ones(len(homes))
@@ -292,7 +294,7 @@ def _weights(pairs: Table, columns: Columns, homes: Sequence[Home]) -> Array:
     return out
 
 
-def _weight(value: Any, columns: Columns) -> float:
+def _weight(value: Any, columns: ColumnNames) -> float:
     """The number that an outcome weighs; NaN for one without a weight."""
     if columns.outcomes is None:
         return float(value)
@@ -300,7 +302,7 @@ def _weight(value: Any, columns: Columns) -> float:
     return known.get(written(value), np.nan) if value is not None else np.nan
 
 
-def _wrong(weight: float, value: Any, columns: Columns) -> str:
+def _wrong(weight: float, value: Any, columns: ColumnNames) -> str:
     """Why this is no weight; nothing for one."""
     if columns.outcomes is not None and np.isnan(weight):
         known = ", ".join(repr(v) for v in columns.outcomes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlestruct.dual import Certificate
 from mlestruct.estimators.roommates.contrasts import Contrasts
-from mlestruct.estimators.stored import Fitted
+from mlestruct.estimators.stored import StoredFit
 from mlestruct.inference.sandwich import PAIRS
 from mlestruct.results import Shown
 from mlestruct.structures.base import Array
@@ -17,7 +17,7 @@ from mlestruct.structures.base import Array
 SHOWN = 20
 
 
-class Contrast(NamedTuple):
+class PairContrast(NamedTuple):
     """A combination of weights that pairs identify, debiased, with its 95 % interval.
 
     The interval is for the surrogate's limit: what this method would learn from unlimited data.
@@ -32,7 +32,7 @@ class Contrast(NamedTuple):
     high: float
 
 
-class Told(NamedTuple):
+class ContrastTable(NamedTuple):
     """Estimate, error and both ends of every contrast; from how many pairs, for how many weights.
 
     An infinite error: not identified. NaN: the pairs are too few for an interval.
@@ -44,10 +44,10 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Summary(Shown):
+class RoommateSummary(Shown):
     """Contrasts, what these ``pairs`` leave ``unidentified``, notes, certificate and cost."""
 
-    contrasts: list[Contrast]
+    contrasts: list[PairContrast]
     unidentified: list[str]
     pairs: int
     rank: int
@@ -60,7 +60,9 @@ class Summary(Shown):
     seconds: float
 
     @classmethod
-    def of(cls, contrasts: Contrasts, told: Told, fitted: Fitted, notes: list[str]) -> Self:
+    def of(
+        cls, contrasts: Contrasts, told: ContrastTable, fitted: StoredFit, notes: list[str]
+    ) -> Self:
         """Contrasts whose error is infinite are those that the pairs do not identify."""
         known, lost = [], []
         rows = zip(contrasts.columns, contrasts.names, told.rows.tolist(), strict=True)
@@ -68,7 +70,7 @@ class Summary(Shown):
             if np.isinf(numbers[1]):
                 lost.append(name)
             else:
-                known.append(Contrast(column, name, *numbers))
+                known.append(PairContrast(column, name, *numbers))
         calls, seconds, *_ = fitted.history[-1]
         proof, tried = fitted.certificate, fitted.alpha_scores
         return cls(
@@ -91,7 +93,7 @@ class Summary(Shown):
         return not any(np.isnan(c.error) for c in self.contrasts)
 
     @property
-    def surest(self) -> list[Contrast]:
+    def surest(self) -> list[PairContrast]:
         """By distance from 0 in errors; where there are none, by size."""
         strength = [abs(c.estimate) / (c.error if self.sure else 1.0) for c in self.contrasts]
         return [self.contrasts[k] for k in np.argsort(-np.array(strength), kind="stable").tolist()]
@@ -99,7 +101,7 @@ class Summary(Shown):
     def columns(self) -> dict[str, list[Any]]:
         """A row for each contrast."""
         rows = self.contrasts
-        return {name: [row[k] for row in rows] for k, name in enumerate(Contrast._fields)}
+        return {name: [row[k] for row in rows] for k, name in enumerate(PairContrast._fields)}
 
     def remarks(self) -> list[str]:
         return [self._head(), *self.notes, self._alpha()]
@@ -150,7 +152,7 @@ class Summary(Shown):
         return f", chosen by the log-likelihood of held-out cohorts ({path})"
 
 
-def _line(c: Contrast) -> str:
+def _line(c: PairContrast) -> str:
     if np.isnan(c.error):
         return f"{c.estimate:+8.3f}  {c.name}"
     return f"{c.estimate:+8.3f}  [{c.low:+.3f}, {c.high:+.3f}]  {c.name}"

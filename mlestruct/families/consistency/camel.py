@@ -145,7 +145,7 @@ class Camel(Fits):
         alone = replace(self, solver=replace(self.solver, checkpoint=None))
         return (said.own for said in alone.states(batch, features))
 
-    def solve(self, dual: Dual, oracle: Oracle[Any], last: Solution | None, loop: Loop) -> Solution:
+    def solve(self, dual: Dual, oracle: Oracle[Any], last: Solved | None, loop: Loop) -> Solved:
         """One round's problem, from where the last one ended."""
         hard, none = self.regulariser is None, np.zeros(0)
         calls, asking = (0, 0.0) if last is None else (last.calls, last.asking)
@@ -160,7 +160,7 @@ class Camel(Fits):
             else:
                 found = solver.solve(dual, oracle, None if last is None else last.tau)
             calls, asking = calls + found.calls, asking + found.asking
-            return Solution(
+            return Solved(
                 found.theta, none, found.tau.copy(), found.certificate, none, calls, asking
             )
         coupled, calls = (
@@ -174,7 +174,7 @@ class Camel(Fits):
             proof, theta = _by_duality(coupled, x, tau), coupled.attained(theta)
         else:
             proof = certificate(dual, oracle, theta, tau)
-        return Solution(theta, delta, tau, proof, x, calls + len(dual.batch))
+        return Solved(theta, delta, tau, proof, x, calls + len(dual.batch))
 
     def _from_pieces(self, coupled: Coupled, loop: Loop) -> Array | None:
         """Piecewise weights, which cost little, and no multipliers yet."""
@@ -234,7 +234,7 @@ class _Rounds:
             at = (1 - SMOOTHING) * mean_targets(batch) + SMOOTHING * _uniform(batch)
         if loop.tree is not None:
             number, at, before, (theta, delta, tau, proof, *rest) = loop.tree
-            solution = Solution(theta, delta, tau, Certificate(*proof), *rest)
+            solution = Solved(theta, delta, tau, Certificate(*proof), *rest)
         oracle = Validated(resolve(learner.oracle, batch))
 
         def where() -> Tree:
@@ -252,7 +252,7 @@ class _Rounds:
             loop.save(where)
 
     def _progress(
-        self, found: Solution, number: int, objective: float, before: float, moved: float
+        self, found: Solved, number: int, objective: float, before: float, moved: float
     ) -> Progress:
         """It is over where slopes stand still, or what is gained may be the proof's own gap."""
         learner, proof = self.learner, found.proof
@@ -282,7 +282,7 @@ class _Rounds:
 
 
 @dataclass(frozen=True)
-class Solution:
+class Solved:
     """A round's problem solved, and the calls of all rounds so far."""
 
     theta: Array

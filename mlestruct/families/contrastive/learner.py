@@ -11,22 +11,22 @@ from mlestruct.entropy import Entropy
 from mlestruct.families.contrastive.objectives import (
     BetheSteps,
     Contrastive,
+    EnergySteps,
     FrankWolfeSteps,
     GibbsSteps,
     Limit,
     MeanFieldSteps,
-    Relaxation,
     TreeSteps,
 )
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.graph.mean_field import MeanField
+from mlestruct.inference.graph.mean_field import NaiveMeanField
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.primal import Primal, refuse
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.train import SmallBatches
 
-FREE_ENERGIES: Mapping[str, Callable[..., Relaxation]] = {
+FREE_ENERGIES: Mapping[str, Callable[..., EnergySteps]] = {
     "bethe": BetheSteps,
     "mean_field": MeanFieldSteps,
     "trees": TreeSteps,
@@ -47,10 +47,10 @@ def propagation(rho: Rho = 1.0) -> Limit:
 
 def mean_fields() -> Limit:
     """ML-MF: mean field to convergence, from uniform marginals."""
-    return Limit(lambda batch: MeanField())
+    return Limit(lambda batch: NaiveMeanField())
 
 
-LIMITS: Mapping[str, Callable[..., Relaxation]] = {"bethe": propagation, "mean_field": mean_fields}
+LIMITS: Mapping[str, Callable[..., EnergySteps]] = {"bethe": propagation, "mean_field": mean_fields}
 
 
 def contrastive(
@@ -60,7 +60,7 @@ def contrastive(
     route: str = "auto",
     solver: FrankWolfe | None = None,
     k: int | None = 10,
-    free_energy: str | Relaxation = "bethe",
+    free_energy: str | EnergySteps = "bethe",
     epsilon: float | None = None,
     small: SmallBatches | None = None,
 ) -> Primal:
@@ -95,7 +95,7 @@ def contrastive(
     )
 
 
-def _relaxation(free_energy: str | Relaxation, k: int | None, **given: Any) -> Relaxation:
+def _relaxation(free_energy: str | EnergySteps, k: int | None, **given: Any) -> EnergySteps:
     """By name, with the settings given; an error for one that it has no use for."""
     settings = {name: value for name, value in given.items() if value is not None}
     table = LIMITS if k is None else FREE_ENERGIES

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.families.fitting.condensed import Condensed, Optima, recalled
-from mlestruct.families.fitting.losses import Loss, Units
+from mlestruct.families.fitting.losses import Loss, ObservedTables
 from mlestruct.objectives.base import Values
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
@@ -21,7 +21,7 @@ from mlestruct.trees import Tree
 class Warm:
     """What is observed, and the last beliefs: where the next inference starts."""
 
-    units: Units
+    units: ObservedTables
     optima: Optima | None = None
 
 

@@ -15,7 +15,7 @@ from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
 
-class Units(NamedTuple):
+class ObservedTables(NamedTuple):
     """The observed tables of a batch: coordinates first..last, the true entry, the weight."""
 
     first: Ints
@@ -24,17 +24,17 @@ class Units(NamedTuple):
     weight: Array
 
 
-def variables(batch: Batch[FactorGraph]) -> Units:
+def variables(batch: Batch[FactorGraph]) -> ObservedTables:
     """Every variable that is observed: univariate losses."""
     return _units(batch, lambda graph: graph.node_start)
 
 
-def factors(batch: Batch[FactorGraph]) -> Units:
+def factors(batch: Batch[FactorGraph]) -> ObservedTables:
     """Every factor all of whose variables are observed: clique losses."""
     return _units(batch, lambda graph: graph.table_start)
 
 
-def _units(batch: Batch[FactorGraph], starts: Callable[[FactorGraph], Ints]) -> Units:
+def _units(batch: Batch[FactorGraph], starts: Callable[[FactorGraph], Ints]) -> ObservedTables:
     if batch.target is None:
         raise ValueError("a loss needs observed outcomes, and this batch has none")
     found: list[tuple[Ints, Ints, Ints, Ints]] = []
@@ -48,7 +48,7 @@ def _units(batch: Batch[FactorGraph], starts: Callable[[FactorGraph], Ints]) -> 
             table = np.searchsorted(here, true, side="right") - 1
             found.append((here[table], here[table + 1], true, np.full(len(true), m)))
     first, last, truth, owner = (np.concatenate(part) for part in zip(*found, strict=True))
-    return Units(first, last, truth, batch.weight[owner])
+    return ObservedTables(first, last, truth, batch.weight[owner])
 
 
 class Measure(Protocol):
@@ -57,14 +57,14 @@ class Measure(Protocol):
     Slopes are taken by log-beliefs, so that they stay finite where a belief is 0.
     """
 
-    def __call__(self, tau: Array, units: Units, slope: Array) -> float: ...
+    def __call__(self, tau: Array, units: ObservedTables, slope: Array) -> float: ...
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class LikelihoodLoss:
     """−log b(ŷ)."""
 
-    def __call__(self, tau: Array, units: Units, slope: Array) -> float:
+    def __call__(self, tau: Array, units: ObservedTables, slope: Array) -> float:
         return float(_likelihood(tau, *units, slope))
 
 
@@ -72,7 +72,7 @@ class Likelihood:
 class Quadratic:
     """Σ_y b(y)² − 2 b(ŷ): the squared distance from the observed vertex, less 1."""
 
-    def __call__(self, tau: Array, units: Units, slope: Array) -> float:
+    def __call__(self, tau: Array, units: ObservedTables, slope: Array) -> float:
         return float(_quadratic(tau, *units, slope))
 
 
@@ -82,7 +82,7 @@ class Classification:
 
     sharpness: float = 5.0
 
-    def __call__(self, tau: Array, units: Units, slope: Array) -> float:
+    def __call__(self, tau: Array, units: ObservedTables, slope: Array) -> float:
         return float(_classification(tau, *units, self.sharpness, slope))
 
 
@@ -91,23 +91,23 @@ class Loss:
     """Σ_m w_m Σ_u ℓ(b_u, ŷ_u) over the observed tables u: variables, or factors."""
 
     measure: Measure
-    units: Callable[[Batch[Any]], Units] = variables
+    units: Callable[[Batch[Any]], ObservedTables] = variables
 
     @property
     def on_factors(self) -> bool:
         return self.units is factors
 
-    def __call__(self, tau: Array, units: Units) -> tuple[float, Array]:
+    def __call__(self, tau: Array, units: ObservedTables) -> tuple[float, Array]:
         """(L, b·∂L/∂b)."""
         slope = np.zeros(len(tau))
         return self.measure(tau, units, slope), slope
 
 
 LOSSES = {
-    "ucl": Loss(Likelihood()),
+    "ucl": Loss(LikelihoodLoss()),
     "uquad": Loss(Quadratic()),
     "uclass": Loss(Classification()),
-    "ccl": Loss(Likelihood(), factors),
+    "ccl": Loss(LikelihoodLoss(), factors),
     "cquad": Loss(Quadratic(), factors),
     "cclass": Loss(Classification(), factors),
 }
@@ -123,7 +123,7 @@ def named(loss: str | Loss) -> Loss:
     return LOSSES[loss]
 
 
-def errors(tau: Array, units: Units) -> float:
+def errors(tau: Array, units: ObservedTables) -> float:
     """The weighted share of tables whose most likely entry is not the true one; ties are errors."""
     return float(_wrong(tau, *units) / units.weight.sum())
 

@@ -9,7 +9,7 @@ from mlestruct.batch import Batch
 from mlestruct.families.fitting.implicit import surrogate_start
 from mlestruct.families.fitting.losses import Loss, named
 from mlestruct.families.fitting.procedural_objective import Procedural
-from mlestruct.families.fitting.truncated import Messages, Method, beliefs
+from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Settled
 from mlestruct.inference.predict import AnyOracle, Marginals, unproven
@@ -25,7 +25,7 @@ def procedural(
     route: str = "auto",
     loss: str | Loss = "ucl",
     iterations: int = 4,
-    method: Method | None = None,
+    method: Iteration | None = None,
     heads: Heads = scored,
     surrogate: bool = True,
     **settings: Any,
@@ -57,7 +57,7 @@ def procedural(
 class Truncated(Settled):
     """What so many iterations believe: what a procedural fit's loss was of."""
 
-    method: Method
+    method: Iteration
     iterations: int
     several: bool = False
     """Iterations have weights of their own, which one set of scores does not give."""

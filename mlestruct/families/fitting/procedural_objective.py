@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.families.fitting.losses import Loss, Units
-from mlestruct.families.fitting.truncated import Messages, Method
+from mlestruct.families.fitting.losses import Loss, ObservedTables
+from mlestruct.families.fitting.truncated import Iteration, Messages
 from mlestruct.families.fitting.truncated.batches import groups, rows
 from mlestruct.objectives.base import Values
 from mlestruct.structures.base import Array, Ints
 
 
-class Group(NamedTuple):
+class EqualRuns(NamedTuple):
     """Examples that run together, and what is observed of them."""
 
     structure: Any
     members: Ints
-    units: Units
+    units: ObservedTables
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Procedural:
     """
 
     loss: Loss
-    method: Method = field(default_factory=Messages)
+    method: Iteration = field(default_factory=Messages)
     iterations: int = 4
     exact_gradient: bool = True
 
@@ -54,8 +54,8 @@ class Procedural:
                 gradient[name][batch.index(members)] = part.reshape(-1)
         return Values(value, gradient, None, pieces)
 
-    def _groups(self, batch: Batch[Any]) -> list[Group]:
+    def _groups(self, batch: Batch[Any]) -> list[EqualRuns]:
         return [
-            Group(structure, members, self.loss.units(batch.select(members)))
+            EqualRuns(structure, members, self.loss.units(batch.select(members)))
             for structure, members in groups(batch)
         ]

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact.common import MEMORY
-from mlestruct.inference.exact.treewidth import Clique, Plan, plan
+from mlestruct.inference.exact.treewidth import Clique, EliminationPlan, plan
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
@@ -56,7 +56,7 @@ def eliminate(
     return Eliminated(log_z, conditionals)
 
 
-def affordable(graph: FactorGraph, memory: float, keep: bool = True) -> Plan:
+def affordable(graph: FactorGraph, memory: float, keep: bool = True) -> EliminationPlan:
     """The plan, or a ValueError that says what it would have needed."""
     found = plan(graph)
     cost = found.estimate
@@ -98,7 +98,7 @@ def best_states(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> In
     return np.stack([alive[chosen[v]] for v, alive in enumerate(todo.states)], axis=1)
 
 
-def _shares(found: Plan, count: int) -> list[slice]:
+def _shares(found: EliminationPlan, count: int) -> list[slice]:
     """Examples that are worked on together: tables of a size that caches like."""
     step = max(1, int(CHUNK / max(found.estimate.gib, 1e-9)))
     return [slice(start, start + step) for start in range(0, count, step)]
@@ -121,7 +121,11 @@ def sample_states(
 
 
 def _draw(
-    found: Plan, conditionals: list[Array], rows: int, count: int, rng: np.random.Generator
+    found: EliminationPlan,
+    conditionals: list[Array],
+    rows: int,
+    count: int,
+    rng: np.random.Generator,
 ) -> Ints:
     chosen = np.zeros((len(found.states), rows, count), dtype=np.int64)
     row = np.arange(rows)[:, None]
@@ -135,7 +139,9 @@ def _draw(
     return np.asarray(states.transpose(1, 2, 0))
 
 
-def _gather(todo: Plan, clique: Clique, values: Array, messages: dict[int, Array]) -> Array:
+def _gather(
+    todo: EliminationPlan, clique: Clique, values: Array, messages: dict[int, Array]
+) -> Array:
     """Scores and messages of a clique as one table, the smallest products first."""
     axes = (clique.variable, *clique.given)
     parts = [values[:, part.place] for part in clique.tables]
@@ -168,7 +174,7 @@ def _sum_out(table: Array) -> Array:
         return np.asarray((np.log(mass) + top)[:, 0])
 
 
-def _walk_back(found: Plan, joint: list[Array], tau: Array) -> None:
+def _walk_back(found: EliminationPlan, joint: list[Array], tau: Array) -> None:
     """Conditionals become joint tables in place, from the last summed to the first."""
     tau[:, found.settled] = 1.0
     for i in range(len(found.cliques) - 1, -1, -1):

@@ -24,7 +24,7 @@ CHUNK = 8  # columns of the inverse at a time: wider blocks wake BLAS threads, a
 
 
 @dataclass(frozen=True)
-class Exact:
+class PlanarSums:
     """log Z over outcomes (labellings up to flips: add log 2 per component), and agreements.
 
     ``doubt`` is how much refinement last changed a probability: tiny for scores up to about 40,
@@ -36,7 +36,7 @@ class Exact:
     doubt: float
 
 
-def kasteleyn(graph: Ising, score: Array) -> Exact:
+def kasteleyn(graph: Ising, score: Array) -> PlanarSums:
     """log Σ over outcomes of exp⟨score, outcome⟩, and its gradient: O(n^1.5) and O(n²).
 
     >>> found = kasteleyn(Ising(2, [(0, 1)]), np.array([1.0]))
@@ -48,7 +48,7 @@ def kasteleyn(graph: Ising, score: Array) -> Exact:
     inverse, change = _entries(K, factor, second, first)
     own = values[gadget.given]
     doubt = float(np.abs(own * change).max(initial=0.0))
-    return Exact(log_z, np.clip(own * inverse, 0.0, 1.0), doubt)
+    return PlanarSums(log_z, np.clip(own * inverse, 0.0, 1.0), doubt)
 
 
 def log_partition(graph: Ising, score: Array) -> float:

@@ -42,7 +42,7 @@ class Estimate:
         )
 
 
-class Table(NamedTuple):
+class PossibleEntries(NamedTuple):
     """The possible entries of one node or factor: variables of two or more states, coordinates."""
 
     scope: tuple[int, ...]
@@ -55,11 +55,11 @@ class Clique(NamedTuple):
     variable: int
     given: tuple[int, ...]
     parent: int  # position of the clique that receives the sum; −1: none
-    tables: tuple[Table, ...]  # ``place`` already has one axis per variable of the clique
+    tables: tuple[PossibleEntries, ...]  # ``place`` already has one axis per variable of the clique
     children: tuple[int, ...]
 
 
-class Plan(NamedTuple):
+class EliminationPlan(NamedTuple):
     """Cliques in elimination order, the states that are possible, and what is settled already."""
 
     cliques: tuple[Clique, ...]
@@ -79,14 +79,14 @@ def estimate(graph: FactorGraph) -> Estimate:
 
 
 @lru_cache(maxsize=128)
-def plan(graph: FactorGraph) -> Plan:
+def plan(graph: FactorGraph) -> EliminationPlan:
     """The order, and everything about tables that does not depend on scores. Cached."""
     states = possible_states(graph)
     (order, given, complete), cost = _best_order(graph)
     if not complete:
-        return Plan((), states, np.zeros(0, dtype=np.int64), cost)
+        return EliminationPlan((), states, np.zeros(0, dtype=np.int64), cost)
     position = {v: i for i, v in enumerate(order)}
-    assigned: list[list[Table]] = [[] for _ in order]
+    assigned: list[list[PossibleEntries]] = [[] for _ in order]
     settled = []
     for table in _tables(graph, states):
         if table.scope:
@@ -94,14 +94,14 @@ def plan(graph: FactorGraph) -> Plan:
         else:
             settled.append(int(table.place))
     cliques = _cliques(order, given, position, assigned)
-    return Plan(cliques, states, np.array(settled, dtype=np.int64), cost)
+    return EliminationPlan(cliques, states, np.array(settled, dtype=np.int64), cost)
 
 
 def _cliques(
     order: list[int],
     given: list[tuple[int, ...]],
     position: dict[int, int],
-    assigned: list[list[Table]],
+    assigned: list[list[PossibleEntries]],
 ) -> tuple[Clique, ...]:
     """A sum goes to the clique of the first of its variables to be summed out next."""
     ranked = [tuple(sorted(around, key=position.__getitem__)) for around in given]
@@ -134,26 +134,30 @@ def possible_states(graph: FactorGraph) -> tuple[Ints, ...]:
     return tuple(found)
 
 
-def _tables(graph: FactorGraph, states: tuple[Ints, ...]) -> list[Table]:
+def _tables(graph: FactorGraph, states: tuple[Ints, ...]) -> list[PossibleEntries]:
     """Node and factor tables without impossible states and settled variables."""
     found = []
     for i, alive in enumerate(states):
-        found.append(Table((i,) if len(alive) > 1 else (), np.squeeze(graph.node_start[i] + alive)))
+        found.append(
+            PossibleEntries((i,) if len(alive) > 1 else (), np.squeeze(graph.node_start[i] + alive))
+        )
     for f in range(graph.n_factors):
         scope = graph.scope[graph.scope_start[f] : graph.scope_start[f + 1]].tolist()
         whole = np.arange(graph.table_start[f], graph.table_start[f + 1])
         part = whole.reshape(tuple(graph.cards[scope]))[np.ix_(*(states[v] for v in scope))]
-        found.append(Table(tuple(v for v in scope if len(states[v]) > 1), np.squeeze(part)))
+        found.append(
+            PossibleEntries(tuple(v for v in scope if len(states[v]) > 1), np.squeeze(part))
+        )
     return found
 
 
-def _aligned(table: Table, clique: tuple[int, ...]) -> Table:
+def _aligned(table: PossibleEntries, clique: tuple[int, ...]) -> PossibleEntries:
     """The table with its axes in the clique's order, and axes of length one for the others."""
     axis = [clique.index(v) for v in table.scope]
     rank = np.argsort(axis)
     shape = np.ones(len(clique), dtype=int)
     shape[axis] = table.place.shape
-    return Table(table.scope, table.place.transpose(rank).reshape(tuple(shape)))
+    return PossibleEntries(table.scope, table.place.transpose(rank).reshape(tuple(shape)))
 
 
 class Order(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.inference.graph.feasible import fit_all
-from mlestruct.inference.graph.plan import Plan, boxes
+from mlestruct.inference.graph.plan import MessagePlan, boxes
 from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.graph import FactorGraph
 
@@ -17,7 +17,7 @@ RIDGE = 1e-13  # for the constraints' redundant rows
 
 
 def ascend(
-    structure: FactorGraph, plan: Plan, coefficient: Array, score: Array, tau: Array
+    structure: FactorGraph, plan: MessagePlan, coefficient: Array, score: Array, tau: Array
 ) -> tuple[Array, float]:
     """A feasible τ with no smaller ⟨score, τ⟩ − Σ a τ log τ; its maximum, when that is concave.
 

@@ -18,7 +18,7 @@ from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import schedule
 
 
-class Plan(NamedTuple):
+class SweepPlan(NamedTuple):
     """A schedule with every entry's parent state first, then its children's: no look-ups."""
 
     parent: Ints
@@ -41,7 +41,7 @@ class ForwardBackward(Routine):
     """
 
     exact = True
-    _plans: dict[Any, Plan] = field(default_factory=dict, repr=False)
+    _plans: dict[Any, SweepPlan] = field(default_factory=dict, repr=False)
 
     @classmethod
     def serve(cls, entropy: Entropy) -> ForwardBackward | None:
@@ -88,7 +88,7 @@ def _refuse_impossible(structure: FactorGraph, members: Ints, log_z: Array) -> N
         raise Infeasible(f"example {lost[0]}: {why}")
 
 
-def _plan(structure: FactorGraph) -> Plan:
+def _plan(structure: FactorGraph) -> SweepPlan:
     """Reorder the schedule's entries: factor by factor as swept, the parent's state first."""
     given = schedule(structure)
     rows = [np.zeros(0, dtype=np.int64)]
@@ -100,7 +100,7 @@ def _plan(structure: FactorGraph) -> Plan:
         rows.append(np.roll(nodes, -slot, axis=1).ravel())
     starts = np.concatenate([[0], np.cumsum(given.entries * given.arity)])[:-1]
     reordered = given._replace(agree=np.concatenate(rows), agree_start=starts.astype(np.int64))
-    return Plan(*reordered)
+    return SweepPlan(*reordered)
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.inference.graph.plan import Plan
+from mlestruct.inference.graph.plan import MessagePlan
 from mlestruct.inference.graph.sweeps import move
 from mlestruct.kernels import kernel, variant
 
@@ -53,7 +53,7 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
 
 @variant(move, error_model="numpy")
 def _(i, score, damping, sent, read, gauge, table, kind):
-    return _move if getattr(kind, "instance_class", None) is Plan else None
+    return _move if getattr(kind, "instance_class", None) is MessagePlan else None
 
 
 @kernel(error_model="numpy")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.inference.graph.plan import Pairs
+from mlestruct.inference.graph.plan import BinaryMessages
 from mlestruct.inference.graph.sweeps import CLIP, RANGE, Sent, move
 from mlestruct.kernels import kernel, variant
 
@@ -63,7 +63,7 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
 
 @variant(move, error_model="numpy")
 def _(i, score, damping, sent, read, gauge, table, kind):
-    return _move if getattr(kind, "instance_class", None) is Pairs else None
+    return _move if getattr(kind, "instance_class", None) is BinaryMessages else None
 
 
 @kernel(error_model="numpy")

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.inference.graph.plan import Plan, plan
+from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
@@ -17,13 +17,13 @@ from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(frozen=True)
-class MeanField(Routine):
+class NaiveMeanField(Routine):
     """The settings of :func:`mean_field`, and what every graph is compiled to, kept."""
 
     damping: float = 0.0
     tol: float = 1e-10
     sweeps: int = 1000
-    _plans: dict[FactorGraph, Plan] = field(default_factory=dict, repr=False, compare=False)
+    _plans: dict[FactorGraph, MessagePlan] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1:
@@ -50,7 +50,7 @@ class MeanField(Routine):
             log_z[members] = part
         return Beliefs(log_z, tau)
 
-    def plan(self, structure: FactorGraph) -> Plan:
+    def plan(self, structure: FactorGraph) -> MessagePlan:
         """Compiled once per structure; refuses forbidden entries."""
         if structure not in self._plans:
             _refuse_hard(structure)
@@ -74,7 +74,7 @@ def mean_field(
     distributions respects. ``damping`` is the share of the old marginal that is kept.
     O(Σ table sizes · order) per sweep.
     """
-    return MeanField(damping, tol, sweeps).ascend(batch, scores, start)
+    return NaiveMeanField(damping, tol, sweeps).ascend(batch, scores, start)
 
 
 def _refuse_hard(structure: FactorGraph) -> None:

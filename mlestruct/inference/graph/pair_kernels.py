@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mlestruct.inference.graph.kernels import exponentials
-from mlestruct.inference.graph.plan import Edges
+from mlestruct.inference.graph.plan import PairMessages
 from mlestruct.inference.graph.sweeps import CLIP, RANGE, Sent, move
 from mlestruct.kernels import kernel, variant
 
@@ -78,4 +78,4 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
 
 @variant(move, error_model="numpy", fastmath={"reassoc", "contract"})
 def _(i, score, damping, sent, read, gauge, table, kind):
-    return _move if getattr(kind, "instance_class", None) is Edges else None
+    return _move if getattr(kind, "instance_class", None) is PairMessages else None

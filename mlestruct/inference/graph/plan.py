@@ -10,7 +10,7 @@ from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.graph import FactorGraph
 
 
-class Plan(NamedTuple):
+class MessagePlan(NamedTuple):
     """One message per slot (a variable in a factor's scope); slots in the order of ``scope``."""
 
     node_start: Ints
@@ -29,7 +29,7 @@ class Plan(NamedTuple):
     whole: Array  # c_i + Σ c_α of every node
 
 
-class Edges(NamedTuple):
+class PairMessages(NamedTuple):
     """The same for graphs of pairs, message by message in the order in which nodes read them."""
 
     near_start: Ints
@@ -47,7 +47,7 @@ class Edges(NamedTuple):
     open: Flags
 
 
-class Pairs(NamedTuple):
+class BinaryMessages(NamedTuple):
     """The same for binary variables."""
 
     near_start: Ints
@@ -59,14 +59,14 @@ class Pairs(NamedTuple):
     whole: Array
 
 
-def plan(structure: FactorGraph, counting: Array) -> Plan:
+def plan(structure: FactorGraph, counting: Array) -> MessagePlan:
     """O(graph)."""
     n, scope, scope_start = structure.n_nodes, structure.scope, structure.scope_start
     cards = structure.cards[scope]
     owner = np.repeat(np.arange(structure.n_factors), np.diff(scope_start))
     count = counting[n:]
     near_start, near = _neighbours(structure)
-    return Plan(
+    return MessagePlan(
         structure.node_start,
         structure.table_start,
         scope_start,
@@ -84,14 +84,14 @@ def plan(structure: FactorGraph, counting: Array) -> Plan:
     )
 
 
-def special(structure: FactorGraph, full: Plan) -> Pairs | Edges | None:
+def special(structure: FactorGraph, full: MessagePlan) -> BinaryMessages | PairMessages | None:
     """The layout of a faster kernel, for graphs of pairs that forbid no pair of states."""
     if len(full.around) == 0 or not structure.is_pairwise or not boxes(structure, full):
         return None
     return _pairs(full) if (structure.cards == 2).all() and full.open.all() else _edges(full)
 
 
-def boxes(structure: FactorGraph, full: Plan) -> bool:
+def boxes(structure: FactorGraph, full: MessagePlan) -> bool:
     """Whether every table is open wherever all its nodes' states are: at most states are fixed."""
     entry, node, _ = structure.below
     shut = np.zeros(structure.size, dtype=bool)
@@ -100,11 +100,11 @@ def boxes(structure: FactorGraph, full: Plan) -> bool:
     return np.array_equal(full.open[inside] == 0, shut[inside])
 
 
-def _pairs(full: Plan) -> Pairs:
+def _pairs(full: MessagePlan) -> BinaryMessages:
     position = np.empty(len(full.around), dtype=np.int64)
     position[full.around] = np.arange(len(full.around))
     factor = full.owner[full.around]
-    return Pairs(
+    return BinaryMessages(
         full.start,
         full.scope[full.around ^ 1],
         position[full.around ^ 1],
@@ -115,10 +115,10 @@ def _pairs(full: Plan) -> Pairs:
     )
 
 
-def _edges(full: Plan) -> Edges:
+def _edges(full: MessagePlan) -> PairMessages:
     other, factor = full.around ^ 1, full.owner[full.around]
     near = full.scope[other]
-    return Edges(
+    return PairMessages(
         full.start,
         near,
         full.node_start,

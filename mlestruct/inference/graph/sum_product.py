@@ -17,7 +17,14 @@ from mlestruct.inference.graph.feasible import fit_all, value
 from mlestruct.inference.graph.kernels import exponentials, scratch, tables
 from mlestruct.inference.graph.log_odds import begin_pairs, from_odds, pair_tables, ratios
 from mlestruct.inference.graph.pair_kernels import begin_edges, widest_table
-from mlestruct.inference.graph.plan import Edges, Pairs, Plan, boxes, plan, special
+from mlestruct.inference.graph.plan import (
+    BinaryMessages,
+    MessagePlan,
+    PairMessages,
+    boxes,
+    plan,
+    special,
+)
 from mlestruct.inference.graph.sweeps import RANGE, Sent, run
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel, variant
@@ -32,11 +39,11 @@ CREEP = 1e-7  # what messages that hardly move may still leave, relative to the 
 LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
 
 
-class Ready(NamedTuple):
+class CompiledMessages(NamedTuple):
     """What one structure with its counting numbers needs in every call."""
 
-    plan: Plan
-    special: Pairs | Edges | None
+    plan: MessagePlan
+    special: BinaryMessages | PairMessages | None
     coefficient: Array
     counting: Array
 
@@ -48,7 +55,7 @@ class Ready(NamedTuple):
         return paid
 
 
-class Messages(NamedTuple):
+class WarmMessages(NamedTuple):
     """Messages and log-beliefs of one group of equal structures, for the next call."""
 
     message: Array
@@ -76,7 +83,7 @@ class SumProduct(Routine):
     residual: float = 1e-10
     sweeps: int = 1000
     takeover: bool = True
-    _ready: dict[FactorGraph, Ready] = field(default_factory=dict, repr=False)
+    _ready: dict[FactorGraph, CompiledMessages] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -109,13 +116,15 @@ class SumProduct(Routine):
         shut = [s for s in found.counting if (s.fixed >= 0).any()]
         return found if all(boxes(s, found.ready(s).plan) for s in shut) else None
 
-    def ready(self, structure: FactorGraph) -> Ready:
+    def ready(self, structure: FactorGraph) -> CompiledMessages:
         """Compiled once per structure."""
         if structure not in self._ready:
             numbers = self.counting[structure]
             full = plan(structure, numbers)
             coefficient = np.ascontiguousarray(numbers[structure.table_of])
-            self._ready[structure] = Ready(full, special(structure, full), coefficient, numbers)
+            self._ready[structure] = CompiledMessages(
+                full, special(structure, full), coefficient, numbers
+            )
         return self._ready[structure]
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
@@ -149,7 +158,7 @@ class SumProduct(Routine):
         return Beliefs(log_z, tau, kept)
 
     def _short(
-        self, structure: FactorGraph, at: Ints, scores: Array, state: Messages, log_z: Array
+        self, structure: FactorGraph, at: Ints, scores: Array, state: WarmMessages, log_z: Array
     ) -> NDArray[np.bool_]:
         """Where sweeps ended before the messages did, and that matters: many small moves add up."""
         stalled = state.residual > max(self.residual, STALLED)
@@ -161,18 +170,18 @@ class SumProduct(Routine):
         _bounds(at, scores, above, *sent, ready.plan, ready.special)
         return stalled | (moving & (above - log_z > CREEP * (1.0 + np.abs(log_z))))
 
-    def stalled(self, warm: dict[FactorGraph, Messages]) -> int:
+    def stalled(self, warm: dict[FactorGraph, WarmMessages]) -> int:
         """Examples whose messages still moved when their sweeps were spent."""
         return sum(int((state.residual > self.residual).sum()) for state in warm.values())
 
-    def pack(self, warm: dict[FactorGraph, Messages]) -> Tree:
+    def pack(self, warm: dict[FactorGraph, WarmMessages]) -> Tree:
         return [tuple(state) for state in warm.values()]
 
-    def unpack(self, batch: Batch[FactorGraph], tree: Tree) -> dict[FactorGraph, Messages]:
+    def unpack(self, batch: Batch[FactorGraph], tree: Tree) -> dict[FactorGraph, WarmMessages]:
         groups = list(batch.groups())
         cold = {one: _start(self.ready(one).plan, len(members), None) for one, members in groups}
         known = zip(cold, like(tree, self.pack(cold)), strict=True)
-        return {structure: Messages(*arrays) for structure, arrays in known}
+        return {structure: WarmMessages(*arrays) for structure, arrays in known}
 
     def loosened(self, tol: float) -> SumProduct:
         """Newton does not go on then: that costs more than a rough value is worth."""
@@ -213,14 +222,14 @@ def _refuse(structure: Any, counting: Array) -> None:
         raise ValueError(f"factor {f} counts {factors[f]:g}; sum-product needs it positive")
 
 
-def _start(plan: Plan, count: int, warm: Messages | None) -> Messages:
+def _start(plan: MessagePlan, count: int, warm: WarmMessages | None) -> WarmMessages:
     """Uniform messages, or copies of the last ones."""
     if warm is not None and len(warm.message) == count:
         kept = (warm.residual.copy(), warm.sweeps.copy())
-        return Messages(warm.message.copy(), warm.belief.copy(), *kept)
+        return WarmMessages(warm.message.copy(), warm.belief.copy(), *kept)
     message = np.zeros((count, int(plan.place[-1])))
     belief = np.zeros((count, int(plan.node_start[-1])))
-    return Messages(message, belief, np.zeros(count), np.zeros(count, dtype=np.int64))
+    return WarmMessages(message, belief, np.zeros(count), np.zeros(count, dtype=np.int64))
 
 
 def narrow(score, message, belief, table, plan, kind):
@@ -231,14 +240,15 @@ def narrow(score, message, belief, table, plan, kind):
 @variant(narrow)
 def _(score, message, belief, table, plan, kind):
     made = getattr(kind, "instance_class", None)
-    if made is Pairs:  # the same memory holds one log-odds where the general kernel holds two logs
+    # The same memory holds one log-odds where the general kernel holds two logarithms.
+    if made is BinaryMessages:
 
         def odds(score, message, belief, table, plan, kind):
             fits = ratios(score, table, kind) <= RANGE
             return fits, begin_pairs(message[: len(plan.around)], belief[: len(plan.whole)])
 
         return odds
-    if made is Edges:
+    if made is PairMessages:
 
         def linear(score, message, belief, table, plan, kind):
             return widest_table(score, table, plan) <= RANGE, begin_edges(message, belief, kind)
@@ -254,7 +264,7 @@ def write(score, sent, gauge, table, out, plan, kind):
 
 @variant(write)
 def _(score, sent, gauge, table, out, plan, kind):
-    if getattr(kind, "instance_class", None) is Pairs:
+    if getattr(kind, "instance_class", None) is BinaryMessages:
         return lambda score, sent, gauge, table, out, plan, kind: pair_tables(
             sent.message, sent.belief, table, out, plan.table_start[0], kind
         )
@@ -309,7 +319,7 @@ def general(message, belief, score, table, plan, kind):
 
 @variant(general)
 def _(message, belief, score, table, plan, kind):
-    if getattr(kind, "instance_class", None) is not Pairs:
+    if getattr(kind, "instance_class", None) is not BinaryMessages:
         return lambda message, belief, score, table, plan, kind: (message, belief)
 
     def widened(message, belief, score, table, plan, kind):

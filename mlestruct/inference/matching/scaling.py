@@ -122,7 +122,9 @@ class Scaling(Routine):
         """Stopping at a larger error of the nodes' degrees."""
         return self if tol <= self.residual else replace(self, residual=min(tol, 1e-3))
 
-    def above(self, batch: Batch[Any], scores: Array, warm: list[State], value: Array) -> Array:
+    def above(
+        self, batch: Batch[Any], scores: Array, warm: list[WarmPrices], value: Array
+    ) -> Array:
         """By the nodes' prices, which bound the maximum over the degrees at every ρ. O(edges).
 
         For ρ ≤ ½ the dual value; above, the sum of the nodes' own bounds, and better prices first
@@ -137,18 +139,20 @@ class Scaling(Routine):
                 upper[m] = base + _above(row, graph, self.rho, x, value[m] - base)
         return upper
 
-    def pack(self, warm: list[State]) -> Tree:
+    def pack(self, warm: list[WarmPrices]) -> Tree:
         return [(state.x, state.sent, state.mode) for state in warm]
 
-    def unpack(self, batch: Batch[Any], tree: Tree) -> list[State]:
+    def unpack(self, batch: Batch[Any], tree: Tree) -> list[WarmPrices]:
         cold = [self._state(prepared(one)[0], len(members)) for one, members in batch.groups()]
-        return [State(*arrays) for arrays in like(tree, self.pack(cold))]
+        return [WarmPrices(*arrays) for arrays in like(tree, self.pack(cold))]
 
-    def _state(self, graph: Layout, count: int) -> State:
+    def _state(self, graph: Layout, count: int) -> WarmPrices:
         sent = (count, 2, graph.live if self.rho > 0.5 else 0)
-        return State(np.zeros((count, graph.nodes)), np.empty(sent), np.zeros(count, np.int8))
+        return WarmPrices(np.zeros((count, graph.nodes)), np.empty(sent), np.zeros(count, np.int8))
 
-    def _sound(self, graph: Layout, centre: Array, score: Array, state: State, tau: Array) -> Array:
+    def _sound(
+        self, graph: Layout, centre: Array, score: Array, state: WarmPrices, tau: Array
+    ) -> Array:
         """What was inferred; from a cold start where a warm one, far away, has led to no number."""
         log_z = self._infer(graph, centre, score, state, tau)
         lost = np.flatnonzero(~np.isfinite(log_z))
@@ -160,7 +164,9 @@ class Scaling(Routine):
         state.x[gone], state.mode[gone] = 0.0, COLD
         return log_z
 
-    def _infer(self, graph: Layout, centre: Array, score: Array, state: State, tau: Array) -> Array:
+    def _infer(
+        self, graph: Layout, centre: Array, score: Array, state: WarmPrices, tau: Array
+    ) -> Array:
         log_z = np.zeros(len(score))
         weights = np.ones(graph.components)
         rows, columns = (0, 0) if graph.table is None else graph.table
@@ -189,15 +195,15 @@ def _above(score: Array, graph: Layout, rho: float, x: Array, value: float) -> f
 
 
 @dataclass(frozen=True)
-class State:
+class WarmPrices:
     """Where the next inference starts: node duals, messages, and which of the two were in use."""
 
     x: Array
     sent: Array
     mode: Any
 
-    def copy(self) -> State:
-        return State(self.x.copy(), self.sent.copy(), self.mode.copy())
+    def copy(self) -> WarmPrices:
+        return WarmPrices(self.x.copy(), self.sent.copy(), self.mode.copy())
 
 
 COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5

@@ -45,7 +45,7 @@ def gibbs(
     return Samples(graph, labelled(graph, chains), False, how)
 
 
-class Layout(NamedTuple):
+class GraphArrays(NamedTuple):
     node_start: Ints
     table_start: Ints
     scope_start: Ints
@@ -63,7 +63,7 @@ class Chain:
     graph: FactorGraph
     closed: Any
     order: Ints
-    layout: Layout
+    layout: GraphArrays
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Chain:
@@ -130,12 +130,12 @@ def colouring(graph: FactorGraph) -> Ints:
     return colour
 
 
-def _layout(graph: FactorGraph) -> Layout:
+def _layout(graph: FactorGraph) -> GraphArrays:
     factor = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_start))
     degree = np.bincount(graph.scope, minlength=graph.n_nodes)
     slots = np.argsort(graph.scope, kind="stable")
     start = np.concatenate([[0], np.cumsum(degree)])
-    return Layout(
+    return GraphArrays(
         graph.node_start,
         graph.table_start,
         graph.scope_start,
@@ -151,7 +151,7 @@ def _layout(graph: FactorGraph) -> Layout:
 def _sweeps(
     score: Array,
     order: Ints,
-    layout: Layout,
+    layout: GraphArrays,
     states: Ints,
     sweeps: int,
     one: bool,
@@ -168,7 +168,7 @@ def _sweeps(
 
 @kernel
 def _redraw(
-    v: int, score: Array, layout: Layout, states: Ints, local: Array, rng: np.random.Generator
+    v: int, score: Array, layout: GraphArrays, states: Ints, local: Array, rng: np.random.Generator
 ) -> int:
     cards = layout.node_start[v + 1] - layout.node_start[v]
     for x in range(cards):

@@ -16,7 +16,7 @@ from mlestruct.lbfgs import next_step
 from mlestruct.learners import LEARNERS, contrastive, lbp
 from mlestruct.learners.pseudo import partly_observed, pseudo_likelihood
 from mlestruct.objectives.base import Head, Sum, parts
-from mlestruct.objectives.slopes import Slopes
+from mlestruct.objectives.slopes import PathIntegral
 from mlestruct.train import SmallBatches, descend_slopes
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
@@ -73,7 +73,7 @@ def test_slopes_find_the_minimum_of_what_they_integrate(rng):
 
 def test_slopes_are_fenced_by_the_objective():
     """Trapezoids from where the search began; infinite where the value is a tenth larger."""
-    settling = Slopes()
+    settling = PathIntegral()
 
     def slopes(theta):
         return settling(theta, 10.0 + float(theta @ theta), -np.exp(-theta))

@@ -22,7 +22,7 @@ from mlestruct.families.contrastive.objectives import (
 )
 from mlestruct.families.contrastive.objectives.blocks import trees
 from mlestruct.inference.exact import exact
-from mlestruct.inference.graph.mean_field import MeanField, mean_field
+from mlestruct.inference.graph.mean_field import NaiveMeanField, mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.sampling.gibbs import law_after_sweep
 from mlestruct.learners.pseudo import partly_observed
@@ -323,7 +323,7 @@ def test_limits_of_mean_field_and_messages(rng):
     """ML-MF is mean field's bound from uniform marginals; nothing relaxes from the data."""
     batch = drawn(LOOPY, rng)
     scores = rng.standard_normal(batch.size)
-    found = Limit(lambda part: MeanField())(batch, scores, None)
+    found = Limit(lambda part: NaiveMeanField())(batch, scores, None)
     np.testing.assert_allclose(-found.end, mean_field(batch, scores).log_z, atol=1e-8)
 
 

@@ -8,7 +8,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.bp import propagate
-from mlestruct.inference.matching.scaling import LOGS, Scaling, State, prepared
+from mlestruct.inference.matching.scaling import LOGS, Scaling, WarmPrices, prepared
 
 GRAPHS = {
     "perfect": ms.BipartiteMatching(5),
@@ -60,7 +60,7 @@ def test_floats_and_logarithms_agree(name, scale, rng):
     batch = ms.Batch.of(structure, count=1)
     graph, _ = prepared(structure)
     fast = Scaling(1.0).many(batch, scores)
-    start = State(np.zeros((1, graph.nodes)), np.zeros((1, 2, graph.live)), np.array([LOGS]))
+    start = WarmPrices(np.zeros((1, graph.nodes)), np.zeros((1, 2, graph.live)), np.array([LOGS]))
     slow = Scaling(1.0).many(batch, scores, [start])
     np.testing.assert_allclose(fast.log_z, slow.log_z, atol=1e-6 * scale)
 

@@ -1,6 +1,6 @@
 """Contrastive free energies: the objectives between pseudo-likelihood and maximum likelihood."""
 
-from mlestruct.families.contrastive.objectives.base import Contrastive, Relaxation, Relaxed
+from mlestruct.families.contrastive.objectives.base import BeforeAfter, Contrastive, EnergySteps
 from mlestruct.families.contrastive.objectives.bethe import BetheSteps
 from mlestruct.families.contrastive.objectives.composite import BlockSteps
 from mlestruct.families.contrastive.objectives.frank_wolfe import FrankWolfeSteps
@@ -10,14 +10,14 @@ from mlestruct.families.contrastive.objectives.mean_field import MeanFieldSteps
 from mlestruct.families.contrastive.objectives.trees import TreeSteps
 
 __all__ = [
+    "BeforeAfter",
     "BetheSteps",
     "BlockSteps",
     "Contrastive",
+    "EnergySteps",
     "FrankWolfeSteps",
     "GibbsSteps",
     "Limit",
     "MeanFieldSteps",
-    "Relaxation",
-    "Relaxed",
     "TreeSteps",
 ]

@@ -15,7 +15,7 @@ from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree
 
 
-class Relaxed(NamedTuple):
+class BeforeAfter(NamedTuple):
     """Where a relaxation began and ended: F_0 and F_k per example, the moments' τ at both."""
 
     start: Array
@@ -25,17 +25,17 @@ class Relaxed(NamedTuple):
     warm: Any = None
 
 
-class Relaxation(Protocol):
+class EnergySteps(Protocol):
     """k steps that never raise a free energy F(τ) ≥ min F, from the batch's target.
 
-    Interface: calling it with (batch, scores, warm) → :class:`Relaxed`; ``exact`` tells whether
+    Interface: calling it with (batch, scores, warm) → :class:`BeforeAfter`; ``exact`` tells whether
     its end is a minimum, so that the ends' dependence on the scores does not count.
     """
 
     @property
     def exact(self) -> bool: ...
 
-    def __call__(self, batch: Batch[Any], scores: Array, warm: Any) -> Relaxed: ...
+    def __call__(self, batch: Batch[Any], scores: Array, warm: Any) -> BeforeAfter: ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Contrastive:
     weights: it is then not the gradient of CF.
     """
 
-    relaxation: Relaxation
+    relaxation: EnergySteps
 
     @property
     def exact_gradient(self) -> bool:

@@ -18,7 +18,7 @@ from mlestruct.families.contrastive.belief_optimisation import (
     logits,
     write,
 )
-from mlestruct.families.contrastive.objectives.base import Relaxed
+from mlestruct.families.contrastive.objectives.base import BeforeAfter
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
@@ -42,7 +42,9 @@ class BetheSteps:
         if self.by not in ("marginals", "logits"):
             raise ValueError(f"steps are by marginals or logits, not by {self.by!r}")
 
-    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Couplings | None) -> Relaxed:
+    def __call__(
+        self, batch: Batch[FactorGraph], scores: Array, warm: Couplings | None
+    ) -> BeforeAfter:
         assert batch.target is not None
         graph = couplings(batch) if warm is None else warm
         y, z = batch.target[graph.place], batch.target[graph.place - 1]
@@ -60,4 +62,4 @@ class BetheSteps:
         found = descend(graph, scores, a, clamped.astype(np.int8), self.steps, self.tol, plain)
         tau = np.empty(batch.size)
         write(graph, scores, np.where(clamped, sharp, a), tau)
-        return Relaxed(found.before, found.after, data, tau, graph)
+        return BeforeAfter(found.before, found.after, data, tau, graph)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.families.contrastive.objectives.base import Relaxed, seen
+from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
 from mlestruct.families.contrastive.objectives.blocks import Block, expected, singles
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
@@ -27,7 +27,7 @@ class BlockSteps:
     exact: bool = True
     _ready: dict[FactorGraph, list[Block]] = field(default_factory=dict, repr=False, compare=False)
 
-    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: None) -> Relaxed:
+    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: None) -> BeforeAfter:
         assert batch.target is not None
         start, end = np.zeros(len(batch)), np.zeros(len(batch))
         data, tau = np.zeros(batch.size), np.zeros(batch.size)
@@ -39,7 +39,7 @@ class BlockSteps:
             part = _steps(self._ready[graph], graph, score, batch.rows(batch.target, members))
             start[members], end[members] = part[:2]
             data[here], tau[here] = part[2].ravel(), part[3].ravel()
-        return Relaxed(start, end, data, tau)
+        return BeforeAfter(start, end, data, tau)
 
 
 def _steps(

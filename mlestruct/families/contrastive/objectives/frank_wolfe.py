@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.dual import interior
 from mlestruct.entropy import Entropy
-from mlestruct.families.contrastive.objectives.base import Relaxed, clamped
+from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
@@ -22,7 +22,7 @@ MOST = 1 - 1e-3  # of the way to a vertex: slopes are infinite there
 HALVINGS = 40
 
 
-class Problem(NamedTuple):
+class InnerProblem(NamedTuple):
     """A batch with its entropy, its oracle, and a point inside."""
 
     batch: Batch[Any]
@@ -64,7 +64,7 @@ class Problem(NamedTuple):
         return low
 
 
-Problems = tuple[Problem, Problem | None]
+Problems = tuple[InnerProblem, InnerProblem | None]
 """With everything free, and with what was seen held where something is hidden."""
 
 
@@ -83,7 +83,7 @@ class FrankWolfeSteps:
     oracle: Oracle[Any] | Callable[..., Any] | str | None = None
     exact: bool = False
 
-    def __call__(self, batch: Batch[Any], scores: Array, warm: Problems | None) -> Relaxed:
+    def __call__(self, batch: Batch[Any], scores: Array, warm: Problems | None) -> BeforeAfter:
         assert batch.target is not None
         whole, given = self._problems(batch) if warm is None else warm
         data = batch.target
@@ -92,7 +92,7 @@ class FrankWolfeSteps:
         begin = (1 - self.epsilon) * data + self.epsilon * whole.inside
         tau = whole.relax(scores, begin, self.steps)
         start, end = whole.free_energy(scores, begin), whole.free_energy(scores, tau)
-        return Relaxed(start, end, data, tau, (whole, given))
+        return BeforeAfter(start, end, data, tau, (whole, given))
 
     def pack(self, warm: Problems) -> Tree:
         return [None if p is None else memory(p.oracle, p.batch) for p in warm]
@@ -108,8 +108,8 @@ class FrankWolfeSteps:
         held = clamped(batch)
         return self._problem(batch), None if held is None else self._problem(held)
 
-    def _problem(self, batch: Batch[Any]) -> Problem:
+    def _problem(self, batch: Batch[Any]) -> InnerProblem:
         oracle = Validated(resolve(self.oracle, batch))
         entropy = Entropy.of(batch, self.rho, allow_nonconvex=True)
         inside = interior(batch, oracle, entropy)
-        return Problem(batch, inside.entropy, oracle, inside.tau)
+        return InnerProblem(batch, inside.entropy, oracle, inside.tau)

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.families.contrastive.objectives.base import Relaxed, clamped
+from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped
 from mlestruct.inference.sampling.gibbs import Chain
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
@@ -32,7 +32,7 @@ class GibbsSteps:
     exact: bool = False
     _ready: dict[FactorGraph, Chain] = field(default_factory=dict, repr=False, compare=False)
 
-    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Relaxed:
+    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> BeforeAfter:
         assert batch.target is not None
         held = clamped(batch) if warm is None else warm[0]
         rng = np.random.default_rng([self.seed, crc32(scores.tobytes())])
@@ -50,7 +50,7 @@ class GibbsSteps:
                 data[here] = given.mean(begin)
             tau[here] = free.mean(free.run(score, begin, self.steps, rng))
         start, end = -batch.totals(scores * data), -batch.totals(scores * tau)
-        return Relaxed(start, end, data, tau, (held,))
+        return BeforeAfter(start, end, data, tau, (held,))
 
     def _chain(self, graph: FactorGraph) -> Chain:
         if graph not in self._ready:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.families.contrastive.objectives.base import Relaxed, clamped
+from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped
 from mlestruct.inference.routine import Routine
 from mlestruct.structures.base import Array
 
@@ -25,7 +25,7 @@ class Limit:
     messages: Callable[[Batch[Any]], Routine]
     exact: bool = True
 
-    def __call__(self, batch: Batch[Any], scores: Array, warm: Any) -> Relaxed:
+    def __call__(self, batch: Batch[Any], scores: Array, warm: Any) -> BeforeAfter:
         assert batch.target is not None
         if warm is None:
             held = clamped(batch)
@@ -35,4 +35,4 @@ class Limit:
         start, data = batch.totals(scores * batch.target), batch.target
         if held is not None:
             start, data, _ = given.many(held, scores)
-        return Relaxed(-np.asarray(start), -end, data, tau, warm)
+        return BeforeAfter(-np.asarray(start), -end, data, tau, warm)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.families.contrastive.objectives.base import Relaxed, seen
-from mlestruct.inference.graph.mean_field import MeanField, finish, respond, uniform, update
-from mlestruct.inference.graph.plan import Plan
+from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
+from mlestruct.inference.graph.mean_field import NaiveMeanField, finish, respond, uniform, update
+from mlestruct.inference.graph.plan import MessagePlan
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
@@ -32,24 +32,24 @@ class MeanFieldSteps:
     steps: int = 10
     parallel: bool = True
     exact: bool = False
-    _ready: dict[FactorGraph, tuple[Plan, Array]] = field(
+    _ready: dict[FactorGraph, tuple[MessagePlan, Array]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
-    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Relaxed:
+    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> BeforeAfter:
         assert batch.target is not None
         data, tau = batch.target.copy(), np.empty(batch.size)
         start, end = np.empty(len(batch)), np.empty(len(batch))
         for graph, members in batch.groups():
             if graph not in self._ready:
-                self._ready[graph] = MeanField().plan(graph), uniform(graph)
+                self._ready[graph] = NaiveMeanField().plan(graph), uniform(graph)
             full, even = self._ready[graph]
             known = seen(graph, batch.rows(batch.target, members))
             how = (batch.offsets[members], scores, known, even)
             part = np.empty((2, len(members)))
             _relax(*how, self.steps, self.parallel, data, tau, part, full)
             start[members], end[members] = part
-        return Relaxed(start, end, data, tau)
+        return BeforeAfter(start, end, data, tau)
 
 
 @kernel(error_model="numpy")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.families.contrastive.objectives.base import Relaxed, seen
+from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
 from mlestruct.families.contrastive.objectives.blocks import Block, expected, trees
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
@@ -30,7 +30,7 @@ class TreeSteps:
     exact: bool = False
     _ready: dict[FactorGraph, list[Block]] = field(default_factory=dict, repr=False, compare=False)
 
-    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> Relaxed:
+    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> BeforeAfter:
         assert batch.target is not None
         start, end = np.empty(len(batch)), np.empty(len(batch))
         data, tau = np.empty(batch.size), np.empty(batch.size)
@@ -43,7 +43,7 @@ class TreeSteps:
             for _ in range(self.steps):
                 product.sweep(score)
             end[members], tau[here] = product.free_energy(), product.tau.ravel()
-        return Relaxed(start, end, data, tau)
+        return BeforeAfter(start, end, data, tau)
 
     def _of(self, graph: FactorGraph) -> list[Block]:
         if graph not in self._ready:

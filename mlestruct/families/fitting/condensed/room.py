@@ -12,7 +12,7 @@ from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """A row per example, but for what a system of LANES of them needs."""
 
     values: Array
@@ -43,7 +43,7 @@ def rooms(frame, count):
     values = np.zeros((len(pattern.row), LANES))
     for k in range(n):
         values[pattern.start[k + 1] - 1] = 1.0
-    return Room(
+    return Workspace(
         values,
         np.zeros((n, LANES)),
         np.empty(stored, np.int64),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.families.fitting.truncated.methods import Method
+from mlestruct.families.fitting.truncated.methods import Iteration
 from mlestruct.structures.base import Array, Ints
 
 TOGETHER = 8  # examples whose tapes are alive at once
@@ -27,7 +27,7 @@ def rows(batch: Batch[Any], sets: Sequence[Array], members: Ints) -> Array:
 
 
 def beliefs(
-    batch: Batch[Any], sets: Sequence[Array], method: Method, iterations: int, whole: bool = True
+    batch: Batch[Any], sets: Sequence[Array], method: Iteration, iterations: int, whole: bool = True
 ) -> Array:
     """What the iterations believe; a set of scores per iteration, the last for all that follow."""
     tau = np.empty(batch.size)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.families.fitting.truncated.schedule import Order
-from mlestruct.inference.graph.plan import Plan, plan
+from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -25,10 +25,10 @@ class Visits(NamedTuple):
     """c_α over that variable's c_i + Σ c_α."""
 
 
-class Ready(NamedTuple):
+class CompiledGraph(NamedTuple):
     """One graph, compiled for messages."""
 
-    plan: Plan
+    plan: MessagePlan
     visits: Visits
     bethe: bool
     """All numbers count 1: belief propagation."""
@@ -36,7 +36,7 @@ class Ready(NamedTuple):
     """Two states each, and pairs."""
 
 
-def compiled(graph: FactorGraph, rho: Rho, order: Order) -> Ready:
+def compiled(graph: FactorGraph, rho: Rho, order: Order) -> CompiledGraph:
     """For counting numbers that are positive on factors."""
     refuse(graph)
     counting = counting_numbers(graph, rho)
@@ -51,7 +51,7 @@ def compiled(graph: FactorGraph, rho: Rho, order: Order) -> Ready:
     visits = Visits(*sweep, tape, full.node_start[full.scope], share)
     bethe = bool((full.counts == 1).all() and (full.whole == 1).all())
     binary = graph.is_pairwise and bool((graph.cards == 2).all())
-    return Ready(full, visits, bethe, binary)
+    return CompiledGraph(full, visits, bethe, binary)
 
 
 def refuse(graph: Any) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mlestruct.families.fitting.truncated import message_steps
-from mlestruct.families.fitting.truncated.compiled import Ready, compiled, refuse
+from mlestruct.families.fitting.truncated.compiled import CompiledGraph, compiled, refuse
 from mlestruct.families.fitting.truncated.runs import FieldRun, MessageRun, OddsRun
 from mlestruct.families.fitting.truncated.schedule import Order, there_and_back
-from mlestruct.inference.graph.plan import Plan, plan
+from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
@@ -27,7 +27,7 @@ class Run(Protocol):
     def pull(self, slope: Array) -> Array: ...
 
 
-class Method(Protocol):
+class Iteration(Protocol):
     """An iteration that can be cut short.
 
     Interface: ``run(graph, scores, iterations, whole)`` → :class:`Run`; ``scores`` (sets ×
@@ -47,7 +47,7 @@ class Messages:
 
     rho: Rho = 1.0
     order: Order = there_and_back
-    _ready: dict[FactorGraph, Ready] = field(default_factory=dict, repr=False, init=False)
+    _ready: dict[FactorGraph, CompiledGraph] = field(default_factory=dict, repr=False, init=False)
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
         ready = self.ready(graph)
@@ -56,7 +56,7 @@ class Messages:
             return OddsRun(ready, scores, iterations, whole)
         return MessageRun(ready, scores, iterations, whole, linear)
 
-    def ready(self, graph: FactorGraph) -> Ready:
+    def ready(self, graph: FactorGraph) -> CompiledGraph:
         """Compiled once per structure."""
         if graph not in self._ready:
             self._ready[graph] = compiled(graph, self.rho, self.order)
@@ -67,7 +67,7 @@ class Messages:
 class MeanField:
     """Sweeps over the variables in their order, from uniform distributions."""
 
-    _ready: dict[FactorGraph, Plan] = field(default_factory=dict, repr=False, init=False)
+    _ready: dict[FactorGraph, MessagePlan] = field(default_factory=dict, repr=False, init=False)
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
         if graph not in self._ready:

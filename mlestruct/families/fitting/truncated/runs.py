@@ -12,9 +12,9 @@ from mlestruct.families.fitting.truncated import (
     message_steps,
     odds_steps,
 )
-from mlestruct.families.fitting.truncated.compiled import Ready
+from mlestruct.families.fitting.truncated.compiled import CompiledGraph
 from mlestruct.families.fitting.truncated.tape import State, Tape
-from mlestruct.inference.graph.plan import Plan
+from mlestruct.inference.graph.plan import MessagePlan
 from mlestruct.structures.base import Array
 
 
@@ -22,7 +22,12 @@ class MessageRun:
     """Any order, cards and counting numbers; ``linear`` where the state may be exponentiated."""
 
     def __init__(
-        self, ready: Ready, scores: Array, iterations: int, whole: bool, linear: bool = False
+        self,
+        ready: CompiledGraph,
+        scores: Array,
+        iterations: int,
+        whole: bool,
+        linear: bool = False,
     ) -> None:
         self.linear = linear
         self.plan, self.visits, self.scores, self.whole = ready.plan, ready.visits, scores, whole
@@ -74,7 +79,7 @@ class MessageRun:
 class OddsRun:
     """Binary pairwise belief propagation, a few examples at a time."""
 
-    def __init__(self, ready: Ready, scores: Array, iterations: int, whole: bool) -> None:
+    def __init__(self, ready: CompiledGraph, scores: Array, iterations: int, whole: bool) -> None:
         self.shape = scores.shape
         self.tau = np.zeros(scores.shape[1:])
         lanes = range(0, scores.shape[1], odds_steps.LANES)
@@ -95,7 +100,7 @@ class Lanes:
     """At most LANES examples, side by side in memory."""
 
     def __init__(
-        self, ready: Ready, scores: Array, iterations: int, whole: bool, tau: Array
+        self, ready: CompiledGraph, scores: Array, iterations: int, whole: bool, tau: Array
     ) -> None:
         self.plan, self.visits, self.whole, self.tau = ready.plan, ready.visits, whole, tau
         sets, nodes, factors = len(scores), len(self.plan.whole), len(self.plan.counts)
@@ -138,7 +143,7 @@ class Lanes:
 class FieldRun:
     """Mean field of any order and cards."""
 
-    def __init__(self, full: Plan, scores: Array, iterations: int, whole: bool) -> None:
+    def __init__(self, full: MessagePlan, scores: Array, iterations: int, whole: bool) -> None:
         self.plan, self.scores, self.whole = full, scores, whole
         _, count, size = scores.shape
         nodes = int(full.table_start[0])
