@@ -9,7 +9,8 @@ fit that goes on from its file has the bits of one that nothing ended. :func:`be
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,7 @@ EVERY = 10  # rounds between two writes, at least;
 OUTWEIGH = 5  # and this many coordinates evaluated for every number that is written
 LARGEST = 1 << 40  # bytes
 KIND = "Checkpoint"
+BROKEN = TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RuntimeError
 
 Setting = Mapping[str, Any]
 """Names, and the values or digests that must be the same for a fit to go on."""
@@ -74,7 +76,7 @@ class Checkpoint:
         here = fresh(name, {"mlestruct": version("mlestruct"), **setting()})
         lock = Lock(path)
         kept = _read(path) if path.exists() else here
-        writer = Writer(path, self.every, kept, lock)
+        writer = Writer(path, self.every, kept, lock, resumed=kept is not here)
         writer.refuse_other(kept, here)
         return Loop(kept, writer, size)
 
@@ -110,6 +112,22 @@ class Loop:
         self.begun = 0
         self.clock = Clock() if clock is None else clock
         self.beside: Callable[[], Tree] = lambda: None
+
+    @contextmanager
+    def trusted(self) -> Iterator[None]:
+        """What breaks inside a fit that goes on from a file may be the file's fault, and says so.
+
+        A file with the right checksum can hold anything. Errors of a user's solver have a note.
+        """
+        try:
+            yield
+        except BROKEN as error:
+            if self.writer is None or not self.writer.resumed or hasattr(error, "__notes__"):
+                raise
+            raise ValueError(
+                f"going on from {self.writer.path}: {type(error).__name__}: {error}. If this is "
+                "not the file that this fit wrote, name another, or delete it to begin anew"
+            ) from error
 
     @property
     def tree(self) -> Tree:
@@ -167,8 +185,17 @@ class Loop:
 class Writer:
     """Writes a whole fit when that is due; says what another's file differs in."""
 
-    def __init__(self, path: Path, every: int | None, root: Fit, lock: Lock | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        every: int | None,
+        root: Fit,
+        lock: Lock | None = None,
+        *,
+        resumed: bool = False,
+    ) -> None:
         self.path, self.every, self.root, self.lock = path, every, root, lock
+        self.resumed = resumed
         self.rounds, self.evaluated, self.numbers = 0, 0, 0
 
     def due(self, size: int) -> bool:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from types import NoneType
 from typing import Any
 
 import numpy as np
+
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Controls, invisible signs, and those that turn the direction of what follows; not \\t and \\n."""
+
+
+def visible(text: str) -> str:
+    r"""The text with an escape where it has a sign that would be obeyed instead of seen.
+
+    >>> visible("exe.\u202efdp") == r"exe.\u202efdp"
+    True
+    """
+    return HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text)
 
 
 class Html(str):
@@ -22,7 +38,7 @@ def element(name: str, *children: object, **attributes: object) -> Html:
     Children may be nested lists. In an attribute's name ``_`` is a hyphen; one at the end drops.
     """
     given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape(visible(str(value)))}"'
         for key, value in attributes.items()
     )
     return Html(f"<{name}{given}>{inner(children)}</{name}>")
@@ -35,7 +51,7 @@ def inner(children: Iterable[object]) -> str:
         if isinstance(child, (list, tuple)):
             parts.append(inner(child))
         else:
-            parts.append(child if isinstance(child, Html) else escape(str(child)))
+            parts.append(child if isinstance(child, Html) else escape(visible(str(child))))
     return "".join(parts)
 
 

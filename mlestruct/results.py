@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlestruct.html import element, table
+from mlestruct.html import element, table, visible
 
 SHOWN = 20  # rows of a notebook's table
 
@@ -19,6 +19,13 @@ class Shown:
     >>> Certificate(0.5, 0.0, 100.0, "hull", "exact").columns()["relative"]
     [0.005]
     """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Whatever names are in its words, a terminal shows them and obeys none of their signs."""
+        super().__init_subclass__(**more)
+        words = cls.__dict__.get("__str__")
+        if words is not None:
+            setattr(cls, "__str__", lambda self: visible(words(self)))  # noqa: B010
 
     def columns(self) -> dict[str, list[Any]]:
         """Lists of one length by name."""

@@ -29,6 +29,8 @@ from mlestruct.readers import read_columns, uai
 from mlestruct.tables import table
 
 SECONDS, BYTES = 1.0, 64 << 20  # of processor time, and of memory beyond what was there
+TABLES = [np.random.default_rng(k).standard_normal((3, 3, 2)) for k in range(4)]
+PARTNERS = [[0, 1, 2], [2, 0, 1], [1, 0, 2], [2, 1, 0]]
 MARK = Path(gettempdir()) / f"a pickle ran here, {os.getpid()}"
 
 
@@ -68,6 +70,7 @@ def fault(damage: Damage) -> str | None:
     """What is wrong with how it is taken; None if it is refused, or loads where it may."""
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ms.ConvergenceWarning)
         path = Path(folder) / f"given{damage.kind.suffix}"
         path.write_bytes(damage.raw)
         tracemalloc.start()
@@ -121,6 +124,11 @@ def kinds() -> list[Kind]:
         place.unlink()
         hostile.fit(hostile.Assigns(), replace(_going_on(place), rounds=5))
         kept = place.read_bytes()
+        place.unlink()
+        _alphas(place)
+        chosen = place.read_bytes()
+        ms.MatchingModel(tol=0.1).fit(TABLES, PARTNERS).save(place)
+        tables = place.read_bytes()
     graph = "MARKOV 3 2 3 2 2 2 0 1 2 1 2 6 1 2 3 4 5 6 6 .1 .2 .3 .4 .5 .6"
     people_csv = "id,year,tidy\n" + "".join(f"{i},{i % 2},{i % 5}\n" for i in range(40))
     tokens = "".join(f"w{i} T{i % 3} B-x\n" + "\n" * (i % 7 == 6) for i in range(40))
@@ -128,6 +136,8 @@ def kinds() -> list[Kind]:
         Kind("sequence model", ".npz", words, ms.SequenceModel.load, True),
         Kind("room-mates model", ".npz", pairs, ms.RoommateModel.load, True),
         Kind("checkpoint", ".npz", kept, _resume, True),
+        Kind("checkpoint of alphas", ".npz", chosen, _alphas, True),
+        Kind("matching model, asked", ".npz", tables, _asked, True),
         Kind("UAI model", ".uai", graph.encode(), lambda path: uai.infer(path, "PR"), False),
         Kind("UAI evidence", ".evid", b"2 0 1 2 0", uai.read_evidence, False),
         Kind("table", ".csv", people_csv.encode(), table, False),
@@ -141,6 +151,15 @@ def _going_on(path: Path) -> ms.FrankWolfe:
 
 def _resume(path: Path) -> Any:
     return hostile.fit(hostile.Assigns(), _going_on(path))
+
+
+def _alphas(path: Path) -> Any:
+    model = ms.MatchingModel(alpha=[0.1, 1.0], tol=0.1)
+    return model.fit(TABLES, PARTNERS, checkpoint=Checkpoint(path, every=1))
+
+
+def _asked(path: Path) -> Any:
+    return ms.MatchingModel.load(path).predict_marginals(TABLES[:1])
 
 
 def _cut(kind: Kind, rng: np.random.Generator, number: int) -> Damage:

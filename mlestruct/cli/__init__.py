@@ -12,6 +12,7 @@ from mlestruct import __version__
 from mlestruct.cli import check, infer, roommates, warm
 from mlestruct.cli.options import for_shell
 from mlestruct.errors import ConvergenceWarning
+from mlestruct.html import visible
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,7 +48,7 @@ def _heard(given: argparse.Namespace) -> int:
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         nonlocal missed
         missed |= issubclass(category, ConvergenceWarning)
-        print(f"mlestruct: warning: {message}", file=sys.stderr)
+        print(f"mlestruct: warning: {visible(str(message))}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
@@ -57,5 +58,5 @@ def _heard(given: argparse.Namespace) -> int:
 
 
 def _refused(why: str) -> int:
-    print(f"mlestruct: {why}", file=sys.stderr)
+    print(f"mlestruct: {visible(why)}", file=sys.stderr)
     return 2

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlestruct.html import HIDDEN, visible
+
 if TYPE_CHECKING:
     from mlestruct.tables import Table
 
@@ -142,13 +144,14 @@ def opened(given: argparse.Namespace, path: str, wanted: Sequence[str] = ()) -> 
 def say(given: argparse.Namespace, *lines: object) -> None:
     """To a person: on the output, or beside it where the output is JSON."""
     for line in lines:
-        print(line, file=sys.stderr if given.json else sys.stdout, flush=True)
+        print(visible(str(line)), file=sys.stderr if given.json else sys.stdout, flush=True)
 
 
 def tell(given: argparse.Namespace, **found: Any) -> None:
     """To a program: one JSON object, where it was asked for."""
     if given.json:
-        print(json.dumps(found, default=plain, ensure_ascii=False, allow_nan=False))
+        text = json.dumps(found, default=plain, ensure_ascii=False, allow_nan=False)
+        print(HIDDEN.sub(lambda sign: json.dumps(sign[0])[1:-1], text))
 
 
 def plain(value: Any) -> Any:

@@ -146,10 +146,11 @@ class Estimator(Predictor):
         scores: list[tuple[float, float]] = []
         at_work, tried, missed = copy.copy(learnt), len(alphas), list[float]()
         try:
-            if len(alphas) > 1 and validation is None:
-                alphas, scores, missed = at_work._choose(X, y, weight, alphas, loop)
-            at_chosen, at_work = at_work, learnt
-            missed = learnt._learn(X, y, weight, validation, alphas, loop) or missed
+            with loop.trusted():
+                if len(alphas) > 1 and validation is None:
+                    alphas, scores, missed = at_work._choose(X, y, weight, alphas, loop)
+                at_chosen, at_work = at_work, learnt
+                missed = learnt._learn(X, y, weight, validation, alphas, loop) or missed
         except (Interrupted, Unwritten) as ended:
             self.__dict__ = self.__dict__ if ended.model is None else at_work.__dict__
             raise
@@ -481,4 +482,7 @@ def _refuse_chance(random_state: Any) -> None:
 
 def _scoring(model: Model, d: int) -> Model:
     """The weights of scores alone; those of other heads are the inference's, which has them."""
-    return model if len(model.theta) == d else replace(model, theta=model.theta[:d])
+    theta = model.theta
+    if theta.ndim != 1 or theta.dtype != float or len(theta) < d or not np.isfinite(theta).all():
+        raise ValueError(f"a fit came to weights of shape {theta.shape} and {theta.dtype} for {d}")
+    return model if len(theta) == d else replace(model, theta=theta[:d])

@@ -16,7 +16,7 @@ from mlestruct.features.base import (
     refuse_nonfinite,
     restart,
 )
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, sound
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,11 @@ class Sparse:
         """From one (coordinates × d) sparse matrix, or a list with one per example."""
         if isinstance(matrix, (list, tuple)):
             check_parts(matrix, np.diff(batch.offsets), "coordinate")
+            matrix = [sound(part, f"example {m}") for m, part in enumerate(matrix)]
             matrix = sp.vstack(matrix, format="csr")
         if matrix.dtype.kind not in "biuf":
             raise ValueError(f"features have dtype {matrix.dtype}; expected numbers")
-        array = sp.csr_array(matrix, dtype=float)
+        array = sp.csr_array(sound(matrix, "features"), dtype=float)
         if array.shape[0] != batch.size:
             raise ValueError(f"features have {array.shape[0]} rows for {batch.size} coordinates")
         if not array.has_canonical_format:

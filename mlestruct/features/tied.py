@@ -17,7 +17,7 @@ from mlestruct.features.base import (
     restart,
 )
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, Ints, as_numbers, sound
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -159,16 +159,18 @@ def _rows_of(given: Any, start: Ints, unit: str) -> Any:
     if listed:
         check_parts(parts, np.diff(start), unit)
     sparse = sp.issparse(parts[0])
-    array = sp.csr_array(sp.vstack(parts, format="csr")) if sparse else np.concatenate(parts)
+    array: Any = sp.csr_array(sp.vstack(parts, format="csr")) if sparse else np.concatenate(parts)
     if array.ndim != 2 or array.shape[0] != start[-1]:
         raise ValueError(f"{unit} features have shape {array.shape}; expected {start[-1]} rows")
+    if sparse and not array.has_canonical_format:
+        array.sum_duplicates()
     refuse_nonfinite(array, start, unit)
     return array
 
 
 def _matrix(part: Any, unit: str) -> Any:
     if hasattr(part, "tocsr") and part.dtype.kind in "biuf":  # of scipy.sparse
-        return part.astype(float)
+        return sound(part, f"{unit} features").astype(float)
     return as_numbers(part, f"{unit} features")
 
 

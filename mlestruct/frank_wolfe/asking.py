@@ -30,6 +30,9 @@ class OracleShard:
         try:
             return self.oracle.many(self.batch, scores)
         except Exception as error:
+            if not hasattr(error, "__notes__"):  # a solver says which example it was
+                last = self.first + len(self.batch) - 1
+                error.add_note(f"the oracle raised this, asked about {self.first} to {last}")
             raise counted_from(error, self.first) from error.__cause__
 
     def memory(self) -> Tree:

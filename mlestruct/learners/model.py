@@ -97,7 +97,9 @@ def along(runs: Runs, regularisers: Sequence[Any], through: Through = iter) -> I
     for number, given in enumerate(regularisers, start=1):
         loop.clock.start(spent)  # what the caller does between two models is not the fit's time
         try:
-            model, last = _collected(through(runs.states(given, last, loop)), runs.inference)
+            with loop.trusted():
+                states = runs.states(given, last, loop)
+                model, last = _collected(through(states), runs.inference)
         except Interrupted as ended:
             raise Interrupted(ended.model, given) from ended
         except Unwritten as ended:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,12 +14,18 @@ from mlestruct.tables import Column, write_csv
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # as OWASP lists them
 
+SEPARATORS = ";|\t\r\n"
+INSIDE = re.compile(
+    rf"(?s)(?<=.)([{SEPARATORS}]\s*[\"']*)(?=[{re.escape(''.join(FORMULA[:4] + FORMULA[7:]))}])"
+)
+
 
 def export_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
     """Text that a spreadsheet would read as a formula gets an apostrophe in front.
 
-    That is text that begins with one of = + - @ (of full width too), a tab or the end of a line;
-    numbers stay numbers.
+    That is text that begins with one of = + - @ (of full width too), a tab or the end of a line, or
+    would do so behind one of its own separators where a spreadsheet splits cells there; numbers
+    stay numbers.
     """
     arrays = {name: np.asarray(column) for name, column in columns.items()}
     write_csv(path, {guarded(name): _guarded(array) for name, array in arrays.items()})
@@ -26,8 +33,10 @@ def export_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -
 
 def guarded(value: Any) -> Any:
     """The value, or its text behind an apostrophe."""
-    risky = isinstance(value, str) and value.startswith(FORMULA)
-    return f"'{value}" if risky else value
+    if not isinstance(value, str):
+        return value
+    value = INSIDE.sub(r"\1'", value)
+    return f"'{value}" if value.startswith(FORMULA) else value
 
 
 def _guarded(column: Column) -> Column:

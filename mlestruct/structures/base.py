@@ -263,6 +263,26 @@ def as_numbers(values: Any, what: str) -> Array:
     raise ValueError(f"{what} must be numbers: {why}")
 
 
+def sound(matrix: Any, what: str) -> Any:
+    """A matrix of scipy.sparse whose indices lie inside it; compiled loops would trust them.
+
+    O(entries). Its arrays can be set to anything after it was made. Anything else is as it was.
+    """
+    given: Any = matrix if sp.issparse(matrix) else None
+    try:
+        if hasattr(given, "indptr"):
+            given.check_format(full_check=True)
+            if given.format != "bsr" and len(given.data) != len(given.indices):
+                raise ValueError("it has more numbers than indices, or fewer")
+        elif hasattr(given, "coords"):
+            for axis, length in zip(given.coords, given.shape, strict=True):
+                if len(axis) != len(given.data) or ((axis < 0) | (axis >= length)).any():
+                    raise ValueError("its coordinates lie outside")
+    except (ValueError, IndexError, TypeError) as error:
+        raise ValueError(f"{what}: a sparse matrix is damaged: {error}") from error
+    return matrix
+
+
 def refuse_masked(values: Any, what: str) -> None:
     """A masked entry is a missing one, and what is below the mask is nobody's number."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():

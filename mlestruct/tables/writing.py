@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.tables.frames import missing
+
+QUOTE = '"'
+ENDS = re.compile(r'[,;|"\s]')
 
 
 def write_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
@@ -21,6 +24,11 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) ->
         for a in arrays
     ]
     with Path(path).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)  # ends lines by \r\n, else a \r inside a cell stays unquoted
-        writer.writerow(columns)
-        writer.writerows(zip(*listed, strict=True))
+        for row in ([*columns], *zip(*listed, strict=True)):
+            file.write(",".join(map(_cell, row)) + "\r\n")
+
+
+def _cell(value: object) -> str:
+    """Quoted wherever some program may see an end of the cell: commas are not the only ones."""
+    text = repr(value) if isinstance(value, float) else str(value)
+    return f'"{text.replace(QUOTE, QUOTE + QUOTE)}"' if ENDS.search(text) else text

@@ -198,8 +198,9 @@ class RoommateModel(Parameters):
         named = {name: shown(value) for name, value in settings if name != "progress"}
         loop = begin(checkpoint, type(self).__name__, lambda: named)
         try:
-            found = learn(sample, self.alpha, self.rho, self.tol, self._watched, loop)
-            keep(*found[:2])
+            with loop.trusted():
+                found = learn(sample, self.alpha, self.rho, self.tol, self._watched, loop)
+                keep(*found[:2])
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
                 keep(*stopped(sample, ended, self.rho))
