@@ -94,10 +94,7 @@ class GraphModel(Labelled):
         self._names = list(graphs[0].names or numbered(self.n_features_in_))
         width = 0 if graphs[0].ties is None else graphs[0].ties.shape[1]
         self._tie_names = list(graphs[0].tie_names or [f"edge feature {j}" for j in range(width)])
-        if graphs[0].names is not None:
-            self.feature_names_in_ = np.array(self._names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._columns = None if graphs[0].names is None else self._names
         self._clique_names = _clique_features(graphs)
         self._orders = sorted(set().union(*map(self.sizes_of, X)))
         self._kinds()  # refuses names of no feature
@@ -224,8 +221,7 @@ class GraphModel(Labelled):
 
     def stored(self) -> dict[str, Any]:
         text = json.dumps({"names": self._names, "ties": self._tie_names,
-                           "cliques": self._clique_names, "orders": self._orders,
-                           "named": hasattr(self, "feature_names_in_")})  # fmt: skip
+                           "cliques": self._clique_names, "orders": self._orders})  # fmt: skip
         return {"features": np.frombuffer(text.encode(), dtype=np.uint8), **self.stored_labels()}
 
     def restore(self, arrays: dict[str, Any]) -> None:
@@ -234,8 +230,6 @@ class GraphModel(Labelled):
         self._names, self._tie_names = known["names"], known["ties"]
         self._clique_names, self._orders = known.get("cliques", []), known.get("orders", [])
         self.n_features_in_ = len(self._names)
-        if known["named"]:
-            self.feature_names_in_ = np.array(self._names, dtype=object)
 
 
 def _clique_features(graphs: Sequence[Graph]) -> list[str]:

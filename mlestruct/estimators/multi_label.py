@@ -17,7 +17,7 @@ from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Estimator, Examples
 from mlestruct.estimators.door import check_lengths, listed
 from mlestruct.estimators.labels import Labels, classes_of, numbered
-from mlestruct.estimators.predictor import Decision
+from mlestruct.estimators.predictor import Decision, Draws
 from mlestruct.estimators.weights import (
     ALIKE,
     ClassWeight,
@@ -29,6 +29,7 @@ from mlestruct.estimators.weights import (
 )
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
+from mlestruct.statistics import Intervals
 from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph import FactorGraph
 
@@ -39,6 +40,8 @@ CHUNK = 256  # examples whose sets are scored in one product
 @dataclass(kw_only=True, eq=False, repr=False)
 class MultiLabelModel(Estimator):
     """Sets of labels: X is (examples, p), y (examples, labels) of 0 and 1, or a list of sets.
+
+    Both may be frames, whose columns then name features and labels.
 
     A complete graph of labels: θ holds a weight per (label, feature), then one per pair of labels
     that both apply; with ``pairs=False`` every label is by itself. ``intercept`` adds a constant
@@ -70,9 +73,57 @@ class MultiLabelModel(Estimator):
         validation: Examples | None = None,
         checkpoint: AnyCheckpoint = None,
     ) -> Self:
+        self._frames = _columns(X), _columns(y)
+        X, y = _rows(X), _rows(y)
         check_lengths(X, y)
         y = with_weights(listed(y), node_weight)
+        if isinstance(validation, tuple) and len(validation) == 2:
+            validation = self._given(validation[0]), _rows(validation[1])
         return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
+
+    def _given(self, X: Sequence[Any]) -> Sequence[Any]:
+        """A list of rows, of a frame too, whose columns must be those learned from."""
+        names, known = _columns(X), getattr(self, "_columns", None)
+        if names is not None and known is not None and names != known:
+            raise ValueError(
+                f"X has columns {names}; the model learned from {known}, in that order"
+            )
+        return _rows(X)
+
+    def _scored(
+        self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None
+    ) -> tuple[Batch[Any], Array]:
+        self._check_fitted()
+        return super()._scored(self._given(X), None if y is None else _rows(y), weight)
+
+    def _presented(self, X: Sequence[Any], outcomes: Sequence[Any]) -> list[Any]:
+        return super()._presented(_rows(X), outcomes)
+
+    def _shaped(self, X: Sequence[Any], batch: Batch[Any], flat: Array) -> list[Array]:
+        return super()._shaped(_rows(X), batch, flat)
+
+    def sample(
+        self,
+        X: Sequence[Any],
+        count: int = 1,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Draws:
+        self._check_fitted()
+        return super().sample(self._given(X), count, random_state)
+
+    def intervals(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        cohort: Sequence[Any] | None = None,
+        reference: Any = None,
+        level: float = 0.95,
+    ) -> Intervals:
+        self._check_fitted()
+        given = self._given(X), _rows(y), sample_weight
+        return super().intervals(*given, cohort=cohort, reference=reference, level=level)
 
     def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
         """With the weights of labels, times those of the ones that apply."""
@@ -92,12 +143,14 @@ class MultiLabelModel(Estimator):
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, and whether y holds sets of them or rows of 0 and 1."""
         y = [labels_of(labels) for labels in y]
+        self._columns, labels = getattr(self, "_frames", (None, None))
         self.n_features_in_ = self._rows(X).shape[1]
         self.sets_ = all(isinstance(labels, (set, frozenset)) for labels in y)
         if self.sets_:
             self.classes_ = classes_of([sorted(labels) for labels in y])
         else:
-            self.classes_ = np.arange(_zeros_and_ones(y, None).shape[1])
+            width = _zeros_and_ones(y, None).shape[1]
+            self.classes_ = np.arange(width) if labels is None else np.array(labels)
 
     def _rows(self, X: Sequence[Any]) -> Array:
         rows = as_numbers(X, "X")
@@ -172,7 +225,8 @@ class MultiLabelModel(Estimator):
     def names(self) -> list[str]:
         """``label: feature``, then ``label with label``."""
         labels = [str(label) for label in self.classes_.tolist()]
-        features = numbered(self.n_features_in_) + ["constant"] * self.intercept
+        features = self._columns or numbered(self.n_features_in_)
+        features = features + ["constant"] * self.intercept
         own = [f"{label}: {feature}" for label in labels for feature in features]
         return own + [f"{labels[a]} with {labels[b]}" for a, b in self._couples()]
 
@@ -184,6 +238,17 @@ class MultiLabelModel(Estimator):
         kind = json.loads(arrays["kind"].tobytes())
         self.classes_ = arrays["classes"]
         self.sets_, self.n_features_in_ = kind["sets"], kind["width"]
+
+
+def _columns(table: Any) -> list[str] | None:
+    """The names of a frame's columns."""
+    names = getattr(table, "columns", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _rows(table: Any) -> Any:
+    """A frame's rows; anything else as it is."""
+    return list(table.to_numpy()) if hasattr(table, "to_numpy") and table.ndim == 2 else table
 
 
 def _applying(setting: ClassWeight, labels: Labels, applies: Array) -> Array:

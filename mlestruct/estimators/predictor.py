@@ -99,13 +99,26 @@ class Predictor(Parameters):
         return flat.reshape(structure.shape)
 
     def names(self) -> list[str]:
-        """A name per weight."""
+        """A name per weight: those of the columns, where there are as many."""
+        known = getattr(self, "_columns", None)
+        if known is not None and len(known) == len(self.coef_):
+            return list(known)
         return [f"feature {j}" for j in range(len(self.coef_))]
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """The names of the weights as an array, in the order of ``coef_``."""
         self._check_fitted()
         return np.array(self.names(), dtype=object)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The names of the columns, where the examples learned from were frames."""
+        names = getattr(self, "_columns", None)
+        if names is None or not hasattr(self, "coef_"):
+            raise AttributeError(
+                "feature_names_in_: no frames with named columns were learned from"
+            )
+        return np.array(names, dtype=object)
 
     def contrasts(self, reference: Any = None) -> list[Named]:
         """Combinations of weights worth an interval; with labels, against a ``reference`` label."""

@@ -388,12 +388,15 @@ class SequenceModel(Labelled):
 
     def _tied(self) -> tuple[list[str], Labels, list[str]]:
         """Features of positions, labels, and what stands before those of ties."""
-        features = self.attributes_.names if self.attributes_ else numbered(self.n_features_in_)
+        features = self.attributes_.names if self.attributes_ else self._named_columns()
         return features, self.classes_, self.tie_names()
 
     def tie_names(self) -> list[str]:
         """What stands before ``label → next label`` for each feature of a tie."""
         return [""]
+
+    def _named_columns(self) -> list[str]:
+        return self._columns or numbered(self.n_features_in_)
 
     def stored(self) -> dict[str, Any]:
         found = {"width": np.array(self.n_features_in_), **self.stored_labels()}

@@ -187,3 +187,51 @@ def test_room_mates_have_a_score():
     plan = {frozenset(pair[:2]) for pair in model.assign(PEOPLE).pairs}
     right = sum(frozenset(pair) in plan for pair in swapped) / 3
     assert model.score(PEOPLE, swapped) == pytest.approx(right)
+
+
+def test_frames_name_features_and_weights(tmp_path):
+    """feature_names_in_ and names of weights from columns, in files too; other columns refused."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+
+    def frame(n, columns=("height", "age")):
+        return pandas.DataFrame(rng.standard_normal((n, len(columns))), columns=list(columns))
+
+    tables = [frame(n) for n in (3, 4, 2, 5)]
+    tags = [(t["age"] > 0).astype(int).to_numpy() for t in tables]
+    graphs = [(t, [(0, 1)]) for t in tables]
+    yes = [t["age"].to_numpy() > 0 for t in tables]
+    rows, several = frame(40), pandas.DataFrame(rng.integers(0, 2, (40, 3)), columns=list("xyz"))
+    models = {
+        "sequence": (ms.SequenceModel(), tables, tags, "height: 0"),
+        "graph": (ms.GraphModel(), graphs, tags, "height: 0"),
+        "structured": (ms.StructuredModel(oracle=_positive), tables, yes, "height"),
+        "several": (ms.MultiLabelModel(), rows, several, "x: height"),
+    }
+    for name, (model, X, y, first) in models.items():
+        assert not hasattr(model, "feature_names_in_")
+        model.fit(X, y)
+        assert model.feature_names_in_.tolist() == ["height", "age"], name
+        assert model.n_features_in_ == 2
+        assert model.get_feature_names_out()[0] == first
+        code = {"oracle": _positive} if name == "structured" else {}
+        model.save(tmp_path / name)
+        again = type(model).load(tmp_path / name, **code)
+        assert again.feature_names_in_.tolist() == ["height", "age"]
+        assert again.names() == model.names()
+        assert len(again.predict(X)) == len(X)
+        turned = frame(4, ("age", "height"))
+        given = {"graph": [(turned, [(0, 1)])], "several": turned}.get(name, [turned])
+        with pytest.raises(ValueError, match="'age', 'height'"):
+            again.predict(given)
+    model, X, y, _ = models["several"]
+    plain = ms.MultiLabelModel().fit(X.to_numpy(), y.to_numpy())
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    assert model.names()[-1] == "y with z"
+    assert model.score(X, y) == plain.score(X.to_numpy(), y.to_numpy())
+    assert len(model.predict_marginals(X)) == len(model.sample(X).outcomes) == 40
+    assert not hasattr(plain, "feature_names_in_")
+
+
+def _positive(score):
+    return (np.asarray(score) > 0).astype(float)
