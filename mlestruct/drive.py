@@ -47,10 +47,13 @@ class Budget:
         return said.over or ("calls" if out else self.unit if said.round >= self.rounds else "")
 
     def short(self, said: Progress, why: str) -> str:
-        """What a last round lacks: in the method's word for it, where only rounds ran out."""
-        if said.within(self.tol):
-            return ""
+        """In the method's own word, if it has one, where only rounds ran out."""
         return said.short or why if why == self.unit else why
+
+    def cost(self, said: Progress, pace: float) -> Cost:
+        """By the solver's time a call so far; where there is none, by the first round's."""
+        per_call = said.asking / said.calls if said.asking else pace
+        return Cost(self.rounds, said.examples, per_call, said.bytes)
 
 
 def drive(method: Method, budget: Budget, keeps: AnyCheckpoint = None) -> Iterator[Progress]:
@@ -59,16 +62,17 @@ def drive(method: Method, budget: Budget, keeps: AnyCheckpoint = None) -> Iterat
     ``keeps`` is a checkpoint or the loop around this one: rounds that it remembers come again.
     """
     loop = begin(keeps, method.name, method.setting, method.size)
-    past = Past(loop.past)
-    if loop.done and not past.rows:
-        raise ValueError("the checkpoint of a finished run holds no round")
-    yield from past.told(loop.kept["heavy"])
-    if loop.done:
-        loop.finish()
-        return
-    loop.beside = past.tree
-    clock = loop.clock
-    clock.start(max(past.seconds, clock.seconds))
+    clock, pace, past = loop.clock, None, None
+    if loop.writer is not None:
+        past = Past(loop.past)
+        yield from past.told(loop.kept["heavy"])
+        if loop.done and not past.rows:
+            raise ValueError("the checkpoint of a finished run holds no round")
+        if loop.done:
+            loop.finish()
+            return
+        clock.start(max(past.seconds, clock.seconds))
+        loop.beside, pace = past.tree, past.pace
     for said in method.rounds(loop):
         why = budget.ended(said, clock.seconds)
         if said.prove is not None and (why or said.within(budget.tol)):
@@ -76,16 +80,17 @@ def drive(method: Method, budget: Budget, keeps: AnyCheckpoint = None) -> Iterat
             why = why or said.over
         elif said.silent:
             continue
-        seconds, done = clock.seconds, said.within(budget.tol) or why != ""
-        cost = past.cost(said, budget.rounds, seconds)
-        if not past.rows:
+        met, seconds = said.within(budget.tol), clock.seconds
+        pace = seconds / max(said.calls, 1) if pace is None else pace
+        cost = budget.cost(said, pace)
+        if said.round == 0:
             log.info("%s: at most %s", method.name, cost)
-        ended: dict[str, Any] = {"done": done, "short": budget.short(said, why) if done else ""}
-        said = replace(said, seconds=seconds, cost=cost, **ended, **UNSAID)
-        if loop.writer is not None or not past.rows:  # nobody asks again for what no file keeps
+        done, short = met or why != "", "" if met or not why else budget.short(said, why)
+        said = replace(said, seconds=seconds, cost=cost, done=done, short=short, **UNSAID)
+        if past is not None:
             past.add(said)
-        if done:
-            loop.finish(past.tree(), (said.tau, None if said.at is said.tau else said.at))
+            if done:
+                loop.finish(past.tree(), said.points)
         yield said
         if done:
             return
@@ -131,12 +136,10 @@ class Past:
     def seconds(self) -> float:
         return self.rows[-1][2] if self.rows else 0.0
 
-    def cost(self, said: Progress, rounds: int, seconds: float) -> Cost:
-        """By the solver's time so far; where there is none, by the first round's."""
-        if said.asking:
-            return Cost(rounds, said.examples, said.asking / said.calls, said.bytes)
-        per_call = self.rows[0][9] if self.rows else seconds / max(said.calls, 1)
-        return Cost(rounds, said.examples, per_call, said.bytes)
+    @property
+    def pace(self) -> float | None:
+        """Seconds a call, as the first round had them."""
+        return self.rows[0][9] if self.rows else None
 
     def tree(self) -> Tree:
         return np.array(self.rows, dtype=float), list(self.words), self.theta, self.learned

@@ -16,6 +16,10 @@ from mlestruct.trees import Tree
 NONE = np.zeros(0)
 
 
+def _none() -> Array:
+    return NONE
+
+
 @dataclass(frozen=True)
 class Cost:
     """What a run is expected to take at most; ``bytes`` of memory beside its data, 0 if unknown."""
@@ -66,8 +70,8 @@ class Progress:
     examples: int
     certificate: Certificate
     theta: Array
-    tau: Array = field(default_factory=lambda: NONE)
-    at: Array = field(default_factory=lambda: NONE)
+    tau: Array = field(default_factory=_none)
+    at: Array = field(default_factory=_none)
     route: str = "frank_wolfe"
     cut: bool = False
     asking: float = 0.0
@@ -86,6 +90,11 @@ class Progress:
     @property
     def gap(self) -> float:
         return self.certificate.gap
+
+    @property
+    def points(self) -> tuple[Array, Array | None]:
+        """τ, and its tangent's point if another."""
+        return self.tau, None if self.at is self.tau else self.at
 
     def within(self, tol: float) -> bool:
         """What is left of the relative gap is no more than ``tol``."""

@@ -19,7 +19,7 @@ from mlestruct.engine import Engine, Running, Serial, engine_of
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.routine import Routine
 from mlestruct.lbfgs import Descent, Step, next_step
-from mlestruct.method import Progress
+from mlestruct.method import NONE, Progress
 from mlestruct.objectives import Head, Sum, Surrogate
 from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
@@ -161,8 +161,8 @@ class Descending:
 
     def _proven(self, total: Sum, now: _Phase, theta: Array, value: float) -> Progress:
         enough = PROOF * self.tol * max(1.0, abs(value)) / self.examples
-        proof, found = proven(total.running, self.regulariser, theta, enough, keep=self.keep)
-        tau = np.concatenate([part.tau for part in found]) if self.keep else np.zeros(0)
+        proof, moved, each = proven(total.running, self.regulariser, theta, enough, keep=self.keep)
+        tau = np.concatenate([NONE, *each])
         return Progress(
             round=now.number,
             calls=(now.number + 1) * self.examples,
@@ -172,7 +172,7 @@ class Descending:
             tau=tau,
             at=tau,
             route="direct",
-            cut=any(part.moved for part in found),
+            cut=moved,
         )
 
 

@@ -146,23 +146,24 @@ def provers(dual: Dual, oracle: Oracle[Any], routine: Routine) -> list[Prover]:
 
 def proven(
     running: Running, regulariser: Regulariser, theta: Array, enough: float, *, keep: bool
-) -> tuple[Certificate, list[Proof]]:
-    """The certificate at θ, and what it is made of: every shard climbs its own ladder of proofs.
+) -> tuple[Certificate, bool, list[Array]]:
+    """The certificate at θ, whether odd sets moved any τ, and the τ of all shards.
 
-    ``enough`` is the gap per example above which the oracle is asked.
+    Every shard climbs its own ladder of proofs; ``enough`` is the gap per example above which the
+    oracle is asked.
     """
-    found = running.round([Prove(theta, enough, keep)] * len(running))
-    gap, missing = sum(part.gap for part in found), sum(part.missing for part in found)
-    objective = regulariser.conj(missing) - sum(part.energy for part in found)
-    withheld = next((part.withheld for part in found if part.withheld is not None), None)
-    gap = gap + regulariser.bracket(theta, missing) if withheld is None else float("inf")
-    proof = Certificate(
-        float(gap),
-        float(sum(part.slack for part in found)),
-        float(objective),
-        " / ".join(dict.fromkeys(part.polytope for part in found)),
-        " / ".join(dict.fromkeys(part.bound for part in found)),
-        withheld,
-        sum(part.unused for part in found),
+    gap, slack, energy, missing, polytope, bound, withheld, unused, moved, tau = zip(
+        *running.round([Prove(theta, enough, keep)] * len(running)), strict=True
     )
-    return proof, found
+    lack = sum(missing)
+    why = next((reason for reason in withheld if reason is not None), None)
+    proof = Certificate(
+        float("inf") if why is not None else float(sum(gap) + regulariser.bracket(theta, lack)),
+        float(sum(slack)),
+        float(regulariser.conj(lack) - sum(energy)),
+        " / ".join(dict.fromkeys(polytope)),
+        " / ".join(dict.fromkeys(bound)),
+        why,
+        sum(unused),
+    )
+    return proof, any(moved), list(tau) if keep else []

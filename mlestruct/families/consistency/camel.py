@@ -168,7 +168,8 @@ class Camel(Fits):
             calls + len(dual.batch),
         )
         start = self._from_pieces(coupled, loop) if last is None else last.x
-        x = coupled.solve(start, tol=self.solver.tol, keeps=loop)
+        limits = self.solver.tol, self.solver.seconds
+        x = coupled.solve(start, 2000, *limits, keeps=loop)
         theta, delta, tau = x[: coupled.d], x[coupled.d :], coupled.tau(x)
         if hard or not self.consistent or coupled.violation(x) > CONSISTENT:
             proof, theta = _by_duality(coupled, x, tau), coupled.attained(theta)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,10 +12,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import AnyCheckpoint, begin
+from mlestruct.checkpoint import AnyCheckpoint, Loop
 from mlestruct.digest import digest
-from mlestruct.dual import Dual
-from mlestruct.lbfgs import minimise
+from mlestruct.drive import Budget, drive, last
+from mlestruct.dual import Certificate, Dual
+from mlestruct.lbfgs import descent, next_step
+from mlestruct.method import Progress
 from mlestruct.structures.base import Array
 from mlestruct.structures.cover import Cover
 from mlestruct.trees import Tree
@@ -93,36 +97,19 @@ class Coupled:
         start: Array | None = None,
         rounds: int = 2000,
         tol: float = 0.0,
+        seconds: float | None = None,
         keeps: AnyCheckpoint = None,
     ) -> Array:
         """(θ, δ) by L-BFGS from a start, the last digits by Newton where that is affordable.
 
         Without multipliers, a gap below ``tol`` relative is enough.
         """
-        provable = self.ridge and self.B.shape[0] == 0
         x = np.zeros(self.d + self.B.shape[0]) if start is None else start
         if not self.dual.regulariser.plain:
             raise ValueError("this dual takes a ridge alone; use route='frank_wolfe'")
-        limits = {"rounds": rounds, "tol": tol, "start": digest(x)}
-        loop = begin(keeps, "coupled", lambda: {**self.dual.named(), **limits}, len(self.c))
-        if loop.done:
-            return np.asarray(loop.past)
-        number, since = (0, None) if loop.tree is None else loop.tree
-
-        def where() -> Tree:
-            return number, step.where()
-
-        for step in minimise(self, x, since=since):
-            x, slope = step.theta, step.gradient
-            met = provable and self.gap(slope) <= tol * max(1.0, abs(step.value))
-            if met or not step.moved or number >= rounds or np.abs(slope).max(initial=0.0) < 1e-12:
-                break
-            number += 1
-            loop.save(where)
-        if not met and len(x) <= NEWTON:
-            x = self._newton(x)
-        loop.finish(x)
-        return x
+        budget = Budget(tol, rounds, seconds)
+        end = last(drive(_Descending(self, x, astuple(budget)), budget, keeps))
+        return self._newton(end.theta) if end.short and len(x) <= NEWTON else end.theta
 
     def _newton(self, x: Array) -> Array:
         """Steps that shrink the slope; directions without curvature are left alone."""
@@ -189,6 +176,43 @@ class Coupled:
     def violation(self, x: Array) -> float:
         """The largest disagreement of two tables about a marginal."""
         return float(np.abs(self.B @ self.tables(x)[1]).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class _Descending:
+    """L-BFGS on a coupled dual, as a method for the loop."""
+
+    coupled: Coupled
+    start: Array
+    limits: tuple[Any, ...]
+    name: str = "coupled"
+
+    @property
+    def size(self) -> int:
+        return len(self.coupled.c)
+
+    def setting(self) -> dict[str, Any]:
+        own = {"start": digest(self.start), "limits": self.limits}
+        return {**self.coupled.dual.named(), **own}
+
+    def rounds(self, loop: Loop) -> Iterator[Progress]:
+        coupled, examples = self.coupled, len(self.coupled.dual.batch)
+        number, since = (0, None) if loop.tree is None else loop.tree
+        asking = descent(self.start, since=since)
+        provable = coupled.ridge and coupled.B.shape[0] == 0
+
+        def where() -> Tree:
+            return number, step.where()  # type: ignore[union-attr]
+
+        while (step := next_step(asking, coupled)) is not None:
+            gap = coupled.gap(step.gradient) if provable else np.inf
+            proof = Certificate(gap, 0.0, -step.value, "product of simplices", "none")
+            flat = np.abs(step.gradient).max(initial=0.0) < 1e-12
+            over = "step" if flat or not step.moved else ""
+            calls = (number + 1) * examples
+            yield Progress(number, calls, examples, proof, step.theta, route="direct", over=over)
+            number += 1
+            loop.save(where)
 
 
 def mean_targets(batch: Batch[Any]) -> Array:
