@@ -23,6 +23,7 @@ from mlestruct.structures.base import Array, Bound
 from mlestruct.trees import Tree
 
 Route = Literal["auto", "direct", "frank_wolfe"]
+Search = FrankWolfe | None
 MEMORY = 2.0  # GiB that tables of exact sums may take
 
 
@@ -37,11 +38,7 @@ class Inference(Protocol):
     """
 
     def marginals(
-        self,
-        batch: Batch[Any],
-        scores: Array,
-        oracle: AnyOracle = None,
-        solver: FrankWolfe | None = None,
+        self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
         """τ and its bounds; ``solver`` holds tolerance and limits where Frank-Wolfe runs."""
 
@@ -76,11 +73,7 @@ class Reweighted(Inference):
     learned: Mapping[str, Array] | None = field(default=None, repr=False)
 
     def marginals(
-        self,
-        batch: Batch[Any],
-        scores: Array,
-        oracle: AnyOracle = None,
-        solver: FrankWolfe | None = None,
+        self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
         settings: Any = {"rho": self._numbers, "solver": solver, "route": self.route}
         return marginals(batch, scores, oracle, **settings)
@@ -123,11 +116,7 @@ class Summed(Settled):
     memory: float = MEMORY
 
     def marginals(
-        self,
-        batch: Batch[Any],
-        scores: Array,
-        oracle: AnyOracle = None,
-        solver: FrankWolfe | None = None,
+        self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
         from mlestruct.inference.exact import exact
 
@@ -164,11 +153,7 @@ class Propagation(Settled):
         return SumProduct.of(entropy, takeover=False, sweeps=self.sweeps, **how)
 
     def marginals(
-        self,
-        batch: Batch[Any],
-        scores: Array,
-        oracle: AnyOracle = None,
-        solver: FrankWolfe | None = None,
+        self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
         tau = self.routine(batch).many(batch, scores).tau
         return unproven(tau, len(batch), "fixed points of belief propagation bound nothing")

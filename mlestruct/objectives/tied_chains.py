@@ -200,56 +200,82 @@ def _chains(
     for m in range(len(start) - 1):
         longest = max(longest, start[m + 1] - start[m])
     ahead, back = np.empty((longest, states)), moves.T.copy()
-    scale, below, carry = np.empty(longest), np.empty(states), np.empty(states)
+    scale, spare = np.empty(longest), np.empty((2, states))
     for m in range(len(start) - 1):
-        first, n = start[m], start[m + 1] - start[m]
-        total = 0.0
-        for t in range(n):
-            row, e = ahead[t], node[first + t]
-            if t == 0:
-                for k in range(states):
-                    row[k] = e[k]
-            else:
-                row[:] = 0.0
-                for j in range(states):
-                    mass = ahead[t - 1, j]
-                    for k in range(states):
-                        row[k] += mass * moves[j, k]
-                for k in range(states):
-                    row[k] *= e[k]
-            norm = 0.0
-            for k in range(states):
-                norm += row[k]
-            if not norm > FAINT:
-                return False
-            scale[t] = 1.0 / norm
-            for k in range(states):
-                row[k] *= scale[t]
-            total += np.log(norm) + shift[first + t]
-        log_z[m] = total + (n - 1) * top
-        below[:] = weight[m]
-        for t in range(n - 1, -1, -1):
-            row, e = ahead[t], node[first + t]
-            for k in range(states):
-                carry[k] = e[k] * below[k] * scale[t]
-            for k in range(states):
-                e[k] = row[k] * below[k]
-            if t > 0:
-                below[:] = 0.0
-                for j in range(states):
-                    mass = carry[j]
-                    for k in range(states):
-                        below[k] += mass * back[j, k]
-                largest = 0.0
-                for k in range(states):
-                    largest = max(largest, below[k])
-                if not largest <= LARGE * weight[m]:
-                    return False
-                for j in range(states):
-                    mass = ahead[t - 1, j]
-                    for k in range(states):
-                        pair[j, k] += mass * carry[k]
+        first, last = start[m], start[m + 1]
+        total = _ahead(node[first:last], shift[first:last], moves, ahead, scale)
+        log_z[m] = total + (last - first - 1) * top
+        if total == -np.inf or not _behind(node[first:last], weight[m], back, ahead, scale,
+                                           spare[0], spare[1], pair):  # fmt: skip
+            return False
     for j in range(states):
         for k in range(states):
             pair[j, k] *= moves[j, k]
+    return True
+
+
+@kernel
+def _ahead(node: Array, shift: Array, moves: Array, ahead: Array, scale: Array) -> float:
+    """One chain's messages forwards, scaled to sum to one; log Z, −∞ where digits fail."""
+    states, total = len(moves), 0.0
+    for t in range(len(node)):
+        row, e = ahead[t], node[t]
+        if t == 0:
+            for k in range(states):
+                row[k] = e[k]
+        else:
+            row[:] = 0.0
+            for j in range(states):
+                mass = ahead[t - 1, j]
+                for k in range(states):
+                    row[k] += mass * moves[j, k]
+            for k in range(states):
+                row[k] *= e[k]
+        norm = 0.0
+        for k in range(states):
+            norm += row[k]
+        if not norm > FAINT:
+            return -np.inf
+        scale[t] = 1.0 / norm
+        for k in range(states):
+            row[k] *= scale[t]
+        total += np.log(norm) + shift[t]
+    return total
+
+
+@kernel
+def _behind(
+    node: Array,
+    weight: float,
+    back: Array,
+    ahead: Array,
+    scale: Array,
+    below: Array,
+    carry: Array,
+    pair: Array,
+) -> bool:
+    """One chain's messages backwards, and its marginals with them; False where digits fail."""
+    states = len(below)
+    below[:] = weight
+    for t in range(len(node) - 1, -1, -1):
+        row, e = ahead[t], node[t]
+        for k in range(states):
+            carry[k] = e[k] * below[k] * scale[t]
+        for k in range(states):
+            e[k] = row[k] * below[k]
+        if t > 0:
+            below[:] = 0.0
+            for j in range(states):
+                mass = carry[j]
+                for k in range(states):
+                    below[k] += mass * back[j, k]
+            largest = 0.0
+            for k in range(states):
+                largest = max(largest, below[k])
+            if not largest <= LARGE * weight:
+                return False
+            for j in range(states):
+                mass = ahead[t - 1, j]
+                for k in range(states):
+                    pair[j, k] += mass * carry[k]
     return True

@@ -18,7 +18,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled, mean_targets
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.choose import Inference, Reweighted, Route, Settled
+from mlestruct.inference.choose import Inference, Reweighted, Route, Search, Settled
 from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import AnyOracle
@@ -332,11 +332,7 @@ class Linearised(Settled):
     route: Route = "auto"
 
     def marginals(
-        self,
-        batch: Batch[Any],
-        scores: Array,
-        oracle: AnyOracle = None,
-        solver: FrankWolfe | None = None,
+        self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
         linear = self.learner.entropy(batch)[1]
         inside = Reweighted(self.learner.kept, self.route)

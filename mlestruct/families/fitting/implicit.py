@@ -16,7 +16,7 @@ from mlestruct.families.fitting.implicit_objective import Implicit
 from mlestruct.families.fitting.losses import Loss, named
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.choose import Inference
+from mlestruct.inference.choose import Inference, Search
 from mlestruct.inference.predict import AnyOracle, Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.learners.pseudo import pseudo_likelihood
@@ -91,11 +91,7 @@ class Minimised(Inference):
     early: int | None = None
 
     def marginals(
-        self,
-        batch: Batch[Any],
-        scores: Array,
-        oracle: AnyOracle = None,
-        solver: FrankWolfe | None = None,
+        self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
         inference = Condensed(early=self.early)
         weight = inference.weights(batch, self.rho)

@@ -10,8 +10,7 @@ from mlestruct.families.fitting.implicit import surrogate_start
 from mlestruct.families.fitting.losses import Loss, named
 from mlestruct.families.fitting.procedural_objective import Procedural
 from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs
-from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.choose import Settled
+from mlestruct.inference.choose import Search, Settled
 from mlestruct.inference.predict import AnyOracle, Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.reweighting import Rho
@@ -67,11 +66,7 @@ class Truncated(Settled):
         return self
 
     def marginals(
-        self,
-        batch: Batch[Any],
-        scores: Array,
-        oracle: AnyOracle = None,
-        solver: FrankWolfe | None = None,
+        self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
         if self.several:
             raise ValueError(
