@@ -233,8 +233,7 @@ class Estimator(Predictor):
         """
         outcomes = self.encode(X, y)
         partly = any(isinstance(outcome, Partial) for outcome in outcomes)
-        batch = (seen if partly else Batch.of)(self.structures(X), outcomes, weight=weight)
-        batch, features = self._offset(batch, X), self.features(batch, X)
+        batch, features = self._problem(X, outcomes, weight, seen if partly else Batch.of)
         self.notes_ = self._notes(batch)
         batch, notes = self.counted(batch, y), self.notes_
         tried: dict[int, tuple[Array, dict[str, Any]]] = {}
@@ -367,11 +366,10 @@ class Estimator(Predictor):
             raise ValueError("intervals are for weights that no l1= keeps at 0: fit with l1=0")
         if ALIKE in self.notes_:
             raise ValueError("intervals are for labels that count alike: fit without their weights")
-        weight, outcomes = weights_of(sample_weight, len(X)), self.encode(X, y)
+        outcomes = self.encode(X, y)
         if any(isinstance(outcome, Partial) for outcome in outcomes):
             raise ValueError("intervals need every label: some of these outcomes are partial")
-        batch = self._offset(Batch.of(self.structures(X), outcomes, weight=weight), X)
-        features = self.features(batch, X)
+        batch, features = self._problem(X, outcomes, sample_weight)
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
         named = self.names(), [] if features.d > MOST else self.contrasts(reference)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -261,25 +261,33 @@ class Predictor(Parameters):
         X, y = listed(X), None if y is None else listed(y)
         check_columns(getattr(self, "_columns", None), X)
         outcomes = None if y is None else self.encode(X, y)
-        batch = Batch.of(self.structures(X), outcomes, weight=weights_of(weight, len(X)))
-        batch, features = self._offset(batch, X), self.features(batch, X)
+        batch, features = self._problem(X, outcomes, weight)
         if features.d != len(self.coef_):
             raise ValueError(f"X has {features.d} features; the model has {len(self.coef_)}")
         return batch, features.potentials(self.coef_) + batch.bias
 
-    def _offset(self, batch: Batch[Any], X: Sequence[Any]) -> Batch[Any]:
-        """The batch with the scores known beforehand as its bias."""
+    def _problem(
+        self,
+        X: Sequence[Any],
+        outcomes: Sequence[Any] | None,
+        weight: ArrayLike | None,
+        make: Callable[..., Batch[Any]] = Batch.of,
+    ) -> tuple[Batch[Any], Features]:
+        """The way from a user's examples, encoded outcomes and weights to a batch with features.
+
+        Scores known beforehand are the batch's bias.
+        """
+        batch = make(self.structures(X), outcomes, weight=weights_of(weight, len(X)))
         known = self.offset(X)
-        if known is None:
-            return batch
-        for m, part in enumerate(known):
+        for m, part in enumerate(known or ()):
             size = batch.structure(m).size
             if part.shape != (size,):
                 raise ValueError(f"example {m}: bias has {part.size} entries for {size} parts")
             if not np.isfinite(part).all():
                 k = int((~np.isfinite(part)).argmax())
                 raise ValueError(f"example {m}: bias of part {k} is {part[k]}")
-        return replace(batch, bias=np.concatenate(known))
+        batch = batch if known is None else replace(batch, bias=np.concatenate(known))
+        return batch, self.features(batch, X)
 
     def _solver(self, tol: float) -> FrankWolfe:
         return FrankWolfe(

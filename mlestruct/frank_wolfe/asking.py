@@ -56,7 +56,7 @@ class OracleShards:
         return OracleShard(self.batch, self.oracle, self.first)
 
     def halves(self, scores: Array) -> list[tuple[OracleShards, Array]]:
-        """Two makers with their share of a question, none of one example."""
+        """Makers of the two halves, each with its scores; a single example has none."""
         count = len(self.batch)
         if count == 1:
             return []

@@ -204,7 +204,7 @@ class Share:
         return [replace(self, members=members) for members in shards(self.batch)]
 
     def halves(self, question: Any) -> list[tuple[Share, Any]]:
-        """Two makers with the same question, none of one example."""
+        """Makers of the two halves, each with the question; a single example has none."""
         parts = np.array_split(self.members, 2) if len(self.members) > 1 else []
         return [(replace(self, members=part), question) for part in parts]
 
