@@ -138,14 +138,15 @@ class FrankWolfe:
             gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
             joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
         elif step == "pairwise":
-            gained = steps.pairwise_pass(order, vertices, moments, number, floor, p, x, atoms, s)
+            given = (order, vertices, moments, number, floor, p, x, atoms, s)
+            gained = steps.passes(True, 1, 0.0, *given)
             count, least = self.corrective or 0, WORTH * gained
             if dual.entropy.flat and dual.regulariser.plain:
                 gram = iterate.gram = flat.gram_of(atoms, iterate.gram)
                 count, least = flat.MORE * count, flat.WORTH * gained
                 flat.settled_passes(count, least, order, number, p, x, atoms, gram, s)
             else:
-                steps.corrective_passes(count, least, order, number, floor, p, x, atoms, s)
+                steps.passes(False, count, least, *given)
         else:
             first = (number + 1) * len(order)
             steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)

@@ -265,23 +265,19 @@ def _least(m, floor, atoms):
 
 
 @kernel
-def pairwise_pass(order, vertices, moments, now, floor, p, x, atoms, s):
-    """Insert every block's new vertex and take its best pairwise steps, one after the other."""
+def passes(new, count, least, order, vertices, moments, now, floor, p, x, atoms, s):
+    """At most ``count`` passes over blocks, while one gains ``least``; returns the last one's gain.
+
+    Every pass takes each block's best pairwise steps, one block after the other. With ``new``
+    blocks' new vertices are inserted and stepped to; without, nothing was asked. One kernel for
+    both: what they share is most of what a first fit by an oracle compiles.
+    """
     decrease = 0.0
-    for m in order:
-        new = insert(m, vertices, moments, now, p, atoms)
-        decrease += pair_steps(
-            m, new, now % FRESH == 0, now, _least(m, floor, atoms), p, x, atoms, s
-        )
-    return decrease
-
-
-@kernel
-def corrective_passes(count, least, order, now, floor, p, x, atoms, s):
-    """At most ``count`` passes of pairwise steps without any call, while one gains ``least``."""
     for done in range(count):
-        decrease, fresh = 0.0, done % FRESH == 0
+        decrease, fresh = 0.0, (now if new else done) % FRESH == 0
         for m in order:
-            decrease += pair_steps(m, -1, fresh, now, _least(m, floor, atoms), p, x, atoms, s)
+            forced = insert(m, vertices, moments, now, p, atoms) if new else -1
+            decrease += pair_steps(m, forced, fresh, now, _least(m, floor, atoms), p, x, atoms, s)
         if decrease < least:
             break
+    return decrease

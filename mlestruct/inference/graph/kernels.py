@@ -166,6 +166,7 @@ def scratch(plan):
         here = plan.place[plan.scope_start[f + 1]] - plan.place[plan.scope_start[f]]
         widest = max(widest, here)
     for i in range(len(plan.whole)):
-        most = max(most, plan.node_start[i + 1] - plan.node_start[i])
+        own = plan.node_start[i + 1] - plan.node_start[i]
+        most = max(most, own * (plan.start[i + 1] - plan.start[i] + 2))
     room = max(plan.table_start[-1] - plan.table_start[0], 4 * len(plan.around))
-    return np.empty(widest + 2 * most), np.empty(room)
+    return np.empty(widest + most), np.empty(room)

@@ -13,6 +13,8 @@ from mlestruct.inference.graph.plan import BinaryMessages
 from mlestruct.inference.graph.sweeps import CLIP, RANGE, Sent, move
 from mlestruct.kernels import kernel, variant
 
+ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(1, 5))  # see pair_kernels
+
 
 @kernel(error_model="numpy")
 def begin_pairs(message, odds):
@@ -46,9 +48,13 @@ def ratios(score, ratio, pairs):
 def _move(i, score, damping, sent, read, gauge, table, kind):
     """As :func:`mlestruct.inference.graph.sweeps.move`; ``table`` from :func:`ratios`."""
     total = score[2 * i + 1] - score[2 * i]
-    for p in range(kind.near_start[i], kind.near_start[i + 1]):
-        cavity, at = read.chance[kind.near[p]] / read.linear[kind.opposite[p]], 4 * p
-        fresh = (table[at] + table[at + 1] * cavity) / (table[at + 2] + table[at + 3] * cavity)
+    for p in range(np.uint64(kind.near_start[i]), np.uint64(kind.near_start[i + 1])):
+        at = FOUR * p
+        ahead, back = np.uint64(kind.near[p]), np.uint64(kind.opposite[p])
+        o, r = read.chance[ahead], read.linear[back]  # the cavity's odds are o / r
+        fresh = (table[at] * r + table[at + ONE] * o) / (
+            table[at + TWO] * r + table[at + THREE] * o
+        )
         log = np.log(fresh)
         if damping > 0.0:
             log += damping * (sent.message[p] - log)
