@@ -22,6 +22,7 @@ class Scorable(Protocol):
     def predict(self, X: Sequence[Any]) -> list[Any]: ...
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float: ...
     def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]: ...
+    def evidence(self, X: Sequence[Any], y: Sequence[Any]) -> Any: ...
     def calibration(self, X: Sequence[Any], y: Sequence[Any]) -> Any: ...
 
 
@@ -47,6 +48,14 @@ def all_right(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
 def log_likelihood(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """What is proven of the mean log-likelihood of an example: the interval's lower end."""
     return model.log_likelihood(X, y)[0] / len(X)
+
+
+def evidence(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
+    """The mean exact log-likelihood of an example, summed or annealed: no bound, to a nat or so.
+
+    It means the same for every learner and ρ, and so chooses between them, and alpha.
+    """
+    return float(model.evidence(X, y).value) / len(X)
 
 
 def brier(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:

@@ -42,7 +42,7 @@ from mlestruct.method import Progress
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
-from mlestruct.statistics import Intervals, advice, problem
+from mlestruct.statistics import Intervals, advice, likelihood_of
 from mlestruct.statistics.interval import MOST
 from mlestruct.structures.base import Array, as_numbers
 from mlestruct.train.units import drowned
@@ -210,13 +210,18 @@ class Estimator(Predictor):
         if how == "parts_right":
             return np.array([self.score([one], [other]) for one, other in zip(X, y, strict=True)])
         batch, scores = self._scored(X, y)
-        learner = self._learner(Regulariser.of(0)).name
-        found = problem(batch, self.features(batch, X), self.rho, summed=learner == "exact_mle")
-        if isinstance(found, str) or callable(self.oracle):
+        found = likelihood_of(
+            batch,
+            self.features(batch, X),
+            self.rho,
+            summed=self._learner(Regulariser.of(0)).name == "exact_mle",
+            oracle=self._oracle(),
+        )
+        if found is None:
             assert batch.target is not None
             upper = self._marginals(batch, scores).upper
             return np.asarray(batch.observed(scores) - upper)
-        return found.model.values(self.coef_)
+        return found.values(self.coef_)
 
     def _learn(
         self,

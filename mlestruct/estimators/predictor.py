@@ -29,6 +29,7 @@ from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 
 if TYPE_CHECKING:
+    from mlestruct.statistics.evidence import Evidence
     from mlestruct.statistics.identified import Named
 
 Decision = Literal["map", "expected"]
@@ -233,6 +234,24 @@ class Predictor(Parameters):
         assert batch.target is not None
         reached, inside = float(scores @ batch.target), self.log_z(batch, scores)
         return reached - float(inside.upper.sum()), min(reached - float(inside.lower.sum()), 0.0)
+
+    def evidence(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        random_state: int | np.random.Generator | None = None,
+    ) -> Evidence:
+        """The exact log-likelihood, to compare models by: whatever ρ or learner they are of.
+
+        Summed where that is affordable, else annealed, with a tested interval of a fraction of a
+        nat; no proof. ``one.evidence(X, y).beside(other.evidence(X, y))`` is a difference and its
+        error.
+        """
+        from mlestruct.statistics.evidence import Evidence
+
+        batch, scores = self._scored(X, y)
+        rng = rng_of(self.random_state if random_state is None else random_state)
+        return Evidence.of(batch, scores, rng)
 
     def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
         """What is proven of every example's exact log Z."""

@@ -1,27 +1,36 @@
-"""log Z of perfect matchings by annealed importance sampling, with an interval from repeated runs.
+"""log Z by annealed importance sampling, with an interval from repeated runs.
 
-Neal (2001, Statistics and Computing 11): from a uniform matching, whose count is known, scores are
-turned on step by step; a chain moves between steps, and the products of the steps' ratios are
-unbiased for Z / count. Runs are independent, so that their spread is an honest error. A move takes
-two pairs and draws one of their three pairings by its conditional probability (heat bath).
+Neal (2001, Statistics and Computing 11): from a uniform outcome, of which the count is known,
+scores are turned on step by step; a chain moves between steps, and the products of the steps'
+ratios are unbiased for Z / count. Runs are independent, so that their spread is an honest error.
+Perfect matchings take two pairs and draw one of their three pairings by its conditional
+probability; in partial ones an edge comes, goes or slides; labels are redrawn one after the other.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from functools import singledispatch
 from math import lgamma, log
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import logsumexp, stdtrit
 
+from mlestruct.inference.sampling.direct import labelled
+from mlestruct.inference.sampling.gibbs import Chain
+from mlestruct.inference.sampling.swaps import chain
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, Structure
 from mlestruct.structures.bipartite import BipartiteMatching
+from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.matching import Matching
 
 RUNS = 24
 STEPS, MORE = 400, 4  # temperatures to begin with, and by what they grow
 MOVES = 60_000_000  # of all runs together, after which the spread is what it is
+SWEEPS = 2  # of small moves a step, in partial matchings
 CALM = 0.25  # standard deviation of a run's log ratio that is calm enough
 
 
@@ -35,21 +44,31 @@ class Annealed(NamedTuple):
     steps: int
 
 
-def annealed(
-    structure: Matching | BipartiteMatching, score: Array, rng: np.random.Generator
-) -> Annealed:
-    """For perfect matchings of complete graphs, bipartite or not; O(steps · nodes) a run.
+class Ready(NamedTuple):
+    """A structure made ready: log of how many outcomes there are, and what a step costs.
 
-    Steps grow until the runs agree, or until a fixed number of moves is spent.
+    ``runs(ladder, rng)`` → every run's log ratio, RUNS of them.
     """
-    table, count = _table(structure, np.asarray(score, dtype=float))
-    n, steps = len(table), STEPS
+
+    log_count: float
+    moves: float
+    runs: Callable[[Array, np.random.Generator], Array]
+
+
+def annealed(structure: Structure, score: Array, rng: np.random.Generator) -> Annealed:
+    """For matchings in which every pair is allowed, and graphs in which every labelling is.
+
+    Steps grow until the runs agree, or until a fixed number of moves is spent; O(nodes) a step.
+    """
+    score = np.asarray(score, dtype=float)
+    if (structure.fixed >= 0).any() or not np.isfinite(score).all():
+        raise ValueError("evidence by annealing is for structures in which nothing is fixed")
+    ready, steps = _ready(structure, score), STEPS
     spread = float(np.std(score)) if len(score) > 1 else 0.0
     while True:
-        ladder = _ladder(steps, spread)
-        found = np.array([_run(table, ladder, _start(structure, rng), rng) for _ in range(RUNS)])
-        if found.std(ddof=1) <= CALM or MORE * steps * n * RUNS > MOVES:
-            return _interval(count, found, steps)
+        found = ready.runs(_ladder(steps, spread), rng)
+        if found.std(ddof=1) <= CALM or MORE * steps * ready.moves * RUNS > MOVES:
+            return _interval(ready.log_count, found, steps)
         steps *= MORE
 
 
@@ -81,30 +100,117 @@ def _ladder(steps: int, spread: float) -> Array:
     return k if steep < 1e-6 else np.expm1(steep * k) / np.expm1(steep)
 
 
-def _table(structure: Matching | BipartiteMatching, score: Array) -> tuple[Array, float]:
-    """Scores of all pairs of nodes, −inf where there is none, and log of how many matchings."""
-    whole = isinstance(structure, BipartiteMatching) or structure.graph.complete
-    if structure.kind != "perfect" or not whole or (structure.fixed >= 0).any():
-        raise ValueError("evidence by annealing is for perfect matchings of complete graphs")
-    if isinstance(structure, BipartiteMatching):
-        n = structure.rows
-        table = np.full((2 * n, 2 * n), -np.inf)
-        table[:n, n:] = score.reshape(structure.shape)
-        return np.maximum(table, table.T), lgamma(n + 1)
+@singledispatch
+def _ready(structure: Structure, score: Array) -> Ready:
+    raise ValueError(f"there is no annealing for a {type(structure).__name__}")
+
+
+@_ready.register
+def _(structure: BipartiteMatching, score: Array) -> Ready:
+    rows, columns = structure.shape
+    if structure.kind == "partial":
+        sizes = np.arange(min(rows, columns) + 1)
+        return _partial(structure, score, lambda k: log_choose(rows, k) + log_choose(columns, k)
+                        + lgamma(k + 1), sizes)  # fmt: skip
+    n = max(rows, columns)  # rows that are none take the columns that are left
+    table = np.full((2 * n, 2 * n), -np.inf)
+    table[:n, n:] = 0.0
+    table[:rows, n : n + columns] = score.reshape(rows, columns)
+    count = lgamma(n + 1) - lgamma(n - min(rows, columns) + 1)
+
+    def start(rng: np.random.Generator) -> Ints:
+        return np.stack([np.arange(n), n + rng.permutation(n)], axis=1)
+
+    return _perfect(np.maximum(table, table.T), count, start)
+
+
+@_ready.register
+def _(structure: Matching, score: Array) -> Ready:
     n = structure.n_nodes
+    if not structure.graph.complete:
+        raise ValueError("evidence by annealing is for matchings of complete graphs")
+    if structure.kind == "partial":
+        sizes = np.arange(n // 2 + 1)
+        return _partial(structure, score, lambda k: log_choose(n, 2 * k) + _log_pairings(2 * k),
+                        sizes)  # fmt: skip
     table = np.full((n, n), -np.inf)
     low, high = structure.ends.T
     table[low, high] = score
-    count = lgamma(n + 1) - n / 2 * log(2.0) - lgamma(n / 2 + 1)
-    return np.maximum(table, table.T), count
+
+    def start(rng: np.random.Generator) -> Ints:
+        return rng.permutation(n).reshape(-1, 2)
+
+    return _perfect(np.maximum(table, table.T), _log_pairings(n), start)
 
 
-def _start(structure: Matching | BipartiteMatching, rng: np.random.Generator) -> Ints:
-    """A uniform matching, as (pairs × 2) nodes."""
+@_ready.register
+def _(structure: FactorGraph, score: Array) -> Ready:
+    """From independent uniform labels, each redrawn given its neighbours at every step."""
+    if structure.closed().any():
+        raise ValueError("evidence by annealing is for graphs that forbid no labelling")
+    gibbs, cards = Chain.of(structure), np.asarray(structure.cards)
+
+    def runs(ladder: Array, rng: np.random.Generator) -> Array:
+        states = rng.integers(0, cards, (RUNS, len(cards)))
+        found = np.zeros(RUNS)
+        for before, here in itertools.pairwise(ladder):
+            found += (here - before) * (labelled(structure, states) @ score)
+            states = gibbs.run(here * score, states, 1, rng)
+        return found
+
+    return Ready(float(np.log(cards).sum()), float(len(cards)), runs)
+
+
+def _perfect(table: Array, count: float, start: Callable[[np.random.Generator], Ints]) -> Ready:
+    def runs(ladder: Array, rng: np.random.Generator) -> Array:
+        return np.array([_run(table, ladder, start(rng), rng) for _ in range(RUNS)])
+
+    return Ready(count, float(len(table)), runs)
+
+
+def _partial(
+    structure: BipartiteMatching | Matching,
+    score: Array,
+    matchings: Callable[[int], float],
+    sizes: Ints,
+) -> Ready:
+    """``matchings(k)`` is log of how many have k pairs."""
+    counts = np.array([matchings(int(k)) for k in sizes])
+    total = float(logsumexp(counts))
+
+    def run(ladder: Array, rng: np.random.Generator) -> float:
+        vertex, found = _some(structure, int(rng.choice(sizes, p=np.exp(counts - total))), rng), 0.0
+        for before, here in itertools.pairwise(ladder):
+            found += (here - before) * float(score @ vertex)
+            vertex = chain(structure, here * score, vertex, 1, 0, SWEEPS, rng)[0]
+        return found
+
+    def runs(ladder: Array, rng: np.random.Generator) -> Array:
+        return np.array([run(ladder, rng) for _ in range(RUNS)])
+
+    return Ready(total, SWEEPS * float(structure.n_nodes), runs)
+
+
+def _some(structure: BipartiteMatching | Matching, k: int, rng: np.random.Generator) -> Array:
+    """A uniform matching of k pairs."""
+    vertex = np.zeros(structure.size)
     if isinstance(structure, BipartiteMatching):
-        n = structure.rows
-        return np.stack([np.arange(n), n + rng.permutation(n)], axis=1)
-    return rng.permutation(structure.n_nodes).reshape(-1, 2)
+        rows, columns = structure.shape
+        vertex[rng.permutation(rows)[:k] * columns + rng.permutation(columns)[:k]] = 1.0
+    else:
+        pairs = np.sort(rng.permutation(structure.n_nodes)[: 2 * k].reshape(-1, 2), axis=1)
+        vertex[structure.graph.index(pairs)] = 1.0
+    return vertex
+
+
+def log_choose(n: int, k: int) -> float:
+    """log of n over k."""
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+def _log_pairings(n: int) -> float:
+    """log of the ways to pair n people: (n − 1)!!."""
+    return lgamma(n + 1) - n / 2 * log(2.0) - lgamma(n / 2 + 1)
 
 
 @kernel

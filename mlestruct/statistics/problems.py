@@ -41,25 +41,41 @@ def problem(
     (default: each is one).
     """
     unit = np.arange(len(batch)) if unit is None else unit
-    entropy = Entropy.of(batch, rho)
-    if summed or (entropy.bound.kind == "exact" and oracle is None):
-        own = Likelihood(batch, features, _sums if summed else inference(entropy) or _sums)
+    own = likelihood_of(batch, features, rho, summed=summed, oracle=oracle)
+    if own is not None and (summed or Entropy.of(batch, rho).bound.kind == "exact"):
         return Problem(own, own, unit, unit_name, "the weights of the model itself")
     about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
-    named = oracle is None or isinstance(oracle, str)
-    infer = inference(entropy) if named else None
-    if infer is None:
-        largest = max(structure.size for structure in batch.structures)
-        if largest > LARGEST:
-            return f"{largest} parts are too many to take slopes of by asking a solver alone"
-        sums = Listed.of(batch, oracle, QUESTIONS)
-        model = Likelihood(batch, features, Mixtures(oracle, rho, sums))
-        exact_one = None if sums is None else Likelihood(batch, features, sums)
-        return Problem(model, exact_one, unit, unit_name, about)
-    model = Likelihood(batch, features, infer)
-    cost = 2.0 * features.d * total(batch)
-    exact_one = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
-    return Problem(model, exact_one, unit, unit_name, about)
+    if own is not None:
+        cost = 2.0 * features.d * total(batch)
+        sums = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
+        return Problem(own, sums, unit, unit_name, about)
+    if max(structure.size for structure in batch.structures) > LARGEST:
+        return f"more than {LARGEST} parts are too many to take slopes of by asking a solver alone"
+    answers = Listed.of(batch, oracle, QUESTIONS)
+    model = Likelihood(batch, features, Mixtures(oracle, rho, answers))
+    sums = None if answers is None else Likelihood(batch, features, answers)
+    return Problem(model, sums, unit, unit_name, about)
+
+
+def likelihood_of(
+    batch: Batch[Any],
+    features: Features,
+    rho: Rho = None,
+    *,
+    summed: bool = False,
+    oracle: Any = None,
+) -> Likelihood | None:
+    """By exact sums, or by the routine of ``rho``'s entropy; None where Frank-Wolfe alone serves.
+
+    So it does where an ``oracle`` of your own may have another polytope.
+    """
+    if summed:
+        return Likelihood(batch, features, _sums)
+    if oracle is not None and not isinstance(oracle, str):
+        return None
+    entropy = Entropy.of(batch, rho)
+    infer = inference(entropy) or (_sums if entropy.bound.kind == "exact" else None)
+    return None if infer is None else Likelihood(batch, features, infer)
 
 
 def advice(batch: Batch[Any], rho: Rho) -> str | None:

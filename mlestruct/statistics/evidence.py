@@ -1,0 +1,80 @@
+"""The exact log-likelihood of observed outcomes, summed or annealed, to compare models by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlestruct.batch import Batch
+from mlestruct.inference.exact import exact
+from mlestruct.statistics.affordability import affordable
+from mlestruct.statistics.annealing import annealed
+from mlestruct.structures.base import Array
+
+REACH = 3.92  # standard errors that a 95 % interval is wide
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Every example's log-likelihood, and how far the ends of its 95 % interval are below, above.
+
+    Where all outcomes were summed there is no such distance; else the interval is that of annealed
+    importance sampling, tested and not proven. Errors of examples are independent.
+    """
+
+    each: Array
+    below: Array
+    above: Array
+
+    @classmethod
+    def of(cls, batch: Batch[Any], scores: Array, rng: np.random.Generator) -> Evidence:
+        """At these scores; a ValueError where the structures can neither be summed nor annealed."""
+        log_z, low, high = (np.empty(len(batch)) for _ in range(3))
+        for structure, members in batch.groups():
+            rows = batch.rows(scores, members)
+            if affordable((structure,)):
+                some = batch.select(members)
+                log_z[members] = low[members] = high[members] = exact(some, rows.ravel()).log_z
+                continue
+            for m, score in zip(members.tolist(), rows, strict=True):
+                log_z[m], low[m], high[m] = annealed(structure, score, rng)[:3]
+        weight, reached = batch.weight, batch.observed(scores)
+        return cls(weight * (reached - log_z), weight * (high - log_z), weight * (log_z - low))
+
+    @property
+    def value(self) -> float:
+        """Of all examples."""
+        return float(self.each.sum())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval: squares of distances add up."""
+        ends = np.sqrt((self.below**2).sum()), np.sqrt((self.above**2).sum())
+        return self.value - float(ends[0]), self.value + float(ends[1])
+
+    @property
+    def summed(self) -> bool:
+        """Whether every example's outcomes were summed."""
+        return not (self.below.any() or self.above.any())
+
+    def beside(self, other: Evidence) -> tuple[float, float]:
+        """By how much the same examples are more probable here, and the error of that.
+
+        The error is that of a sum of differences between examples, which are the units; how exact
+        each of the two is counts besides.
+        """
+        gain, n = self.each - other.each, len(self.each)
+        between = n * float(gain.var(ddof=1)) if n > 1 else np.inf
+        widths = [(one.below + one.above) / REACH for one in (self, other)]
+        return float(gain.sum()), float(np.sqrt(between + sum((w**2).sum() for w in widths)))
+
+    def __str__(self) -> str:
+        if self.summed:
+            return f"log-likelihood {self.value:.2f}, all outcomes summed"
+        low, high = self.interval
+        return (
+            f"log-likelihood {self.value:.2f}, tested 95 % interval [{low:.2f}, {high:.2f}] "
+            "(annealed importance sampling)"
+        )
