@@ -62,11 +62,12 @@ def escape(line):
 
 
 def levelled(app, pagename, templatename, context, doctree):
-    """Captions of the lists of pages are headings for screen readers: those need a level."""
+    """For screen readers and keyboards: captions of lists have a level, wide blocks the focus."""
     for part in ("body", "furo_navigation_tree"):
         if isinstance(context.get(part), str):
             bare = 'class="caption" role="heading"'
             context[part] = context[part].replace(bare, f'{bare} aria-level="2"')
+            context[part] = context[part].replace("<pre>", '<pre tabindex="0">')
 
 
 def setup(app):

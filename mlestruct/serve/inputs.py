@@ -53,6 +53,8 @@ class Inputs:
         path = self.project.path(file)
         wanted = {"rooms": ("room",), "rules": COLUMNS}.get(kind, ())
         found = read(path, wanted, sheet=file.sheet)
+        for name in wanted:
+            _ = found[name]  # refused, with the columns that there are
         said = tuple(line.replace(str(path), file.name) for line in found.said)
         places = found.places and replace(found.places, path=file.name)
         return replace(found, said=said, places=places)

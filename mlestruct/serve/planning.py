@@ -122,14 +122,23 @@ class Planned:
         if a == b:
             raise ValueError("name two people")
         if kind == "together":
-            return [(a, b)]
+            return self._free([(a, b)])
         partners = [self.plan.partner(self.ids[row]) for row in (a, b)]
         if kind != "swap" or None in partners:
             raise ValueError("only two people who each have a partner can be swapped")
         first, second = (self.row[who] for who in partners)
         if first == b:
             raise ValueError("these two share already")
-        return [(a, second), (b, first)]
+        return self._free([(a, second), (b, first)])
+
+    def _free(self, pairs: list[Rule]) -> list[Rule]:
+        """The same pairs, if none of these people is held where they are."""
+        held = {row for rule in self.choices.require for row in rule}
+        held |= {row for rows in self.choices.fixed.values() for row in rows}
+        taken = sorted({row for pair in pairs for row in pair} & held)
+        if taken:
+            raise ValueError(f"{self.ids[taken[0]]} is locked: unlock that home first")
+        return pairs
 
     def report(self) -> Report:
         """The same plan as a page."""

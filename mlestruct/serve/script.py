@@ -27,9 +27,9 @@ async function ask(path, options) {
     $("fault").textContent = WORDS.lost;
     throw error;
   }
-  if (!reply.ok) {
-    $("fault").textContent = found.fault;
-    throw new Error(found.fault);
+  if (found.refused !== undefined) {
+    $("fault").textContent = found.refused;
+    throw new Error(found.refused);
   }
   return found;
 }

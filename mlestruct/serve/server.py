@@ -226,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             actions[self._parts()[2]]()
         except (ValueError, LookupError, TypeError, ImportError, OSError) as error:
-            self._json({"fault": str(error) or type(error).__name__}, 400)
+            self._json({"refused": str(error) or type(error).__name__})  # no fault of the page
 
     def _parts(self) -> list[str]:
         return urlsplit(self.path).path.split("/")
@@ -278,8 +278,8 @@ class Handler(BaseHTTPRequestHandler):
             raise ValueError("expected an object")
         return found
 
-    def _json(self, found: Json, status: int = 200) -> None:
-        self._send(json.dumps(found).encode(), JSON, status)
+    def _json(self, found: Json) -> None:
+        self._send(json.dumps(found).encode(), JSON)
 
     def _send(self, body: bytes, kind: str, status: int = 200, policy: str = "") -> None:
         self.send_response(status)
