@@ -4,7 +4,8 @@ Void: the shipped generator's noisy pictures of 10 × 10 pixels, three seeds. 30
 pictures are void; beside it stand 0.7 N complete pictures, as many labels, by their errors on 40
 others, and the N pictures complete, by their time. k best: 10 against 1, of the same sequences in
 one call each, the least of five. Several labels: 6 of them, decisions of every learner against all
-64 sets. CPU seconds.
+64 sets. Then what our learners and their peers say of snakes, superpixels, several labels, letters
+and WNUT-17 by one protocol, see :mod:`benchmarks._label_peers`. CPU seconds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 import mlestruct as ms
 from benchmarks._clock import least
+from benchmarks._label_tasks import peers
 from mlestruct import data
 from mlestruct.readers.transitions import ForbiddenTags
 
@@ -34,6 +36,7 @@ def run(quick: bool) -> Iterator[Row]:
     yield broken(quick)
     for learner in LEARNERS[: 2 if quick else None]:
         yield sets(learner, 60 if quick else 300)
+    yield from peers(quick)
 
 
 def row(workload: str, quantity: str, ours: float, **more: Any) -> Row:
