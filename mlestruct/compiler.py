@@ -99,7 +99,6 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
                 found = self._made(args)
             else:
                 self.add_overload(found)
-            prebuilt.record(args, self.digest(), found)
             return found.entry_point
 
     def _made(self, args: tuple[Any, ...]) -> Any:
@@ -109,6 +108,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             found = cache.load_overload(args, self.targetctx)  # of a process that we waited for
             if found is None:
                 found = self._entry(self.part(args))
+                prebuilt.record(args, self.digest(), found)
                 with contextlib.suppress(OSError):  # the disk is full: compile again next time
                     cache.save_overload(args, found)
             self.add_overload(found)

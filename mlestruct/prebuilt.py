@@ -27,7 +27,7 @@ from numba.core import config, serialize
 from numba.core.compiler import CompileResult
 
 FOLDER = Path(__file__).with_name("_kernels")
-RECORD = "MLESTRUCT_RECORD"  # names a folder where every entry that is compiled or loaded is put
+RECORD = "MLESTRUCT_RECORD"  # names a folder where every entry that is compiled is put
 ONLY = "MLESTRUCT_PREBUILT_ONLY"  # set: whatever would be compiled is an error
 
 SECOND = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
