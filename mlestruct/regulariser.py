@@ -109,12 +109,6 @@ class Regulariser:
         kink = self.l1 * (np.abs(theta) - np.abs(best)) - held * off
         return float((0.5 * self.lam * off**2 + np.maximum(kink, 0.0)).sum())
 
-    def curv(self, r: Array, direction: Array) -> float:
-        """Second derivative of R* along ``direction`` (0 where a weight is pinned)."""
-        theta = self.weights(r)
-        moving = (theta > self.lower) & (theta < self.upper) & ((theta != 0) | (self.l1 == 0))
-        return float((direction[moving] ** 2 / self.lam[moving]).sum())
-
 
 def grouped(groups: Sequence[tuple[int, float]]) -> Array:
     """A λ per group of consecutive weights, from (how many, λ) pairs."""

@@ -12,9 +12,8 @@ from scipy.special import xlogy
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.decoding import decode
-from mlestruct.inference.predict import AnyOracle, Marginals, marginals
+from mlestruct.inference.predict import AnyOracle, Marginals
 from mlestruct.inference.routine import routine
-from mlestruct.inference.scores import as_finite_scores
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
 from mlestruct.structures.base import Array, Ints
 
@@ -123,39 +122,3 @@ def halves(n: int, tau: Array, partner: Ints) -> Ints:
         sign[v] = -sign[u]
         pull += sign[u] * (table[u] - table[v])
     return (sign > 0).astype(np.int64)
-
-
-def likelihood_sandwich(
-    batch: Batch[BipartiteMatching],
-    scores: ArrayLike,
-    *,
-    penalty: float = 0.0,
-    solver: Any = None,
-) -> ProvenInterval:
-    """ℓ_½(θ) ≤ ℓ(θ) ≤ ℓ_Bethe(θ) for ℓ = Σ w (⟨score, target⟩ − log Z) − penalty.
-
-    Bipartite perfect or partial matchings only: there ρ = ½ bounds log Z from above and Bethe from
-    below. On general graphs Bethe may exceed log Z, even over the hull of matchings, and this
-    refuses. Certified: what the solver leaves open widens the interval. Two inferences an example.
-    """
-    if batch.target is None:
-        raise ValueError("a likelihood needs the observed outcomes: Batch.of(structure, outcomes)")
-    values = as_finite_scores(batch, scores)
-    ends = [_proved(batch, rho, kind) for rho, kind in ((0.5, "upper"), (1.0, "lower"))]
-    above, below = (marginals(batch, values, rho=rho, solver=solver) for rho in ends)
-    inside = log_z_interval(above) & log_z_interval(below)
-    seen = batch.totals(np.where(batch.target != 0, values, 0.0) * batch.target)
-    lower = float(batch.weight @ (seen - inside.upper)) - penalty
-    upper = float(batch.weight @ (seen - inside.lower)) - penalty
-    return ProvenInterval(np.array(lower), np.array(upper), inside.why)
-
-
-def _proved(batch: Batch[Any], rho: float, kind: str) -> float:
-    """The ρ, once a theorem says that its surrogate is on the side that is wanted."""
-    bound = Entropy.of(batch, rho).bound
-    if bound.kind != kind:
-        raise ValueError(
-            f"the sandwich needs ρ={rho} to bound log Z as {kind!r}, here it is {bound}: "
-            "it holds for bipartite perfect and partial matchings only"
-        )
-    return rho

@@ -11,7 +11,6 @@ from mlestruct.inference import best
 from mlestruct.inference.bounds import (
     halves,
     halves_interval,
-    likelihood_sandwich,
     log_z_interval,
     outcome_interval,
     product_interval,
@@ -41,13 +40,6 @@ def test_bethe_exceeds_log_z_on_a_general_graph_so_no_bound_is_claimed():
     claimed = log_z_interval(found)
     assert claimed.lower[0] == -np.inf
     assert claimed.upper[0] == np.inf
-    with pytest.raises(ValueError, match="bipartite perfect and partial matchings only"):
-        likelihood_sandwich(ms.Batch.of(graph, [graph_matching(graph)]), np.zeros(24))
-
-
-def graph_matching(graph):
-    vertex, _ = ms.oracle.resolve(None, ms.Batch.of(graph)).many(ms.Batch.of(graph), np.zeros(24))
-    return graph.decode(vertex)
 
 
 @pytest.mark.parametrize(
@@ -103,26 +95,6 @@ def test_every_product_is_below(rng):
         product_interval(alone, free, [1, 0, 0, 0, 0])
     shut = ms.chain(2, 2).forbid(configurations=[(0, (0, 0))])
     assert product_interval(shut, np.zeros(8), np.ones(4)).lower[0] == -np.inf
-
-
-@pytest.mark.parametrize("kind", ["perfect", "partial"])
-def test_the_likelihood_is_between(kind, rng):
-    structure = BipartiteMatching(3, 3, kind)
-    batch = ms.Batch.of(structure, [[0, 1, 2], [2, 1, 0]], weight=[1.0, 2.5])
-    scores = 2 * rng.normal(size=batch.size)
-    seen = batch.totals(batch.target * scores)
-    truth = float(batch.weight @ (seen - exact(batch, scores).log_z)) - 0.7
-    found = likelihood_sandwich(batch, scores, penalty=0.7)
-    assert found.lower <= truth <= found.upper
-    assert np.isfinite([found.lower, found.upper]).all()
-
-
-def test_one_sided_matchings_have_no_sandwich():
-    batch = ms.Batch.of(BipartiteMatching(2, 3, "one_sided"), [[0, 1]])
-    with pytest.raises(ValueError, match="here it is none"):
-        likelihood_sandwich(batch, np.zeros(6))
-    with pytest.raises(ValueError, match="observed outcomes"):
-        likelihood_sandwich(ms.Batch.of(BipartiteMatching(2)), np.zeros(4))
 
 
 def test_two_halves_bound_a_complete_graph_from_below(rng):

@@ -19,12 +19,22 @@ from mlestruct.families.contrastive.bethe_pairs import cells
 from mlestruct.families.contrastive.objectives import BlockSteps, Contrastive
 from mlestruct.inference.exact import exact, joint_scores
 from mlestruct.inference.graph.mean_field import mean_field
-from mlestruct.inference.sampling.gibbs import law_after_sweep
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 from tests.reference.cases import Fields
 from tests.reference.core import Got
 from tests.reference.factor_graphs import p1, pairwise
+
+
+def law_after_sweep(joint: Array, law: Array, order: Ints) -> Array:
+    """The law of labellings after redrawing variables in this order; axes are variables.
+
+    ``joint`` holds every labelling's score. What one sweep of the chain does, without sampling.
+    """
+    for v in order:
+        given = np.exp(joint - joint.max(axis=v, keepdims=True))
+        law = law.sum(axis=v, keepdims=True) * given / given.sum(axis=v, keepdims=True)
+    return law
 
 
 def pairs(inputs: Fields, expected: Fields) -> Iterator[Got]:

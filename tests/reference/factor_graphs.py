@@ -14,13 +14,12 @@ from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.base import Array
 from mlestruct.structures.spanning_trees import (
     components,
-    count_spanning_trees,
     edge_appearance,
-    tightest_appearance,
 )
 from tests.reference.cases import Fields, Malformed
 from tests.reference.core import Got
 from tests.reference.solving import Solved, infer, inference_dual, oracle_for, polished
+from tests.reference.spanning_trees import count_spanning_trees, tightest_appearance
 
 ENUMERABLE = 1 << 22
 LEAST_RHO = 1e-7  # at 0 an edge's table is not unique; edges without a coupling want 0

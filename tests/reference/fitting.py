@@ -34,7 +34,7 @@ def implicit(inputs: Fields, expected: Fields) -> Iterator[Got]:
     yield Got(("alg1_F_after_first",), _free_energy(v, w, first))
     for name in expected.inside("losses"):
         loss = LOSSES[name]
-        if isinstance(loss.judge, Classification):
+        if isinstance(loss.measure, Classification):
             loss = Loss(Classification(inputs.number("lambda_class")), loss.units)
         value, slope, m = _fitted(batch, w, b, loss)
         found = {"L": value, "dL_db": slope / b, "dL_dv": m, "dL_dw": m * (np.log(b) + 1)}

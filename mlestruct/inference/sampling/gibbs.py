@@ -88,17 +88,6 @@ class Chain:
         return np.asarray(labelled(self.graph, states).mean(axis=0))
 
 
-def law_after_sweep(joint: Array, law: Array, order: Ints) -> Array:
-    """The law of labellings after redrawing variables in this order; axes are variables.
-
-    ``joint`` holds every labelling's score. What one sweep of the chain does, without sampling.
-    """
-    for v in order:
-        given = np.exp(joint - joint.max(axis=v, keepdims=True))
-        law = law.sum(axis=v, keepdims=True) * given / given.sum(axis=v, keepdims=True)
-    return law
-
-
 def _start(
     graph: FactorGraph, closed: Array, start: ArrayLike | None, rng: np.random.Generator
 ) -> Ints:

@@ -24,9 +24,9 @@ from mlestruct.families.contrastive.objectives.blocks import trees
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.mean_field import NaiveMeanField, mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.sampling.gibbs import law_after_sweep
 from mlestruct.learners.pseudo import partly_observed
 from mlestruct.objectives.pseudo_likelihood import PseudoLikelihood
+from tests.reference.contrastive import law_after_sweep
 
 LOOPY = ms.FactorGraph([2] * 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 MIXED = ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)])
