@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
 from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.inference import marginals
 from mlestruct.inference.bounds import ProvenInterval, halves, halves_interval, log_z_interval
+from mlestruct.inference.routine import routine
 from mlestruct.results import Shown
 from mlestruct.statistics.annealing import annealed
 from mlestruct.structures.base import Array, Ints, as_count
@@ -298,7 +300,10 @@ def _orders(every: Array, true: Array) -> tuple[Array, Array]:
     Ties count half. Only ``true`` is sorted: O(all · log true).
     """
     ordered = np.sort(true)
-    left, right = (np.searchsorted(ordered, every, side) for side in ("left", "right"))
+    left = np.searchsorted(ordered, every)
+    right, last = left.copy(), len(ordered) - 1
+    tied = ordered[np.minimum(left, last)] == every
+    right[tied] = np.searchsorted(ordered, every[tied], "right")
     place = np.searchsorted(ordered, true, "left")
     size = len(true) + 1
     less, most = (np.bincount(n, minlength=size).cumsum()[place] for n in (right, left))
@@ -353,9 +358,13 @@ def _annealed(groups: Sequence[Held]) -> tuple[float, float, float]:
 
 def _bethe(held: Held) -> float:
     """By the Bethe value of log Z, moved so that it is exact where all scores are equal."""
-    n = len(held.partner)
+    n, scores = len(held.partner), held.pairing.scores
     batch = Batch.of(held.pairing.structure, count=1)
-    value = float(marginals(batch, held.pairing.scores, rho=1.0).lower[0])
+    entropy = Entropy.of(batch, 1.0)
+    messages = routine(entropy)
+    assert messages is not None
+    tau = messages.many(batch, scores).tau
+    value = float(entropy.each(tau)[0] + scores @ tau)
     uniform = n / 2 * (log(n - 1) + (n - 2) * log1p(-1 / (n - 1))) if n > 2 else 0.0
     return _reached(held) - (value + _log_matchings(n) - uniform)
 
