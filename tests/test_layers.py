@@ -270,3 +270,15 @@ def test_no_class_name_stands_twice():
                     found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert len(found) > 300
     assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
+def test_aliases_of_arrays_stand_in_one_module():
+    """``Ints`` means the same everywhere: NumPy's kinds of arrays are named in structures/base."""
+    found = {}
+    for folder in (ROOT / "mlestruct", ROOT / "oracles"):
+        for path in folder.rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            found[path.relative_to(ROOT).as_posix()] = re.findall(
+                r"^\w+ = NDArray\[np\.", text, re.M
+            )
+    assert [name for name, lines in found.items() if lines] == ["mlestruct/structures/base.py"]

@@ -28,11 +28,10 @@ from mlestruct.inference.exact.k_best import k_best
 from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
 from mlestruct.learners.missing import Partial
 from mlestruct.readers import Attributes
-from mlestruct.readers.feature_dicts import Shorts
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags
 from mlestruct.statistics import Intervals
 from mlestruct.statistics.identified import Named
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, Shorts
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
 

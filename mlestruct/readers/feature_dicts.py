@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, Shorts
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
 
 Position = Mapping[str, Any] | Iterable[str]
-Shorts = NDArray[np.int32]
 
 
 def pairs_of(position: Position) -> Iterable[tuple[str, float]]:

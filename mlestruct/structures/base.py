@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.int8]
+Marks = NDArray[np.bool_]
+Shorts = NDArray[np.int32]
 LARGEST_INTEGER = 2.0**53  # beyond it floats skip integers
 LARGEST = 1 << 31  # coordinates of one structure
 

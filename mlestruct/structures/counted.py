@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, Marks
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import schedule
 
-Marks = NDArray[np.bool_]
 LEAST = 1e-9  # a smaller share of the labellings is no middle
 
 

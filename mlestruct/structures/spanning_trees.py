@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, Shorts
 from mlestruct.structures.graph_edges import checked_edges
-
-Shorts = NDArray[np.int32]
 
 
 def components(n: int, edges: ArrayLike) -> Ints:

@@ -18,13 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
+from mlestruct.structures.base import Array, Ints
 from mlestruct_oracles.blossom_rows import least, least_sum
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NONE = -1
 NO_NAN = {"nnan", "nsz"}  # what a vectorised maximum needs; infinities keep their meaning

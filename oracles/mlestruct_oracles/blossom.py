@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from mlestruct.structures.base import Array, Ints
 
 ALLOWED = "use numbers below 1e300, and -inf for a forbidden edge"
 
 
 @dataclass(frozen=True)
-class OddSets(Sequence[Integers]):
+class OddSets(Sequence[Ints]):
     """Nested sets of nodes as places first to last - 1 of one order: O(n), however deep they nest.
 
     Examples
@@ -31,9 +29,9 @@ class OddSets(Sequence[Integers]):
     [array([0, 1, 2])]
     """
 
-    order: Integers
-    first: Integers
-    last: Integers
+    order: Ints
+    first: Ints
+    last: Ints
 
     def __len__(self) -> int:
         return len(self.first)
@@ -44,7 +42,7 @@ class OddSets(Sequence[Integers]):
         return np.sort(self.order[self.first[index] : self.last[index]])
 
     @property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         return self.last - self.first
 
 
@@ -63,12 +61,12 @@ class ProvenMatching:
     perfect: whether every node had to be matched.
     """
 
-    partner: Integers
+    partner: Ints
     weight: float
     upper: float
-    y: Floats
-    odd_sets: Sequence[Integers]
-    z: Floats
+    y: Array
+    odd_sets: Sequence[Ints]
+    z: Array
     perfect: bool
 
     @property
@@ -119,7 +117,7 @@ def maximum_weight_matching(
     return match(symmetric(weights), warm, perfect=False)
 
 
-def match(scores: Floats, warm: ProvenMatching | None, perfect: bool) -> ProvenMatching:
+def match(scores: Array, warm: ProvenMatching | None, perfect: bool) -> ProvenMatching:
     """Run the dense kernel on checked scores and read the answer and the duals off its forest."""
     from mlestruct_oracles.blossom_rows import Neighbours  # Numba: only when it is needed
 
@@ -154,7 +152,7 @@ def search(edges: Any, n: int, warm: ProvenMatching | None, perfect: bool) -> tu
     return forest, int(left)
 
 
-def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> ProvenMatching:
+def answer(forest: Any, partner: Ints, used: Array, perfect: bool) -> ProvenMatching:
     """The matching with these partners and used weights, and the duals the forest ended with."""
     from mlestruct_oracles.blossom_forest import in_order
 
@@ -170,13 +168,13 @@ def answer(forest: Any, partner: Integers, used: Floats, perfect: bool) -> Prove
     return ProvenMatching(partner, math.fsum(used), dual_value(y, sets, z), y, sets, z, perfect)
 
 
-def dual_value(y: Floats, sets: Sequence[Integers], z: Floats) -> float:
+def dual_value(y: Array, sets: Sequence[Ints], z: Array) -> float:
     """``sum(y) + sum(z * (size - 1) / 2)``, summed without rounding."""
     halves = z * (sizes(sets) // 2)
     return math.fsum([*y.tolist(), *halves.tolist()])
 
 
-def sizes(sets: Sequence[Integers]) -> Integers:
+def sizes(sets: Sequence[Ints]) -> Ints:
     if isinstance(sets, OddSets):
         return sets.sizes
     return np.array([len(nodes) for nodes in sets], np.int64)
@@ -209,7 +207,7 @@ def prove(weights: ArrayLike, matching: ProvenMatching) -> float:
     return certified_gap(matching, scores[used, matching.partner[used]], shortfall)
 
 
-def node_duals(matching: ProvenMatching) -> Floats:
+def node_duals(matching: ProvenMatching) -> Array:
     """The y that the proof uses: where nodes may stay single, negative ones count as 0."""
     return matching.y if matching.perfect else np.maximum(matching.y, 0.0)
 
@@ -223,7 +221,7 @@ def sets_around(n: int, matching: ProvenMatching) -> list[list[int]]:
     return around
 
 
-def certified_gap(matching: ProvenMatching, used: Floats, shortfall: float) -> float:
+def certified_gap(matching: ProvenMatching, used: Array, shortfall: float) -> float:
     """The duals' value, raised until they cover every edge, minus the weights used."""
     n = len(matching.partner)
     bound = dual_value(node_duals(matching), matching.odd_sets, matching.z)
@@ -254,7 +252,7 @@ def check_answer(n: int, matching: ProvenMatching) -> None:
             raise ValueError(f"not an odd set of nodes: {some(members)}")
 
 
-def symmetric(weights: ArrayLike) -> Floats:
+def symmetric(weights: ArrayLike) -> Array:
     """The weights as a checked C-ordered float64 array, not copied where it already is one."""
     from mlestruct_oracles.blossom_rows import LARGEST, first_fault
 
@@ -275,7 +273,7 @@ def symmetric(weights: ArrayLike) -> Floats:
     return scores
 
 
-def warm_duals(warm: ProvenMatching, n: int) -> Floats:
+def warm_duals(warm: ProvenMatching, n: int) -> Array:
     """Old node duals that cover without odd sets: half of each set's z goes to its nodes."""
     if warm.y.shape != (n,) or not np.all(np.isfinite(warm.y)):
         raise ValueError(f"warm must be a Matching of {n} nodes, not of {warm.y.shape[0]}")
@@ -290,7 +288,7 @@ def refuse_odd(n: int) -> None:
         raise Infeasible(f"{n} nodes cannot all be paired: nodes 0 to {n - 1} are an odd number")
 
 
-def refuse_isolated(greatest: Floats) -> None:
+def refuse_isolated(greatest: Array) -> None:
     isolated = np.flatnonzero(greatest == -math.inf)
     if len(isolated):
         alone = [[int(v)] for v in isolated]
@@ -317,7 +315,7 @@ def stranded(forest: Any) -> Infeasible:
     )
 
 
-def some(nodes: Sequence[int] | Integers) -> str:
+def some(nodes: Sequence[int] | Ints) -> str:
     """Up to eight node numbers in words."""
     shown = ", ".join(str(int(v)) for v in nodes[:8])
     return f"[{shown}{', ...' if len(nodes) > 8 else ''}]"

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct.structures.base import Array, Ints
 from mlestruct_oracles.blossom import (
     ALLOWED,
-    Floats,
-    Integers,
     OddSets,
     ProvenMatching,
     answer,
@@ -91,7 +90,7 @@ def prove_sparse(n: int, edges: ArrayLike, weights: ArrayLike, matching: ProvenM
     return certified_gap(matching, used_weights(ends, scores, matching.partner), shortfall)
 
 
-def duals_around(n: int, matching: ProvenMatching, ends: Integers) -> Floats:
+def duals_around(n: int, matching: ProvenMatching, ends: Ints) -> Array:
     """The z of all odd sets that hold both ends, per edge: O(their depth)."""
     sets = matching.odd_sets
     if not isinstance(sets, OddSets):
@@ -160,7 +159,7 @@ def whole_duals(matching: ProvenMatching) -> bool:
 
 
 def match_edges(
-    n: int, ends: Integers, scores: Floats, warm: ProvenMatching | None, perfect: bool
+    n: int, ends: Ints, scores: Array, warm: ProvenMatching | None, perfect: bool
 ) -> ProvenMatching:
     forest, left = search(adjacency(n, ends, scores), n, warm, perfect)
     if left:
@@ -169,7 +168,7 @@ def match_edges(
     return answer(forest, partner, used_weights(ends, scores, partner), perfect)
 
 
-def checked_edges(n: int, edges: ArrayLike, weights: ArrayLike) -> tuple[Integers, Floats]:
+def checked_edges(n: int, edges: ArrayLike, weights: ArrayLike) -> tuple[Ints, Array]:
     """The allowed edges and their weights, or ValueError naming the first bad one."""
     ends = np.asarray(edges)
     scores = np.asarray(weights, dtype=np.float64)
@@ -188,12 +187,12 @@ def checked_edges(n: int, edges: ArrayLike, weights: ArrayLike) -> tuple[Integer
     return ends[allowed].astype(np.int64), scores[allowed]
 
 
-def allowed_weights(scores: Floats) -> NDArray[np.bool_]:
+def allowed_weights(scores: Array) -> NDArray[np.bool_]:
     allowed: NDArray[np.bool_] = (np.abs(scores) < 1e300) | (scores == -math.inf)
     return allowed
 
 
-def adjacency(n: int, ends: Integers, scores: Floats) -> Any:
+def adjacency(n: int, ends: Ints, scores: Array) -> Any:
     """The kernel's rows of neighbours: O(m)."""
     from mlestruct_oracles.blossom_rows import Neighbours, fill_rows
 
@@ -203,7 +202,7 @@ def adjacency(n: int, ends: Integers, scores: Floats) -> Any:
     return Neighbours(np.zeros((0, 0)), start[:-1], target, weight)
 
 
-def used_weights(ends: Integers, scores: Floats, partner: Integers) -> Floats:
+def used_weights(ends: Ints, scores: Array, partner: Ints) -> Array:
     """The weight of each matched pair: the heaviest of its parallel edges."""
     inside = partner[ends[:, 0]] == ends[:, 1]
     weights = np.full(len(partner), -math.inf)
@@ -219,10 +218,10 @@ class Pool:
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.ends: Integers = np.zeros((0, 2), np.int64)
-        self.scores: Floats = np.zeros(0)
+        self.ends: Ints = np.zeros((0, 2), np.int64)
+        self.scores: Array = np.zeros(0)
 
-    def add(self, u: Integers, v: Integers, scores: Floats) -> int:
+    def add(self, u: Ints, v: Ints, scores: Array) -> int:
         """Take in new finite edges; how many were new."""
         keys = np.minimum(u, v) * self.n + np.maximum(u, v)
         old = self.ends[:, 0] * self.n + self.ends[:, 1]
@@ -236,7 +235,7 @@ class Pool:
     def graph(self) -> Any:
         return adjacency(self.n, self.ends, self.scores)
 
-    def used(self, partner: Integers) -> Floats:
+    def used(self, partner: Ints) -> Array:
         return used_weights(self.ends, self.scores, partner)
 
     def answer(self, forest: Any) -> ProvenMatching:
@@ -252,7 +251,7 @@ class LazyScores:
     rows: Rows
     block: int
 
-    def blocks(self) -> Iterator[tuple[int, Floats]]:
+    def blocks(self) -> Iterator[tuple[int, Array]]:
         for first in range(0, self.n, self.block):
             last = min(first + self.block, self.n)
             scores = np.require(self.rows(first, last), np.float64, ["C", "W"])
@@ -262,7 +261,7 @@ class LazyScores:
             yield first, scores
 
     def price(
-        self, y: Floats, sets: Sequence[Integers], z: Floats, least: float, count: int, pool: Pool
+        self, y: Array, sets: Sequence[Ints], z: Array, least: float, count: int, pool: Pool
     ) -> tuple[int, float]:
         """Pool each node's edges the duals leave most uncovered; how many, and the worst excess."""
         from mlestruct_oracles.blossom_rows import most_uncovered
@@ -297,7 +296,7 @@ class LazyScores:
         return added
 
 
-def sets_by_node(n: int, sets: Sequence[Integers]) -> tuple[Integers, Integers]:
+def sets_by_node(n: int, sets: Sequence[Ints]) -> tuple[Ints, Ints]:
     """The numbers of the odd sets around each node, one node after the other, and their bounds."""
     members = np.concatenate([np.zeros(0, np.int64), *sets])
     index = np.repeat(np.arange(len(sets)), [len(nodes) for nodes in sets])

@@ -3,14 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
+from mlestruct.structures.base import Array, Ints, Marks, Shorts
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Shorts = NDArray[np.int32]
 Index = int | np.integer[Any]
 
 # Edge e is the arcs there and back, kept in the order of their tails: arcs start[i] to start[i + 1]
@@ -29,7 +25,7 @@ _at = np.uint32
 
 
 @kernel
-def cut(ends: Ints, capacity: Floats, pull: Floats, flow: Floats) -> Bools:
+def cut(ends: Ints, capacity: Array, pull: Array, flow: Array) -> Marks:
     n = len(pull)
     start, head, twin, arc = _adjacency(ends, n)
     rest, excess = np.empty(len(head)), -pull
@@ -68,7 +64,7 @@ def _adjacency(ends: Ints, n: int) -> tuple[Shorts, Shorts, Shorts, Shorts]:
 
 
 @kernel
-def _push_short(start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess: Floats) -> None:
+def _push_short(start: Shorts, head: Shorts, twin: Shorts, rest: Array, excess: Array) -> None:
     """Flow along paths of one and two edges, without trees; saves up to a third of the time."""
     for i in range(len(excess)):
         for a in range(start[i], start[i + 1]):
@@ -87,7 +83,7 @@ def _push_short(start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess:
 
 @kernel
 def _push_through(
-    k: int, a: int, start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess: Floats
+    k: int, a: int, start: Shorts, head: Shorts, twin: Shorts, rest: Array, excess: Array
 ) -> None:
     """Flow from the head of a, one of k's arcs, through k to k's other neighbours."""
     i, into = _at(head[a]), _at(twin[a])
@@ -104,7 +100,7 @@ def _push_through(
 
 
 @kernel
-def _search(start: Shorts, head: Shorts, twin: Shorts, rest: Floats, excess: Floats) -> Bools:
+def _search(start: Shorts, head: Shorts, twin: Shorts, rest: Array, excess: Array) -> Marks:
     """Maximum flow; True for the nodes from which the sink can still be reached."""
     n, now = len(excess), 0
     tree = np.zeros((n, 4), dtype=np.int32)
@@ -187,7 +183,7 @@ def _grow(
     start: Shorts,
     head: Shorts,
     twin: Shorts,
-    rest: Floats,
+    rest: Array,
     tree: Shorts,
     active: Shorts,
 ) -> int:
@@ -214,8 +210,8 @@ def _augment(
     bridge: int,
     head: Shorts,
     twin: Shorts,
-    rest: Floats,
-    excess: Floats,
+    rest: Array,
+    excess: Array,
     tree: Shorts,
     orphans: Shorts,
 ) -> None:
@@ -251,7 +247,7 @@ def _augment(
 
 @kernel(forceinline=True)
 def _send(
-    there: Index, back: Index, node: Index, sent: float, rest: Floats, tree: Shorts, orphans: Shorts
+    there: Index, back: Index, node: Index, sent: float, rest: Array, tree: Shorts, orphans: Shorts
 ) -> None:
     """Moves flow over one tree arc; a full one leaves the node below it an orphan."""
     rest[there] -= sent
@@ -268,7 +264,7 @@ def _adopt(
     start: Shorts,
     head: Shorts,
     twin: Shorts,
-    rest: Floats,
+    rest: Array,
     tree: Shorts,
     active: Shorts,
     orphans: Shorts,
@@ -319,7 +315,7 @@ def _release(
     start: Shorts,
     head: Shorts,
     twin: Shorts,
-    rest: Floats,
+    rest: Array,
     tree: Shorts,
     active: Shorts,
     orphans: Shorts,

@@ -20,14 +20,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
+from mlestruct.structures.base import Array, Ints, Marks
 from mlestruct_oracles import boykov_kolmogorov
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 log = logging.getLogger("mlestruct")
 
@@ -42,15 +38,15 @@ class Backend:
     """
 
     name: str
-    cut: Callable[[Ints, Floats, Floats, Floats], Bools]
+    cut: Callable[[Ints, Array, Array, Array], Marks]
     largest: Callable[[int], float]
     together: int
     resumes: bool = False
 
 
 def min_cut(
-    ends: Ints, capacity: Floats, pull: Floats, backend: Backend, flow: Floats | None = None
-) -> Bools:
+    ends: Ints, capacity: Array, pull: Array, backend: Backend, flow: Array | None = None
+) -> Marks:
     """The side of each node in the cut least in Σ capacity of cut edges + Σ |pull| of denied nodes.
 
     A node with positive pull wants the sink's side (True), with negative pull the source's.
@@ -65,7 +61,7 @@ def min_cut(
     return backend.cut(ends, capacity, pull, flow)
 
 
-def _gate(ends: Ints, capacity: Floats, pull: Floats, backend: Backend) -> None:
+def _gate(ends: Ints, capacity: Array, pull: Array, backend: Backend) -> None:
     # PyMaxflow loops for ever on NaN and infinity and answers wrongly on negative capacities.
     largest = backend.largest(len(capacity) + len(pull))
     _gate_numbers("capacity", capacity, 0.0, largest, backend)
@@ -76,7 +72,7 @@ def _gate(ends: Ints, capacity: Floats, pull: Floats, backend: Backend) -> None:
         raise ValueError(f"edges must join nodes 0 to {len(pull) - 1}")
 
 
-def _gate_numbers(name: str, values: Floats, least: float, most: float, backend: Backend) -> None:
+def _gate_numbers(name: str, values: Array, least: float, most: float, backend: Backend) -> None:
     place = _not_whole(values, least, most)
     if place >= 0:
         raise ValueError(
@@ -86,7 +82,7 @@ def _gate_numbers(name: str, values: Floats, least: float, most: float, backend:
 
 
 @kernel
-def _not_whole(values: Floats, least: float, most: float) -> int:
+def _not_whole(values: Array, least: float, most: float) -> int:
     """Where the first number is that is none of least, least + 1, …, most; or −1."""
     wrong = 0
     for k in range(len(values)):  # without a way out, which would keep it from being vectorised
@@ -127,7 +123,7 @@ def _pymaxflow() -> ModuleType:
     return module
 
 
-def _cut_pymaxflow(ends: Ints, capacity: Floats, pull: Floats, flow: Floats) -> Bools:
+def _cut_pymaxflow(ends: Ints, capacity: Array, pull: Array, flow: Array) -> Marks:
     graph: Any = _pymaxflow().GraphFloat(len(pull), len(capacity))
     nodes = np.arange(len(pull))
     graph.add_nodes(len(pull))
@@ -135,11 +131,11 @@ def _cut_pymaxflow(ends: Ints, capacity: Floats, pull: Floats, flow: Floats) -> 
         graph.add_edges(ends[:, 0], ends[:, 1], capacity, capacity)
     graph.add_grid_tedges(nodes, np.maximum(-pull, 0.0), np.maximum(pull, 0.0))
     graph.maxflow()
-    side: Bools = graph.get_grid_segments(nodes)
+    side: Marks = graph.get_grid_segments(nodes)
     return side
 
 
-def _cut_ortools(ends: Ints, capacity: Floats, pull: Floats, flow: Floats) -> Bools:
+def _cut_ortools(ends: Ints, capacity: Array, pull: Array, flow: Array) -> Marks:
     # A plain import here, not at the top: ortools and highspy cannot live in one process.
     solver: Any = importlib.import_module("ortools.graph.python.max_flow").SimpleMaxFlow()
     source, sink = len(pull), len(pull) + 1

@@ -19,17 +19,13 @@ nothing. Cost: O(M (n + m)) and one max-flow on n to 2n nodes a model, small mod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
+from mlestruct.structures.base import Array, Flags, Ints, Marks
 from mlestruct_oracles import qpbo_forms as forms
 from mlestruct_oracles import qpbo_kernels as kernels
 from mlestruct_oracles.maxflow import Backend, min_cut, resolve
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Signs = NDArray[np.int8]
-Bools = NDArray[np.bool_]
 
 LARGEST = 1e280  # larger scores could overflow once added up and penalised
 
@@ -56,9 +52,9 @@ class Flows:
 class Relaxed(NamedTuple):
     """Vertices, their tables in {0, ½, 1}, and upper ≥ the maximum ≥ the vertices' scores."""
 
-    node: Floats
-    edge: Floats
-    upper: Floats
+    node: Array
+    edge: Array
+    upper: Array
 
 
 def qpbo(
@@ -105,7 +101,7 @@ def graph_cut(
     return _solve(model, *_means(model, backend, flows))
 
 
-def submodular(pair: ArrayLike) -> Bools:
+def submodular(pair: ArrayLike) -> Marks:
     """Which tables (…, 2, 2) graph cut accepts exactly: p00 + p11 ≥ p01 + p10."""
     table = np.asarray(pair, dtype=np.float64)
     return np.asarray(table[..., 0, 0] + table[..., 1, 1] >= table[..., 0, 1] + table[..., 1, 0])
@@ -114,7 +110,7 @@ def submodular(pair: ArrayLike) -> Bools:
 class _Models:
     """A batch at the gate: original scores, finite scores with the same optima, signed form."""
 
-    def __init__(self, edges: Ints, unary: Floats, pair: Floats, forbidden: bool) -> None:
+    def __init__(self, edges: Ints, unary: Array, pair: Array, forbidden: bool) -> None:
         self.edges, self.unary, self.pair = edges, unary, pair
         self.finite_unary, self.finite_pair = unary, pair
         if forbidden:
@@ -145,7 +141,7 @@ def _means(
 # --- the gate ------------------------------------------------------------------------------------
 
 
-def _gate(edges: ArrayLike, unary: ArrayLike, pair: ArrayLike) -> tuple[Ints, Floats, Floats, bool]:
+def _gate(edges: ArrayLike, unary: ArrayLike, pair: ArrayLike) -> tuple[Ints, Array, Array, bool]:
     # Writeable, though nothing is written: Numba compiles every kernel again for read-only arrays.
     nodes = np.require(unary, np.float64, ["C", "W"])
     tables = np.require(pair, np.float64, ["C", "W"])
@@ -176,7 +172,7 @@ def _gate_edges(edges: ArrayLike, n: int) -> Ints:
     return ends
 
 
-def _gate_scores(name: str, scores: Floats) -> bool:
+def _gate_scores(name: str, scores: Array) -> bool:
     """Whether some score is −inf; NaN, +inf and what would overflow raise with their place."""
     place, forbidden = forms.scan(scores.ravel(), LARGEST)
     if place >= 0:
@@ -195,7 +191,7 @@ def _ends(edges: Ints, edge: int) -> str:
 # --- forbidden states and configurations ---------------------------------------------------------
 
 
-def _penalise(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Floats]:
+def _penalise(edges: Ints, unary: Array, pair: Array) -> tuple[Array, Array]:
     """Finite scores whose optima avoid every −inf wherever a point of the polytope can.
 
     A vertex that uses a forbidden entry puts at least ½ on it. So an entry costs, below the least
@@ -237,18 +233,18 @@ def _solve(model: _Models, backend: Backend, flows: Flows | None) -> Relaxed:
     return Relaxed(node, edge, _raised(score, slack + doubt))
 
 
-def _raised(score: Floats, slack: Floats) -> Floats:
+def _raised(score: Array, slack: Array) -> Array:
     return np.where(slack > 0, np.nextafter(score + slack, np.inf), score)
 
 
 def _sides(
     edges: Ints,
-    field: Floats,
-    coupling: Floats,
+    field: Array,
+    coupling: Array,
     shift: Ints,
     backend: Backend,
     flows: Flows | None,
-) -> Signs:
+) -> Flags:
     """2s in {−1, 0, 1} for models of whole numbers; 0 only in components that are frustrated."""
     everywhere = np.ones(field.shape, dtype=np.bool_)
     flip, balanced = kernels.gauge(edges, coupling, everywhere)

@@ -6,18 +6,15 @@ Every kernel takes a batch of models over the same edges; `qpbo` says what the w
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from mlestruct.structures.base import Array, Ints
 
 TINIEST = 5e-324
 
 
 @kernel
-def scan(scores: Floats, largest: float) -> tuple[int, bool]:
+def scan(scores: Array, largest: float) -> tuple[int, bool]:
     strange = 0
     for k in range(len(scores)):  # without a way out, which would keep it from being vectorised
         strange += not abs(scores[k]) <= largest
@@ -41,7 +38,7 @@ def wrong_edge(edges: Ints, n: int) -> int:
 
 
 @kernel
-def soften(edges: Ints, unary: Floats, pair: Floats) -> tuple[int, int, int]:
+def soften(edges: Ints, unary: Array, pair: Array) -> tuple[int, int, int]:
     n, m = unary.shape[1], len(edges)
     reach = np.empty(n)
     for k in range(len(unary)):
@@ -67,7 +64,7 @@ def soften(edges: Ints, unary: Floats, pair: Floats) -> tuple[int, int, int]:
 
 
 @kernel
-def _lift_rows(table: Floats, first: Floats, second: Floats) -> bool:
+def _lift_rows(table: Array, first: Array, second: Array) -> bool:
     """Moves a wholly forbidden row or column to its node; False if the whole table is forbidden."""
     for turn in range(2):
         view = table if turn == 0 else table.T
@@ -85,7 +82,7 @@ def _lift_rows(table: Floats, first: Floats, second: Floats) -> bool:
 
 
 @kernel
-def _range(table: Floats) -> float:
+def _range(table: Array) -> float:
     """Largest minus least finite score, −1 if there is none."""
     low, high = np.inf, -np.inf
     for score in table:
@@ -95,7 +92,7 @@ def _range(table: Floats) -> float:
 
 
 @kernel
-def _fill(table: Floats, cost: float) -> float:
+def _fill(table: Array, cost: float) -> float:
     """Forbidden entries cost that much; returns what it added to the table's range."""
     low, used = np.inf, 0.0
     for score in table:
@@ -125,9 +122,7 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
 
 
 @kernel
-def _differences(
-    pair: Floats, coupling: Floats, down: Floats, right: Floats, slips: Floats
-) -> None:
+def _differences(pair: Array, coupling: Array, down: Array, right: Array, slips: Array) -> None:
     """Couplings, what edges add to their ends' fields, and rounding errors. Without branches."""
     for e in range(len(pair)):
         down0, slip0 = _two_sum(pair[e, 1, 0], -pair[e, 0, 0])
@@ -141,7 +136,7 @@ def _differences(
 
 
 @kernel
-def signed_form(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Floats, Floats]:
+def signed_form(edges: Ints, unary: Array, pair: Array) -> tuple[Array, Array, Array]:
     """The field (M, n), coupling (M, m), and the sum (M,) of all rounding errors made in them."""
     models, n, m = len(unary), unary.shape[1], len(edges)
     field, coupling, error = np.empty((models, n)), np.empty((models, m)), np.zeros(models)
@@ -163,8 +158,8 @@ def signed_form(edges: Ints, unary: Floats, pair: Floats) -> tuple[Floats, Float
 
 @kernel
 def whole(
-    field: Floats, coupling: Floats, error: Floats, largest: float
-) -> tuple[Floats, Floats, Floats, Ints]:
+    field: Array, coupling: Array, error: Array, largest: float
+) -> tuple[Array, Array, Array, Ints]:
     """Field and coupling × 2^shift as whole numbers up to `largest`; what all rounding may cost."""
     slack, shift = np.empty(len(field)), np.empty(len(field), dtype=np.int64)
     whole_field, whole_coupling = np.empty_like(field), np.empty_like(coupling)
@@ -182,7 +177,7 @@ def whole(
 
 
 @kernel
-def _most(values: Floats) -> float:
+def _most(values: Array) -> float:
     most = 0.0
     for value in values:
         most = max(most, abs(value))
@@ -197,7 +192,7 @@ def _scaled(value: float, shift: int) -> float:
 
 
 @kernel
-def _round(values: Floats, shift: int, out: Floats) -> float:
+def _round(values: Array, shift: int, out: Array) -> float:
     """Rounds values × 2^shift; returns the sum of what that changed."""
     half, lost = shift // 2, 0.0
     first, second = 2.0**half, 2.0 ** (shift - half)

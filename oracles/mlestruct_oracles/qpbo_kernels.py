@@ -4,18 +4,13 @@ Every kernel takes a batch of models over the same edges; `qpbo` says what the w
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Signs = NDArray[np.int8]
-Bools = NDArray[np.bool_]
+from mlestruct.structures.base import Array, Flags, Ints, Marks
 
 
 @kernel
-def gauge(edges: Ints, coupling: Floats, active: Bools) -> tuple[Signs, Bools]:
+def gauge(edges: Ints, coupling: Array, active: Marks) -> tuple[Flags, Marks]:
     """The flip (M, n) ±1 and balanced (M, n): whether flip makes its component all attractive.
 
     Components are those of active nodes under edges with coupling ≠ 0. Union-find with parity.
@@ -43,7 +38,7 @@ def gauge(edges: Ints, coupling: Floats, active: Bools) -> tuple[Signs, Bools]:
 
 
 @kernel
-def _find(i: int, parent: Ints, parity: Signs) -> int:
+def _find(i: int, parent: Ints, parity: Flags) -> int:
     """The root of i, after which i hangs right below it and parity[i] is relative to it."""
     root, sign = i, 1
     while parent[root] != root:
@@ -58,7 +53,7 @@ def _find(i: int, parent: Ints, parity: Signs) -> int:
 
 
 @kernel
-def _unite(i: int, j: int, sign: int, parent: Ints, parity: Signs, good: Bools) -> None:
+def _unite(i: int, j: int, sign: int, parent: Ints, parity: Flags, good: Marks) -> None:
     a, b = _find(i, parent, parity), _find(j, parent, parity)
     relation = sign * (parity[i] if i != a else 1) * (parity[j] if j != b else 1)
     if a == b:
@@ -72,8 +67,8 @@ def _unite(i: int, j: int, sign: int, parent: Ints, parity: Signs, good: Bools) 
 
 @kernel
 def flow_graph(
-    edges: Ints, field: Floats, coupling: Floats, flip: Signs, balanced: Bools
-) -> tuple[Ints, Ints, Floats, Floats]:
+    edges: Ints, field: Array, coupling: Array, flip: Flags, balanced: Marks
+) -> tuple[Ints, Ints, Array, Array]:
     """One undirected graph for all models: one flow node per balanced node, two per other."""
     models, n = field.shape
     first, nodes, arcs = np.empty((models, n), dtype=np.int64), 0, 0
@@ -108,14 +103,14 @@ def flow_graph(
 @kernel
 def resume(
     edges: Ints,
-    coupling: Floats,
+    coupling: Array,
     shift: Ints,
-    flip: Signs,
-    balanced: Bools,
-    old_flow: Floats,
-    layout: Signs,
+    flip: Flags,
+    balanced: Marks,
+    old_flow: Array,
+    layout: Flags,
     old_shift: Ints,
-    flow: Floats,
+    flow: Array,
 ) -> None:
     """Old flows in the new unit, in the order of arcs; none where an edge's arcs are others now.
 
@@ -141,7 +136,7 @@ def resume(
 
 
 @kernel
-def keep(flow: Floats, layout: Signs, kept: Floats) -> None:
+def keep(flow: Array, layout: Flags, kept: Array) -> None:
     arc = 0
     for k in range(len(layout)):
         for e in range(layout.shape[1]):
@@ -156,7 +151,7 @@ def _arcs(kind: int) -> int:
 
 
 @kernel
-def read(first: Ints, sink: Bools, flip: Signs, balanced: Bools) -> Signs:
+def read(first: Ints, sink: Marks, flip: Flags, balanced: Marks) -> Flags:
     side = np.zeros(first.shape, dtype=np.int8)
     for k in range(first.shape[0]):
         for i in range(first.shape[1]):
@@ -173,8 +168,8 @@ def read(first: Ints, sink: Bools, flip: Signs, balanced: Bools) -> Signs:
 
 @kernel
 def complete(
-    edges: Ints, side: Signs, coupling: Floats, unary: Floats, pair: Floats
-) -> tuple[Floats, Floats, Floats, Floats]:
+    edges: Ints, side: Flags, coupling: Array, unary: Array, pair: Array
+) -> tuple[Array, Array, Array, Array]:
     """Node and edge tables of half-integral sides, their score, and its rounding error at most.
 
     Products where an end is integral; else ½ on the diagonal if coupling ≥ 0, on the other if not.

@@ -8,12 +8,9 @@ answers where this one finds nothing finite.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints
-
-Shorts = NDArray[np.int32]
+from mlestruct.structures.base import Array, Ints, Shorts
 
 
 @kernel
