@@ -66,15 +66,19 @@ class Figures(NamedTuple):
 
 def compare(task: Task, ours: list[Contender], peers: list[Contender]) -> Iterator[Row]:
     """Every contender's figures, ours beside the best peer's; then whether one of ours is level."""
-    theirs = {one.name: found for one in peers if (found := figures(task, one)) is not None}
-    our = {one.name: found for one in ours if (found := figures(task, one)) is not None}
-    for name, found in theirs.items():
-        yield from (row(task.name, f"{what}, {name}", getattr(found, k)) for k, what in KINDS)
-    for name, found in our.items():
+    theirs, our = dict[str, Figures](), dict[str, Figures]()
+    for one in peers:
+        if (found := figures(task, one)) is not None:
+            theirs[one.name] = found
+            yield from (row(task.name, f"{w}, {one.name}", getattr(found, k)) for k, w in KINDS)
+    for one in ours:
+        if (found := figures(task, one)) is None:
+            continue
+        our[one.name] = found
         for kind, what in KINDS:
             best = min(theirs, key=lambda peer, k=kind: getattr(theirs[peer], k), default=None)
             more = {} if best is None else beside(getattr(theirs[best], kind), best, found, kind)
-            yield row(task.name, f"{what}, {name}", getattr(found, kind), **more)
+            yield row(task.name, f"{what}, {one.name}", getattr(found, kind), **more)
     for kind, what in KINDS[:2] if theirs else ():
         yield level(task.name, kind, what, our, theirs)
 

@@ -178,3 +178,26 @@ def test_exceptions_name_the_example(rng):
     with pytest.raises(KeyError) as stop:
         ms.StructuredModel(STRUCTURE, oracle=solve, tol=1e-9).fit(X, y)
     assert any(note.startswith("example ") for note in stop.value.__notes__)
+
+
+def test_closed_parts_are_declared_by_example():
+    """fixed= by a function of the example, as the guide says: never used, never learned from."""
+    rng = np.random.default_rng(0)
+    X = [{"features": rng.standard_normal((4, 2)), "closed": rng.random(4) < 0.3}
+         for _ in range(30)]  # fmt: skip
+
+    def solve(scores, city):
+        return (np.asarray(scores) > 0) & ~city["closed"]
+
+    def structure(city):
+        return ms.Custom(len(city["features"]), fixed=np.where(city["closed"], 0, -1))
+
+    y = [solve(x["features"] @ [1.0, -1.0], x) for x in X]
+    model = ms.StructuredModel(structure, oracle=solve).fit(X, y)
+    assert model.converged_
+    for x, tau, found in zip(X, model.predict_marginals(X), model.predict(X), strict=True):
+        assert (tau[x["closed"]] == 0).all()
+        assert not np.asarray(found)[x["closed"]].any()
+    careless = ms.StructuredModel(structure, oracle=lambda scores: np.asarray(scores) > -9)
+    with pytest.raises(ValueError, match="example"):
+        careless.fit(X, y)

@@ -30,6 +30,14 @@ several: ms.MultiLabelModel = ms.MultiLabelModel(pairs=False).fit([[1.0]], [{"a"
 van = ms.StructuredModel(oracle=lambda scores, van: scores > 0, bias="price", feature_names=["a"])
 regret: float = ms.scorers.regret("cost")(van, X, y)
 skips = ms.SkipChainModel(lambda x: [], l1=0.5)
+careful: ms.GraphModel = ms.GraphModel(class_weight="balanced", clique_table="counts").fit(
+    [{"nodes": [[1.0]] * 3, "edges": [], "cliques": [(0, 1, 2)]}],
+    [[0, 1, 1]],
+    node_weight=[[1, 2, 1]],
+)
+heavy = ms.MultiLabelModel(class_weight={"a": 2.0}).fit([[1.0]], [{"a"}], node_weight=[[1.0]])
+named: NDArray[np.object_] = heavy.feature_names_in_
+tagged: list[NDArray[np.float64]] = ms.SequenceModel(class_weight={"x": 2.0}).potentials(X)
 rooms: float = ms.RoommateModel(ordinal="q*").score([], [])
 """
 REJECTED = """
@@ -45,6 +53,8 @@ share: str = ms.MatchingModel().score(X, y)
 ms.GraphModel(tables="diagonal")
 ms.GridModel(neighbours=6)
 ms.SequenceModel(unseen="skip")
+ms.GraphModel(clique_table="symmetric")
+ms.GridModel(class_weight="even")
 """
 
 
@@ -65,4 +75,4 @@ def test_the_front_door_is_typed(tmp_path, monkeypatch):
     )
     assert not errors
     found = {tuple(line.split(":")[:2]) for line in output.splitlines() if ": error:" in line}
-    assert found == {("rejected.py", str(line)) for line in range(6, 14)}, output
+    assert found == {("rejected.py", str(line)) for line in range(6, 16)}, output
