@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from mlestruct.doctor.proposal import who_is_who
+from mlestruct.serve import german
 from mlestruct.serve.inputs import EXAMINED, SETTINGS, Inputs, Json
 from mlestruct.serve.project import Choices, Dropped, Project
 from mlestruct.tables import Table, read, sheets
@@ -15,7 +16,7 @@ LEARNED_FROM = ("people", "pairs")  # a new file of these needs a new fit
 
 def overview(given: Inputs, language: str) -> Json:
     """Every dropped file, what the doctor says, what columns are for, and the cohorts."""
-    known = {kind: _file(given, kind) for kind in given.choices.files}
+    known = {kind: _file(given, kind, language) for kind in given.choices.files}
     listed = {kind: given.tables[kind].names if kind in given.tables else [] for kind in EXAMINED}
     found: Json = {"files": known, "columns": listed, "language": language, "settings": SETTINGS}
     found |= {"roles": None, "findings": [], "cohorts": [], "planned": None, "command": ""}
@@ -23,7 +24,7 @@ def overview(given: Inputs, language: str) -> Json:
     if not given.ready or any(kind in given.faults for kind in EXAMINED):
         return found
     findings = [
-        {"kind": f.kind, "words": f.words, "language": "en"}
+        {"kind": f.kind} | _said(f.words, language)
         for f in sorted(given.examined.findings, key=lambda f: f.kind != "fault")
     ]
     return found | {
@@ -36,13 +37,23 @@ def overview(given: Inputs, language: str) -> Json:
     }
 
 
-def _file(given: Inputs, kind: str) -> Json:
+def _said(words: str, language: str) -> Json:
+    """A finding in the page's language where it has one, with the language that it is in."""
+    translated = german.finding(words) if language == "de" else None
+    return {"words": translated or words, "language": "de" if translated else "en"}
+
+
+def _file(given: Inputs, kind: str, language: str) -> Json:
     file = given.choices.files[kind]
     found: Json = {"name": file.name, "sheets": given.sheets.get(kind, []), "sheet": file.sheet}
     if kind in given.faults:
         return found | {"fault": given.faults[kind]}
     read_in = given.tables[kind]
-    return found | {"rows": len(read_in), "said": "; ".join(read_in.said) or file.name}
+    said = "; ".join(read_in.said) or file.name
+    return found | {
+        "rows": len(read_in),
+        "said": german.reading(said) if language == "de" else said,
+    }
 
 
 def dropped(project: Project, kind: str, file: Dropped) -> Choices:

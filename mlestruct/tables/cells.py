@@ -42,7 +42,7 @@ def stripped(text: str) -> str:
 
 def composed(text: str) -> str:
     """With each letter and its accent as one character, as keyboards make them."""
-    return unicodedata.normalize("NFC", text)
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def written(cell: Cell) -> str | None:

@@ -42,7 +42,7 @@ class Explanation(Shown):
         """Of two people, by their numbers in the group."""
         score, probability = pairing.at(*pair)
         parts = pairing.worth.parts(*pair)
-        rows = pairing.group.members[list(pair)]
+        rows = pairing.group.members[list(pair)].tolist()
         found = [
             Contribution(name, *_answers(table, name, rows), part)
             for name, part in parts.items()
@@ -92,8 +92,8 @@ def _answers(table: Table, name: str, rows: Any) -> tuple[Any, Any]:
     """Both people's answers; None for one that is missing, and for a feature that is no column."""
     if name not in table.names:
         return None, None
-    first, second = (_answer(cell) for cell in table[name][rows].tolist())
-    return first, second
+    column, (first, second) = table[name], rows
+    return _answer(column.item(first)), _answer(column.item(second))
 
 
 def _answer(cell: Any) -> Any:

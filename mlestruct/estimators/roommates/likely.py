@@ -65,12 +65,23 @@ def _of_each(pairing: Pairing, count: int) -> tuple[NDArray[np.int32], Array, Ar
 
 
 def nearest(pairing: Pairing, count: int) -> tuple[Ints, Array]:
-    """(people × count) everybody's most probable partners, most probable first; how probable."""
+    """(people × count) everybody's most probable partners, most probable first; how probable.
+
+    A report asks for more of them for its file than for its page: the most are kept.
+    """
+    wanted = min(count, len(pairing.ids) - 1)
+    known = pairing.__dict__.get("nearest")
+    if known is None or known[0].shape[1] < wanted:
+        known = pairing.__dict__["nearest"] = _nearest(pairing, wanted)
+    return known[0][:, :wanted], known[1][:, :wanted]
+
+
+def _nearest(pairing: Pairing, k: int) -> tuple[Ints, Array]:
+    """The same, from blocks of people with all others."""
     n = len(pairing.ids)
-    people, k = np.arange(n), min(count, n - 1)
     who, how = np.empty((n, k), dtype=np.int64), np.empty((n, k))
-    for rows in np.array_split(people, -(-n // BLOCK)) if k else []:
-        tau = pairing.at(rows[:, None], people)[1]
+    for rows in np.array_split(np.arange(n), -(-n // BLOCK)) if k else []:
+        tau = pairing.chances(rows)
         tau[np.arange(len(rows)), rows] = -1.0  # nobody is a partner of themself
         best = np.argpartition(-tau, k - 1, axis=1)[:, :k]
         order = np.argsort(-np.take_along_axis(tau, best, axis=1), axis=1, kind="stable")

@@ -131,6 +131,13 @@ class Pairing:
         out[:, apart] = self.scores[place], self.tau[place]
         return out[0], out[1]
 
+    def chances(self, people: Ints) -> Array:
+        """(people × everybody) probabilities that these share with each; of themselves any."""
+        everybody = np.arange(len(self.ids))
+        low, high = np.minimum(people[:, None], everybody), np.maximum(people[:, None], everybody)
+        place = self.structure.graph.place(low, high)
+        return self.tau[np.minimum(place, len(self.tau) - 1, out=place)]
+
     def single(self, person: Any) -> Array:
         """The probability that somebody stays single."""
         beds = np.arange(self.singles) + len(self.ids)
