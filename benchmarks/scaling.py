@@ -26,7 +26,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.routine import routine
 from mlestruct.method import Progress
 from mlestruct.oracle import resolve
-from mlestruct.train import Direct
+from mlestruct.train import direct
 
 Row = dict[str, Any]
 Fit = Callable[[Engine], Progress]
@@ -92,7 +92,12 @@ def direct_route(dual: Dual, rounds: int) -> Fit:
     assert messages is not None
 
     def fit(engine: Engine) -> Progress:
-        *_, last = Direct(0.0, rounds, engine=engine).run(dual, resolve(None, dual.batch), messages)
+        *_, last = direct(
+            dual,
+            resolve(None, dual.batch),
+            messages,
+            FrankWolfe(tol=0.0, rounds=rounds, engine=engine),
+        )
         return last
 
     return fit

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.checkpoint import AnyCheckpoint, Loop, begin
+from mlestruct.checkpoint import AnyCheckpoint, begin
 from mlestruct.dual import Certificate
 from mlestruct.method import NONE, Cost, Method, Progress
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 from mlestruct.trees import Tree
 
 COLUMNS = 15  # numbers that are kept of a round
@@ -39,12 +39,24 @@ class Budget:
     calls: int | None = None
     unit: str = "rounds"
 
+    def check(self) -> None:
+        """A ValueError for a limit below 0."""
+        for name in ("tol", "calls", "seconds"):
+            limit = getattr(self, name)
+            if (limit is not None or name == "tol") and not as_numbers(limit, name) >= 0:
+                raise ValueError(f"{name} is {limit}; it must be 0 or more")
+
     def ended(self, said: Progress, seconds: float) -> str:
         """Why there is no round after this one, which would ask once per example; or nothing."""
         if self.seconds is not None and seconds > self.seconds:
             return "seconds"
         out = self.calls is not None and said.calls + said.examples > self.calls
         return said.over or ("calls" if out else self.unit if said.round >= self.rounds else "")
+
+    def spent(self, end: Progress) -> bool:
+        """No time or no call is left for another method."""
+        late = self.seconds is not None and end.seconds >= self.seconds
+        return late or (self.calls is not None and end.calls >= self.calls)
 
     def short(self, said: Progress, why: str) -> str:
         """In the method's own word, if it has one, where only rounds ran out."""
@@ -116,7 +128,7 @@ def then(
         yield replace(on, round=end.round + 1 + on.round, calls=end.calls + on.calls)
 
 
-def within(solver: Any, loop: Loop, calls: int = 0) -> Any:
+def within(solver: Any, loop: AnyCheckpoint, calls: int = 0) -> Any:
     """A solver inside a loop that has spent so many calls."""
     left = None if solver.calls is None else max(solver.calls - calls, 0)
     return replace(solver, checkpoint=loop, calls=left)

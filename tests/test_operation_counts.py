@@ -12,7 +12,7 @@ from mlestruct.inference.matching.scaling import prepared
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
 from mlestruct.oracle import Counted, resolve
-from mlestruct.train import Direct
+from mlestruct.train import direct
 
 
 def waiting_rows(table, price, column):
@@ -41,7 +41,7 @@ def test_the_direct_route_asks_at_most_once_per_example_whatever_its_iterations(
     batch, features = matchings(rng, 9)
     dual = mle_struct().dual(batch, features)
     oracle = Counted(resolve(None, batch))
-    *_, last = Direct(tol=tol).run(dual, oracle, routine(dual.entropy))
+    *_, last = direct(dual, oracle, routine(dual.entropy), ms.FrankWolfe(tol=tol))
     assert last.certificate.relative <= tol
     assert oracle.calls <= len(batch)
 

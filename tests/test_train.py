@@ -22,7 +22,7 @@ from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains, special
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser, grouped
-from mlestruct.train import Direct, SmallBatches, natural
+from mlestruct.train import SmallBatches, direct, natural
 
 
 def last(objective, theta, tol=1e-8):
@@ -291,7 +291,7 @@ def test_inference_is_coarse_far_from_the_optimum(rng):
     batch = ms.Batch.of(ms.BipartiteMatching(6), [rng.permutation(6) for _ in range(6)])
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 3)))
     dual = ms.mle_struct().dual(batch, features)
-    *_, last = Direct(tol=1e-9).run(dual, resolve(None, batch), routine(dual.entropy))
+    *_, last = direct(dual, resolve(None, batch), routine(dual.entropy), ms.FrankWolfe(tol=1e-9))
     assert last.certificate.relative < 1e-7
 
 

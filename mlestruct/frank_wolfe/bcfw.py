@@ -39,7 +39,7 @@ from mlestruct.frank_wolfe.steps import plain_step
 from mlestruct.kernels import clock
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
-from mlestruct.structures.base import Array, Ints, as_count, as_numbers
+from mlestruct.structures.base import Array, Ints, as_count
 from mlestruct.trees import Tree
 
 Draw = Literal["permutation", "uniform", "gaps"]
@@ -77,10 +77,7 @@ class BCFW:
     def __post_init__(self) -> None:
         for name, fewest in {"rounds": 0, "cache": 0, "every": 1, "random_state": 0}.items():
             as_count(getattr(self, name), name, fewest)
-        for name in ("tol", "calls", "seconds"):
-            limit = getattr(self, name)
-            if (limit is not None or name == "tol") and not as_numbers(limit, name) >= 0:
-                raise ValueError(f"{name} is {limit}; it must be 0 or more")
+        self.budget.check()
         if self.draw not in get_args(Draw):
             raise ValueError(f"draw is one of {', '.join(get_args(Draw))}, not {self.draw!r}")
         if self.fixed and self.centre:
@@ -91,7 +88,8 @@ class BCFW:
     ) -> Iterator[Progress]:
         """Yields what every certified pass comes to; the last has ``done`` set."""
         refuse_masked(dual, oracle)
-        return drive(Passes(self, dual, oracle, start), self.budget, self.checkpoint)
+        method = Passes(self, dual, oracle, start, dual.batch.size)
+        return drive(method, self.budget, self.checkpoint)
 
     @property
     def budget(self) -> Budget:
@@ -111,11 +109,8 @@ class Passes:
     dual: Dual
     oracle: Oracle[Any]
     start: Array | None
+    size: int
     name: str = "bcfw"
-
-    @property
-    def size(self) -> int:
-        return self.dual.batch.size
 
     def setting(self) -> dict[str, Any]:
         own = settings_of(self.solver, without=("checkpoint",))

@@ -34,7 +34,7 @@ from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.kernels import clock
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
-from mlestruct.structures.base import Array, as_count, as_numbers
+from mlestruct.structures.base import Array, as_count
 from mlestruct.trees import Tree
 
 Step = Literal["auto", "pairwise", "block", "batch", "stale_fixed", "batch_fixed"]
@@ -84,10 +84,7 @@ class FrankWolfe:
         for name, fewest in least.items():
             if name != "corrective" or self.corrective is not None:
                 as_count(getattr(self, name), name, fewest)
-        for name in ("tol", "calls", "seconds"):
-            limit = getattr(self, name)
-            if (limit is not None or name == "tol") and not as_numbers(limit, name) >= 0:
-                raise ValueError(f"{name} is {limit}; it must be 0 or more")
+        self.budget.check()
         if self.step not in get_args(Step):
             raise ValueError(f"step is one of {', '.join(get_args(Step))}, not {self.step!r}")
 
@@ -104,7 +101,8 @@ class FrankWolfe:
         the oracle then moves τ, and log Z bounds the optimum.
         """
         refuse_masked(dual, oracle)
-        return drive(Rounds(self, dual, oracle, start, sums), self.budget, self.checkpoint)
+        method = Rounds(self, dual, oracle, start, sums, dual.batch.size)
+        return drive(method, self.budget, self.checkpoint)
 
     @property
     def budget(self) -> Budget:
@@ -161,11 +159,8 @@ class Rounds:
     oracle: Oracle[Any]
     start: Array | None
     sums: Sums | None
+    size: int
     name: str = "frank_wolfe"
-
-    @property
-    def size(self) -> int:
-        return self.dual.batch.size
 
     def setting(self) -> dict[str, Any]:
         own = settings_of(self.solver, without=("workers", "engine", "checkpoint"))

@@ -26,7 +26,7 @@ from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
-from mlestruct.train import Direct, SmallBatches
+from mlestruct.train import SmallBatches, direct
 
 ROUNDING = 1e-7  # a relative gap that inference's last digits explain: no other route is tried
 log = logging.getLogger("mlestruct")
@@ -88,8 +88,8 @@ class Learner(Fits):
         log.info("%s: %s route", self.name, "frank_wolfe" if messages is None else "direct")
         if messages is None:
             return self._by_oracle(dual, oracle, start)
-        direct = Direct.of(self.solver, self.small).run(dual, oracle, messages, start)
-        return then(direct, partial(self._onward, dual, oracle))
+        first = direct(dual, oracle, messages, self.solver, start, self.small)
+        return then(first, partial(self._onward, dual, oracle))
 
     def _by_oracle(
         self, dual: Dual, oracle: Oracle[Any], start: Array | None
@@ -106,10 +106,11 @@ class Learner(Fits):
         lost = end.short == "step" and not proof.relative <= ROUNDING
         if not (end.cut or lost) or proof.relative <= solver.tol or left <= 0:
             return None
-        if solver.seconds is not None and end.seconds >= solver.seconds:
+        if solver.budget.spent(end):
             return None
         log.info("%s: %s, on by frank_wolfe", self.name, "odd sets bind" if end.cut else "stuck")
         start = end.tau if end.cut else None
+        solver = within(solver, solver.checkpoint, end.calls)
         return replace(solver, rounds=left).run(dual, oracle, start)
 
     def messages(self, dual: Dual) -> Routine | None:

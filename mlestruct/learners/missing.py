@@ -100,7 +100,7 @@ class Missing(Fits):
         tells them apart: weights of 0 are stationary then. A checkpoint's rounds do not come again,
         but for the last of a finished fit.
         """
-        method = _Filling(self, batch, clamp(batch, observed), features, start)
+        method = _Filling(self, batch, clamp(batch, observed), features, start, self.name)
         for said in self._drive(method):
             if said.own is not None:
                 yield said.own
@@ -128,7 +128,7 @@ class Missing(Fits):
         def states(given: Any, last: Progress | None, loop: Loop) -> Iterator[Progress]:
             one = replace(self, learner=replace(self.learner.within(loop), regulariser=given))
             start = None if last is None else last.theta
-            return one._drive(_Filling(one, batch, clamped, features, start))
+            return one._drive(_Filling(one, batch, clamped, features, start, self.name))
 
         return Runs(self.name, self.learner.solver.checkpoint, states, self.inference)
 
@@ -142,11 +142,8 @@ class _Filling:
     clamped: Batch[Any]
     features: Features
     start: Array | None
+    name: str
     size: int = 0
-
-    @property
-    def name(self) -> str:
-        return self.around.name
 
     def setting(self) -> dict[str, Any]:
         around = self.around

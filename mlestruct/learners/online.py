@@ -49,7 +49,8 @@ class Perceptron:
     def states(self, batch: Batch[Any], features: Features) -> Iterator[Progress]:
         """Every epoch: its objective is the share of examples it was wrong about."""
         check_problem(self.name, batch, features)
-        method = _Epochs(self, batch, features, Validated(resolve(self.oracle, batch)))
+        oracle = Validated(resolve(self.oracle, batch))
+        method = _Epochs(self, batch, features, oracle, self.name)
         return drive(method, self.budget, self.checkpoint)
 
     @property
@@ -88,11 +89,8 @@ class _Epochs:
     batch: Batch[Any]
     features: Features
     oracle: Oracle[Any]
+    name: str
     size: int = 0
-
-    @property
-    def name(self) -> str:
-        return self.learner.name
 
     def setting(self) -> dict[str, Any]:
         own = {name: getattr(self.learner, name) for name in ("epochs", "seed", "seconds")}

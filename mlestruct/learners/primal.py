@@ -73,7 +73,8 @@ class Primal(Fits):
         """Every iteration."""
         check_problem(self.name, batch, features)
         heads = self.heads(batch, features)
-        method = _Iterations(self, batch, features, heads, _ridge(self.regulariser, heads), start)
+        known = self, batch, features, heads, _ridge(self.regulariser, heads), start
+        method = _Iterations(*known, self.name, batch.size)
         return drive(method, self.solver.budget, self.solver.checkpoint)
 
     def runs(self, batch: Batch[Any], features: Features) -> Runs:
@@ -103,14 +104,8 @@ class _Iterations:
     heads: Mapping[str, Head]
     ridge: Regulariser
     start: Array | None
-
-    @property
-    def name(self) -> str:
-        return self.learner.name
-
-    @property
-    def size(self) -> int:
-        return self.batch.size
+    name: str
+    size: int
 
     def setting(self) -> dict[str, Any]:
         learner, solver = self.learner, self.learner.solver

@@ -16,7 +16,7 @@ from mlestruct.learners.problem import ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
-from mlestruct.train import Direct, Reader, Source, prover, stream
+from mlestruct.train import Reader, Source, prover, stream
 from mlestruct.train.proofs import Prover
 
 
@@ -38,7 +38,7 @@ def streamed(
     plain = partial(_prover, replace(learner, solver=FrankWolfe()))
     readers = [Reader(source, plain, number) for number, source in enumerate(sources)]
     ridge = partial(ridge_of, learner.regulariser)
-    yield from stream(Direct.of(learner.solver), readers, ridge, start)
+    yield from stream(learner.solver, readers, ridge, start)
 
 
 def fit_streamed(learner: Learner, sources: Sequence[Source]) -> Model:

@@ -80,7 +80,7 @@ class Tightened(Fits):
         """
         solver = self.learner.solver
         budget = replace(solver.budget, rounds=self.rounds)
-        return drive(_Reweighing(self, batch, features), budget, solver.checkpoint)
+        return drive(_Reweighing(self, batch, features, self.name), budget, solver.checkpoint)
 
     def tightened(
         self,
@@ -143,11 +143,8 @@ class _Reweighing:
     learner: Tightened
     batch: Batch[FactorGraph]
     features: Features
+    name: str
     size: int = 0
-
-    @property
-    def name(self) -> str:
-        return self.learner.name
 
     def setting(self) -> dict[str, Any]:
         return {"rounds": self.learner.rounds, "steps": self.learner.steps}

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky
 
-from mlestruct.checkpoint import AnyCheckpoint, Loop, Setting
+from mlestruct.checkpoint import Loop, Setting
 from mlestruct.digest import digest, name_of
-from mlestruct.drive import Budget, drive
+from mlestruct.drive import drive
 from mlestruct.dual import Certificate, Dual
-from mlestruct.engine import Engine, Running, Serial, engine_of
+from mlestruct.engine import Running, engine_of
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.routine import Routine
 from mlestruct.lbfgs import Descent, Step, next_step
@@ -34,6 +34,7 @@ INNER = 1e-3  # inference may stop at this share of the outer relative gap
 COARSEST = 1e-5  # a coarser residual makes the value too rough for the line search
 TIGHTER, FINEST = 0.03, 1e-9  # where a search fails inference gets finer by this, down to that
 PROOF = 0.5  # of the tolerance: what inference may leave open before an oracle is asked
+EXACTLY = FrankWolfe(tol=1e-6)
 AGAIN = 0.1  # of the gap: if the weights' own part is more, a descent can still lower a proof
 
 
@@ -176,88 +177,57 @@ class Descending:
         )
 
 
-@dataclass(frozen=True)
-class Direct:
+def direct(
+    dual: Dual,
+    oracle: Oracle[Any],
+    routine: Routine,
+    solver: FrankWolfe = EXACTLY,
+    start: Array | None = None,
+    small: SmallBatches | None = None,
+) -> Iterator[Progress]:
     """Minimises R(θ) + Σ w_m [log Z(θ) − ⟨θ, φ_m⟩] through marginals, for every regulariser.
 
     Stops when the Fenchel gap of R, which bounds the error once inference has converged, is below
-    ``tol`` relative; the last round carries the proof by one oracle call per example. Examples
-    are evaluated in fixed shards on an engine: any gives the same bits.
-    ``small`` takes stochastic steps instead; a round is then an epoch.
+    ``tol`` relative. Rounds are estimates (with no τ) until the last, which carries the proof.
+    Tolerance, limits, engine and checkpoint are ``solver``'s. Examples are evaluated in fixed
+    shards on the engine: any gives the same bits. ``small`` takes stochastic steps instead; a
+    round is then an epoch.
     """
+    engine = engine_of(solver.engine, solver.workers)
 
-    tol: float = 1e-6
-    rounds: int = 1000
-    seconds: float | None = None
-    calls: int | None = None
-    memory: int = 10
-    engine: Engine = field(default_factory=Serial)
-    small: SmallBatches | None = None
-    checkpoint: AnyCheckpoint = None
+    def setting() -> dict[str, Any]:
+        known = {"oracle": name_of(oracle), "routine": digest(routine), "start": digest(start)}
+        return {**dual.named(), **known, **limits(solver), "small": repr(small)}
 
-    @classmethod
-    def of(cls, solver: FrankWolfe, small: SmallBatches | None = None) -> Direct:
-        """With a solver's tolerance, limits, engine and checkpoint."""
-        engine = engine_of(solver.engine, solver.workers)
-        return cls(
-            solver.tol, solver.rounds, solver.seconds, solver.calls,
-            engine=engine, small=small, checkpoint=solver.checkpoint,
-        )  # fmt: skip
+    method = Descending(
+        shards=lambda: engine.start(provers(dual, oracle, routine)),
+        regulariser=dual.regulariser,
+        examples=len(dual.batch),
+        bound=str(dual.entropy.bound),
+        coarse=routine.loosened(COARSEST) is not routine,
+        descents=partial(_descents, dual, routine, small),
+        tol=solver.tol,
+        setting=setting,
+        size=dual.batch.size,
+        given=start,
+    )
+    return drive(method, solver.budget, solver.checkpoint)
 
-    @property
-    def budget(self) -> Budget:
-        """What a run may take."""
-        return Budget(self.tol, self.rounds, self.seconds, self.calls)
 
-    def run(
-        self, dual: Dual, oracle: Oracle[Any], routine: Routine, start: Array | None = None
-    ) -> Iterator[Progress]:
-        """Every iteration; estimates (with no τ) until the last, which is certified."""
-        method = Descending(
-            shards=lambda: self.engine.start(provers(dual, oracle, routine)),
-            regulariser=dual.regulariser,
-            examples=len(dual.batch),
-            bound=str(dual.entropy.bound),
-            coarse=routine.loosened(COARSEST) is not routine,
-            descents=partial(self._descents, dual, routine),
-            tol=self.tol,
-            setting=partial(self._setting, dual, oracle, routine, start),
-            size=dual.batch.size,
-            given=start,
-        )
-        return drive(method, self.budget, self.checkpoint)
+def limits(solver: FrankWolfe) -> dict[str, Any]:
+    """The settings that a fit which goes on must share."""
+    return asdict(solver.budget)
 
-    def _setting(
-        self, dual: Dual, oracle: Oracle[Any], routine: Routine, start: Array | None
-    ) -> dict[str, Any]:
-        return {
-            "start": digest(start),
-            **dual.named(),
-            "oracle": name_of(oracle),
-            "routine": digest(routine),
-            **self.limits(),
-        }
 
-    def limits(self) -> dict[str, Any]:
-        """The settings that a fit which goes on must share."""
-        return {
-            "tol": self.tol,
-            "rounds": self.rounds,
-            "seconds": self.seconds,
-            "calls": self.calls,
-            "memory": self.memory,
-            "small": repr(self.small),
-        }
-
-    def _descents(self, dual: Dual, routine: Routine) -> Callable[..., Descent]:
-        ridge, scale = dual.regulariser, None
-        if self.small is not None:
-            heads = {"score": Head(dual.features, dual.batch.bias)}
-            return partial(self.small.run, Surrogate(routine), dual.batch, heads, ridge)
-        factor = natural(dual, routine)
-        if factor is None or not ridge.plain:
-            scale = units(columns(dual.batch, dual.features), ridge.lam)
-        return partial(descend, ridge, memory=self.memory, factor=factor, scale=scale)
+def _descents(dual: Dual, routine: Routine, small: SmallBatches | None) -> Callable[..., Descent]:
+    ridge, scale = dual.regulariser, None
+    if small is not None:
+        heads = {"score": Head(dual.features, dual.batch.bias)}
+        return partial(small.run, Surrogate(routine), dual.batch, heads, ridge)
+    factor = natural(dual, routine)
+    if factor is None or not ridge.plain:
+        scale = units(columns(dual.batch, dual.features), ridge.lam)
+    return partial(descend, ridge, factor=factor, scale=scale)
 
 
 def _estimate(gap: float, objective: float, bound: str) -> Certificate:

@@ -14,13 +14,15 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.drive import drive
+from mlestruct.engine import engine_of
 from mlestruct.features import Features
+from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.method import Progress
 from mlestruct.objectives.base import EvaluationPoint
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descend
-from mlestruct.train.direct import COARSEST, Descending, Direct
+from mlestruct.train.direct import COARSEST, Descending, limits
 from mlestruct.train.proofs import Prove, Prover
 from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
@@ -96,13 +98,13 @@ def _survey(prover: Prover) -> Survey:
 
 
 def stream(
-    direct: Direct,
+    solver: FrankWolfe,
     readers: Sequence[Reader],
     ridge: Callable[[int], Regulariser],
     start: Array | None = None,
 ) -> Iterator[Progress]:
-    """The rounds of :class:`Direct` on all shards; none has a τ. A pass over them all per round."""
-    with direct.engine.start(readers) as running:
+    """The rounds of :func:`direct` on all shards; none has a τ. A pass over them all per round."""
+    with engine_of(solver.engine, solver.workers).start(readers) as running:
         found: list[Survey] = running.round([None] * len(readers))
         wrong = [k for k, one in enumerate(found) if one.d != found[0].d]
         if wrong:
@@ -120,7 +122,7 @@ def stream(
             "shards": digest([tuple(one) for one in found]),
             "regulariser": digest(regulariser),
             "start": digest(start),
-            **direct.limits(),
+            **limits(solver),
         }
         method = Descending(
             shards=lambda: nullcontext(running),
@@ -128,12 +130,12 @@ def stream(
             examples=examples,
             bound=" / ".join(dict.fromkeys(one.bound for one in found)),
             coarse=any(one.coarse for one in found),
-            descents=lambda: partial(descend, regulariser, memory=direct.memory, scale=scale),
-            tol=direct.tol,
+            descents=lambda: partial(descend, regulariser, scale=scale),
+            tol=solver.tol,
             setting=lambda: setting,
             size=sum(one.coordinates for one in found),
             keep=False,
             given=start,
             name="stream",
         )
-        yield from drive(method, direct.budget, direct.checkpoint)
+        yield from drive(method, solver.budget, solver.checkpoint)

@@ -13,7 +13,7 @@ from mlestruct.inference.routine import routine
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.regulariser import Regulariser
 from mlestruct.testing import vertices
-from mlestruct.train import Direct
+from mlestruct.train import direct
 
 ASKED = [ms.Question.ordinal("noise", range(3)), ms.Question.categorical("diet", ["any", "none"])]
 PRISM = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5), (0, 3), (1, 4), (2, 5)]
@@ -87,7 +87,7 @@ def asked(n, rng, extra=True):
 def solved(batch, features, rho, lam=0.3):
     dual = Dual(batch, features, Entropy.of(batch, rho), Regulariser.of(features.d, lam))
     oracle = ms.oracle.resolve(None, batch)
-    *_, last = Direct(1e-12).run(dual, oracle, routine(dual.entropy))
+    *_, last = direct(dual, oracle, routine(dual.entropy), ms.FrankWolfe(tol=1e-12))
     return dual, last.theta, last.tau
 
 
@@ -109,7 +109,12 @@ def test_the_sandwich_is_its_formula(rng):
     """M⁻¹JM⁻¹ with M = H + Λ, J from weights² and examples; θ̂ + H⁻¹Λθ̂ where H is invertible."""
     structure = ms.chain(3, 2)
     dual = problem(structure, 3, rng, target=[[0, 1, 1], [1, 1, 0]])
-    *_, last = Direct(1e-12).run(dual, ms.oracle.resolve(None, dual.batch), routine(dual.entropy))
+    *_, last = direct(
+        dual,
+        ms.oracle.resolve(None, dual.batch),
+        routine(dual.entropy),
+        ms.FrankWolfe(tol=1e-12),
+    )
     theta, tau, weight = last.theta, last.tau, dual.batch.weight
     parts = [respond(dual, m, tau).hessian for m in range(2)]
     H = weight[0] * parts[0] + weight[1] * parts[1]

@@ -29,7 +29,7 @@ from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, counting_numbers, in_words
 from mlestruct.structures.base import Array, Structure
-from mlestruct.train import Direct
+from mlestruct.train import direct
 from mlestruct.trees import Tree
 
 ROUTES = ("auto", "direct", "frank_wolfe", "coupled")
@@ -138,7 +138,7 @@ class Camel(Fits):
         The last is stationary, or ran out of ``rounds``.
         """
         budget = replace(self.solver.budget, tol=self.tol, rounds=self.rounds - 1)
-        return drive(_Rounds(self, batch, features), budget, self.solver.checkpoint)
+        return drive(_Rounds(self, batch, features, self.name), budget, self.solver.checkpoint)
 
     def each(self, batch: Batch[Any], features: Features) -> Iterator[Linearisation]:
         """Every round of a fit that no checkpoint keeps."""
@@ -153,7 +153,7 @@ class Camel(Fits):
         if messages is not None or not self.direct:
             if messages is not None:
                 start = None if last is None else last.theta
-                found = ended(Direct.of(solver).run(dual, oracle, messages, start))
+                found = ended(direct(dual, oracle, messages, solver, start))
             elif hard or not self.consistent:
                 what = "hard moments have" if hard else "tables without consistency have"
                 raise ValueError(f"{what} no oracle; use route='direct'")
@@ -217,11 +217,8 @@ class _Rounds:
     learner: Camel
     batch: Batch[Any]
     features: Features
+    name: str
     size: int = 0
-
-    @property
-    def name(self) -> str:
-        return self.learner.name
 
     def setting(self) -> dict[str, Any]:
         own = ("rho", "concave", "start", "rounds", "tol", "consistent", "split")

@@ -108,7 +108,7 @@ class Coupled:
         if not self.dual.regulariser.plain:
             raise ValueError("this dual takes a ridge alone; use route='frank_wolfe'")
         budget = Budget(tol, rounds, seconds)
-        end = last(drive(_Descending(self, x, astuple(budget)), budget, keeps))
+        end = last(drive(_Descending(self, x, astuple(budget), len(self.c)), budget, keeps))
         return self._newton(end.theta) if end.short and len(x) <= NEWTON else end.theta
 
     def _newton(self, x: Array) -> Array:
@@ -185,11 +185,8 @@ class _Descending:
     coupled: Coupled
     start: Array
     limits: tuple[Any, ...]
+    size: int
     name: str = "coupled"
-
-    @property
-    def size(self) -> int:
-        return len(self.coupled.c)
 
     def setting(self) -> dict[str, Any]:
         own = {"start": digest(self.start), "limits": self.limits}

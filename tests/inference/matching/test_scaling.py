@@ -164,7 +164,7 @@ def test_learning_through_truncated_scaling_is_caught(rng):
     """L-BFGS on a truncated dual does not report success: the certificate holds the true gap."""
     from mlestruct.oracle import Validated, resolve
     from mlestruct.regulariser import Regulariser
-    from mlestruct.train import Direct
+    from mlestruct.train import direct
 
     n, examples, d = 6, 4, 5
     X = rng.standard_normal((examples * n * n, d))
@@ -176,7 +176,7 @@ def test_learning_through_truncated_scaling_is_caught(rng):
     dual = learner.dual(batch, features)
     oracle = Validated(resolve(None, batch))
     best = learner.fit(batch, features)
-    *_, last = Direct(1e-6, 50).run(dual, oracle, Forgetful(0.5, sweeps=2))
+    *_, last = direct(dual, oracle, Forgetful(0.5, sweeps=2), ms.FrankWolfe(tol=1e-6, rounds=50))
     error = last.certificate.objective - best.certificate.objective
     assert last.certificate.gap >= error - best.certificate.gap - 1e-9
     assert best.certificate.relative <= 1e-5
