@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,10 +26,7 @@ from mlestruct.estimators.door import (
     rng_of,
     weights_of,
 )
-from mlestruct.estimators.intervals import Learned, intervals_of
 from mlestruct.estimators.predictor import Predictor
-from mlestruct.estimators.stored import StoredFit, loading, read, write
-from mlestruct.estimators.summary import Summary
 from mlestruct.estimators.weights import ALIKE, labels_of
 from mlestruct.features import Features
 from mlestruct.features.level import alike, levelled
@@ -42,10 +39,13 @@ from mlestruct.method import Progress
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
-from mlestruct.statistics import Intervals, advice, likelihood_of
-from mlestruct.statistics.interval import MOST
+from mlestruct.statistics.affordability import MOST, advice
 from mlestruct.structures.base import Array, as_numbers
 from mlestruct.train.units import drowned
+
+if TYPE_CHECKING:
+    from mlestruct.estimators.summary import Summary
+    from mlestruct.statistics import Intervals
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
 Penalty = Literal["raw", "standardised"]
@@ -209,6 +209,8 @@ class Estimator(Predictor):
             return np.array([float(how(self, X, y))])
         if how == "parts_right":
             return np.array([self.score([one], [other]) for one, other in zip(X, y, strict=True)])
+        from mlestruct.statistics.problems import likelihood_of
+
         batch, scores = self._scored(X, y)
         found = likelihood_of(
             batch,
@@ -365,6 +367,8 @@ class Estimator(Predictor):
         labels, weights are told against a ``reference`` label (default: the first). For learners
         of a likelihood; docs/statistics.md says which interval is printed when, and why.
         """
+        from mlestruct.estimators.intervals import Learned, intervals_of
+
         self._check_fitted()
         check_lengths(X, y)
         if self.l1:
@@ -411,6 +415,8 @@ class Estimator(Predictor):
 
     def summary(self, intervals: Intervals | None = None) -> Summary:
         """Weights by name, or what ``intervals`` tell of them, the proof and the cost."""
+        from mlestruct.estimators.summary import Summary
+
         self._check_fitted()
         calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
         return Summary(
@@ -436,6 +442,8 @@ class Estimator(Predictor):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model: settings, weights, certificate, history; no data, no code."""
+        from mlestruct.estimators.stored import StoredFit, write
+
         self._check_fitted()
         fitted = StoredFit(
             self.coef_,
@@ -459,6 +467,8 @@ class Estimator(Predictor):
         Settings that are code (an oracle, a structure or a learner of your own) are not in the
         file: pass them ``again``.
         """
+        from mlestruct.estimators.stored import loading, read
+
         settings, fitted, arrays = read(path, cls.__name__, again)
         with loading(path, cls.__name__):
             cls.check_names(settings)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.estimators.intervals import LIKELIHOODS
 from mlestruct.structures.base import Array, Ints, as_count
+
+LIKELIHOODS = ("mle_struct", "exact_mle")
 
 Scoring = str | Callable[[Any, Sequence[Any], Sequence[Any]], float] | None
 NAMED = {

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.estimators.choosing import LIKELIHOODS
 from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import PAIRS, Sandwich
@@ -16,12 +17,11 @@ from mlestruct.learners import mle_struct
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
+from mlestruct.statistics.affordability import MOST
 from mlestruct.statistics.identified import Identified
-from mlestruct.statistics.interval import LEAST, MOST, refusal
+from mlestruct.statistics.interval import LEAST, refusal
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints
-
-LIKELIHOODS = ("mle_struct", "exact_mle")
 
 
 class Learned(NamedTuple):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,9 +29,12 @@ from mlestruct.estimators.weights import (
 )
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
-from mlestruct.statistics import Intervals
 from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph import FactorGraph
+
+if TYPE_CHECKING:
+    from mlestruct.statistics import Intervals
+
 
 LISTED = 12  # labels, up to which the best set is found among all of them
 CHUNK = 256  # examples whose sets are scored in one product

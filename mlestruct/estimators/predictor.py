@@ -14,7 +14,6 @@ from mlestruct.batch import Batch
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
 from mlestruct.errors import ConvergenceWarning, not_fitted
-from mlestruct.estimators.calibration import Calibration
 from mlestruct.estimators.door import check_columns, check_lengths, listed, rng_of, weights_of
 from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.ragged import Ragged
@@ -29,6 +28,7 @@ from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 
 if TYPE_CHECKING:
+    from mlestruct.estimators.calibration import Calibration
     from mlestruct.statistics.evidence import Evidence
     from mlestruct.statistics.identified import Named
 
@@ -260,6 +260,8 @@ class Predictor(Parameters):
 
     def calibration(self, X: Sequence[Any], y: Sequence[Any], bins: int = 10) -> Calibration:
         """How often parts given probability p came true."""
+        from mlestruct.estimators.calibration import Calibration
+
         batch, scores = self._scored(X, y)
         assert batch.target is not None
         tau, truth = (

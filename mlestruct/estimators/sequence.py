@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,11 +29,13 @@ from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights
 from mlestruct.learners.missing import Partial
 from mlestruct.readers import Attributes
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags
-from mlestruct.statistics import Intervals
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints, Shorts
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
+
+if TYPE_CHECKING:
+    from mlestruct.statistics import Intervals
 
 
 class Among(NamedTuple):

@@ -1,12 +1,24 @@
 """Statistics of learned weights: intervals that hold, and how sure likelihoods are."""
 
-from mlestruct.statistics.affordability import affordable
-from mlestruct.statistics.annealing import Annealed, annealed
-from mlestruct.statistics.evidence import Evidence
-from mlestruct.statistics.identified import Identified, Named
-from mlestruct.statistics.interval import Interval, Intervals, Problem, intervals
-from mlestruct.statistics.likelihood import Likelihood
-from mlestruct.statistics.problems import advice, likelihood_of, problem
+from typing import TYPE_CHECKING
+
+from mlestruct.lazy import lazily
+
+if TYPE_CHECKING:
+    from mlestruct.statistics.affordability import advice as advice
+    from mlestruct.statistics.affordability import affordable as affordable
+    from mlestruct.statistics.annealing import Annealed as Annealed
+    from mlestruct.statistics.annealing import annealed as annealed
+    from mlestruct.statistics.evidence import Evidence as Evidence
+    from mlestruct.statistics.identified import Identified as Identified
+    from mlestruct.statistics.identified import Named as Named
+    from mlestruct.statistics.interval import Interval as Interval
+    from mlestruct.statistics.interval import Intervals as Intervals
+    from mlestruct.statistics.interval import Problem as Problem
+    from mlestruct.statistics.interval import intervals as intervals
+    from mlestruct.statistics.likelihood import Likelihood as Likelihood
+    from mlestruct.statistics.problems import likelihood_of as likelihood_of
+    from mlestruct.statistics.problems import problem as problem
 
 __all__ = [
     "Annealed",
@@ -24,3 +36,23 @@ __all__ = [
     "likelihood_of",
     "problem",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "Annealed": "statistics.annealing",
+        "Evidence": "statistics.evidence",
+        "Identified": "statistics.identified",
+        "Interval": "statistics.interval",
+        "Intervals": "statistics.interval",
+        "Likelihood": "statistics.likelihood",
+        "Named": "statistics.identified",
+        "Problem": "statistics.interval",
+        "advice": "statistics.affordability",
+        "affordable": "statistics.affordability",
+        "annealed": "statistics.annealing",
+        "intervals": "statistics.interval",
+        "likelihood_of": "statistics.problems",
+        "problem": "statistics.problems",
+    },
+)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+import numpy as np
+
 from mlestruct.batch import Batch
-from mlestruct.inference.exact import estimate
+from mlestruct.entropy import Entropy
+from mlestruct.reweighting import Rho
 from mlestruct.structures import BipartiteMatching, FactorGraph, Ising, Matching, Paths
 from mlestruct.structures.base import Structure
 
+MOST = 300  # weights with intervals: each costs two inferences of all examples a step
 SIDE, NODES = 12, 16  # of bipartite and of general matchings: some 5 ms each
 WIDE = 50_000  # coordinates of a graph above which no order of elimination is looked for
 EACH = 0.1  # seconds for one example that are still affordable
@@ -24,6 +28,19 @@ def total(batch: Batch[Structure]) -> float:
     """Seconds that exact sums of all examples would take, about."""
     cost = [seconds(structure) for structure in batch.structures]
     return float(sum(cost[k] for k in batch.which.tolist()))
+
+
+def advice(batch: Batch[Structure], rho: Rho) -> str | None:
+    """A line for whoever learns by a surrogate where the true weights could be had."""
+    if not affordable(batch.structures):
+        return None
+    each = [int(np.flatnonzero(batch.which == k)[0]) for k in np.unique(batch.which)]
+    if Entropy.of(batch.select(each), rho).bound.kind == "exact":
+        return None
+    return (
+        "exact sums are affordable here, and this surrogate's weights are known to be off: "
+        "learner='exact_mle' learns the true ones"
+    )
 
 
 @singledispatch
@@ -43,6 +60,8 @@ def _(structure: FactorGraph) -> float:
         return 1e-7 * structure.size
     if structure.size > WIDE:
         return float("inf")
+    from mlestruct.inference.exact.treewidth import estimate
+
     found = estimate(structure)
     return found.seconds if found.complete else float("inf")
 

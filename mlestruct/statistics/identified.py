@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.inference.sandwich import echelon
-from mlestruct.statistics.likelihood import Likelihood
 from mlestruct.structures.base import Array
+
+if TYPE_CHECKING:
+    from mlestruct.statistics.likelihood import Likelihood
 
 STEP = 1e-4  # of scores: what truncates a difference is then as small as what rounds it
 NULL = 1e-6  # of the largest eigenvalue of the scaled Hessian at θ = 0: below, no information
@@ -70,6 +71,8 @@ class Identified(NamedTuple):
         Where weights are identified one by one, these are the weights.
         """
         found = [one for one in known if self.tells(one.combination)]
+        from mlestruct.inference.sandwich import echelon
+
         reduced = echelon(self._told().T)
         for row in np.where(np.abs(reduced) < ROUNDING, 0.0, reduced):
             rows = np.array([one.combination for one in found]).reshape(-1, len(row))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from mlestruct.statistics.affordability import MOST
 from mlestruct.statistics.firth import Firth, Point
 from mlestruct.statistics.identified import Identified, Named
 from mlestruct.statistics.likelihood import Likelihood
@@ -22,7 +23,6 @@ from mlestruct.statistics.spread import Units
 from mlestruct.structures.base import Array, Ints
 
 MANY = 8  # units from which the variance between them counts
-MOST = 300  # weights: each costs two inferences of all examples a step
 ROOM = 2e8  # numbers of all examples' information matrices
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 

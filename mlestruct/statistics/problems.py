@@ -12,7 +12,7 @@ from mlestruct.features import Features
 from mlestruct.inference.exact import exact
 from mlestruct.inference.routine import routine
 from mlestruct.reweighting import Rho
-from mlestruct.statistics.affordability import affordable, total
+from mlestruct.statistics.affordability import total
 from mlestruct.statistics.interval import Problem
 from mlestruct.statistics.likelihood import Infer, Likelihood
 from mlestruct.statistics.listing import Listed
@@ -76,19 +76,6 @@ def likelihood_of(
     entropy = Entropy.of(batch, rho)
     infer = inference(entropy) or (_sums if entropy.bound.kind == "exact" else None)
     return None if infer is None else Likelihood(batch, features, infer)
-
-
-def advice(batch: Batch[Any], rho: Rho) -> str | None:
-    """A line for whoever learns by a surrogate where the true weights could be had."""
-    if not affordable(batch.structures):
-        return None
-    each = [int(np.flatnonzero(batch.which == k)[0]) for k in np.unique(batch.which)]
-    if Entropy.of(batch.select(each), rho).bound.kind == "exact":
-        return None
-    return (
-        "exact sums are affordable here, and this surrogate's weights are known to be off: "
-        "learner='exact_mle' learns the true ones"
-    )
 
 
 def inference(entropy: Entropy) -> Infer | None:

@@ -12,8 +12,8 @@ from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.matching import BipartiteMatching
-from mlestruct_oracles.assignment_kernel import NONE, solve_all
 
+NONE = -1  # a row's column, before it has one
 Start = tuple[Array, Ints]  # prices of columns, and every row's column
 
 
@@ -85,6 +85,8 @@ def _solve(
     structure: BipartiteMatching, asked: Array, members: Ints, start: Start
 ) -> tuple[Ints, Array]:
     """The pairs of every example (of its columns, where they are fewer than rows), and bounds."""
+    from mlestruct_oracles.assignment_kernel import solve_all
+
     tables = asked.reshape(-1, *structure.shape)
     row, column = structure.columns, 1
     if structure.rows > structure.columns:
