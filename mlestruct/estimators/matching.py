@@ -11,7 +11,12 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.estimators.base import Estimator
 from mlestruct.inference import marginals
-from mlestruct.inference.bounds import ProvenInterval, log_z_interval, outcome_interval
+from mlestruct.inference.bounds import (
+    ProvenInterval,
+    log_z_interval,
+    outcome_interval,
+    permanent_interval,
+)
 from mlestruct.structures.base import Array
 from mlestruct.structures.matching import BipartiteMatching, Kind
 
@@ -51,10 +56,12 @@ class MatchingModel(Estimator):
         return found
 
     def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
-        """ρ = ½ bounds log Z above; Bethe, where a theorem says so, and the best matching below."""
+        """ρ = ½ bounds log Z above, and Bethe on both sides where theorems say so.
+
+        The best matching's score is below, too.
+        """
         if self.oracle is not None:
             return super().log_z(batch, scores)
-        inside = outcome_interval(batch, scores)
-        for rho in (0.5, 1.0):
-            inside &= log_z_interval(marginals(batch, scores, rho=rho))
-        return inside
+        half, bethe = (marginals(batch, scores, rho=rho) for rho in (0.5, 1.0))
+        inside = outcome_interval(batch, scores) & permanent_interval(batch, bethe)
+        return inside & log_z_interval(half) & log_z_interval(bethe)

@@ -15,7 +15,7 @@ from mlestruct.inference.decoding import decode
 from mlestruct.inference.predict import AnyOracle, Marginals
 from mlestruct.inference.routine import routine
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, Structure
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,22 @@ def outcome_interval(
     """
     lower = decode(batch, scores, oracle).scores.copy()
     return ProvenInterval(lower, np.full(len(batch), np.inf), "the score of one outcome")
+
+
+def permanent_interval(batch: Batch[Any], bethe: Marginals) -> ProvenInterval:
+    """log Z of perfect matchings of two sides of n is at most Bethe's value + (n/2) log 2.
+
+    ``bethe`` are the marginals at ρ = 1. Anari and Rezaei (2019, FOCS, theorem 1: a permanent is
+    at most √2ⁿ times its Bethe permanent); nothing of other structures.
+    """
+    size = np.array([_side(structure) for structure in batch.structures])[batch.which]
+    upper = np.where(size > 0, bethe.upper + size / 2.0 * np.log(2.0), np.inf)
+    return ProvenInterval(np.full(len(batch), -np.inf), upper, "Bethe's permanent times √2ⁿ")
+
+
+def _side(structure: Structure) -> int:
+    perfect = isinstance(structure, BipartiteMatching) and structure.kind == "perfect"
+    return structure.shape[0] if perfect else 0
 
 
 def product_interval(graph: FactorGraph, score: ArrayLike, nodes: ArrayLike) -> ProvenInterval:
