@@ -215,11 +215,18 @@ def _consent(given: argparse.Namespace) -> Iterable[tuple[tuple[Any, Any], str]]
     read = opened(given, given.consent, ("id",))
     others = [name for name in read.names if name != "id"]
     for row, person in enumerate(read.as_names("id").tolist()):
-        for name in others:
-            cell = read.as_names(name)[row]
-            for other in [] if cell is None else re.split(r"\s*[;,/&|\n]\s*", str(cell)):
-                if other:
-                    yield (person, other), read.at(row, name)
+        cells = [(name, read.as_names(name)[row]) for name in others]
+        found = [
+            ((person, other), read.at(row, name))
+            for name, cell in cells
+            for other in ([] if cell is None else re.split(r"\s*[;,/&|\n]\s*", str(cell)))
+            if other
+        ]
+        if not found:
+            raise ValueError(
+                f"{read.at(row)}: {person} names nobody; take the line out, or plan without them"
+            )
+        yield from found
 
 
 def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -22,5 +22,7 @@ def listed_rules(table: Table, own: Mapping[str, Any]) -> dict[str, list[Placed]
             raise ValueError(
                 f"{table.at(row, 'rule')}: a rule is forbid, require or allow, not {rule!r}"
             )
+        if a is None or b is None:
+            raise ValueError(f"{table.at(row)}: a rule is about two people, and one is missing")
         made[kind].append(Placed.of([own.get(str(who), who) for who in (a, b)], table.at(row)))
     return made

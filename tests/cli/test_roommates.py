@@ -299,3 +299,17 @@ def test_only_leaves_out_rooms_of_other_cohorts(folder, capsys):
     again, pairwise = json.loads(said[1]), json.loads(capsys.readouterr().out)
     assert again["contrasts"] == pairwise["contrasts"]
     assert main(["roommates", "evaluate", "people.csv", "rooms.csv", "--only", "2"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "said"),
+    [
+        ("--rules", "rule,id_a,id_b\nforbid,3,\n", "line 2: a rule is about two people"),
+        ("--consent", "id,a,b\n3,,\n", "line 2: 3 names nobody; take the line out"),
+    ],
+)
+def test_rules_and_consent_with_gaps(folder, fitted, capsys, option, text, said):
+    (folder / "list.csv").write_text(text)
+    assert said in refused(
+        capsys, "assign", "people.csv", "--only", "1", "--model", fitted, option, "list.csv"
+    )

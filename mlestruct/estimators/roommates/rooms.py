@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mlestruct.errors import Infeasible
+from mlestruct.errors import DataWarning, Infeasible
 from mlestruct.estimators.roommates.people import Group, People, are_ids
 from mlestruct.estimators.roommates.places import refuse, some
 from mlestruct.structures.base import Ints
@@ -42,7 +43,9 @@ def rooms_of(
     table: Table, people: People, columns: Sequence[str], fixed: Fixed
 ) -> list[list[Room]]:
     """The rooms that each group fills: fixed ones first, then in the table's order."""
+    table = _usual(table)
     names = bare(table.as_names("room")).tolist()
+    _doubt_sizes(table, columns)
     fixed = _fixed(table, people, names, fixed)
     accessible = _yes(table, ACCESSIBLE) if ACCESSIBLE in table.names else [False] * len(names)
     sizes, capacity = _sizes(table)
@@ -66,6 +69,34 @@ def rooms_of(
         _filled(rooms, group, needing & set(group.members.tolist()))
         for rooms, group in zip(given, people.groups, strict=True)
     ]
+
+
+def _usual(table: Table) -> Table:
+    """With ``fixed`` and ``accessible`` called so, however they are spelled: Fixed, FIXED."""
+    alike = {n: n.casefold() for n in table.names if n.casefold() in (FIXED, ACCESSIBLE)}
+    twice = [n for n in set(alike.values()) if list(alike.values()).count(n) > 1]
+    if twice:
+        raise ValueError(f"{table.file}two columns are called {twice[0]!r} but for capitals")
+
+    def renamed(columns: Mapping[str, Any]) -> dict[str, Any]:
+        return {alike.get(name, name): column for name, column in columns.items()}
+
+    return replace(
+        table, columns=renamed(table.columns), written=table.written and renamed(table.written)
+    )
+
+
+def _doubt_sizes(table: Table, columns: Sequence[str]) -> None:
+    """Where nothing says how large rooms are, a column that might: Betten, 1, 2, 4."""
+    used = {"room", FIXED, ACCESSIBLE, *CAPACITY, *columns}
+    if any(name.casefold() in CAPACITY for name in table.names):
+        return
+    for name in table.names:
+        column = table.columns[name]
+        small = column.dtype.kind == "i" and len(column) and 0 < column.min() <= column.max() <= 9
+        if name not in used and small:
+            words = f"{table.file}no column 'size', so all rooms are for 2; is it {name!r}?"
+            warnings.warn(words, DataWarning, stacklevel=4)
 
 
 def needs(people: People) -> set[int]:
@@ -145,6 +176,8 @@ def _fault(
 ) -> str:
     """Why this room cannot be planned; nothing for one that can."""
     place = "" if table.places is None else f"{table.at(row, capacity)}: "
+    if size is None or size != size:
+        return f"{place}room {name!r} has no size; say how many people it is for: 1, 2 or 4"
     if size not in SIZES:
         return (
             f"{place}room {name!r} is for {size}; rooms for 1, 2 and 4 can be planned (a four is "

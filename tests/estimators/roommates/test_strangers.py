@@ -56,3 +56,40 @@ def test_ticks_are_refused_until_blanks_are_said(role, mark, no):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # that "-" may be no answer
         assert any("smokes" in name for name in ticked.fit(people, pairs).names_)
+
+
+def fitted():
+    people, pairs = year()
+    return people, model(same="gender").fit(people, pairs)
+
+
+@pytest.mark.parametrize("name", ["fixed", "Fixed", "FIXED"])
+def test_fixed_rooms_are_kept_however_the_column_is_spelled(name):
+    people, learned = fitted()
+    sizes = [2] * 40
+    women = [row["id"] for row in people if row["gender"] == "F"]
+    rooms = {
+        "room": [f"{g}{k}" for g in "FM" for k in range(20)],
+        "size": sizes,
+        "gender": ["F"] * 20 + ["M"] * 20,
+        name: [None] * 7 + [str(women[0])] + [None] * 32,
+    }
+    plan = learned.assign(people, rooms=rooms)
+    assert next(p.room for p in plan.pairs if women[0] in p[:2]) == "F7"
+
+
+def test_a_column_that_may_be_the_size_is_asked_about():
+    people, learned = fitted()
+    rooms = {
+        "room": [f"{g}{k}" for g in "FM" for k in range(20)],
+        "gender": ["F"] * 20 + ["M"] * 20,
+    }
+    with pytest.warns(
+        DataWarning, match="no column 'size', so all rooms are for 2; is it 'Betten'"
+    ):
+        learned.assign(people, rooms=rooms | {"Betten": [1] * 40})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        learned.assign(people, rooms=rooms)
+    with pytest.raises(ValueError, match="room 'F3' has no size"):
+        learned.assign(people, rooms=rooms | {"size": [2] * 3 + [None] + [2] * 36})
