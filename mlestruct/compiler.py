@@ -306,7 +306,7 @@ class Whole(codegen.JITCodeLibrary):  # type: ignore[misc]
 
 
 class Settings(compiler.Flags):  # type: ignore[misc]
-    """Numba's flags, compared by what is set first: every call that is typed compares them."""
+    """Numba's flags, compared by what is set and not by every default: every typed call does it."""
 
     __slots__ = ()
 
@@ -314,8 +314,8 @@ class Settings(compiler.Flags):  # type: ignore[misc]
         return NAMES
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Settings) and (self is other or self._values == other._values):
-            return True
+        if isinstance(other, Settings):
+            return self is other or self._values == other._values
         return super().__eq__(other)
 
 
