@@ -157,7 +157,17 @@ def lines(folder: Path) -> dict[str, float]:
     }
     total = sum(size for name, size in sizes.items() if "/verify/" not in name)
     families = sum(size for name, size in sizes.items() if "/families/" in name)
-    core = ("batch", "dual", "entropy", "reweighting", "regulariser", "lbfgs", "checkpoint")
+    core = (
+        "batch",
+        "dual",
+        "entropy",
+        "reweighting",
+        "regulariser",
+        "lbfgs",
+        "checkpoint",
+        "method",
+        "drive",
+    )
     kept = [f"mlestruct/{name}.py" for name in core]
     folders = ("frank_wolfe", "train", "learners", "objectives")
     inside = [n for n in sizes if n.split("/")[1] in folders or n in kept]
