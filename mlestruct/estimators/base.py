@@ -372,7 +372,10 @@ class Estimator(Predictor):
         self._check_fitted()
         check_lengths(X, y)
         if self.l1:
-            raise ValueError("intervals are for weights that no l1= keeps at 0: fit with l1=0")
+            raise ValueError(
+                "weights that l1= chose from these examples have no honest interval: fit with "
+                "l1=0, or choose features by l1= on other examples and fit those alone here"
+            )
         if ALIKE in self.notes_:
             raise ValueError("intervals are for labels that count alike: fit without their weights")
         outcomes = self.encode(X, y)

@@ -94,9 +94,8 @@ def _paired(
     d = len(fitted.coef)
     if d > MOST or len(batch) >= max(LEAST, d + 1):
         return None
-    tau = marginals(batch, asked.model.features.potentials(fitted.coef), rho=fitted.rho).tau
-    learner = mle_struct(fitted.rho, regulariser=fitted.ridge)
-    dual = learner.dual(batch, asked.model.features)
+    dual = mle_struct(fitted.rho, regulariser=fitted.ridge).dual(batch, asked.model.features)
+    tau = marginals(batch, dual.scores(fitted.coef), rho=fitted.rho).tau
     found = Sandwich.of(dual, fitted.coef, tau, "parts")
     if refusal(asked, found.rank) is None:
         return None

@@ -1,0 +1,41 @@
+"""Intervals of one large matching, whose pairs are the units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+import mlestruct as ms
+from mlestruct.estimators.intervals import Learned, intervals_of
+from mlestruct.learners import mle_struct
+from mlestruct.regulariser import Regulariser
+
+
+def market(kind, rng, n=40):
+    """Two features, and the pairs that noisy scores choose."""
+    X = rng.standard_normal((n, n, 2))
+    noisy = X @ [1.0, -0.5] + rng.gumbel(size=(n, n)) - (0.5 if kind == "partial" else 0.0)
+    row, column = linear_sum_assignment(noisy, maximize=True)
+    partner = np.where(noisy[row, column] > -9, column, -1)
+    return ms.BipartiteMatching(n, n, kind), X.reshape(-1, 2), partner
+
+
+def told(structure, X, partner, bias=None):
+    batch = ms.Batch.of(structure, [partner], bias=bias)
+    features, ridge = ms.Dense.of(batch, X), Regulariser.of(2, 1e-6)
+    fit = mle_struct(0.5, regulariser=ridge).fit(batch, features)
+    fitted = Learned("mle_struct", 0.5, fit.theta, ridge, None)
+    return intervals_of(fitted, batch, features, ["a", "b"], [])
+
+
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+def test_an_offset_is_part_of_the_score(kind, rng):
+    """Half of a weight handed in as known scores: what is left is learned, equally surely."""
+    structure, X, partner = market(kind, rng)
+    whole, rest = told(structure, X, partner), told(structure, X, partner, 0.5 * X[:, 0])
+    assert whole.unit == "pairs and singles"
+    assert rest["a"].estimate == pytest.approx(whole["a"].estimate - 0.5, abs=1e-3)
+    assert rest["b"].estimate == pytest.approx(whole["b"].estimate, abs=1e-3)
+    for name in "ab":
+        assert rest[name].error == pytest.approx(whole[name].error, rel=1e-3)
