@@ -50,7 +50,7 @@ class Inference(Protocol):
         return False
 
 
-class Settled(Inference):
+class Unlearned(Inference):
     """An inference of which nothing is learned."""
 
     def recall(self, learned: Tree) -> Self:
@@ -110,7 +110,7 @@ DEFAULT = Reweighted()
 
 
 @dataclass(frozen=True)
-class Summed(Settled):
+class Summed(Unlearned):
     """Sums over all outcomes, exact; structures that are too wide for ``memory`` are refused."""
 
     memory: float = MEMORY
@@ -135,7 +135,7 @@ class Summed(Settled):
 
 
 @dataclass(frozen=True)
-class Propagation(Settled):
+class Propagation(Unlearned):
     """Sum-product messages at any counting numbers, concave or not: nothing is proven."""
 
     rho: Rho = 1.0

@@ -14,15 +14,6 @@ from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle.protocol import Answers, Oracle
 from mlestruct.oracle.solver import Solver
-from mlestruct.structures import (
-    BipartiteMatching,
-    BMatching,
-    FactorGraph,
-    Flow,
-    Ising,
-    Matching,
-    Paths,
-)
 from mlestruct.structures.base import Array, Structure
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
@@ -72,11 +63,12 @@ class PerStructure:
 class Entry:
     """One solver: ``place`` is module:class, made with ``settings``, asked about ``serves``.
 
-    Without ``serves`` it takes every structure that states constraints.
+    ``serves`` names a class of structures; without it every structure that states constraints is
+    taken. Names, so that no structure's module is imported for its line here.
     """
 
     place: str
-    serves: type[Structure] = Structure
+    serves: str = "Structure"
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self) -> Oracle[Any]:
@@ -90,25 +82,25 @@ QPBO = "mlestruct_oracles.qpbo_oracle:QPBO"
 CUT = "mlestruct_oracles.qpbo_oracle:GraphCut"
 
 CATALOGUE = {
-    "assignment": Entry("mlestruct_oracles.assignment:Assignment", BipartiteMatching),
-    "b_matching": Entry("mlestruct_oracles.b_matching:BMatchingSolver", BMatching),
-    "blossom": Entry("mlestruct_oracles.general_matching:Blossom", Matching),
+    "assignment": Entry("mlestruct_oracles.assignment:Assignment", "BipartiteMatching"),
+    "b_matching": Entry("mlestruct_oracles.b_matching:BMatchingSolver", "BMatching"),
+    "blossom": Entry("mlestruct_oracles.general_matching:Blossom", "Matching"),
     "cp_sat": Entry("mlestruct_oracles.cp_sat:CPSat"),
-    "graph_cut": Entry(CUT, FactorGraph),
-    "graph_cut_ortools": Entry(CUT, FactorGraph, {"backend": "ortools"}),
-    "graph_cut_pymaxflow": Entry(CUT, FactorGraph, {"backend": "pymaxflow"}),
+    "graph_cut": Entry(CUT, "FactorGraph"),
+    "graph_cut_ortools": Entry(CUT, "FactorGraph", {"backend": "ortools"}),
+    "graph_cut_pymaxflow": Entry(CUT, "FactorGraph", {"backend": "pymaxflow"}),
     "linear_program": Entry("mlestruct_oracles.linear_program:LinearProgram"),
-    "min_cost_flow": Entry("mlestruct_oracles.min_cost_flow:MinCostFlow", Flow),
-    "networkx_matching": Entry("mlestruct_oracles.networkx_matching:NetworkxMatching", Matching),
-    "planar_ising": Entry("mlestruct_oracles.planar_ising:PlanarIsing", Ising),
-    "qpbo": Entry(QPBO, FactorGraph),
-    "qpbo_ortools": Entry(QPBO, FactorGraph, {"backend": "ortools"}),
-    "qpbo_pymaxflow": Entry(QPBO, FactorGraph, {"backend": "pymaxflow"}),
-    "relaxation": Entry("mlestruct_oracles.relaxation:Relaxation", FactorGraph),
-    "shortest_path": Entry("mlestruct_oracles.shortest_path:ShortestPath", Paths),
+    "min_cost_flow": Entry("mlestruct_oracles.min_cost_flow:MinCostFlow", "Flow"),
+    "networkx_matching": Entry("mlestruct_oracles.networkx_matching:NetworkxMatching", "Matching"),
+    "planar_ising": Entry("mlestruct_oracles.planar_ising:PlanarIsing", "Ising"),
+    "qpbo": Entry(QPBO, "FactorGraph"),
+    "qpbo_ortools": Entry(QPBO, "FactorGraph", {"backend": "ortools"}),
+    "qpbo_pymaxflow": Entry(QPBO, "FactorGraph", {"backend": "pymaxflow"}),
+    "relaxation": Entry("mlestruct_oracles.relaxation:Relaxation", "FactorGraph"),
+    "shortest_path": Entry("mlestruct_oracles.shortest_path:ShortestPath", "Paths"),
     "simplices": Entry("mlestruct.oracle:Simplices"),
-    "trw_s": Entry("mlestruct_oracles.trw_s:TRWS", FactorGraph),
-    "viterbi": Entry("mlestruct_oracles.viterbi:Viterbi", FactorGraph),
+    "trw_s": Entry("mlestruct_oracles.trw_s:TRWS", "FactorGraph"),
+    "viterbi": Entry("mlestruct_oracles.viterbi:Viterbi", "FactorGraph"),
 }
 """Every solver with a name; a structure's default is one of these, or an oracle of its own."""
 
@@ -139,11 +131,11 @@ def _default(batch: Batch[Any]) -> AnyOracle:
 
 
 def _refuse_misfit(name: str, batch: Batch[Any]) -> None:
-    served = CATALOGUE[name].serves if name in CATALOGUE else Structure
-    strange = next((s for s in batch.structures if not isinstance(s, served)), None)
-    if strange is not None:
-        kind = type(strange).__name__
-        raise ValueError(f"the oracle {name!r} is for {served.__name__}, not {kind}")
+    served = CATALOGUE[name].serves if name in CATALOGUE else "Structure"
+    for structure in batch.structures:
+        if served not in {kind.__name__ for kind in type(structure).__mro__}:
+            kind = type(structure).__name__
+            raise ValueError(f"the oracle {name!r} is for {served}, not {kind}")
 
 
 def load(name: str | None) -> Oracle[Any]:

@@ -86,7 +86,7 @@ class BestTeam:
 
 @pytest.fixture(autouse=True)
 def catalogued(monkeypatch):
-    monkeypatch.setitem(registry.CATALOGUE, "best_team", Entry(f"{__name__}:BestTeam", Teams))
+    monkeypatch.setitem(registry.CATALOGUE, "best_team", Entry(f"{__name__}:BestTeam", "Teams"))
 
 
 def test_its_laws_hold():

@@ -10,7 +10,7 @@ from mlestruct.families.fitting.implicit import surrogate_start
 from mlestruct.families.fitting.losses import Loss, named
 from mlestruct.families.fitting.procedural_objective import Procedural
 from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs
-from mlestruct.inference.choose import Search, Settled
+from mlestruct.inference.choose import Search, Unlearned
 from mlestruct.inference.predict import AnyOracle, Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.reweighting import Rho
@@ -53,7 +53,7 @@ def procedural(
 
 
 @dataclass(frozen=True)
-class Truncated(Settled):
+class Truncated(Unlearned):
     """What so many iterations believe: what a procedural fit's loss was of."""
 
     method: Iteration

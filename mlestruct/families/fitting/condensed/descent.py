@@ -20,7 +20,7 @@ from mlestruct.families.fitting.condensed.moves import (
     settled,
 )
 from mlestruct.families.fitting.condensed.proof import shortfall
-from mlestruct.families.fitting.condensed.room import answer, charge, load, rooms, unload
+from mlestruct.families.fitting.condensed.workspace import answer, charge, load, unload, workspaces
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
@@ -53,7 +53,7 @@ def descend(score, weight, b, slack, frame, limit, tol, phase, gap):
     ``gap`` becomes a bound on what is missing, in units of the value's size; ``slack`` is 0, or
     μ/b of the path's end. Weights of variables may be negative. Returns the steps of the slowest.
     """
-    count, room = len(b), rooms(frame, len(b))
+    count, space = len(b), workspaces(frame, len(b))
     best, none = np.full(count, np.inf), np.zeros(count, np.int64)
     course = Course(phase, none, best, np.ones(b.shape), np.full(count, LEAST), gap)
     for lane in range(count):
@@ -62,26 +62,26 @@ def descend(score, weight, b, slack, frame, limit, tol, phase, gap):
     for step in range(limit):
         for lane in range(count):
             if phase[lane] != DONE:
-                _slopes(lane, course, score, weight, b, slack, room)
-                charge(room.slope[lane], room.price[lane], room.total[lane], frame)
-                load(lane, b[lane], frame, room)
-        least = answer(frame.pattern, room)
+                _slopes(lane, course, score, weight, b, slack, space)
+                charge(space.slope[lane], space.price[lane], space.total[lane], frame)
+                load(lane, b[lane], frame, space)
+        least = answer(frame.pattern, space)
         for lane in range(count):
             if phase[lane] != DONE:
-                unload(lane, b[lane], frame, room)
-                _advance(lane, course, least[lane], tol, score, weight, b, slack, frame, room)
+                unload(lane, b[lane], frame, space)
+                _advance(lane, course, least[lane], tol, score, weight, b, slack, frame, space)
         if (phase == DONE).all():
             return step + 1
     for lane in range(count):
         if phase[lane] != DONE:
-            gap[lane] = _missing(lane, score, weight, b, frame, room)
+            gap[lane] = _missing(lane, score, weight, b, frame, space)
     return limit
 
 
 @kernel(error_model="numpy")
-def _advance(lane, course, least, tol, score, weight, b, slack, frame, room):
+def _advance(lane, course, least, tol, score, weight, b, slack, frame, space):
     """One example's step, and the phase it leads to."""
-    phase, at, delta = course.phase, b[lane], room.delta[lane]
+    phase, at, delta = course.phase, b[lane], space.delta[lane]
     course.since[lane] += 1
     if phase[lane] <= MAJORISE:
         far = clamp(at, delta, course.clamps[lane])
@@ -93,28 +93,28 @@ def _advance(lane, course, least, tol, score, weight, b, slack, frame, room):
     if phase[lane] == FOLLOW:
         moved, course.mu[lane] = follow(at, slack[lane], delta, course.mu[lane])
         if course.mu[lane] == LEAST and moved <= STEADY:
-            course.gap[lane] = _missing(lane, score, weight, b, frame, room)
+            course.gap[lane] = _missing(lane, score, weight, b, frame, space)
             phase[lane] = DONE
         return
     moved = bend(at, delta, frame.table_start[0])
     lost = not least > 0.0 or not moved < 1e6
     if settled(moved, course.best[lane], tol):
-        course.gap[lane] = _missing(lane, score, weight, b, frame, room)
+        course.gap[lane] = _missing(lane, score, weight, b, frame, space)
         phase[lane], lost = DONE, not course.gap[lane] <= PROVEN
     if moved < 0.5 * course.best[lane]:
         course.best[lane], course.since[lane] = moved, 0
     if lost or (phase[lane] != DONE and course.since[lane] >= PATIENCE):
         phase[lane] = FOLLOW
-        room.price[lane], room.total[lane] = 0.0, 0.0
+        space.price[lane], space.total[lane] = 0.0, 0.0
         course.mu[lane] = central(score[lane], frame, at, slack[lane], 1.0)
 
 
 @kernel(error_model="numpy")
-def _missing(lane, score, weight, b, frame, room):
+def _missing(lane, score, weight, b, frame, space):
     """In units of a value's size: a nat per table, and its scores'."""
     short = shortfall(
-        score[lane], weight[lane], b[lane], room.price[lane], room.total[lane], frame,
-        room.slope[lane],
+        score[lane], weight[lane], b[lane], space.price[lane], space.total[lane], frame,
+        space.slope[lane],
     )  # fmt: skip
     tables = len(frame.free) + len(frame.square)
     return short / (tables + np.abs(score[lane] * b[lane]).sum())
@@ -127,26 +127,26 @@ def respond(weight, b, slope, frame, out):
     m = D⁻¹Aᵀ(A D⁻¹ Aᵀ)⁻¹A D⁻¹ ∂L/∂b − D⁻¹ ∂L/∂b with D = w/b, as a step with ∂L/∂b for gradient.
     """
     count, size = b.shape
-    room = rooms(frame, count)
+    space = workspaces(frame, count)
     for lane in range(count):
         for k in range(size):
-            room.inverse[lane, k] = b[lane, k] / weight[lane, k]
-            room.slope[lane, k] = slope[lane, k] / b[lane, k]
+            space.inverse[lane, k] = b[lane, k] / weight[lane, k]
+            space.slope[lane, k] = slope[lane, k] / b[lane, k]
         for k in range(frame.table_start[0]):
-            room.curve[lane, k] = weight[lane, k] / b[lane, k]
-        load(lane, b[lane], frame, room)
-    least = answer(frame.pattern, room)
+            space.curve[lane, k] = weight[lane, k] / b[lane, k]
+        load(lane, b[lane], frame, space)
+    least = answer(frame.pattern, space)
     for lane in range(count):
-        unload(lane, b[lane], frame, room)
-        out[lane] = room.delta[lane]
+        unload(lane, b[lane], frame, space)
+        out[lane] = space.delta[lane]
     return least[:count].min() > 0.0
 
 
 @kernel(error_model="numpy")
-def _slopes(lane, course, score, weight, b, slack, room):
+def _slopes(lane, course, score, weight, b, slack, space):
     """∇F and curvature; the majoriser bends twice as much, and not at all where F is concave."""
     eta, w, at, z = score[lane], weight[lane], b[lane], slack[lane]
-    inverse, curve, slope = room.inverse[lane], room.curve[lane], room.slope[lane]
+    inverse, curve, slope = space.inverse[lane], space.curve[lane], space.slope[lane]
     phase, mu, nodes = course.phase[lane], course.mu[lane], len(curve)
     scale = 2.0 if phase <= MAJORISE else 1.0
     for k in range(len(at)):

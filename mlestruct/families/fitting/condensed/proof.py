@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.families.fitting.condensed.room import charge
+from mlestruct.families.fitting.condensed.workspace import charge
 from mlestruct.kernels import kernel
 
 

@@ -35,7 +35,7 @@ class Workspace(NamedTuple):
 
 
 @kernel
-def rooms(frame, count):
+def workspaces(frame, count):
     """Lanes that serve no example hold the identity."""
     pattern = frame.pattern
     n, size, rows = len(pattern.start) - 1, frame.table_start[-1], frame.row_start[-1]
@@ -65,33 +65,34 @@ def rooms(frame, count):
 
 
 @kernel(error_model="numpy")
-def load(lane, b, frame, room):
-    """One example's system, from its slope and curvature in ``room``."""
+def load(lane, b, frame, space):
+    """One example's system, from its slope and curvature in ``space``."""
     condense(
-        lane, b, room.inverse[lane], room.curve[lane], room.slope[lane], frame, room.values,
-        room.right, room.squares[lane], room.lift[lane], room.likely[lane], room.place[lane],
-        room.rise[lane],
+        lane, b, space.inverse[lane], space.curve[lane], space.slope[lane], frame, space.values,
+        space.right, space.squares[lane], space.lift[lane], space.likely[lane], space.place[lane],
+        space.rise[lane],
     )  # fmt: skip
 
 
 @kernel(error_model="numpy")
-def answer(pattern, room):
+def answer(pattern, space):
     """Solve every lane's system in place; the least pivot or curvature of each."""
     if not pattern.direct:
-        return conjugate(room.values, pattern, room.right)
-    least = factor(room.values, pattern, room.under, room.lower, room.pivot, room.row)
-    solve(pattern, room.under, room.lower, room.pivot, room.right)
+        return conjugate(space.values, pattern, space.right)
+    least = factor(space.values, pattern, space.under, space.lower, space.pivot, space.row)
+    solve(pattern, space.under, space.lower, space.pivot, space.right)
     return least
 
 
 @kernel(error_model="numpy")
-def unload(lane, b, frame, room):
+def unload(lane, b, frame, space):
     """An example's step of every coordinate; prices rise to where it leads."""
     expand(
-        lane, room.right, b, room.inverse[lane], room.slope[lane], frame, room.squares[lane],
-        room.lift[lane], room.likely[lane], room.place[lane], room.delta[lane], room.rise[lane],
+        lane, space.right, b, space.inverse[lane], space.slope[lane], frame, space.squares[lane],
+        space.lift[lane], space.likely[lane], space.place[lane], space.delta[lane],
+        space.rise[lane],
     )  # fmt: skip
-    _rise(room.rise[lane], room.place[lane], room.price[lane], room.total[lane], frame)
+    _rise(space.rise[lane], space.place[lane], space.price[lane], space.total[lane], frame)
 
 
 @kernel(error_model="numpy")
