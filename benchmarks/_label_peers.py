@@ -157,13 +157,23 @@ def judged(tables: Sequence[Any], y: Sequence[Any], seconds: float) -> Figures:
 
 
 def of_ours(
-    make: Callable[..., Any], learner: str, name: str | None = None, **settings: Any
+    make: Callable[..., Any],
+    learner: str,
+    name: str | None = None,
+    view: Callable[[Any], Any] = lambda x: x,
+    **settings: Any,
 ) -> Contender:
-    """An estimator of the library."""
+    """An estimator of the library, on examples as ``view`` shows them."""
 
     def fit(task: Task, penalty: float) -> Predict:
-        model = make(learner=learner, alpha=penalty, **settings).fit(task.X, task.y)
-        return lambda X: [spread(p, range(p.shape[1]), task.states) for p in both(model, X)]
+        model = make(learner=learner, alpha=penalty, **settings)
+        model.fit([view(x) for x in task.X], task.y)
+
+        def predict(X: Sequence[Any]) -> Tables:
+            found = both(model, [view(x) for x in X])
+            return [spread(p, range(p.shape[1]), task.states) for p in found]
+
+        return predict
 
     return Contender(name or learner, fit)
 
@@ -177,10 +187,8 @@ def both(model: Any, X: Sequence[Any]) -> Tables:
 
 
 def spread(table: Any, classes: Any, states: int) -> Array:
-    """Columns for labels that were not seen, of probability 0."""
+    """A column for each label, in order; those that were not seen have probability 0."""
     rows = np.asarray(table).reshape(-1, len(classes))
-    if len(classes) == states:
-        return rows
     found = np.zeros((len(rows), states))
     found[:, np.asarray(classes)] = rows
     return found

@@ -58,7 +58,7 @@ def superpixels(count: int) -> Iterator[Row]:
     task = Task("superpixels", X[:count], y[:count], X[count:], y[count:], 3, (0.1, 1.0, 10.0))
     names = ("mle_struct", "pseudo_likelihood", "piecewise", "exact_mle", "ssvm")
     ours = [of_ours(ms.GraphModel, name) for name in names]
-    ours.append(of_ours(Wide, "mle_struct", "mle_struct, neighbours' means"))
+    ours.append(of_ours(ms.GraphModel, "mle_struct", "mle_struct, neighbours' means", wide))
     yield from compare(task, ours, [
         row_by_row(lambda g: g.nodes, logistic, "logistic regression"),
         row_by_row(around, logistic, "logistic, neighbours' means"),
@@ -87,11 +87,9 @@ def around(graph: Any) -> Array:
     return np.hstack([graph.nodes, total / np.maximum(count, 1)[:, None]])
 
 
-class Wide(ms.GraphModel):
-    """A GraphModel that is given its neighbours' means as well, as the classifiers are."""
-
-    def graph(self, x: Any) -> ms.Graph:
-        return replace(super().graph(x), nodes=around(x), names=None)
+def wide(graph: Any) -> Any:
+    """The same graph, its nodes with their neighbours' means, as the classifiers have them."""
+    return replace(graph, nodes=around(graph), names=None)
 
 
 def boosting(penalty: float) -> Any:
@@ -200,12 +198,37 @@ def letters(path: Path, some: int | None) -> Iterator[Row]:
     task = Task("letters", *sides, 26, (0.3, 1.0, 3.0, 10.0))
     names = ("mle_struct", "pseudo_likelihood")
     ours = [of_ours(ms.SequenceModel, name) for name in names[: 1 if some else None]]
+    ours += [
+        of_ours(ms.SequenceModel, "mle_struct", f"mle_struct, {name}", view)
+        for name, view in (("ends marked", ends), ("random filters", filtered))
+    ]
     yield from compare(task, ours, [
         crfsuite(lambda x: [{str(j): 1.0 for j in np.flatnonzero(row)} for row in x]),
         Contender("pytorch-crf", torch_crf),
         row_by_row(lambda x: x, logistic, "logistic regression"),
         Contender("torch, convolutions", network(bitmaps, small), (3, 10, 30)),
     ])  # fmt: skip
+
+
+def ends(x: Array) -> Array:
+    """Two more columns, for a word's first and last letter: pytorch-crf has weights for these."""
+    marks = np.zeros((len(x), 2))
+    marks[0, 0] = marks[-1, 1] = 1.0
+    return np.hstack([x, marks])
+
+
+def filtered(x: Array) -> Array:
+    """Besides: 24 random 3 × 3 filters, rectified, the largest of every 2 × 2 pixels.
+
+    As tolerant of shifts as the network's first layer, which learns its filters.
+    """
+    filters = np.random.default_rng(0).standard_normal((24, 9))
+    filters -= filters.mean(axis=1, keepdims=True)
+    bits = np.pad(bitmaps(x)[:, 0], ((0, 0), (1, 1), (1, 1)))
+    around = [bits[:, i : i + 16, j : j + 8] for i in range(3) for j in range(3)]
+    found = np.maximum(np.stack(around, axis=-1) @ filters.T, 0.0)
+    largest = found.reshape(len(x), 8, 2, 4, 2, 24).max(axis=(2, 4))
+    return np.hstack([ends(x), 0.3 * largest.reshape(len(x), -1)])
 
 
 def bitmaps(x: Any) -> Array:
