@@ -69,7 +69,7 @@ class OracleShards:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class RemoteOracle:
     """An oracle asked where the engine has its shards: what it does there is not done here."""
 
     engine: Engine

@@ -15,7 +15,7 @@ from mlestruct.dual import MIX, Dual, Interior
 from mlestruct.engine import Engine, engine_of
 from mlestruct.frank_wolfe import flat, steps
 from mlestruct.frank_wolfe.active_set import Iterate, capacity, footprint
-from mlestruct.frank_wolfe.asking import Asking, Elsewhere
+from mlestruct.frank_wolfe.asking import Asking, RemoteOracle
 from mlestruct.frank_wolfe.best import Best
 from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.joint import joint_step
@@ -170,7 +170,7 @@ class Rounds:
     def rounds(self, loop: Loop) -> Iterator[Progress]:
         solver = self.solver.counted(self.dual, self.sums)
         engine = engine_of(solver.engine, solver.workers)
-        run = _Run.begin(solver, self.dual, Elsewhere(engine, self.oracle), self.start)
+        run = _Run.begin(solver, self.dual, RemoteOracle(engine, self.oracle), self.start)
         with Asking(engine, self.dual.batch, self.oracle, solver.shards) as asked:
             if loop.tree is not None:
                 run.recall(loop.tree, asked)
@@ -193,7 +193,7 @@ class _Run:
     iterate: Iterate
     centre: Centre | None
     margin: bool
-    poured: bool  # max-margin begins at a vertex, which becomes an atom
+    vertex_first: bool  # max-margin begins at a vertex, which becomes an atom
     step: Step
     best: Best
     smoothing: Smoothing
@@ -262,7 +262,7 @@ class _Run:
             regulariser = self.iterate.regulariser
             self.iterate = Iterate.start(dual, self.start, self.inner.tau, active=True)
             self.iterate.regularise(regulariser)
-            if self.poured:
+            if self.vertex_first:
                 self.iterate.pour(self.start)
 
     def progress(self, found: Reply) -> Progress:
