@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks._faults import bad_input, damage, hostile, instances, lost, refusal, silent
+from benchmarks._faults import (
+    bad_input,
+    damage,
+    hostile,
+    instances,
+    lost,
+    odd_doors,
+    ranges,
+    refusal,
+    silent,
+)
 from mlestruct.engine.processes import Processes
 
 Row = dict[str, Any]
-WRONG, LOST = "wrong answers", "fits lost or changed"
+WRONG, LOST, SILENT = "wrong answers", "fits lost or changed", "silent failures"
 
 
 @dataclass(frozen=True)
@@ -48,8 +59,32 @@ def run(quick: bool) -> Iterator[Row]:
         total[trial.failure] += failed["ours"]
         yield tried
         yield failed
+    for row in _ranged(500 if quick else 20_000):
+        total[WRONG] += row["ours"] if row["quantity"] in (WRONG, SILENT) else 0
+        yield row
     for failure, count in total.items():
         yield _row("all of the above", failure, count, "0", count == 0)
+
+
+def _ranged(count: int) -> Iterator[Row]:
+    """Answers to random problems at scores from 1e-3 to 1e6: wrong, silent, and what was said."""
+    asked, small, found = 0, 0, Counter[str]()
+    for seed in range(count):
+        below, answers, said = ranges.told(seed)
+        asked, small = asked + answers, small + below * answers
+        found.update(one.kind for one in said)
+        found["small"] += sum(one.kind == "flag" for one in said) * below
+        for one in said:
+            print(f"{one.kind}: {one.words}", file=sys.stderr)
+    name = "random problems, scores 1e-3 to 1e6"
+    yield _row(name, "tried", count, ">= 500", count >= 500)
+    yield _row(name, "answers", asked, "", True)
+    yield _row(name, WRONG, found["wrong"], "0", not found["wrong"])
+    yield _row(name, SILENT, found["silent"], "0", not found["silent"])
+    yield _row(name, "flags and refusals", found["flag"], "", True)
+    most = small // 100
+    share = f"<= {most} (1 % of {small})"
+    yield _row(name, "of these below scores of 100", found["small"], share, found["small"] <= most)
 
 
 def _trials(quick: bool) -> Iterator[Trial]:
@@ -66,6 +101,11 @@ def _trials(quick: bool) -> Iterator[Trial]:
         yield Trial(name, count, 100, found)
     cases = bad_input.cases()
     yield Trial("bad inputs", len(cases), 60, _judged(cases, refusal.fault))
+    right = list(odd_doors.odd())
+    found = (f"{one}: {why}" for one in right if (why := odd_doors.misread(one)) is not None)
+    yield Trial("odd inputs that are right", len(right), 50, found)
+    cases = odd_doors.wrong()
+    yield Trial("wrong inputs, invented", len(cases), 100, _judged(cases, refusal.fault))
     oracles = [*hostile.HOSTILE, *hostile.DEADLY]
     yield Trial("hostile oracles", len(oracles), 10, _judged(oracles, hostile.fault))
     files = list(damage.damaged(120 if quick else 5000))

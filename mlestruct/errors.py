@@ -1,6 +1,7 @@
 """The exceptions and the warning of our own; whatever else is misused is a plain ValueError."""
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -43,6 +44,14 @@ class ConvergenceWarning(UserWarning):
 
     The message says how far, what the likely cause is and what to do.
     """
+
+
+def outside() -> int:
+    """How many frames up from :func:`warnings.warn` the caller of this package is."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("mlestruct."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class DataWarning(UserWarning):

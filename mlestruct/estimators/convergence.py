@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mlestruct.dual import Certificate
-from mlestruct.errors import ConvergenceWarning
+from mlestruct.errors import ConvergenceWarning, outside
 
 CAUSES: dict[str, tuple[str, dict[str, str]]] = {
     "rounds": ("its rounds ran out", {"max_rounds": "raise max_rounds", "tol": "raise tol"}),
@@ -56,7 +55,7 @@ class Ending:
     def warn(self, name: str) -> None:
         """A :class:`ConvergenceWarning` where this library was called, if there is cause."""
         if self.heard:
-            warnings.warn(f"{name}: {self}", ConvergenceWarning, stacklevel=_outside())
+            warnings.warn(f"{name}: {self}", ConvergenceWarning, stacklevel=outside())
 
     def __str__(self) -> str:
         cause, advice = CAUSES.get(self.short, (self.short, {}))
@@ -76,11 +75,3 @@ class Ending:
         if proof.withheld:
             return f"tol={self.tol:g} was asked for and nothing is certified ({proof.withheld})"
         return f"tol={self.tol:g} was asked for and no gap is known"
-
-
-def _outside() -> int:
-    """How many frames up from :func:`warnings.warn` the caller of this package is."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("mlestruct."):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -11,6 +11,7 @@ import numpy as np
 from mlestruct.estimators.door import width_of
 from mlestruct.estimators.graph import GraphModel, Left
 from mlestruct.estimators.tables import Table
+from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph
 from mlestruct.structures.base import Array, Ints, as_numbers
 
@@ -77,7 +78,7 @@ class GridModel(GraphModel):
             )
         image = as_numbers(x, f"example {m}: features")
         image = image[:, :, None] if image.ndim == 2 else image
-        wrong = np.argwhere(~np.isfinite(image))
+        wrong = np.argwhere(~(np.abs(image) <= HUGE))
         if len(wrong) and image.ndim == 3:
             row, column, j = wrong[0].tolist()
             value = image[row, column, j]

@@ -21,6 +21,8 @@ def as_labels(labels: Any) -> Labels:
     if labels is None:
         raise ValueError("labels are None")
     array = np.asarray(labels)
+    if array.dtype.kind in "cV":
+        raise ValueError(f"labels are numbers in an order, or text; these are {array.dtype}")
     if array.dtype.kind == "O" or not (isinstance(labels, np.ndarray) or array.dtype.kind in "iub"):
         _refuse_merged(np.asarray(labels, dtype=object).ravel().tolist())
     return np.array(array.tolist()) if array.dtype.kind == "O" else array

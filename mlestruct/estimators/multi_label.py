@@ -76,13 +76,17 @@ class MultiLabelModel(Estimator):
         validation: Examples | None = None,
         checkpoint: AnyCheckpoint = None,
     ) -> Self:
-        self._frames = _columns(X), _columns(y)
+        frames = _columns(X), _columns(y)
         X, y = _rows(X), _rows(y)
         check_lengths(X, y)
         y = with_weights(listed(y), node_weight)
         if isinstance(validation, tuple) and len(validation) == 2:
             validation = self._given(validation[0]), _rows(validation[1])
-        return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
+        self._frames = frames
+        try:
+            return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
+        finally:
+            self.__dict__.pop("_frames", None)
 
     def _given(self, X: Sequence[Any]) -> Sequence[Any]:
         """A list of rows, of a frame too, whose columns must be those learned from."""
@@ -250,8 +254,10 @@ def _columns(table: Any) -> list[str] | None:
 
 
 def _rows(table: Any) -> Any:
-    """A frame's rows; anything else as it is."""
-    return list(table.to_numpy()) if hasattr(table, "to_numpy") and table.ndim == 2 else table
+    """The rows of a frame, and of an array that holds them as objects; anything else as it is."""
+    if hasattr(table, "to_numpy") and table.ndim == 2:
+        return list(table.to_numpy())
+    return list(table) if isinstance(table, np.ndarray) and table.dtype == object else table
 
 
 def _applying(setting: ClassWeight, labels: Labels, applies: Array) -> Array:

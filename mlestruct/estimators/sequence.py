@@ -119,6 +119,9 @@ class SequenceModel(Labelled):
     def _full(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> list[int]:
         """The sequences that have a position, or a label without one."""
         X = listed(X)
+        for m, x in enumerate(X):
+            if not (hasattr(x, "__len__") or hasattr(x, "shape")):
+                raise ValueError(f"example {m}: X is {x!r}; expected a row or dict per position")
         labels = [0] * len(X) if y is None else [len(t) if hasattr(t, "__len__") else 1 for t in y]
         return [m for m, x in enumerate(X) if self.nodes_of(x) or labels[m]]
 

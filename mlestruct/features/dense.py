@@ -90,9 +90,10 @@ def _stack(batch: Batch[Any], matrix: Any) -> NDArray[Any]:
 
 def _array(given: Any, m: int) -> NDArray[Any]:
     try:
-        return np.asarray(given)
+        array = np.asarray(given)
     except ValueError as error:
         raise ValueError(f"example {m}: {error}") from error
+    return as_numbers(array, f"example {m}: features") if array.dtype.kind in "OmM" else array
 
 
 def _flat(array: NDArray[Any]) -> NDArray[Any]:

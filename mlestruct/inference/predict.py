@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, spans
 from mlestruct.dual import Certificate, Dual, block_gaps, interior
 from mlestruct.entropy import Entropy
-from mlestruct.errors import Infeasible
+from mlestruct.errors import ConvergenceWarning, Infeasible, outside
 from mlestruct.features import NoFeatures
 from mlestruct.features.level import levelled_scores
 from mlestruct.frank_wolfe import FrankWolfe
@@ -28,6 +29,8 @@ from mlestruct.structures.base import Array, Bound
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 TOL = 1e-4  # relative; Frank-Wolfe stops there
+NAT = 1e-3  # what may be missing of an example's value without a word
+ROUNDS = 300  # of looking once more
 LARGE = 1e2  # scores from which it matters what they are counted from
 TIGHT = 1e-8  # of max(1, |log Z|): a routine's own bound as tight as this needs no oracle
 
@@ -69,7 +72,9 @@ def marginals(
 
     By the routine that serves the entropy (``auto``: unless an oracle or solver is given), else by
     Frank-Wolfe: the dual with no features and the score as bias, one oracle call per example and
-    round. :mod:`mlestruct.inference.proof` says what proves it.
+    round. :mod:`mlestruct.inference.proof` says what proves it. However large the scores, an
+    example that is not proven to a thousandth of a nat is looked at again by Frank-Wolfe; a
+    :class:`ConvergenceWarning` counts those that stay so.
     """
     asked, scores = Validated(resolve(oracle, batch)), as_finite_scores(batch, scores)
     plain = replace(batch, bias=scores, target=None, constant=None)
@@ -82,6 +87,8 @@ def marginals(
         found = _searched(dual, asked, solver or FrankWolfe(tol=TOL))
     else:
         found = _direct(dual, asked, here)
+    found = _nearer(dual, asked, found, solver or FrankWolfe(rounds=ROUNDS))
+    _tell(found)
     value = -float(plain.weight @ found.lower)
     proof = Certificate(
         float(plain.weight @ found.gaps),
@@ -109,6 +116,39 @@ def _direct(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Inferred:
     if odd and left > TOL * size:
         return _searched(dual, oracle, FrankWolfe(tol=TOL), found.tau)
     return found
+
+
+def _nearer(dual: Dual, oracle: Oracle[Any], found: Inferred, solver: FrankWolfe) -> Inferred:
+    """Examples whose proof leaves more than ``NAT`` once more, from where they are."""
+    far = np.flatnonzero((found.gaps > NAT) & np.isfinite(found.gaps))
+    if len(far) == 0:
+        return found
+    batch = dual.batch.select(far)
+    entropy, none = dual.entropy.select(batch, far), NoFeatures(batch.size, len(batch))
+    part = replace(dual, batch=batch, entropy=entropy, features=none)
+    size = max(1.0, abs(float(batch.weight @ found.lower[far])))
+    tight = replace(solver, tol=0.5 * NAT * float(batch.weight.sum()) / size)
+    flat = spans(dual.batch.offsets, far)
+    again = _searched(part, oracle, tight, found.tau[flat])
+    if again.withheld is not None or not again.gaps.sum() < found.gaps[far].sum():
+        return found
+    tau, lower, upper, slack = (part.copy() for part in found[:4])
+    tau[flat], lower[far], upper[far], slack[far] = again[:4]
+    return found._replace(tau=tau, lower=lower, upper=upper, slack=slack)
+
+
+def _tell(found: Inferred) -> None:
+    """A warning where answers may be further from the maximum than ``NAT``."""
+    far = np.flatnonzero(~(found.gaps <= NAT))
+    if len(far):
+        most = found.gaps[far].max()
+        why = found.withheld or f"at most {most:.2g} nats are missing"
+        warnings.warn(
+            f"marginals: {len(far)} of {len(found.gaps)} examples are not proven to {NAT:g} nats "
+            f"({why}); an exact inference or scores of smaller size would be",
+            ConvergenceWarning,
+            stacklevel=outside(),
+        )
 
 
 def _searched(

@@ -260,7 +260,7 @@ def as_numbers(values: Any, what: str) -> Array:
         if array.dtype.kind == "O" and not any(v is None or isinstance(v, str) for v in array.flat):
             return array.astype(float)
         why = f"dtype {array.dtype}"
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         why = str(error)
     raise ValueError(f"{what} must be numbers: {why}")
 
