@@ -72,9 +72,9 @@ def marginals(
 
     By the routine that serves the entropy (``auto``: unless an oracle or solver is given), else by
     Frank-Wolfe: the dual with no features and the score as bias, one oracle call per example and
-    round. :mod:`mlestruct.inference.proof` says what proves it. However large the scores, an
-    example that is not proven to a thousandth of a nat is looked at again by Frank-Wolfe; a
-    :class:`ConvergenceWarning` counts those that stay so.
+    round. :mod:`mlestruct.inference.proof` says what proves it. Without a ``solver``, whose
+    tolerance would be yours, an example that is not proven to a thousandth of a nat is looked at
+    again by Frank-Wolfe, and a :class:`ConvergenceWarning` counts those that stay so.
     """
     asked, scores = Validated(resolve(oracle, batch)), as_finite_scores(batch, scores)
     plain = replace(batch, bias=scores, target=None, constant=None)
@@ -87,8 +87,9 @@ def marginals(
         found = _searched(dual, asked, solver or FrankWolfe(tol=TOL))
     else:
         found = _direct(dual, asked, here)
-    found = _nearer(dual, asked, found, solver or FrankWolfe(rounds=ROUNDS))
-    _tell(found)
+    if solver is None:
+        found = _nearer(dual, asked, found, FrankWolfe(rounds=ROUNDS))
+        _tell(found)
     value = -float(plain.weight @ found.lower)
     proof = Certificate(
         float(plain.weight @ found.gaps),

@@ -55,6 +55,7 @@ def test_prices_need_no_oracle_and_agree_with_one(rho, rng):
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("rho", [0.5, 1.0])
+@pytest.mark.filterwarnings("ignore:marginals:mlestruct.ConvergenceWarning")
 def test_marginals_agree_with_frank_wolfe_within_the_certificates(name, rho, rng):
     """Flat and peaked scores; τ is in the hull, and where nothing binds no oracle was needed."""
     structure = GRAPHS[name]
