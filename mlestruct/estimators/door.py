@@ -79,8 +79,6 @@ def alphas_of(alpha: float | Sequence[float]) -> Array:
     alphas = np.atleast_1d(as_numbers(alpha, "alpha"))
     if alphas.ndim > 1:
         raise ValueError(f"alpha has shape {alphas.shape}; give one number or a list of them")
-    if np.isnan(alphas).any():
-        raise ValueError("alpha holds NaN")
     if len(alphas) == 0:
         raise ValueError("alpha is empty: give one number or several to choose from")
     return alphas

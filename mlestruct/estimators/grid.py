@@ -82,7 +82,8 @@ class GridModel(GraphModel):
         if len(wrong) and image.ndim == 3:
             row, column, j = wrong[0].tolist()
             value = image[row, column, j]
-            raise ValueError(f"example {m}: feature {j} of pixel ({row}, {column}) is {value}")
+            why = f"; beyond {HUGE:g} nothing can be learned: divide it" * bool(np.isfinite(value))
+            raise ValueError(f"example {m}: feature {j} of pixel ({row}, {column}) is {value}{why}")
         return image / 255.0 if self.bytes_ else image
 
     def _edges(self, image: Array) -> Ints:

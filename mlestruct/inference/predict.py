@@ -30,7 +30,7 @@ from mlestruct.structures.base import Array, Bound
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 TOL = 1e-4  # relative; Frank-Wolfe stops there
 NAT = 1e-3  # what may be missing of an example's value without a word
-ROUNDS = 300  # of looking once more
+ROUNDS = 2000  # of looking once more
 LARGE = 1e2  # scores from which it matters what they are counted from
 TIGHT = 1e-8  # of max(1, |log Z|): a routine's own bound as tight as this needs no oracle
 
