@@ -336,7 +336,12 @@ def _market_intervals(batch: Any, features: Features) -> Intervals:
     fit = mle_struct(0.5, regulariser=ridge).fit(batch, features)
     names = ["constant", "equal types", "his type", "her type"]
     return intervals_of(
-        Learned("mle_struct", 0.5, fit.theta, ridge, None), batch, features, names, []
+        Learned("mle_struct", 0.5, fit.theta, ridge, None),
+        batch,
+        features,
+        names,
+        [],
+        tastes=True,
     )
 
 

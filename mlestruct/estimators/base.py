@@ -358,13 +358,15 @@ class Estimator(Predictor):
         sample_weight: ArrayLike | None = None,
         *,
         cohort: Sequence[Any] | None = None,
+        tastes: bool = False,
         reference: Any = None,
         level: float = 0.95,
     ) -> Intervals:
         """What the examples learned from tell of the weights: estimates, errors, intervals.
 
         Examples are independent units, or ``cohort`` names the one that each belongs to. With
-        labels, weights are told against a ``reference`` label (default: the first). For learners
+        labels, weights are told against a ``reference`` label (default: the first). ``tastes``: one
+        large market in which everybody's tastes are independent (Choo and Siow). For learners
         of a likelihood; docs/statistics.md says which interval is printed when, and why.
         """
         from mlestruct.estimators.intervals import Learned, intervals_of
@@ -385,7 +387,9 @@ class Estimator(Predictor):
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
         named = self.names(), [] if features.d > MOST else self.contrasts(reference)
-        return intervals_of(fitted, batch, features, *named, cohort=cohort, level=level)
+        return intervals_of(
+            fitted, batch, features, *named, cohort=cohort, tastes=tastes, level=level
+        )
 
     def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """A copy whose probabilities are as sharp as examples not learned from say they are.

@@ -42,9 +42,13 @@ def intervals_of(
     known: Sequence[Named],
     *,
     cohort: Sequence[Any] | None = None,
+    tastes: bool = False,
     level: float = 0.95,
 ) -> Intervals:
-    """Units are examples or cohorts; pairs, where few large matchings leave no other way."""
+    """Units are examples or cohorts; pairs, where few large matchings leave no other way.
+
+    ``tastes``: everybody's are independent, in one market of Choo and Siow's.
+    """
     if fitted.learner not in LIKELIHOODS:
         raise ValueError(
             f"intervals are for learners of a likelihood ({', '.join(LIKELIHOODS)}), not for "
@@ -56,7 +60,9 @@ def intervals_of(
     asked = problem(batch, features, fitted.rho, oracle=fitted.oracle, **settings)
     if isinstance(asked, str):
         return _refused(asked, unit, unit_name, len(names), level)
-    found = _paired(fitted, asked, names, known, level)
+    found = _paired(fitted, asked, names, known, level, tastes)
+    if tastes and (found is None or not _of_tastes(fitted, batch)):
+        raise ValueError("tastes=True is for few large partial bipartite matchings and rho=0.5")
     return _by_units(fitted, asked, names, known, level) if found is None else found
 
 
@@ -81,10 +87,25 @@ def _by_units(
     )
 
 
+def _of_tastes(fitted: Learned, batch: Batch[Any]) -> bool:
+    kinds = {isinstance(s, BipartiteMatching) and s.kind == "partial" for s in batch.structures}
+    return kinds == {True} and (fitted.rho is None or fitted.rho == 0.5)
+
+
 def _paired(
-    fitted: Learned, asked: Problem, names: Sequence[str], known: Sequence[Named], level: float
+    fitted: Learned,
+    asked: Problem,
+    names: Sequence[str],
+    known: Sequence[Named],
+    level: float,
+    tastes: bool,
 ) -> Intervals | None:
-    """Pairs as units: for few matchings too large to sum, of which none is a unit enough."""
+    """Pairs as units: for few matchings too large to sum, of which none is a unit enough.
+
+    Where independent ``tastes`` cleared a market, moments vary by half the surrogate's Hessian. The
+    choices of either side vary by that side's own Hessian, and couples, on whom both sides agree,
+    by the parallel sum of the two: that is ∂τ/∂Φ, Φ being twice the score.
+    """
     batch = asked.model.batch
     large = asked.exact is None and asked.unit_name == "examples" and fitted.ridge.plain
     own = fitted.oracle is not None and not isinstance(fitted.oracle, str)
@@ -99,6 +120,8 @@ def _paired(
     found = Sandwich.of(dual, fitted.coef, tau, "parts")
     if refusal(asked, found.rank) is None:
         return None
+    if tastes:
+        found = replace(found, spread=Sandwich.of(dual, fitted.coef, tau, "model").spread / 2.0)
     count = d - found.rank
     blank = Intervals([], found.units, "pairs and singles", found.rank, d, asked.about, "", level)
     if not found.enough:
@@ -110,6 +133,8 @@ def _paired(
         for one in told.contrasts(names, known)
     ]
     assumes = "the structure is so large that pairs are nearly independent of each other"
+    if tastes:
+        assumes = "everybody's tastes are independent, and prices cleared the market"
     return replace(blank, rows=rows, assumes=assumes)
 
 
