@@ -54,12 +54,15 @@ def _solve(
     choice_start: Ints, agree: Ints, node_start: Ints, node_of: Ints,
 ) -> None:  # fmt: skip
     n_nodes, n_factors = len(node_start) - 1, len(parent)
-    size = node_start[n_nodes] + entries.sum()
+    size = node_start[n_nodes]
+    for f in range(n_factors):
+        size += entries[f]
     score = np.empty(size)
     choice = np.empty(choice_start[n_factors], dtype=np.int64)
     state = np.empty(n_nodes, dtype=np.int64)
     for m in range(len(offsets)):
-        score[:] = scores[offsets[m] : offsets[m] + size]
+        for k in range(size):
+            score[k] = scores[offsets[m] + k]
         for k in shut:
             score[k] = -np.inf
         for f in range(n_factors):
@@ -88,7 +91,10 @@ def _solve(
 def _settle(v: int, score: Array, state: Ints, node_start: Ints) -> float:
     """A root takes its best state; returns its score, which is its component's."""
     first = node_start[v]
-    state[v] = np.argmax(score[first : node_start[v + 1]])
+    state[v] = 0
+    for k in range(1, node_start[v + 1] - first):
+        if score[first + k] > score[first + state[v]]:
+            state[v] = k
     return score[first + state[v]]
 
 
@@ -100,7 +106,8 @@ def _gather(
 ) -> None:  # fmt: skip
     """Add to each parent state the best completion through its factor, and remember which."""
     first, last = node_start[parent[f]], node_start[parent[f] + 1]
-    highest = np.full(last - first, -np.inf)
+    highest = np.empty(last - first)
+    highest[:] = -np.inf
     choice[choice_start[f] : choice_start[f + 1]] = 0
     width = arity[f]
     for entry in range(entries[f]):

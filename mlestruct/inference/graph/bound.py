@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlestruct.inference.graph.rows import largest
 from mlestruct.kernels import kernel
 
 
@@ -92,7 +93,7 @@ def _log_marginal(values, stride, out, mass):
 @kernel(error_model="numpy")
 def _soft_maximum(values, count):
     """c log Σ exp(v/c): the maximum of ⟨v, p⟩ + c H(p) over distributions p."""
-    top, mass = values.max(), 0.0
+    top, mass = largest(values), 0.0
     if count <= 0.0:
         return top
     for v in values:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlestruct.inference.graph.rows import copy, largest, total
 from mlestruct.kernels import kernel
 from mlestruct.structures.graph import FactorGraph
 
@@ -31,16 +32,16 @@ def sweep_chains(offsets, scores, node_start, table_start, tau, log_z):
     widest = 0
     for v in range(n):
         widest = max(widest, node_start[v + 1] - node_start[v])
-    raw, shared = np.full(widest * widest, np.nan), np.empty(widest * widest)
+    raw, shared = np.empty(widest * widest), np.empty(widest * widest)
     weight, alpha = np.empty(node_start[n]), np.empty(node_start[n])
     beta, ahead, norm = np.empty(widest), np.empty(widest), np.empty(n)
     kept, top = np.empty(n, dtype=np.int64), np.empty(n)
-    raw_top = np.nan
+    raw[:], raw_top = np.nan, np.nan
     for m in range(len(offsets)):
         first = offsets[m]
         here, out = scores[first : first + table_start[n - 1]], tau[first:]
         log_z[m] = _enter(0, here, node_start, weight)
-        alpha[: node_start[1]] = weight[: node_start[1]]
+        copy(weight[: node_start[1]], alpha)
         norm[0] = _normalise(alpha[: node_start[1]])
         raw_top = _tables(here, out, node_start, table_start, raw, shared, raw_top, kept, top)
         for t in range(n - 1):
@@ -85,9 +86,10 @@ def _tables(scores, out, node_start, table_start, raw, shared, raw_top, kept, to
             top[t] = _exponentiate(table, out[table_start[t] :])
             current, length = t, size
             if t == 0:
-                raw[:size], raw_top, kept[0], current = table, top[0], -1, -1
+                raw_top, kept[0], current = top[0], -1, -1
                 raw[size:] = np.nan
-                shared[:size] = out[table_start[0] : table_start[1]]
+                copy(table, raw)
+                copy(out[table_start[0] : table_start[1]], shared)
     return raw_top
 
 
@@ -104,7 +106,7 @@ def _enter(v, scores, node_start, weight):
 
 @kernel
 def _normalise(values):
-    mass = values.sum()
+    mass = total(values)
     if mass > 0.0:
         for k in range(len(values)):
             values[k] /= mass
@@ -121,7 +123,7 @@ def _equal(one, other):
 
 @kernel
 def _exponentiate(table, out):
-    top = table.max()
+    top = largest(table)
     for k in range(len(table)):
         out[k] = np.exp(table[k] - top)
     return top

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlestruct.inference.graph.rows import total
 from mlestruct.kernels import kernel
 
 FITS = 200
@@ -60,11 +61,12 @@ def _round(f, table, tau, sums, plan):
         _marginal(table, plan.stride[s], got)
         for k in range(len(got)):
             got[k] = max(want[k] - got[k], 0.0)
-        lack = got.sum()
+        lack = total(got)
         if lack <= 1e-16:
             return
         if s > plan.scope_start[f]:
-            got /= lack
+            for k in range(len(got)):
+                got[k] /= lack
         at += len(got)
     for k in range(len(table)):
         value, at = 1.0, 0

@@ -94,7 +94,9 @@ def pair_tables(message, odds, ratio, tau, first, pairs):
         tau[k + 1] = ratio[4 * p + 3] * i0 * j1
         tau[k + 2] = ratio[4 * p + 0] * i1 * j0
         tau[k + 3] = ratio[4 * p + 1] * i1 * j1
-        tau[k : k + 4] /= tau[k : k + 4].sum()
+        mass = tau[k] + tau[k + 1] + tau[k + 2] + tau[k + 3]
+        for entry in range(k, k + 4):
+            tau[entry] /= mass
 
 
 @kernel(error_model="numpy")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mlestruct.inference.graph.rows import copy, largest
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 
@@ -32,6 +33,14 @@ def move(i, score, damping, sent, read, gauge, table, kind):
     raise NotImplementedError
 
 
+@kernel
+def _repeat(sent, read):
+    copy(sent.message, read.message)
+    copy(sent.belief, read.belief)
+    copy(sent.linear, read.linear)
+    copy(sent.chance, read.chance)
+
+
 @kernel(error_model="numpy")
 def run(score, schedule, damping, tol, sweeps, sent, gauge, table, kind):
     """Sweeps until no log-belief moves by more than ``tol``; returns (sweeps, last residual).
@@ -42,8 +51,15 @@ def run(score, schedule, damping, tol, sweeps, sent, gauge, table, kind):
     n = len(kind.whole)
     read = sent
     if schedule == FLOODING:
-        read = Sent(sent.message.copy(), sent.belief.copy(), sent.linear.copy(), sent.chance.copy())
-    pending, waiting = np.full(n, np.inf), 0.0
+        read = Sent(
+            np.empty(len(sent.message)),
+            np.empty(len(sent.belief)),
+            np.empty(len(sent.linear)),
+            np.empty(len(sent.chance)),
+        )
+        _repeat(sent, read)
+    pending, waiting = np.empty(n), 0.0
+    pending[:] = np.inf
     best, since, residual = np.inf, 0, np.inf
     for sweep in range(sweeps):
         residual, threshold = 0.0, waiting
@@ -58,13 +74,12 @@ def run(score, schedule, damping, tol, sweeps, sent, gauge, table, kind):
                 for p in range(kind.near_start[i], kind.near_start[i + 1]):
                     pending[kind.near[p]] = max(pending[kind.near[p]], moved)
         if schedule == RESIDUAL:
-            waiting = pending.max()
+            waiting = largest(pending)
             residual = max(residual, waiting)
         if residual <= tol:
             return sweep + 1, residual
         if schedule == FLOODING:
-            read.message[:], read.belief[:] = sent.message, sent.belief
-            read.linear[:], read.chance[:] = sent.linear, sent.chance
+            _repeat(sent, read)
         since += 1
         if residual < 0.5 * best:
             best, since = residual, 0
