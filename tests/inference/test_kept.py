@@ -377,3 +377,26 @@ def test_losses_of_beliefs_predict_those_beliefs(name, rng):
     if learned.tau is not None:
         assert np.abs(again.tau - learned.tau).max() <= 1e-9
     assert again.certificate.withheld is not None
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.9, 1.0])
+def test_roommates_predict_what_was_learned(rho, tmp_path, rng):
+    """αθ = Σ f of the observed pairs − Σ p f of all, p as computed again; and from a file.
+
+    With one question a pair's feature f is its score divided by the weight.
+    """
+    people = [{"id": i, "tidy": float(rng.normal())} for i in range(12)]
+    order = sorted(range(12), key=lambda i: people[i]["tidy"] + rng.normal())
+    pairs = list(zip(order[::2], order[1::2], strict=True))
+    model = ms.RoommateModel(ordinal="tidy", alpha=0.3, rho=rho, tol=1e-12).fit(people, pairs)
+    theta, found = float(model.coef_[0]), model.probabilities(people)
+    known = {frozenset(pair) for pair in pairs}
+    seen = [row for row in found if frozenset((row["a"], row["b"])) in known]
+    assert len(seen) == len(pairs)
+    observed = sum(row["score"] for row in seen)
+    expected = sum(row["probability"] * row["score"] for row in found)
+    pull = (observed - expected) / theta
+    assert abs(pull - 0.3 * theta) <= 1e-4 * max(1.0, abs(0.3 * theta))
+    model.save(tmp_path / "model.npz")
+    again = ms.RoommateModel.load(tmp_path / "model.npz").probabilities(people)
+    assert again == found
