@@ -58,7 +58,7 @@ def rewritten(path: Path) -> str:
                 mark = marks.get(match["body"], "output")
                 parts.append(f"\n\n<!-- {mark} -->\n```text\n{shown(printed[number])}\n```")
             number += 1
-    whole = "".join([*parts, bare[end:]])
+    whole = "".join([*parts, bare[end:]]).rstrip() + "\n"
     return re.sub(r"(?s)(<!-- output[^\n]*\n```text\n(?:(?!```).)*```)\n{3,}", r"\1\n\n", whole)
 
 
