@@ -125,12 +125,14 @@ class MultiLabelModel(Estimator):
         sample_weight: ArrayLike | None = None,
         *,
         cohort: Sequence[Any] | None = None,
+        tastes: bool = False,
         reference: Any = None,
         level: float = 0.95,
     ) -> Intervals:
         self._check_fitted()
         given = self._given(X), _rows(y), sample_weight
-        return super().intervals(*given, cohort=cohort, reference=reference, level=level)
+        settings: dict[str, Any] = {"tastes": tastes, "reference": reference, "level": level}
+        return super().intervals(*given, cohort=cohort, **settings)
 
     def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
         """With the weights of labels, times those of the ones that apply."""

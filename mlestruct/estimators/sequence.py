@@ -198,6 +198,7 @@ class SequenceModel(Labelled):
         sample_weight: ArrayLike | None = None,
         *,
         cohort: Sequence[Any] | None = None,
+        tastes: bool = False,
         reference: Any = None,
         level: float = 0.95,
     ) -> Intervals:
@@ -206,7 +207,8 @@ class SequenceModel(Labelled):
         if cohort is not None and len(cohort) == len(X):
             cohort = [cohort[m] for m in self._full(X, y)]
         some = self._filled(X, y, sample_weight)
-        return super().intervals(*some, cohort=cohort, reference=reference, level=level)
+        settings: dict[str, Any] = {"tastes": tastes, "reference": reference, "level": level}
+        return super().intervals(*some, cohort=cohort, **settings)
 
     def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         self._check_fitted()
