@@ -8,8 +8,9 @@ its parts are linked, optimised and emitted with it, once. A first matching fit 
 them, entries are optimised once instead of twice, and what Numba works out several times without
 need is worked out once: a third less again.
 
-Entries are kept on disk by a digest of all the sources they are made of, so that a kernel changed
-in another file is seen. Numba's internals are used as they are from 0.59 to 0.68.
+Entries are kept on disk by a digest of all the sources they are made of and of this file, so that
+a kernel changed in another file is seen, and so is another way to compile. Numba's internals are
+used as they are from 0.59 to 0.68.
 """
 
 from __future__ import annotations
@@ -465,9 +466,15 @@ class Kept(caching.FunctionCache):  # type: ignore[misc]
 
 
 def digest(one: Kernel) -> str:
-    """A hash over the code and constants of a kernel and of all kernels it calls."""
+    """A hash over the code and constants of a kernel and of all it calls, and over this module."""
     seen: dict[int, str] = {}
-    return hashlib.sha256("\n".join(_sources(one, seen)).encode()).hexdigest()
+    return hashlib.sha256("\n".join((_own(), *_sources(one, seen))).encode()).hexdigest()
+
+
+@functools.cache
+def _own() -> str:
+    """What decides, beside sources, which machine code they become."""
+    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def _sources(value: Any, seen: dict[int, str]) -> Iterator[str]:
