@@ -52,12 +52,14 @@ class Rules:
         used, counts = np.unique(must, return_counts=True)
         if (counts > 1).any():
             twice = people.ids[used[counts.argmax()]]
-            pairs = [tuple(pair) for pair in require if twice in pair]
-            raise Infeasible(f"require: {twice!r} cannot be in {len(pairs)} pairs: {pairs}")
+            pairs = [f"{a!r} with {b!r}" for a, b in require if twice in (a, b)]
+            raise Infeasible(
+                f"require: {twice!r} cannot be in {len(pairs)} pairs: {', '.join(pairs)}"
+            )
         both = {frozenset(r) for r in never.tolist()} & {frozenset(r) for r in must.tolist()}
         for a, b in (sorted(pair) for pair in both):
             raise Infeasible(
-                f"the pair ({people.ids[a]!r}, {people.ids[b]!r}) is both forbidden and required"
+                f"{people.ids[a]!r} with {people.ids[b]!r} is both forbidden and required"
             )
         return cls(never[~apart], must)
 

@@ -26,9 +26,9 @@ def test_faults(fitted, people) -> None:
 def test_contradictions(fitted, people) -> None:
     with pytest.raises(Infeasible, match=r"201 \(year 3, gender F\) and 212 .*never share"):
         fitted.assign(people, require=[(201, 212)])
-    with pytest.raises(Infeasible, match=r"202 cannot be in 2 pairs: \[\(201, 202\), \(202, 203\)"):
+    with pytest.raises(Infeasible, match=r"202 cannot be in 2 pairs: 201 with 202, 202 with 203"):
         fitted.assign(people, require=[(201, 202), (202, 203)])
-    with pytest.raises(Infeasible, match=r"\(201, 202\) is both forbidden and required"):
+    with pytest.raises(Infeasible, match="201 with 202 is both forbidden and required"):
         fitted.assign(people, forbid=[(202, 201)], require=[(201, 202)])
 
 
