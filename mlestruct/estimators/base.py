@@ -19,6 +19,7 @@ from mlestruct.estimators.choosing import Scoring, scored_by, splits, winner
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.door import (
     alphas_of,
+    check_columns,
     check_lengths,
     columns_of,
     listed,
@@ -373,6 +374,8 @@ class Estimator(Predictor):
 
         self._check_fitted()
         check_lengths(X, y)
+        X, y = listed(X), listed(y)
+        check_columns(self._columns, X)
         if self.l1:
             raise ValueError(
                 "weights that l1= chose from these examples have no honest interval: fit with "

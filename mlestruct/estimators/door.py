@@ -50,10 +50,16 @@ def columns_of(X: Sequence[Any]) -> list[str] | None:
 
 
 def check_columns(known: list[str] | None, X: Sequence[Any]) -> None:
+    """The columns of examples that are frames are those learned from."""
+    agree(known, columns_of(X))
+
+
+def agree(known: list[str] | None, given: list[str] | None, name: str = "X") -> None:
     """Columns are taken by position, so names that both have must agree."""
-    given = columns_of(X)
     if known is not None and given is not None and given != known:
-        raise ValueError(f"X has columns {given}; the model learned from {known}, in that order")
+        raise ValueError(
+            f"{name} has columns {given}; the model learned from {known}, in that order"
+        )
 
 
 def weights_of(sample_weight: ArrayLike | None, count: int) -> Array | None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Estimator, Examples
-from mlestruct.estimators.door import check_lengths, listed
+from mlestruct.estimators.door import agree, check_lengths, listed
 from mlestruct.estimators.labels import Labels, classes_of, numbered
 from mlestruct.estimators.predictor import Decision, Draws
 from mlestruct.estimators.weights import (
@@ -81,7 +81,9 @@ class MultiLabelModel(Estimator):
         check_lengths(X, y)
         y = with_weights(listed(y), node_weight)
         if isinstance(validation, tuple) and len(validation) == 2:
-            validation = self._given(validation[0]), _rows(validation[1])
+            for known, held_out, name in zip(frames, validation, "Xy", strict=True):
+                agree(known, _columns(held_out), name)
+            validation = _rows(validation[0]), _rows(validation[1])
         self._frames = frames
         try:
             return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
@@ -90,18 +92,20 @@ class MultiLabelModel(Estimator):
 
     def _given(self, X: Sequence[Any]) -> Sequence[Any]:
         """A list of rows, of a frame too, whose columns must be those learned from."""
-        names, known = _columns(X), getattr(self, "_columns", None)
-        if names is not None and known is not None and names != known:
-            raise ValueError(
-                f"X has columns {names}; the model learned from {known}, in that order"
-            )
+        agree(self._columns, _columns(X))
         return _rows(X)
+
+    def _told(self, y: Sequence[Any]) -> Sequence[Any]:
+        """Rows or sets of labels, of a frame too, whose columns must be the labels learned."""
+        named = not self.sets_ and self.classes_.dtype.kind not in "iu"
+        agree(self.classes_.tolist() if named else None, _columns(y), "y")
+        return _rows(y)
 
     def _scored(
         self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None
     ) -> tuple[Batch[Any], Array]:
         self._check_fitted()
-        return super()._scored(self._given(X), None if y is None else _rows(y), weight)
+        return super()._scored(self._given(X), None if y is None else self._told(y), weight)
 
     def _presented(self, X: Sequence[Any], outcomes: Sequence[Any]) -> list[Any]:
         return super()._presented(_rows(X), outcomes)
@@ -130,7 +134,7 @@ class MultiLabelModel(Estimator):
         level: float = 0.95,
     ) -> Intervals:
         self._check_fitted()
-        given = self._given(X), _rows(y), sample_weight
+        given = self._given(X), self._told(y), sample_weight
         settings: dict[str, Any] = {"tastes": tastes, "reference": reference, "level": level}
         return super().intervals(*given, cohort=cohort, **settings)
 

@@ -116,6 +116,11 @@ class SequenceModel(Labelled):
         weight = weights_of(sample_weight, len(X))
         return (*part_of(listed(X), listed(y), full), None if weight is None else weight[full])
 
+    def _present(self, X: Sequence[Any]) -> tuple[list[int], list[Any]]:
+        """The sequences that have a position, and where in X they stand."""
+        full, every = self._full(X), listed(X)
+        return full, [every[m] for m in full]
+
     def _full(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> list[int]:
         """The sequences that have a position, or a label without one."""
         X = listed(X)
@@ -146,26 +151,26 @@ class SequenceModel(Labelled):
         if labels is not None:
             return labels
         X = self._among(X, allowed)
-        full = self._full(X)
-        found = super().predict([X[m] for m in full], decision) if full else []
+        full, some = self._present(X)
+        found = super().predict(some, decision) if full else []
         return self._spread(len(X), full, found, self.classes_[:0])
 
     def decode(self, X: Sequence[Any], decision: Decision = "map") -> Decoded:
         self._check_fitted()
-        full = self._full(X)
+        full, some = self._present(X)
         if len(full) == len(X):
             return super().decode(X, decision)
         scores, upper = np.zeros(len(X)), np.zeros(len(X))
         found: list[Any] = []
         if full:
-            some = super().decode([X[m] for m in full], decision)
-            scores[full], upper[full], found = some.scores, some.upper, some.outcomes
+            best = super().decode(some, decision)
+            scores[full], upper[full], found = best.scores, best.upper, best.outcomes
         return Decoded(self._spread(len(X), full, found, self.classes_[:0]), scores, upper)
 
     def potentials(self, X: Sequence[Any]) -> list[Array]:
         self._check_fitted()
-        full = self._full(X)
-        found = super().potentials([X[m] for m in full]) if full else []
+        full, some = self._present(X)
+        found = super().potentials(some) if full else []
         return self._spread(len(X), full, found, np.zeros(0))
 
     def sample(
@@ -175,10 +180,10 @@ class SequenceModel(Labelled):
         random_state: int | np.random.Generator | None = None,
     ) -> Draws:
         self._check_fitted()
-        full = self._full(X)
+        full, some = self._present(X)
         if not full:
             return Draws(Ragged([[self.classes_[:0]] * count for _ in X]), True, "nothing to draw")
-        drawn = super().sample([X[m] for m in full], count, random_state)
+        drawn = super().sample(some, count, random_state)
         every = self._spread(len(X), full, drawn.outcomes, [self.classes_[:0]] * count)
         return replace(drawn, outcomes=every)
 
@@ -264,8 +269,8 @@ class SequenceModel(Labelled):
         """The probability of every tag, (length, classes); of tags not ``allowed`` 0."""
         self._check_fitted()
         X = self._among(X, allowed)
-        full = self._full(X)
-        found = super().predict_marginals([X[m] for m in full]) if full else []
+        full, some = self._present(X)
+        found = super().predict_marginals(some) if full else []
         return self._spread(len(X), full, found, np.zeros((0, len(self.classes_))))
 
     def k_best(
@@ -277,9 +282,9 @@ class SequenceModel(Labelled):
         """
         self._check_fitted()
         X = self._among(X, allowed)
-        full = self._full(X)
+        full, some = self._present(X)
         empty = [(self.classes_[:0], 1.0)]
-        found = self._k_best([X[m] for m in full], k) if full else []
+        found = self._k_best(some, k) if full else []
         return self._spread(len(X), full, found, empty)
 
     def _k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[NDArray[Any], float]]]:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mlestruct as ms
+from benchmarks._faults.odd_doors import FORMS
 from mlestruct import files
 from mlestruct.structures.base import as_integers, as_numbers
 
@@ -45,6 +46,68 @@ def test_series_are_taken_by_position(kind, rng):
     assert model.alpha_scores_ == plain.alpha_scores_
     assert model.coef_.tobytes() == plain.coef_.tobytes()
     assert model.score(shuffled["X"], shuffled["y"]) == plain.score(X, y)
+
+
+def labels(rng, count=12):
+    X = [rng.normal(size=2) for _ in range(count)]
+    return X, [[int(x[0] > 0), int(x[1] > 0)] for x in X]
+
+
+def pictures(rng, count=8):
+    X = [rng.normal(size=(2, 3, 2)) for _ in range(count)]
+    return X, [(x[..., 0] > 0).astype(int) for x in X]
+
+
+DOORS = {
+    "matching": (ms.MatchingModel, tables),
+    "sequence": (ms.SequenceModel, rows),
+    "labels": (ms.MultiLabelModel, labels),
+    "grid": (ms.GridModel, pictures),
+}
+OF_X = ("predict", "predict_marginals", "decode", "potentials", "k_best")
+OF_BOTH = ("score", "log_likelihood", "calibration", "intervals", "recalibrated")
+
+
+@pytest.mark.parametrize("asked", OF_X + OF_BOTH)
+@pytest.mark.parametrize("kind", DOORS)
+def test_every_answer_takes_a_series_by_position(kind, asked, rng):
+    """Whatever its index says; labels of sequences' examples were once looked up by it."""
+    make, draw = DOORS[kind]
+    X, y = draw(rng)
+    model, order = make(alpha=0.5).fit(X, y), rng.permutation(len(X))
+    if not hasattr(model, asked):
+        pytest.skip(f"{make.__name__} has no {asked}")
+    given = (X,) if asked in OF_X else (X, y)
+    plain, found = (
+        getattr(model, asked)(*part)
+        for part in (given, [pd.Series(one, index=order) for one in given])
+    )
+    if asked == "recalibrated":
+        plain, found = plain.coef_.tobytes(), found.coef_.tobytes()
+    assert repr(found) == repr(plain)
+
+
+@pytest.mark.parametrize("asked", OF_X + OF_BOTH)
+def test_every_answer_checks_columns_by_names(asked, rng):
+    X, y = rows(rng)
+    frames = [pd.DataFrame(x, columns=["a", "b"]) for x in X]
+    turned = [frame[["b", "a"]] for frame in frames]
+    ask = getattr(ms.SequenceModel().fit(frames, y), asked)
+    with pytest.raises(ValueError, match=r"X has columns \['b', 'a'\]; the model learned from"):
+        ask(turned) if asked in OF_X else ask(turned, y)
+
+
+@pytest.mark.parametrize("asked", OF_BOTH)
+def test_every_answer_checks_labels_by_names(asked, rng):
+    """A frame of labels in another order was read by position."""
+    X, y = labels(rng)
+    told = pd.DataFrame(y, columns=["rain", "sun"])
+    model = ms.MultiLabelModel(alpha=0.5).fit(X, told)
+    refused = pytest.raises(ValueError, match=r"y has columns \['sun', 'rain'\]; the model learned")
+    with refused:
+        getattr(model, asked)(X, told[["sun", "rain"]])
+    with refused:
+        model.fit(X, told, validation=(X, told[["sun", "rain"]]))
 
 
 def test_frames_are_checked_by_names_where_both_have_them(rng):
@@ -95,18 +158,6 @@ def test_sets_of_attributes_are_read_in_one_order():
     assert b"['ab', 'b', 'cd', 'e']" in told.pop()
 
 
-LAYOUTS = {
-    "columns first": np.asfortranarray,
-    "every other row": lambda x: np.repeat(x, 2, axis=0)[::2],
-    "backwards twice": lambda x: np.ascontiguousarray(x[::-1])[::-1],
-    "the other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
-    "objects": lambda x: x.astype(object),
-    "lists": lambda x: x.tolist(),
-    "long": lambda x: x.astype(np.longdouble),
-    "unmasked": np.ma.masked_array,
-    "a buffer": lambda x: memoryview(np.ascontiguousarray(x)),
-    "read only": lambda x: np.frombuffer(x.tobytes()).reshape(x.shape),
-}
 TASKS = {
     "matching": (ms.MatchingModel, (3, 3, 2), lambda rng, x: rng.permutation(3)),
     "sequence": (ms.SequenceModel, (4, 2), lambda rng, x: (x[:, 0] > 0).astype(int)),
@@ -115,14 +166,14 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("form", LAYOUTS)
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("task", TASKS)
 def test_how_numbers_lie_in_memory_changes_no_bit(task, form, rng):
     make, shape, outcome = TASKS[task]
     X = [rng.normal(size=shape) for _ in range(6)]
     y = [outcome(rng, x) for x in X]
     plain = make().fit(X, y)
-    given = [LAYOUTS[form](x) for x in X]
+    given = [FORMS[form](x) for x in X]
     model = make().fit(given, y)
     assert model.coef_.tobytes() == plain.coef_.tobytes()
     assert np.array_equal(
