@@ -210,7 +210,8 @@ class SequenceModel(Labelled):
         self._check_fitted()
         check_lengths(X, y)
         if cohort is not None and len(cohort) == len(X):
-            cohort = [cohort[m] for m in self._full(X, y)]
+            units = listed(cohort)
+            cohort = [units[m] for m in self._full(X, y)]
         some = self._filled(X, y, sample_weight)
         settings: dict[str, Any] = {"tastes": tastes, "reference": reference, "level": level}
         return super().intervals(*some, cohort=cohort, **settings)

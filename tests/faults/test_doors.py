@@ -87,6 +87,14 @@ def test_every_answer_takes_a_series_by_position(kind, asked, rng):
     assert repr(found) == repr(plain)
 
 
+def test_units_of_intervals_are_taken_by_position(rng):
+    X, y = rows(rng, 12)
+    units, order = [m // 2 for m in range(12)], rng.permutation(12)
+    model = ms.SequenceModel().fit(X, y)
+    plain = model.intervals(X, y, cohort=units)
+    assert repr(model.intervals(X, y, cohort=pd.Series(units, index=order))) == repr(plain)
+
+
 @pytest.mark.parametrize("asked", OF_X + OF_BOTH)
 def test_every_answer_checks_columns_by_names(asked, rng):
     X, y = rows(rng)
