@@ -9,6 +9,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.inference.exact import exact
+from mlestruct.learners import LEARNERS
 
 
 def labelled(rng, count=30, labels=4):
@@ -17,7 +18,7 @@ def labelled(rng, count=30, labels=4):
     return X, (pull + 0.5 * rng.standard_normal(pull.shape) > 0).astype(int)
 
 
-@pytest.mark.parametrize("learner", ["mle_struct", "exact_mle", "pseudo_likelihood", "ssvm", "lbp"])
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
 def test_the_best_set_is_found_among_all(learner, rng):
     """argmax over 2^K sets in every row, with scores summed by the weights' names."""
     X, y = labelled(rng)
