@@ -5,18 +5,12 @@ from typing import TYPE_CHECKING
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
-    from mlestruct.frank_wolfe.bcfw import BCFW as BCFW
-    from mlestruct.frank_wolfe.rounds import FrankWolfe as FrankWolfe
+    from mlestruct.frank_wolfe.settings import BCFW as BCFW
+    from mlestruct.frank_wolfe.settings import FrankWolfe as FrankWolfe
 
 __all__ = [
     "BCFW",
     "FrankWolfe",
 ]
 
-__getattr__ = lazily(
-    __name__,
-    {
-        "BCFW": "frank_wolfe.bcfw",
-        "FrankWolfe": "frank_wolfe.rounds",
-    },
-)
+__getattr__ = lazily(__name__, dict.fromkeys(__all__, "frank_wolfe.settings"))

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from mlestruct.checkpoint import AnyCheckpoint, Loop
-from mlestruct.drive import Budget, drive, last
+from mlestruct.checkpoint import Loop
 from mlestruct.dual import MIX, Certificate, Dual
 from mlestruct.frank_wolfe.active_set import Iterate, footprint
 from mlestruct.frank_wolfe.asking import OracleShard
@@ -35,70 +34,18 @@ from mlestruct.frank_wolfe.proof import (
     refuse_masked,
     settings_of,
 )
+from mlestruct.frank_wolfe.settings import BCFW
 from mlestruct.frank_wolfe.steps import plain_step
 from mlestruct.kernels import clock
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
-from mlestruct.structures.base import Array, Ints, as_count
+from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree
 
-Draw = Literal["permutation", "uniform", "gaps"]
 MOST = 1.0 - 1e-9  # of the way to a vertex: where there is an entropy its slopes must stay finite
 # A cached vertex is stepped to while its gap is this share of the block's last one that was asked
 # for, and this share of the average block's (Osokin et al., section 3.2).
 OWN, AVERAGE = 0.25, 0.01
-
-
-@dataclass(frozen=True)
-class BCFW:
-    """Minimises a :class:`Dual` by the papers' block-coordinate steps; give it as ``solver=``.
-
-    ``rounds`` are passes of as many steps as there are examples, drawn by ``draw``: each once in
-    random order (``permutation``), ``uniform`` with replacement, or in proportion to their
-    ``gaps``. ``fixed`` steps are 2M/(k+2M), else the line search is exact. ``average`` certifies
-    the weighted average of θ, ``cache`` keeps that many vertices per example, and ``centre`` holds
-    θ near where it was at the last pass, which no paper does. A certificate takes a call per
-    example: it is made every ``every`` passes, and these calls are counted.
-    """
-
-    tol: float = 1e-3
-    draw: Draw = "permutation"
-    fixed: bool = False
-    average: bool = False
-    cache: int = 0
-    centre: bool = False
-    rounds: int = 1000
-    calls: int | None = None
-    seconds: float | None = None
-    every: int = 10
-    random_state: int = 0
-    checkpoint: AnyCheckpoint = None
-
-    def __post_init__(self) -> None:
-        for name, fewest in {"rounds": 0, "cache": 0, "every": 1, "random_state": 0}.items():
-            as_count(getattr(self, name), name, fewest)
-        self.budget.check()
-        if self.draw not in get_args(Draw):
-            raise ValueError(f"draw is one of {', '.join(get_args(Draw))}, not {self.draw!r}")
-        if self.fixed and self.centre:
-            raise ValueError("fixed steps follow no objective, so a centre cannot help them")
-
-    def run(
-        self, dual: Dual, oracle: Oracle[Any], start: Array | None = None
-    ) -> Iterator[Progress]:
-        """Yields what every certified pass comes to; the last has ``done`` set."""
-        refuse_masked(dual, oracle)
-        method = Passes(self, dual, oracle, start, dual.batch.size)
-        return drive(method, self.budget, self.checkpoint)
-
-    @property
-    def budget(self) -> Budget:
-        """What a run may take."""
-        return Budget(self.tol, self.rounds, self.seconds, self.calls)
-
-    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
-        """The last round of :meth:`run`."""
-        return last(self.run(dual, oracle, start))
 
 
 @dataclass(frozen=True)
@@ -111,6 +58,9 @@ class Passes:
     start: Array | None
     size: int
     name: str = "bcfw"
+
+    def __post_init__(self) -> None:
+        refuse_masked(self.dual, self.oracle)
 
     def setting(self) -> dict[str, Any]:
         own = settings_of(self.solver, without=("checkpoint",))

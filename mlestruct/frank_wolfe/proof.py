@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
+from mlestruct.frank_wolfe.settings import Sums
 from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array
 
-Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
-"""Scores to log Z and τ of every example, summed over all outcomes: exact."""
 DIGITS = 1e-13  # of log Z: what floats may have lost
 
 

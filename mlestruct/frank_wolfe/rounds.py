@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from mlestruct.checkpoint import AnyCheckpoint, Loop
-from mlestruct.drive import Budget, drive, last
+from mlestruct.checkpoint import Loop
 from mlestruct.dual import MIX, Dual, Interior
-from mlestruct.engine import Engine, engine_of
+from mlestruct.engine import engine_of
 from mlestruct.frank_wolfe import flat, steps
 from mlestruct.frank_wolfe.active_set import Iterate, capacity, footprint
 from mlestruct.frank_wolfe.asking import Asking, RemoteOracle
@@ -21,7 +20,6 @@ from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.joint import joint_step
 from mlestruct.frank_wolfe.proof import (
     Reply,
-    Sums,
     beginning,
     certified,
     is_margin,
@@ -30,14 +28,14 @@ from mlestruct.frank_wolfe.proof import (
     settings_of,
     summed,
 )
+from mlestruct.frank_wolfe.settings import FrankWolfe, Step, Sums
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.kernels import clock
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
-from mlestruct.structures.base import Array, as_count
+from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
-Step = Literal["auto", "pairwise", "block", "batch", "stale_fixed", "batch_fixed"]
 FIXED = ("stale_fixed", "batch_fixed")  # steps of given sizes: they know nothing of R_t
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
 WORTH = 0.25  # of the new vertices' gain: a corrective pass that gains less is its round's last
@@ -47,107 +45,6 @@ CORRECTIVE = 8  # passes at most, unless it is set
 FEWEST = 16  # atoms an example that memory must have room for, else plain steps do better
 SUMMED = 3  # rounds between bounds by exact sums, where there are such
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
-
-
-@dataclass(frozen=True)
-class FrankWolfe:
-    """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
-
-    ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with at most
-    ``corrective`` passes over known vertices between calls, while they gain, 8 unless the structure
-    says otherwise); plain ``block`` or
-    ``batch`` steps with exact line search; ``stale_fixed``, 2M/(k+2M) towards vertices that were
-    all asked for at one θ; or the papers' ``batch_fixed`` 2/(k+2). ``auto`` is pairwise unless
-    memory has too little room for vertices. The papers' own is :class:`BCFW`. ``centre`` holds θ
-    near where it was, so that questions do not leap; fixed steps and max-margin have none.
-    ``shards`` fixes what is asked together, so any ``engine`` with any number of ``workers`` gives
-    the same bits: ``threads`` (the default of several workers), or another of
-    :mod:`mlestruct.engine`. Adapts by counts, never by clock. With a ``checkpoint`` a run goes on
-    where an earlier one was ended, on whatever engine.
-    """
-
-    tol: float = 1e-3
-    step: Step = "auto"
-    rounds: int = 1000
-    calls: int | None = None
-    seconds: float | None = None
-    corrective: int | None = None
-    warm: int = 5
-    shards: int = 8
-    workers: int = 1
-    engine: Engine | str | None = None
-    checkpoint: AnyCheckpoint = None
-    centre: bool = True
-
-    def __post_init__(self) -> None:
-        least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}
-        for name, fewest in least.items():
-            if name != "corrective" or self.corrective is not None:
-                as_count(getattr(self, name), name, fewest)
-        self.budget.check()
-        if self.step not in get_args(Step):
-            raise ValueError(f"step is one of {', '.join(get_args(Step))}, not {self.step!r}")
-
-    def run(
-        self,
-        dual: Dual,
-        oracle: Oracle[Any],
-        start: Array | None = None,
-        sums: Sums | None = None,
-    ) -> Iterator[Progress]:
-        """Yields every round; the last has ``done`` set. Stop iterating to stop early.
-
-        ``sums`` are exact ones over the outcomes that the structures declare, where there are any:
-        the oracle then moves τ, and log Z bounds the optimum.
-        """
-        refuse_masked(dual, oracle)
-        method = Rounds(self, dual, oracle, start, sums, dual.batch.size)
-        return drive(method, self.budget, self.checkpoint)
-
-    @property
-    def budget(self) -> Budget:
-        """What a run may take."""
-        return Budget(self.tol, self.rounds, self.seconds, self.calls)
-
-    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
-        """The last round of :meth:`run`."""
-        return last(self.run(dual, oracle, start))
-
-    def counted(self, dual: Dual, sums: Sums | None) -> FrankWolfe:
-        """Corrective passes repeat slopes at τ, which say little where views are shares of views.
-
-        Where sums prove the bound τ need not be that good.
-        """
-        if self.corrective is not None:
-            return self
-        shares = bool((dual.entropy.mixed.a < 0).any())
-        return replace(self, corrective=0 if shares or sums is not None else CORRECTIVE)
-
-    def take(
-        self, step: Step, number: int, iterate: Iterate, vertices: Array, margin: bool
-    ) -> None:
-        """One round's steps towards these vertices."""
-        dual = iterate.dual
-        order, moments = np.arange(len(dual.batch)), dual.features.each(vertices)
-        iterate.make_room(vertices, moments)
-        p, x, s, atoms, floor = iterate.p, iterate.x, iterate.s, iterate.atoms, iterate.floor
-        warm = number < self.warm and not margin and step in ("pairwise", "block")
-        if warm or step in ("batch", "batch_fixed"):
-            gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
-            joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
-        elif step == "pairwise":
-            given = (order, vertices, moments, number, floor, p, x, atoms, s)
-            gained = steps.passes(True, 1, 0.0, *given)
-            count, least = self.corrective or 0, WORTH * gained
-            if dual.entropy.flat and dual.regulariser.plain:
-                gram = iterate.gram = flat.gram_of(atoms, iterate.gram)
-                count, least = flat.MORE * count, flat.WORTH * gained
-                flat.settled_passes(count, least, order, number, p, x, atoms, gram, s)
-            else:
-                steps.passes(False, count, least, *given)
-        else:
-            first = (number + 1) * len(order)
-            steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)
 
 
 @dataclass(frozen=True)
@@ -162,13 +59,16 @@ class Rounds:
     size: int
     name: str = "frank_wolfe"
 
+    def __post_init__(self) -> None:
+        refuse_masked(self.dual, self.oracle)
+
     def setting(self) -> dict[str, Any]:
         own = settings_of(self.solver, without=("workers", "engine", "checkpoint"))
         known = named(self.solver, self.dual, self.oracle, self.start)
         return {**known, "sums": self.sums is not None, **own}
 
     def rounds(self, loop: Loop) -> Iterator[Progress]:
-        solver = self.solver.counted(self.dual, self.sums)
+        solver = _counted(self.solver, self.dual, self.sums)
         engine = engine_of(solver.engine, solver.workers)
         run = _Run.begin(solver, self.dual, RemoteOracle(engine, self.oracle), self.start)
         with Asking(engine, self.dual.batch, self.oracle, solver.shards) as asked:
@@ -179,6 +79,44 @@ class Rounds:
                 found = run.ask(asked, self.sums)
                 yield run.progress(found)
                 run.move(found)
+
+
+def _counted(solver: FrankWolfe, dual: Dual, sums: Sums | None) -> FrankWolfe:
+    """Corrective passes repeat slopes at τ, which say little where views are shares of views.
+
+    Where sums prove the bound τ need not be that good.
+    """
+    if solver.corrective is not None:
+        return solver
+    shares = bool((dual.entropy.mixed.a < 0).any())
+    return replace(solver, corrective=0 if shares or sums is not None else CORRECTIVE)
+
+
+def take(
+    solver: FrankWolfe, step: Step, number: int, iterate: Iterate, vertices: Array, margin: bool
+) -> None:
+    """One round's steps towards these vertices."""
+    dual = iterate.dual
+    order, moments = np.arange(len(dual.batch)), dual.features.each(vertices)
+    iterate.make_room(vertices, moments)
+    p, x, s, atoms, floor = iterate.p, iterate.x, iterate.s, iterate.atoms, iterate.floor
+    warm = number < solver.warm and not margin and step in ("pairwise", "block")
+    if warm or step in ("batch", "batch_fixed"):
+        gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
+        joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
+    elif step == "pairwise":
+        given = (order, vertices, moments, number, floor, p, x, atoms, s)
+        gained = steps.passes(True, 1, 0.0, *given)
+        count, least = solver.corrective or 0, WORTH * gained
+        if dual.entropy.flat and dual.regulariser.plain:
+            gram = iterate.gram = flat.gram_of(atoms, iterate.gram)
+            count, least = flat.MORE * count, flat.WORTH * gained
+            flat.settled_passes(count, least, order, number, p, x, atoms, gram, s)
+        else:
+            steps.passes(False, count, least, *given)
+    else:
+        first = (number + 1) * len(order)
+        steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)
 
 
 @dataclass
@@ -279,7 +217,7 @@ class _Run:
         iterate, number, entropic = self.iterate, self.number, not self.dual.entropy.flat
         if entropic:
             iterate.floor = max(FLOOR_SHARE * self.smoothing.share, LEAST_FLOOR)
-        self.solver.take(self.step, number, iterate, found.vertices, self.margin)
+        take(self.solver, self.step, number, iterate, found.vertices, self.margin)
         if self.centre is not None:
             theta, rest = iterate.x.theta.copy(), found.gap - found.lag
             self.centre.follow(self.dual, theta, iterate.x.tau, found.lag, rest, number)

@@ -3,6 +3,7 @@
 import copy
 import tracemalloc
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -47,15 +48,14 @@ def iterate_of(dual, rounds_done=0, **options):
     """The iterate after some rounds, and the interior point."""
     oracle = resolve(None, dual.batch)
     inner = interior(dual.batch, oracle, dual.entropy)
-    kept = []
-    step = FrankWolfe.take
+    kept, step = [], rounds.take
 
-    class Watched(FrankWolfe):
-        def take(self, name, number, iterate, *rest):
-            step(self, name, number, iterate, *rest)
-            kept[:] = [iterate]
+    def watched(solver, name, number, iterate, *rest):
+        step(solver, name, number, iterate, *rest)
+        kept[:] = [iterate]
 
-    Watched(tol=0, rounds=rounds_done, **options).solve(dual, oracle)
+    with patch.object(rounds, "take", watched):
+        FrankWolfe(tol=0, rounds=rounds_done, **options).solve(dual, oracle)
     return kept[0] if kept else Iterate.start(dual, inner.tau, inner.tau, active=False)
 
 
@@ -127,15 +127,15 @@ def test_a_line_search_ending_at_zero_mass_leaves_no_crumbs():
 @pytest.mark.parametrize("regulariser", REGULARISERS)
 def test_exact_steps_never_raise_the_objective(step, regulariser, monkeypatch):
     """Neither of R nor, with a centre, of R_t: the conjugate that the steps are made with."""
-    dual, values, own = learning(**regulariser), [], FrankWolfe.take
+    dual, values, own = learning(**regulariser), [], rounds.take
 
-    def watched(self, name, number, iterate, *rest):
+    def watched(solver, name, number, iterate, *rest):
         moved = replace(dual, regulariser=iterate.regulariser)
         before = moved.value(iterate.x.tau)
-        own(self, name, number, iterate, *rest)
+        own(solver, name, number, iterate, *rest)
         values.append((before, moved.value(iterate.x.tau)))
 
-    monkeypatch.setattr(FrankWolfe, "take", watched)
+    monkeypatch.setattr(rounds, "take", watched)
     for centre in (False, True):
         values.clear()
         solver = FrankWolfe(tol=0, rounds=120, step=step, centre=centre)

@@ -8,7 +8,7 @@ import pytest
 
 from mlestruct.batch import Batch
 from mlestruct.features import Tied
-from mlestruct.frank_wolfe import FrankWolfe, flat, slots
+from mlestruct.frank_wolfe import FrankWolfe, flat, rounds, slots
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.learners import ssvm
 from mlestruct.oracle import resolve
@@ -27,16 +27,16 @@ def words(rng):
     return batch, Tied.of(batch, seen)
 
 
-def watched(monkeypatch, dual, rounds):
+def watched(monkeypatch, dual, count):
     """The iterate that a run of so many rounds leaves behind."""
-    kept, step = [], FrankWolfe.take
+    kept, step = [], rounds.take
 
-    def keeping(self, name, number, iterate, *rest):
-        step(self, name, number, iterate, *rest)
+    def keeping(solver, name, number, iterate, *rest):
+        step(solver, name, number, iterate, *rest)
         kept[:] = [iterate]
 
-    monkeypatch.setattr(FrankWolfe, "take", keeping)
-    FrankWolfe(tol=0.0, rounds=rounds).solve(dual, resolve(None, dual.batch))
+    monkeypatch.setattr(rounds, "take", keeping)
+    FrankWolfe(tol=0.0, rounds=count).solve(dual, resolve(None, dual.batch))
     return kept[0]
 
 

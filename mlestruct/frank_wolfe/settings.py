@@ -1,0 +1,140 @@
+"""The settings of Frank-Wolfe: what fits and predictions carry, until one of them asks to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from mlestruct.batch import Batch
+from mlestruct.checkpoint import AnyCheckpoint
+from mlestruct.drive import Budget, drive, last
+from mlestruct.dual import Dual
+from mlestruct.engine import Engine
+from mlestruct.method import Progress
+from mlestruct.oracle import Oracle
+from mlestruct.structures.base import Array, as_count
+
+Step = Literal["auto", "pairwise", "block", "batch", "stale_fixed", "batch_fixed"]
+Draw = Literal["permutation", "uniform", "gaps"]
+Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
+"""Scores to log Z and τ of every example, summed over all outcomes: exact."""
+
+
+@dataclass(frozen=True)
+class FrankWolfe:
+    """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
+
+    ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with at most
+    ``corrective`` passes over known vertices between calls, while they gain, 8 unless the structure
+    says otherwise); plain ``block`` or
+    ``batch`` steps with exact line search; ``stale_fixed``, 2M/(k+2M) towards vertices that were
+    all asked for at one θ; or the papers' ``batch_fixed`` 2/(k+2). ``auto`` is pairwise unless
+    memory has too little room for vertices. The papers' own is :class:`BCFW`. ``centre`` holds θ
+    near where it was, so that questions do not leap; fixed steps and max-margin have none.
+    ``shards`` fixes what is asked together, so any ``engine`` with any number of ``workers`` gives
+    the same bits: ``threads`` (the default of several workers), or another of
+    :mod:`mlestruct.engine`. Adapts by counts, never by clock. With a ``checkpoint`` a run goes on
+    where an earlier one was ended, on whatever engine.
+    """
+
+    tol: float = 1e-3
+    step: Step = "auto"
+    rounds: int = 1000
+    calls: int | None = None
+    seconds: float | None = None
+    corrective: int | None = None
+    warm: int = 5
+    shards: int = 8
+    workers: int = 1
+    engine: Engine | str | None = None
+    checkpoint: AnyCheckpoint = None
+    centre: bool = True
+
+    def __post_init__(self) -> None:
+        least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}
+        for name, fewest in least.items():
+            if name != "corrective" or self.corrective is not None:
+                as_count(getattr(self, name), name, fewest)
+        self.budget.check()
+        if self.step not in get_args(Step):
+            raise ValueError(f"step is one of {', '.join(get_args(Step))}, not {self.step!r}")
+
+    def run(
+        self,
+        dual: Dual,
+        oracle: Oracle[Any],
+        start: Array | None = None,
+        sums: Sums | None = None,
+    ) -> Iterator[Progress]:
+        """Yields every round; the last has ``done`` set. Stop iterating to stop early.
+
+        ``sums`` are exact ones over the outcomes that the structures declare, where there are any:
+        the oracle then moves τ, and log Z bounds the optimum.
+        """
+        from mlestruct.frank_wolfe.rounds import Rounds
+
+        method = Rounds(self, dual, oracle, start, sums, dual.batch.size)
+        return drive(method, self.budget, self.checkpoint)
+
+    @property
+    def budget(self) -> Budget:
+        """What a run may take."""
+        return Budget(self.tol, self.rounds, self.seconds, self.calls)
+
+    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
+        """The last round of :meth:`run`."""
+        return last(self.run(dual, oracle, start))
+
+
+@dataclass(frozen=True)
+class BCFW:
+    """Minimises a :class:`Dual` by the papers' block-coordinate steps; give it as ``solver=``.
+
+    ``rounds`` are passes of as many steps as there are examples, drawn by ``draw``: each once in
+    random order (``permutation``), ``uniform`` with replacement, or in proportion to their
+    ``gaps``. ``fixed`` steps are 2M/(k+2M), else the line search is exact. ``average`` certifies
+    the weighted average of θ, ``cache`` keeps that many vertices per example, and ``centre`` holds
+    θ near where it was at the last pass, which no paper does. A certificate takes a call per
+    example: it is made every ``every`` passes, and these calls are counted.
+    """
+
+    tol: float = 1e-3
+    draw: Draw = "permutation"
+    fixed: bool = False
+    average: bool = False
+    cache: int = 0
+    centre: bool = False
+    rounds: int = 1000
+    calls: int | None = None
+    seconds: float | None = None
+    every: int = 10
+    random_state: int = 0
+    checkpoint: AnyCheckpoint = None
+
+    def __post_init__(self) -> None:
+        for name, fewest in {"rounds": 0, "cache": 0, "every": 1, "random_state": 0}.items():
+            as_count(getattr(self, name), name, fewest)
+        self.budget.check()
+        if self.draw not in get_args(Draw):
+            raise ValueError(f"draw is one of {', '.join(get_args(Draw))}, not {self.draw!r}")
+        if self.fixed and self.centre:
+            raise ValueError("fixed steps follow no objective, so a centre cannot help them")
+
+    def run(
+        self, dual: Dual, oracle: Oracle[Any], start: Array | None = None
+    ) -> Iterator[Progress]:
+        """Yields what every certified pass comes to; the last has ``done`` set."""
+        from mlestruct.frank_wolfe.bcfw import Passes
+
+        method = Passes(self, dual, oracle, start, dual.batch.size)
+        return drive(method, self.budget, self.checkpoint)
+
+    @property
+    def budget(self) -> Budget:
+        """What a run may take."""
+        return Budget(self.tol, self.rounds, self.seconds, self.calls)
+
+    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
+        """The last round of :meth:`run`."""
+        return last(self.run(dual, oracle, start))
