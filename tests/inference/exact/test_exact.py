@@ -10,6 +10,7 @@ from mlestruct.inference.exact import (
     count_matchings,
     exact,
     grid_by_rows,
+    matching,
     matchings,
     outcomes,
 )
@@ -67,6 +68,33 @@ def test_marginals_are_the_gradient_of_log_z(rng):
     ends = [exact(structure, score + s * h * direction).log_z for s in (1, -1)]
     slope = (ends[0] - ends[1]) / (2 * h)
     assert exact(structure, score).tau @ direction == pytest.approx(slope, abs=1e-8)
+
+
+@pytest.mark.parametrize("scale", [0.1, 3.0, 40.0, 300.0])
+@pytest.mark.parametrize(
+    "structure",
+    [
+        BipartiteMatching(6),
+        BipartiteMatching(5, 7, "one_sided", required=[(1, 2)]),
+        BipartiteMatching(7, 5, "partial", forbidden=[(0, 0), (0, 1)]),
+        BipartiteMatching(5, 6, "partial", required=[(4, 4)]),
+        Matching(8),
+        Matching(7, kind="partial"),
+        Matching(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 2)], "partial"),
+    ],
+    ids=lambda s: f"{type(s).__name__}{s.size}",
+)
+def test_products_of_weights_are_sums_of_logarithms(structure, scale, rng, monkeypatch):
+    """Where no product vanishes, and where all do."""
+    score = scale * rng.normal(size=structure.size)
+    quick = exact(structure, score)
+    monkeypatch.setattr(matching, "VANISHING", np.inf)
+    sure = exact(structure, score)
+    listed = outcomes(structure)
+    top = (listed @ score).max()
+    assert sure.log_z - top == pytest.approx(np.log(np.exp(listed @ score - top).sum()), abs=1e-9)
+    assert quick.log_z == pytest.approx(sure.log_z, rel=1e-13, abs=1e-12)
+    np.testing.assert_allclose(quick.tau, sure.tau, rtol=1e-9, atol=1e-90)
 
 
 def test_huge_scores_overflow_nothing(rng):
