@@ -30,7 +30,7 @@ from mlestruct.objectives.base import parts
 from mlestruct.objectives.tied_chains import special
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures import chain
-from mlestruct.train import direct as by_marginals
+from mlestruct.train.direct import direct as by_marginals
 
 PROVEN, COARSE = 1e-6, {"bipartite": 1e-3, "grid": 1e-2}
 BUDGET = 2.0  # times the time that would just meet the target

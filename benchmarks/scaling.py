@@ -26,7 +26,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.routine import routine
 from mlestruct.method import Progress
 from mlestruct.oracle import resolve
-from mlestruct.train import direct
+from mlestruct.train.direct import direct
 
 Row = dict[str, Any]
 Fit = Callable[[Engine], Progress]

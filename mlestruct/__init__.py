@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mlestruct import tables as tables
     from mlestruct import testing as testing
     from mlestruct.batch import Batch as Batch
+    from mlestruct.batch import Partial as Partial
     from mlestruct.checkpoint import Checkpoint as Checkpoint
     from mlestruct.dual import Certificate as Certificate
     from mlestruct.dual import certificate as certificate
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from mlestruct.inference import marginals as marginals
     from mlestruct.inference.exact import exact as exact
     from mlestruct.inference.sampling import sample as sample
-    from mlestruct.learners import Partial as Partial
     from mlestruct.learners import mle_struct as mle_struct
     from mlestruct.learners import ssvm as ssvm
     from mlestruct.oracle import Answer as Answer
@@ -99,7 +99,7 @@ _HOME = {
     "Ising": "structures",
     "MultiLabelModel": "estimators",
     "Pairs": "features",
-    "Partial": "learners",
+    "Partial": "batch",
     "Paths": "structures",
     "Question": "features",
     "RegionGraph": "structures",

@@ -10,10 +10,18 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlestruct.errors import counting_from
 from mlestruct.structures.base import Array, Flags, Ints, Structure, as_count, as_numbers
 
 S = TypeVar("S", bound=Structure, covariant=True)
 DECADES = 30  # of example weights, up and down: what they multiply is squared
+
+
+@dataclass(frozen=True)
+class Partial:
+    """An outcome of which only a part was seen: what the structure's ``clamp`` takes."""
+
+    observed: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,3 +239,34 @@ def _why_outside(structure: Structure, vertex: Array) -> str:
             f"{structure.fixed[k]}"
         )
     return "the outcome violates the structure's constraints"
+
+
+def seen(structures: Any, outcomes: Sequence[Any], weight: ArrayLike | None = None) -> Batch[Any]:
+    """A batch of whole outcomes and :class:`Partial` ones: its target is NaN where unseen."""
+    batch = Batch.of(structures, count=len(outcomes), weight=weight)
+    target = np.empty(batch.size)
+    for m, outcome in enumerate(outcomes):
+        with counting_from(m):
+            target[batch.coordinates(m)] = _known(batch.structure(m), outcome)
+    return replace(batch, target=target)
+
+
+def _known(structure: Any, outcome: Any) -> Array | None:
+    """The target of one example; NaN where it was not seen."""
+    if not isinstance(outcome, Partial):
+        return Batch.of(structure, [outcome]).target
+    fixed = clamp(Batch.of(structure), [outcome.observed]).fixed
+    return np.where(fixed < 0, np.nan, fixed)
+
+
+def clamp(batch: Batch[Any], observed: Sequence[Any]) -> Batch[Any]:
+    """The same examples, each restricted to the outcomes that agree with what was observed."""
+    if len(observed) != len(batch):
+        raise ValueError(f"{len(batch)} examples but {len(observed)} observations")
+    structures = []
+    for m, seen in enumerate(observed):
+        try:
+            structures.append(batch.structure(m).clamp(seen))
+        except (ValueError, TypeError, IndexError) as error:
+            raise ValueError(f"example {m}: {error}") from error
+    return Batch.of(structures, weight=batch.weight, bias=batch.bias)

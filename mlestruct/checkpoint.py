@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mlestruct.files import load, save
 from mlestruct.kernels import clock
-from mlestruct.lock import Lock
 from mlestruct.trees import Tree, pack, unpack
+
+if TYPE_CHECKING:
+    from mlestruct.lock import Lock
 
 EVERY = 10  # rounds between two writes, at least;
 OUTWEIGH = 5  # and this many coordinates evaluated for every number that is written
@@ -66,6 +67,8 @@ class Checkpoint:
 
     def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop:
         """The whole of a fit: new, or as the file has it."""
+        from mlestruct.lock import Lock
+
         path = Path(self.path)
         if self.every is not None and not (isinstance(self.every, int) and self.every > 0):
             raise ValueError(f"a checkpoint is written every 1, 2, … rounds, not {self.every!r}")
@@ -205,6 +208,8 @@ class Writer:
         return self.rounds >= EVERY and self.evaluated >= OUTWEIGH * self.numbers
 
     def write(self) -> None:
+        from mlestruct.files import save
+
         packed, arrays = pack(self.root)
         try:
             save(self.path, KIND, arrays, {"fit": packed}, largest=LARGEST)
@@ -264,6 +269,8 @@ def begin(
 
 
 def _read(path: Path) -> Fit:
+    from mlestruct.files import load
+
     try:
         arrays, header = load(path, KIND, largest=LARGEST)
         kept: Fit = unpack(header["fit"], arrays)

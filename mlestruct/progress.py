@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.html import element
 from mlestruct.method import Progress
 
 WORTH_SHOWING = 2.0  # expected seconds
@@ -127,5 +126,7 @@ class Cell:
         return f"{self.name}: {self.done} rounds, {self.words}"
 
     def _repr_html_(self) -> str:
+        from mlestruct.html import element
+
         bar = element("progress", max=self.total, value=self.done, aria_label=self.name)
         return element("div", bar, f" {self!r}")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.structures.base import Array, Structure, as_numbers
-from mlestruct.structures.bipartite import BipartiteMatching
-from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.spanning_trees import edge_appearance
+
+if TYPE_CHECKING:
+    from mlestruct.structures.bipartite import BipartiteMatching
+    from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ def uniform_trees(graph: FactorGraph) -> Array:
     """Each edge's chance to be in a uniform spanning tree: tree-reweighted, an upper bound."""
     if not graph.is_pairwise:
         raise ValueError("spanning trees need factors of two variables each")
+    from mlestruct.structures.spanning_trees import edge_appearance
+
     return edge_appearance(graph.n_nodes, graph.scope.reshape(-1, 2))
 
 

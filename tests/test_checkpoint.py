@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, Partial, seen
 from mlestruct.checkpoint import Checkpoint, Writer
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
@@ -28,12 +28,12 @@ from mlestruct.learners import (
     pseudo_likelihood,
     trw_tightest,
 )
-from mlestruct.learners.missing import Partial, missing, seen
+from mlestruct.learners.missing import missing
 from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Matching, chain, grid
-from mlestruct.train import SmallBatches
+from mlestruct.train.small_batches import SmallBatches
 
 
 @pytest.fixture(autouse=True)

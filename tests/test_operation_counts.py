@@ -12,7 +12,7 @@ from mlestruct.inference.matching.scaling import prepared
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
 from mlestruct.oracle import Counted, resolve
-from mlestruct.train import direct
+from mlestruct.train.direct import direct
 
 
 def waiting_rows(table, price, column):

@@ -22,7 +22,8 @@ from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains, special
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser, grouped
-from mlestruct.train import SmallBatches, direct, natural
+from mlestruct.train.direct import direct, natural
+from mlestruct.train.small_batches import SmallBatches
 
 
 def last(objective, theta, tol=1e-8):

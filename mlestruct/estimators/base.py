@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, Partial, seen
 from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
@@ -34,9 +34,8 @@ from mlestruct.features.level import alike, levelled
 from mlestruct.features.squares import squares
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
-from mlestruct.learners.convex import AnyOracle
-from mlestruct.learners.missing import Partial, missing, seen
 from mlestruct.method import Progress
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
@@ -283,6 +282,8 @@ class Estimator(Predictor):
             features = levelled(batch, features, drowned(batch, features, ridges[-1].lam))
         learner = self._learner(ridges[0], loop)
         if partly:
+            from mlestruct.learners.missing import missing
+
             learner = missing(learner, tol=self.tol)
 
         def watched(states: Iterator[Progress]) -> Iterator[Progress]:

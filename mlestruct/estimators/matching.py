@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.estimators.base import Estimator
-from mlestruct.inference import marginals
-from mlestruct.inference.bounds import (
-    ProvenInterval,
-    log_z_interval,
-    outcome_interval,
-    permanent_interval,
-)
 from mlestruct.structures.base import Array
-from mlestruct.structures.matching import BipartiteMatching, Kind
+from mlestruct.structures.bipartite import BipartiteMatching, Kind
+
+if TYPE_CHECKING:
+    from mlestruct.inference.bounds import ProvenInterval
 
 
 @dataclass(eq=False, repr=False)
@@ -60,8 +56,10 @@ class MatchingModel(Estimator):
 
         The best matching's score is below, too.
         """
+        from mlestruct.inference import bounds, marginals
+
         if self.oracle is not None:
             return super().log_z(batch, scores)
         half, bethe = (marginals(batch, scores, rho=rho) for rho in (0.5, 1.0))
-        inside = outcome_interval(batch, scores) & permanent_interval(batch, bethe)
-        return inside & log_z_interval(half) & log_z_interval(bethe)
+        inside = bounds.outcome_interval(batch, scores) & bounds.permanent_interval(batch, bethe)
+        return inside & bounds.log_z_interval(half) & bounds.log_z_interval(bethe)

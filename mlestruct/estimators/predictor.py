@@ -19,16 +19,16 @@ from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.ragged import Ragged
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference import Marginals
-from mlestruct.inference.bounds import ProvenInterval, log_z_interval, outcome_interval
 from mlestruct.inference.choose import Inference, Route, named_inference
-from mlestruct.inference.decoding import Decoded, decode
-from mlestruct.learners.convex import AnyOracle
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 
 if TYPE_CHECKING:
     from mlestruct.estimators.calibration import Calibration
+    from mlestruct.inference.bounds import ProvenInterval
+    from mlestruct.inference.decoding import Decoded
+    from mlestruct.inference.predict import Marginals
     from mlestruct.statistics.evidence import Evidence
     from mlestruct.statistics.identified import Named
 
@@ -155,6 +155,8 @@ class Predictor(Parameters):
         return self.oracle
 
     def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
+        from mlestruct.inference.decoding import decode
+
         if decision not in ("map", "expected"):
             raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
         if decision == "expected":
@@ -255,6 +257,8 @@ class Predictor(Parameters):
 
     def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
         """What is proven of every example's exact log Z."""
+        from mlestruct.inference.bounds import log_z_interval, outcome_interval
+
         found = log_z_interval(self._marginals(batch, scores))
         return found & outcome_interval(batch, scores, self._oracle())
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, Partial
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Examples
 from mlestruct.estimators.calibration import Calibration
@@ -26,7 +26,6 @@ from mlestruct.inference import marginals
 from mlestruct.inference.decoding import Decoded
 from mlestruct.inference.exact.k_best import k_best
 from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
-from mlestruct.learners.missing import Partial
 from mlestruct.readers import Attributes
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags
 from mlestruct.statistics.identified import Named

@@ -13,8 +13,8 @@ from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.estimators.base import Estimator
 from mlestruct.features import Features, as_features
-from mlestruct.learners.convex import AnyOracle
 from mlestruct.oracle import Solver, takes_instance
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures.base import Array, Structure, as_numbers
 from mlestruct.structures.custom import Custom
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mlestruct.batch import Partial
 from mlestruct.estimators.labels import Labels, as_labels, states_of
-from mlestruct.learners.missing import Partial
 from mlestruct.structures.base import Ints
 
 AUTO = "auto"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.labels import Labels
 from mlestruct.structures.base import Array, as_numbers
+
+if TYPE_CHECKING:
+    from mlestruct.estimators.labels import Labels
 
 ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 ALIKE = (

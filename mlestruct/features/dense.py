@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ class Dense:
 
     matrix: NDArray[Any]
     offsets: Ints
+    at_hand: ClassVar[bool] = True
 
     @classmethod
     def of(cls, batch: Batch[Any], matrix: Any) -> Dense:
@@ -69,6 +70,13 @@ class Dense:
         for first in range(0, len(tau), CHUNK):
             rows = slice(first, first + CHUNK)
             out += tau[rows] @ np.asarray(self.matrix[rows], dtype=float)
+        return out
+
+    def squares(self, v: Array) -> Array:
+        out = np.zeros(self.d)
+        for first in range(0, len(v), CHUNK):
+            rows = slice(first, first + CHUNK)
+            out += v[rows] @ np.asarray(self.matrix[rows], dtype=float) ** 2
         return out
 
     def each(self, tau: Array) -> Array:

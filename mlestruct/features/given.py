@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from mlestruct.batch import Batch
 from mlestruct.features.base import Features
 from mlestruct.features.dense import Dense
-from mlestruct.features.sparse import Sparse
 
 
 def as_features(batch: Batch[Any], X: Any) -> Features:
@@ -17,4 +16,8 @@ def as_features(batch: Batch[Any], X: Any) -> Features:
     if hasattr(X, "potentials"):
         return X
     first = X[0] if isinstance(X, (list, tuple)) and len(X) else X
-    return Sparse.of(batch, X) if sp.issparse(first) else Dense.of(batch, X)
+    if not sp.issparse(first):
+        return Dense.of(batch, X)
+    from mlestruct.features.sparse import Sparse
+
+    return Sparse.of(batch, X)

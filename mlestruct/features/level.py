@@ -17,9 +17,8 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.features.base import Features
 from mlestruct.features.dense import Dense
-from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.base import Array, Ints, Structure, one_of
 from mlestruct.structures.bipartite import BipartiteMatching
-from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.matching import Matching
 
 WORK = 1 << 25  # rows of A times coordinates: more are not factorised
@@ -84,7 +83,7 @@ def _levelled(structure: Structure, table: Array) -> Array:
             square = square - square.mean(axis=1, keepdims=True)
             square = square - square.mean(axis=2, keepdims=True)
         return np.asarray(square.reshape(table.shape))
-    stated = None if isinstance(structure, FactorGraph) else structure._constraints
+    stated = None if one_of(structure, "FactorGraph") else structure._constraints
     if stated is None or stated.A.shape[0] * structure.size > WORK:
         return table
     rows = stated.A[np.flatnonzero(stated.lo == stated.hi)].toarray()[:, free]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features
+from mlestruct.features.squares import at_hand, squares
 from mlestruct.structures.base import Array, Ints
 
 
@@ -79,6 +80,13 @@ class Masked:
 
     def moments(self, tau: Array) -> Array:
         return self.gather(self.inner.moments(tau))
+
+    @property
+    def at_hand(self) -> bool:
+        return at_hand(self.inner)
+
+    def squares(self, v: Array) -> Array:
+        return self.gather(squares(self.inner, v))
 
     def each(self, tau: Array) -> Array:
         return np.asarray(self.inner.each(tau)[self._columns[1]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class PerTable:
     table: Ints
     """The table of every coordinate, numbered through the batch."""
     offsets: Ints
+    at_hand: ClassVar[bool] = True
 
     @classmethod
     def of(cls, batch: Batch[FactorGraph], nodes: Any, factors: Any = None) -> PerTable:
@@ -50,6 +51,9 @@ class PerTable:
 
     def moments(self, tau: Array) -> Array:
         return self.inner.moments(self.sums(tau))
+
+    def squares(self, v: Array) -> Array:
+        return self.inner.squares(self.sums(v))
 
     def each(self, tau: Array) -> Array:
         return self.inner.each(self.sums(tau))

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.features.base import Columns
+from mlestruct.features.squares import squares
 from mlestruct.structures.base import Array, Ints
 
 
@@ -40,6 +41,10 @@ class Shared:
 
     def moments(self, tau: Array) -> Array:
         return np.asarray(self.spread.T @ self.inner.moments(tau))
+
+    def squares(self, v: Array) -> Array:
+        """Inner weights that share one are of different coordinates."""
+        return np.asarray(self.spread.power(2).T @ squares(self.inner, v))
 
     def each(self, tau: Array) -> Array:
         inner = self.inner.columns

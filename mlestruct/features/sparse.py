@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from mlestruct.features.base import (
     refuse_nonfinite,
     restart,
 )
+from mlestruct.features.squares import power
 from mlestruct.structures.base import Array, Ints, sound
 
 
@@ -27,6 +28,7 @@ class Sparse:
     offsets: Ints
     columns: Columns = field(repr=False)
     local: Ints = field(repr=False)  # every entry's place among its example's columns
+    at_hand: ClassVar[bool] = True
 
     @classmethod
     def of(cls, batch: Batch[Any], matrix: Any) -> Sparse:
@@ -67,6 +69,9 @@ class Sparse:
 
     def moments(self, tau: Array) -> Array:
         return np.asarray(self.matrix.T @ tau)
+
+    def squares(self, v: Array) -> Array:
+        return np.asarray(power(self.matrix).T @ v)
 
     def each(self, tau: Array) -> Array:
         weights = self.matrix.data * np.repeat(tau, np.diff(self.matrix.indptr))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from mlestruct.features.base import (
     refuse_nonfinite,
     restart,
 )
+from mlestruct.features.squares import power
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints, as_numbers, sound
 from mlestruct.structures.graph import FactorGraph
@@ -36,6 +37,7 @@ class Tied:
     offsets: Ints
     states: int
     table: int
+    at_hand: ClassVar[bool] = True
 
     @classmethod
     def of(cls, batch: Batch[FactorGraph], nodes: Any, factors: Any = None) -> Tied:
@@ -96,6 +98,9 @@ class Tied:
                 rows = np.ascontiguousarray(self.factors @ pair)
                 _scatter(self.offsets, self.node_start, self.factor_start, rows, shift, out)
         return out
+
+    def squares(self, v: Array) -> Array:
+        return replace(self, nodes=power(self.nodes), factors=power(self.factors)).moments(v)
 
     @property
     def _single(self) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features, restart
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(frozen=True)
@@ -55,11 +54,9 @@ def weighed(batch: Batch[Any], features: Features) -> tuple[Batch[Any], Features
 
 def coordinate_weights(batch: Batch[Any]) -> Array | None:
     """What every coordinate counts, None where all count alike."""
-    graphs = [s if isinstance(s, FactorGraph) else None for s in batch.structures]
-    if all(graph is None or graph.weight is None for graph in graphs):
+    each = [structure.coordinate_weights() for structure in batch.structures]
+    if all(weight is None for weight in each):
         return None
-    each = [
-        np.ones(s.size) if g is None or g.weight is None else g.weight[g.table_of]
-        for s, g in zip(batch.structures, graphs, strict=True)
-    ]
-    return np.concatenate([each[k] for k in batch.which])
+    sizes = (structure.size for structure in batch.structures)
+    whole = [np.ones(n) if w is None else w for n, w in zip(sizes, each, strict=True)]
+    return np.concatenate([whole[k] for k in batch.which])

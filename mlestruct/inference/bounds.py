@@ -12,8 +12,9 @@ from scipy.special import xlogy
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.decoding import decode
-from mlestruct.inference.predict import AnyOracle, Marginals
+from mlestruct.inference.predict import Marginals
 from mlestruct.inference.routine import routine
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
 from mlestruct.structures.base import Array, Ints, Structure
 

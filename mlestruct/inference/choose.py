@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.dual import Certificate
 from mlestruct.entropy import Entropy
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.predict import AnyOracle, Marginals, marginals, unproven
 from mlestruct.oracle import HULL
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.reweighting import Rho, in_words
 from mlestruct.structures.base import Array, Bound
 from mlestruct.trees import Tree
+
+if TYPE_CHECKING:
+    from mlestruct.inference.predict import Marginals
 
 Route = Literal["auto", "direct", "frank_wolfe"]
 Search = FrankWolfe | None
@@ -75,6 +78,8 @@ class Reweighted(Inference):
     def marginals(
         self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
+        from mlestruct.inference.predict import marginals
+
         settings: Any = {"rho": self._numbers, "solver": solver, "route": self.route}
         return marginals(batch, scores, oracle, **settings)
 
@@ -119,6 +124,7 @@ class Summed(Unlearned):
         self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
         from mlestruct.inference.exact import exact
+        from mlestruct.inference.predict import Marginals
 
         try:
             log_z, tau, _ = exact(batch, scores, memory=self.memory)
@@ -155,6 +161,8 @@ class Propagation(Unlearned):
     def marginals(
         self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None
     ) -> Marginals:
+        from mlestruct.inference.predict import unproven
+
         tau = self.routine(batch).many(batch, scores).tau
         return unproven(tau, len(batch), "fixed points of belief propagation bound nothing")
 

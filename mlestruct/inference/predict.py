@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,11 +22,11 @@ from mlestruct.inference.proof import Inferred, infer
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Bound
 
-AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 TOL = 1e-4  # relative; Frank-Wolfe stops there
 NAT = 1e-3  # what may be missing of an example's value without a word
 ROUNDS = 2000  # of looking once more

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, one_of
 from mlestruct.trees import Tree
 
 
@@ -79,19 +79,24 @@ class Routine(Protocol):
 
 
 ROUTINES = (
-    "mlestruct.inference.graph.forward_backward:ForwardBackward",
-    "mlestruct.inference.exact.path_sums:PathSums",
-    "mlestruct.inference.matching.scaling:Scaling",
-    "mlestruct.inference.graph.sum_product:SumProduct",
+    ("mlestruct.inference.graph.forward_backward:ForwardBackward", "FactorGraph"),
+    ("mlestruct.inference.exact.path_sums:PathSums", "Paths"),
+    ("mlestruct.inference.matching.scaling:Scaling", "BipartiteMatching", "Matching"),
+    ("mlestruct.inference.graph.sum_product:SumProduct", "FactorGraph"),
 )
-"""Tried in this order: exact ones first, then the fastest."""
+"""Module:class, and the structures it may serve, by name: what is not for a batch stays unloaded.
+
+Tried in this order: exact ones first, then the fastest.
+"""
 
 
 def routine(entropy: Entropy) -> Routine | None:
     """The first routine that serves the entropy; None means Frank-Wolfe."""
     if entropy.temperature != 1:
         return None
-    for place in ROUTINES:
+    for place, *kinds in ROUTINES:
+        if not all(one_of(structure, *kinds) for structure in entropy.batch.structures):
+            continue
         module, name = place.split(":")
         kind = getattr(importlib.import_module(module), name)
         found: Routine | None = kind.serve(entropy)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
+    from mlestruct.batch import Partial as Partial
     from mlestruct.families.consistency.camel import camel as camel
     from mlestruct.families.consistency.camel import camel0 as camel0
     from mlestruct.families.contrastive.learner import contrastive as contrastive
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from mlestruct.learners.likelihood import lbp as lbp
     from mlestruct.learners.margin import ssvm as ssvm
     from mlestruct.learners.missing import Missing as Missing
-    from mlestruct.learners.missing import Partial as Partial
     from mlestruct.learners.model import Interrupted as Interrupted
     from mlestruct.learners.model import Model as Model
     from mlestruct.learners.online import perceptron as perceptron
@@ -55,7 +55,7 @@ HOME = {
     "Learns": "learners.protocol",
     "Missing": "learners.missing",
     "Model": "learners.model",
-    "Partial": "learners.missing",
+    "Partial": "batch",
     "match_moments": "learners.tree_reweighted",
     "partly_observed": "learners.pseudo",
 }

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, begin
@@ -23,14 +23,17 @@ from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
-from mlestruct.train import SmallBatches, direct
+from mlestruct.train.direct import direct
+
+if TYPE_CHECKING:
+    from mlestruct.train.small_batches import SmallBatches
 
 ROUNDING = 1e-7  # a relative gap that inference's last digits explain: no other route is tried
 log = logging.getLogger("mlestruct")
-AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 
 
 @dataclass(frozen=True)

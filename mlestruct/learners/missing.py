@@ -7,14 +7,12 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, clamp
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
 from mlestruct.drive import drive, last
 from mlestruct.dual import Certificate, Dual
-from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.inference import Marginals, marginals
 from mlestruct.inference.choose import Inference
@@ -23,13 +21,6 @@ from mlestruct.learners.model import Fits, Runs
 from mlestruct.method import Progress
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
-
-
-@dataclass(frozen=True)
-class Partial:
-    """An outcome of which only a part was seen: what the structure's ``clamp`` takes."""
-
-    observed: Any
 
 
 @dataclass(frozen=True)
@@ -241,43 +232,12 @@ def missing(learner: Any, tol: float) -> Missing:
     return Missing(learner, tol)
 
 
-def seen(structures: Any, outcomes: Sequence[Any], weight: ArrayLike | None = None) -> Batch[Any]:
-    """A batch of whole outcomes and :class:`Partial` ones: its target is NaN where unseen."""
-    batch = Batch.of(structures, count=len(outcomes), weight=weight)
-    target = np.empty(batch.size)
-    for m, outcome in enumerate(outcomes):
-        with counting_from(m):
-            target[batch.coordinates(m)] = _known(batch.structure(m), outcome)
-    return replace(batch, target=target)
-
-
-def _known(structure: Any, outcome: Any) -> Array | None:
-    """The target of one example; NaN where it was not seen."""
-    if not isinstance(outcome, Partial):
-        return Batch.of(structure, [outcome]).target
-    fixed = clamp(Batch.of(structure), [outcome.observed]).fixed
-    return np.where(fixed < 0, np.nan, fixed)
-
-
 def _pinned(batch: Batch[Any]) -> Batch[Any]:
     """Every example restricted to what its target knows."""
     assert batch.target is not None
     known = np.where(np.isnan(batch.target), -1, batch.target).astype(np.int8)
     pinned = [batch.structure(m).refix(known[batch.coordinates(m)]) for m in range(len(batch))]
     return Batch.of(pinned, weight=batch.weight, bias=batch.bias)
-
-
-def clamp(batch: Batch[Any], observed: Sequence[Any]) -> Batch[Any]:
-    """The same examples, each restricted to the outcomes that agree with what was observed."""
-    if len(observed) != len(batch):
-        raise ValueError(f"{len(batch)} examples but {len(observed)} observations")
-    structures = []
-    for m, seen in enumerate(observed):
-        try:
-            structures.append(batch.structure(m).clamp(seen))
-        except (ValueError, TypeError, IndexError) as error:
-            raise ValueError(f"example {m}: {error}") from error
-    return Batch.of(structures, weight=batch.weight, bias=batch.bias)
 
 
 def _filled(

@@ -18,11 +18,11 @@ from mlestruct.features import Features
 from mlestruct.features.weighed import coordinate_weights
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
-from mlestruct.learners.convex import AnyOracle
 from mlestruct.learners.model import Model, Runs, Through, along
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree

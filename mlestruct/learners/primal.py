@@ -26,7 +26,9 @@ from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import parts, places
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train import SmallBatches, descend, descend_slopes
+from mlestruct.train.descents import descend
+from mlestruct.train.slopes import descend_slopes
+from mlestruct.train.small_batches import SmallBatches
 from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 

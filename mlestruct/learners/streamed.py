@@ -16,8 +16,8 @@ from mlestruct.learners.problem import ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
-from mlestruct.train import Reader, Source, prover, stream
-from mlestruct.train.proofs import Prover
+from mlestruct.train.proofs import Prover, prover
+from mlestruct.train.streamed import Reader, Source, stream
 
 
 def streamed(

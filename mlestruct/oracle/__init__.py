@@ -1,10 +1,18 @@
 """The seam to every solver, what stands in for one, and what goes around one."""
 
-from mlestruct.oracle.plain import BruteForce, Simplices
+from typing import TYPE_CHECKING
+
+from mlestruct.lazy import lazily
 from mlestruct.oracle.protocol import HULL, Answer, Answers, Oracle, attained, memory, remember
 from mlestruct.oracle.registry import CATALOGUE, PerStructure, load, resolve
-from mlestruct.oracle.solver import Solver, pin, takes_instance
 from mlestruct.oracle.wrappers import Cached, Counted, Validated
+
+if TYPE_CHECKING:
+    from mlestruct.oracle.plain import BruteForce as BruteForce
+    from mlestruct.oracle.plain import Simplices as Simplices
+    from mlestruct.oracle.solver import Solver as Solver
+    from mlestruct.oracle.solver import pin as pin
+    from mlestruct.oracle.solver import takes_instance as takes_instance
 
 __all__ = [
     "CATALOGUE",
@@ -27,3 +35,9 @@ __all__ = [
     "resolve",
     "takes_instance",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    dict.fromkeys(["BruteForce", "Simplices"], "oracle.plain")
+    | dict.fromkeys(["Solver", "pin", "takes_instance"], "oracle.solver"),
+)

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle.protocol import Answers, Oracle
-from mlestruct.oracle.solver import Solver
-from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.base import Array, Structure, one_of
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 
@@ -115,6 +114,8 @@ def resolve(oracle: AnyOracle, batch: Batch[Any]) -> Oracle[Any]:
     if hasattr(oracle, "many"):
         return oracle  # type: ignore[return-value]
     if callable(oracle):
+        from mlestruct.oracle.solver import Solver
+
         return Solver(oracle)
     raise ValueError(f"an oracle is a name, a callable or has a method many; got {oracle!r}")
 
@@ -133,7 +134,7 @@ def _default(batch: Batch[Any]) -> AnyOracle:
 def _refuse_misfit(name: str, batch: Batch[Any]) -> None:
     served = CATALOGUE[name].serves if name in CATALOGUE else "Structure"
     for structure in batch.structures:
-        if served not in {kind.__name__ for kind in type(structure).__mro__}:
+        if not one_of(structure, served):
             kind = type(structure).__name__
             raise ValueError(f"the oracle {name!r} is for {served}, not {kind}")
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.reweighting import Rho
-from mlestruct.structures import BipartiteMatching, FactorGraph, Ising, Matching, Paths
 from mlestruct.structures.base import Structure
+
+if TYPE_CHECKING:
+    from mlestruct.structures import BipartiteMatching, FactorGraph, Ising, Matching
 
 MOST = 300  # weights with intervals: each costs two inferences of all examples a step
 SIDE, NODES = 12, 16  # of bipartite and of general matchings: some 5 ms each
@@ -43,41 +46,45 @@ def advice(batch: Batch[Structure], rho: Rho) -> str | None:
     )
 
 
-@singledispatch
 def seconds(structure: Structure) -> float:
     """About what one example takes; infinite where nothing sums this kind of structure."""
-    return float("inf")
+    known = (kind.__name__ for kind in type(structure).__mro__ if kind.__name__ in SECONDS)
+    return SECONDS[next(known, "")](structure)
 
 
-@seconds.register
-def _(structure: Paths) -> float:
-    return 1e-8 * structure.size
-
-
-@seconds.register
-def _(structure: FactorGraph) -> float:
-    if structure.is_forest:
-        return 1e-7 * structure.size
-    if structure.size > WIDE:
+def _graph(graph: FactorGraph) -> float:
+    if graph.is_forest:
+        return 1e-7 * graph.size
+    if graph.size > WIDE:
         return float("inf")
     from mlestruct.inference.exact.treewidth import estimate
 
-    found = estimate(structure)
+    found = estimate(graph)
     return found.seconds if found.complete else float("inf")
 
 
-@seconds.register
-def _(structure: Ising) -> float:
-    return seconds(FactorGraph([2] * structure.n, structure.edges))
+def _ising(structure: Ising) -> float:
+    from mlestruct.structures.graph import FactorGraph
+
+    return _graph(FactorGraph([2] * structure.n, structure.edges))
 
 
-@seconds.register
-def _(structure: BipartiteMatching) -> float:
-    small = min(structure.shape)
+def _sides(matching: BipartiteMatching) -> float:
+    small = min(matching.shape)
     return ENTRY * small * 2.0**small if small <= SIDE else float("inf")
 
 
-@seconds.register
-def _(structure: Matching) -> float:
-    n = structure.n_nodes
+def _pairs(matching: Matching) -> float:
+    n = matching.n_nodes
     return ENTRY * 2.0**n if n <= NODES else float("inf")
+
+
+SECONDS: dict[str, Callable[[Any], float]] = {
+    "": lambda structure: float("inf"),
+    "Paths": lambda paths: 1e-8 * float(paths.size),
+    "FactorGraph": _graph,
+    "Ising": _ising,
+    "BipartiteMatching": _sides,
+    "Matching": _pairs,
+}
+"""By the name of a structure's class, so that none is imported for its line."""

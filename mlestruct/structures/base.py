@@ -213,9 +213,18 @@ class Structure:
         """What the surrogate log Z with these counting numbers is to the exact one."""
         return Bound("none", "no theorem known for this structure")
 
+    def coordinate_weights(self) -> Array | None:
+        """What every coordinate counts in learning; None where all count alike."""
+        return None
+
     def impossible(self) -> str | None:
         """Names what makes the structure empty, where that is known."""
         return None
+
+
+def one_of(structure: Structure, *kinds: str) -> bool:
+    """Whether it is of one of these classes, or extends one: by name, so that none is imported."""
+    return not {kind.__name__ for kind in type(structure).__mro__}.isdisjoint(kinds)
 
 
 def fold(views: Views, counting: Array, size: int) -> Folded:

@@ -328,6 +328,9 @@ class FactorGraph(Structure):
         fixed[places[alone & (fixed[: flags.size] != 0)]] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
+    def coordinate_weights(self) -> Array | None:
+        return None if self.weight is None else self.weight[self.table_of]
+
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Wrong variables: their weight, 1, on every node state but the true one, else nothing."""
         wrong = np.zeros(self.size)

@@ -1,4 +1,4 @@
-"""Descents in θ by L-BFGS: with a regulariser, in units of their own, or judged by slopes alone."""
+"""Descents in θ by L-BFGS: with a regulariser, in units of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mlestruct.lbfgs import Descent, Kinks, Step, descent
-from mlestruct.objectives.slopes import PathIntegral
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
@@ -104,27 +103,3 @@ def _units(
     if factor is not None and regulariser.plain:
         return Preconditioned(factor)
     return Scaled(np.ones(len(regulariser)) if scale is None else scale, regulariser)
-
-
-def descend_slopes(
-    regulariser: Regulariser, theta: Array, since: Tree = None, scale: Array | None = None
-) -> Descent:
-    """A descent judged by slopes alone; the values of its steps are the objective's own."""
-    slopes, within = PathIntegral(), None
-    if since is not None:
-        within, known = since
-        slopes.recall(known, within[0] if scale is None else within[0] / scale)
-
-    def where() -> Tree:
-        return step.where(), slopes.tree()
-
-    steps = descend(regulariser, theta, since=within, scale=scale)
-    said = next(steps, None)
-    while said is not None:
-        if isinstance(said, Step):
-            step, value = said, slopes.settle(said.theta) + regulariser.value(said.theta)
-            yield said._replace(value=value, where=where)
-            said = next(steps, None)
-        else:
-            own, gradient = yield said
-            said = steps.send((slopes(said, own, gradient), gradient))

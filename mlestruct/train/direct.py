@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -26,9 +26,11 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descend
 from mlestruct.train.proofs import proven, provers
-from mlestruct.train.small_batches import SmallBatches
 from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
+
+if TYPE_CHECKING:
+    from mlestruct.train.small_batches import SmallBatches
 
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
 COARSEST = 1e-5  # a coarser residual makes the value too rough for the line search

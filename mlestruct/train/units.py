@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.features import Dense, Features, Masked, Sparse, Tied
-from mlestruct.features.per_table import PerTable
-from mlestruct.features.squares import squares
+from mlestruct.features.base import Features
+from mlestruct.features.dense import Dense
+from mlestruct.features.squares import at_hand, squares
 from mlestruct.structures.base import Array, Ints
 
 FEW = 16  # weights that are tried one by one where the entries of Φ are not at hand
@@ -23,7 +23,7 @@ TAME = 1e3  # house's columns differ by 390: 11 rounds as they are, 59 divided
 
 def columns(batch: Batch, features: Features) -> Array | None:  # type: ignore[type-arg]
     """Σ_m w_m Φ_kj² per weight, or None where that costs more than it is worth."""
-    if not (_at_hand(features) or features.d <= FEW):
+    if not (at_hand(features) or features.d <= FEW):
         return None
     with np.errstate(over="ignore"):
         found = squares(features, batch.weight[batch.owner])
@@ -56,9 +56,3 @@ def drowned(batch: Batch, features: Features, lam: Array) -> Ints:  # type: igno
         return np.zeros(0, dtype=np.int64)
     size = squares(features, batch.weight[batch.owner]) / len(batch)
     return np.flatnonzero(size > DEEP * lam)
-
-
-def _at_hand(features: Features) -> bool:
-    if isinstance(features, Masked | PerTable):
-        return _at_hand(features.inner)
-    return isinstance(features, Dense | Sparse | Tied)

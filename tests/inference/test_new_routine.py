@@ -50,7 +50,9 @@ class Listed(Routine):
 
 @pytest.fixture
 def listed(monkeypatch):
-    monkeypatch.setattr(routines, "ROUTINES", (*routines.ROUTINES, f"{__name__}:Listed"))
+    monkeypatch.setattr(
+        routines, "ROUTINES", (*routines.ROUTINES, (f"{__name__}:Listed", "Structure"))
+    )
 
 
 def problem(rng, count=8):

@@ -13,7 +13,7 @@ from mlestruct.inference.routine import routine
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.regulariser import Regulariser
 from mlestruct.testing import vertices
-from mlestruct.train import direct
+from mlestruct.train.direct import direct
 
 ASKED = [ms.Question.ordinal("noise", range(3)), ms.Question.categorical("diet", ["any", "none"])]
 PRISM = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5), (0, 3), (1, 4), (2, 5)]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
+from mlestruct.batch import clamp
 from mlestruct.learners import Missing
-from mlestruct.learners.missing import clamp
 
 LAM = 0.5
 

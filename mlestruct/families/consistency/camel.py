@@ -21,15 +21,15 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Reweighted, Route, Search, Unlearned
 from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.learners.convex import AnyOracle
 from mlestruct.learners.model import Fits, Model, Runs
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, counting_numbers, in_words
 from mlestruct.structures.base import Array, Structure
-from mlestruct.train import direct
+from mlestruct.train.direct import direct
 from mlestruct.trees import Tree
 
 ROUTES = ("auto", "direct", "frank_wolfe", "coupled")

@@ -24,7 +24,7 @@ from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.primal import Primal, refuse
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
-from mlestruct.train import SmallBatches
+from mlestruct.train.small_batches import SmallBatches
 
 FREE_ENERGIES: Mapping[str, Callable[..., EnergySteps]] = {
     "bethe": BetheSteps,

@@ -17,10 +17,11 @@ from mlestruct.families.fitting.losses import Loss, named
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Search
-from mlestruct.inference.predict import AnyOracle, Marginals, unproven
+from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.learners.pseudo import pseudo_likelihood
 from mlestruct.objectives import Head, Surrogate
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, in_words
 from mlestruct.structures import FactorGraph

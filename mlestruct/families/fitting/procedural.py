@@ -11,8 +11,9 @@ from mlestruct.families.fitting.losses import Loss, named
 from mlestruct.families.fitting.procedural_objective import Procedural
 from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs
 from mlestruct.inference.choose import Search, Unlearned
-from mlestruct.inference.predict import AnyOracle, Marginals, unproven
+from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree

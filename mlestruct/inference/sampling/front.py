@@ -8,12 +8,12 @@ import numpy as np
 
 from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.exact.treewidth import estimate
-from mlestruct.inference.predict import AnyOracle
 from mlestruct.inference.sampling.common import Samples
 from mlestruct.inference.sampling.direct import sample
 from mlestruct.inference.sampling.gibbs import gibbs
 from mlestruct.inference.sampling.perturbed import perturb_and_map
 from mlestruct.inference.sampling.swaps import sample_matchings
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Paths
 from mlestruct.structures.base import Array, Structure
 

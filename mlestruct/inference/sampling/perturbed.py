@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.inference.predict import AnyOracle
 from mlestruct.inference.sampling.common import Samples
 from mlestruct.inference.scores import as_scores
 from mlestruct.oracle import Validated, resolve
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Structure, as_count
 

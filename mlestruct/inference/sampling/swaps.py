@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.inference.predict import AnyOracle
 from mlestruct.inference.sampling.common import Samples
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
 from mlestruct.oracle import Validated, resolve
+from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, Structure, as_count
 

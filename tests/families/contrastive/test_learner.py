@@ -16,8 +16,8 @@ from mlestruct.lbfgs import next_step
 from mlestruct.learners import LEARNERS, contrastive, lbp
 from mlestruct.learners.pseudo import partly_observed, pseudo_likelihood
 from mlestruct.objectives.base import Head, Sum, parts
-from mlestruct.objectives.slopes import PathIntegral
-from mlestruct.train import SmallBatches, descend_slopes
+from mlestruct.train.slopes import PathIntegral, descend_slopes
+from mlestruct.train.small_batches import SmallBatches
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
 

@@ -164,7 +164,7 @@ def test_learning_through_truncated_scaling_is_caught(rng):
     """L-BFGS on a truncated dual does not report success: the certificate holds the true gap."""
     from mlestruct.oracle import Validated, resolve
     from mlestruct.regulariser import Regulariser
-    from mlestruct.train import direct
+    from mlestruct.train.direct import direct
 
     n, examples, d = 6, 4, 5
     X = rng.standard_normal((examples * n * n, d))

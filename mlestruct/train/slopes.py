@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mlestruct.lbfgs import Descent, Step
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+from mlestruct.train.descents import descend
 from mlestruct.trees import Tree
 
 SLACK = 0.1  # share by which the objective itself may be larger after a step
@@ -58,3 +61,27 @@ class PathIntegral:
         self.base = next(same)
         self.tried = [self.base]
         return self.base.own
+
+
+def descend_slopes(
+    regulariser: Regulariser, theta: Array, since: Tree = None, scale: Array | None = None
+) -> Descent:
+    """A descent judged by slopes alone; the values of its steps are the objective's own."""
+    slopes, within = PathIntegral(), None
+    if since is not None:
+        within, known = since
+        slopes.recall(known, within[0] if scale is None else within[0] / scale)
+
+    def where() -> Tree:
+        return step.where(), slopes.tree()
+
+    steps = descend(regulariser, theta, since=within, scale=scale)
+    said = next(steps, None)
+    while said is not None:
+        if isinstance(said, Step):
+            step, value = said, slopes.settle(said.theta) + regulariser.value(said.theta)
+            yield said._replace(value=value, where=where)
+            said = next(steps, None)
+        else:
+            own, gradient = yield said
+            said = steps.send((slopes(said, own, gradient), gradient))
