@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch, Partial
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Examples
-from mlestruct.estimators.calibration import Calibration
 from mlestruct.estimators.door import check_lengths, listed, part_of, weights_of, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
@@ -22,19 +21,18 @@ from mlestruct.estimators.ragged import Ragged
 from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.estimators.weights import labels_of, with_weights
 from mlestruct.features import Masked, Tied
-from mlestruct.inference import marginals
-from mlestruct.inference.decoding import Decoded
-from mlestruct.inference.exact.k_best import k_best
 from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
-from mlestruct.readers import Attributes
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags
-from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints, Shorts
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
 
 if TYPE_CHECKING:
+    from mlestruct.estimators.calibration import Calibration
+    from mlestruct.inference.decoding import Decoded
+    from mlestruct.readers import Attributes
     from mlestruct.statistics import Intervals
+    from mlestruct.statistics.identified import Named
 
 
 class Among(NamedTuple):
@@ -72,7 +70,7 @@ class SequenceModel(Labelled):
         """The labels, the dictionary of attributes, and no weights chosen yet."""
         if self.weights not in (None, "all", "seen"):
             raise ValueError(f"weights is 'all', 'seen' or None, not {self.weights!r}")
-        self.attributes_ = Attributes.of(X) if _named(X) else None
+        self.attributes_ = _attributes().of(X) if _named(X) else None
         if self.attributes_ is not None and len(self.attributes_) == 0:
             raise ValueError("there are no features: no position has an attribute")
         self.n_features_in_ = (
@@ -164,6 +162,8 @@ class SequenceModel(Labelled):
         if full:
             best = super().decode(some, decision)
             scores[full], upper[full], found = best.scores, best.upper, best.outcomes
+        from mlestruct.inference.decoding import Decoded
+
         return Decoded(self._spread(len(X), full, found, self.classes_[:0]), scores, upper)
 
     def potentials(self, X: Sequence[Any]) -> list[Array]:
@@ -290,6 +290,9 @@ class SequenceModel(Labelled):
     def _k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[NDArray[Any], float]]]:
         if int(k) != k or k < 1:
             raise ValueError(f"k is {k}; it must be a whole number ≥ 1")
+        from mlestruct.inference import marginals
+        from mlestruct.inference.exact.k_best import k_best
+
         batch, scores = self._scored(X)
         log_z, states = marginals(batch, scores), len(self.classes_)
         found = []
@@ -392,10 +395,8 @@ class SequenceModel(Labelled):
         if self._allowed is None:
             return found
         kept = [(one, one.combination[self._allowed]) for one in found]
-        whole = [
-            (one.name, c) for one, c in kept if np.abs(c).sum() == np.abs(one.combination).sum()
-        ]
-        return [Named(name, combination) for name, combination in whole]
+        whole = [(one, c) for one, c in kept if np.abs(c).sum() == np.abs(one.combination).sum()]
+        return [one._replace(combination=kept) for one, kept in whole]
 
     def _tied(self) -> tuple[list[str], Labels, list[str]]:
         """Features of positions, labels, and what stands before those of ties."""
@@ -422,7 +423,14 @@ class SequenceModel(Labelled):
         self._allowed, self.attributes_ = arrays.get("allowed"), None
         if "attributes" in arrays:
             names = json.loads(arrays["attributes"].tobytes())
-            self.attributes_ = Attributes({name: j for j, name in enumerate(names)})
+            self.attributes_ = _attributes()({name: j for j, name in enumerate(names)})
+
+
+def _attributes() -> type[Attributes]:
+    """What is made of feature dicts; imported where there are any."""
+    from mlestruct.readers import Attributes
+
+    return Attributes
 
 
 def _all_named(X: Sequence[Any]) -> bool:

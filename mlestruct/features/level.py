@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from mlestruct.batch import Batch
 from mlestruct.features.base import Features
 from mlestruct.features.dense import Dense
 from mlestruct.structures.base import Array, Ints, Structure, one_of
-from mlestruct.structures.bipartite import BipartiteMatching
-from mlestruct.structures.matching import Matching
 
 WORK = 1 << 25  # rows of A times coordinates: more are not factorised
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
@@ -70,15 +68,16 @@ def alike(batch: Batch[Any], features: Features, asked: Ints) -> list[int]:
 
 def _matchings(batch: Batch[Any]) -> Iterator[tuple[Structure, Ints]]:
     for structure, members in batch.groups():
-        if isinstance(structure, BipartiteMatching | Matching) and structure.kind != "partial":
+        known: Any = structure
+        if one_of(structure, "BipartiteMatching", "Matching") and known.kind != "partial":
             yield structure, members
 
 
 def _levelled(structure: Structure, table: Array) -> Array:
     """Rows (examples × coordinates × columns) without what all outcomes score alike."""
-    free = structure.fixed < 0
-    if isinstance(structure, BipartiteMatching) and structure.kind == "perfect" and free.all():
-        square = table.reshape(len(table), structure.rows, structure.columns, -1)
+    free, known = structure.fixed < 0, cast(Any, structure)
+    if one_of(structure, "BipartiteMatching") and known.kind == "perfect" and free.all():
+        square = table.reshape(len(table), known.rows, known.columns, -1)
         for _ in range(2):  # what is left of a large mean is a mean
             square = square - square.mean(axis=1, keepdims=True)
             square = square - square.mean(axis=2, keepdims=True)

@@ -27,7 +27,6 @@ from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
-from mlestruct.train.direct import direct
 
 if TYPE_CHECKING:
     from mlestruct.train.small_batches import SmallBatches
@@ -91,6 +90,8 @@ class Learner(Fits):
         log.info("%s: %s route", self.name, "frank_wolfe" if messages is None else "direct")
         if messages is None:
             return self._by_oracle(dual, oracle, start)
+        from mlestruct.train.direct import direct
+
         first = direct(dual, oracle, messages, self.solver, start, self.small)
         return then(first, partial(self._onward, dual, oracle))
 

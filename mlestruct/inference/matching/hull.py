@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.oracle import HULL, Oracle
-from mlestruct.structures.base import Array
-from mlestruct.structures.matching import Matching
+from mlestruct.structures.base import Array, one_of
+
+if TYPE_CHECKING:
+    from mlestruct.structures.matching import Matching
 
 PROVEN = "convex hull of matchings, odd sets proven"
 HALVINGS = 12  # of the way from an interior point to a τ outside the hull
@@ -18,7 +20,7 @@ HALVINGS = 12  # of the way from an interior point to a τ outside the hull
 def relaxed(batch: Batch[Any], oracle: Oracle[Any]) -> bool:
     """True where the degrees alone allow more than the oracle does: matchings with odd cycles."""
     return HULL in oracle.polytope and any(
-        isinstance(s, Matching) and s.graph.sides is None for s in batch.structures
+        one_of(s, "Matching") and s.graph.sides is None for s in batch.structures
     )
 
 
