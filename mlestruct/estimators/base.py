@@ -18,14 +18,11 @@ from mlestruct.engine import Engine
 from mlestruct.estimators.choosing import Scoring, scored_by, splits, winner
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.door import (
+    Given,
     alphas_of,
-    check_columns,
-    check_lengths,
-    columns_of,
     listed,
     part_of,
     rng_of,
-    weights_of,
 )
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.estimators.weights import ALIKE, labels_of
@@ -113,6 +110,10 @@ class Estimator(Predictor):
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """Take from all of the training data what encoding needs, such as the labels."""
 
+    def known(self, given: Given) -> Given:
+        """What is left to learn from without what is not known of the examples."""
+        return given
+
     def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
         """The batch to learn from, its parts weighed where the outcomes or settings say so."""
         return batch
@@ -132,17 +133,29 @@ class Estimator(Predictor):
         bit, and one that was not begins. Ctrl-C leaves the model of the last round, as a full disk
         does.
         """
-        check_lengths(X, y)
-        X, y = listed(X), listed(y)
-        if validation is not None and isinstance(validation, Sequence) and len(validation) == 2:
-            validation = listed(validation[0]), listed(validation[1])
+        return self._fit(X, y, sample_weight, None, validation, checkpoint)
+
+    def _fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None,
+        node_weight: Sequence[ArrayLike] | None,
+        validation: Examples | None,
+        checkpoint: AnyCheckpoint,
+    ) -> Self:
         learnt, alphas = copy.copy(self), alphas_of(self.alpha)
         if checkpoint is not None and len(alphas) > 1 and validation is None:
             _refuse_chance(self.random_state)
-        learnt._columns = columns_of(X)
+        given = self._taken(X, y, sample_weight, node_weight)
+        learnt._columns, learnt._label_columns = self.columns(given, X, y)
+        if isinstance(validation, Sequence) and len(validation) == 2:
+            held_out = learnt._agreed(*validation)
+            validation = held_out.X, held_out.told
+        given = learnt.known(given)
+        X, y, weight = given.X, given.told, given.weight
         loop = begin(checkpoint, type(self).__name__, self._named)
         learnt.prepare(X, y)
-        weight = weights_of(sample_weight, len(X))
         scores: list[tuple[float, float]] = []
         at_work, tried, missed = copy.copy(learnt), len(alphas), list[float]()
         try:
@@ -211,7 +224,7 @@ class Estimator(Predictor):
             return np.array([self.score([one], [other]) for one, other in zip(X, y, strict=True)])
         from mlestruct.statistics.problems import likelihood_of
 
-        batch, scores = self._scored(X, y)
+        batch, scores = self._scored(self._given(X, y), y)
         found = likelihood_of(
             batch,
             self.features(batch, X),
@@ -373,10 +386,7 @@ class Estimator(Predictor):
         """
         from mlestruct.estimators.intervals import Learned, intervals_of
 
-        self._check_fitted()
-        check_lengths(X, y)
-        X, y = listed(X), listed(y)
-        check_columns(self._columns, X)
+        given = self._given(X, y, sample_weight)
         if self.l1:
             raise ValueError(
                 "weights that l1= chose from these examples have no honest interval: fit with "
@@ -384,13 +394,16 @@ class Estimator(Predictor):
             )
         if ALIKE in self.notes_:
             raise ValueError("intervals are for labels that count alike: fit without their weights")
-        outcomes = self.encode(X, y)
+        outcomes = self.encode(given.X, given.told)
         if any(isinstance(outcome, Partial) for outcome in outcomes):
             raise ValueError("intervals need every label: some of these outcomes are partial")
-        batch, features = self._problem(X, outcomes, sample_weight)
+        batch, features = self._problem(given.X, outcomes, given.weight)
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
         named = self.names(), [] if features.d > MOST else self.contrasts(reference)
+        if cohort is not None and len(cohort) == len(given.every):
+            units = listed(cohort)
+            cohort = [units[m] for m in given.places]
         return intervals_of(
             fitted, batch, features, *named, cohort=cohort, tastes=tastes, level=level
         )
@@ -404,12 +417,11 @@ class Estimator(Predictor):
         """
         from scipy.optimize import minimize_scalar
 
-        self._check_fitted()
-        found = copy.copy(self)
+        given, found = self._given(X, y), copy.copy(self)
 
         def loss(power: float) -> float:
             found.coef_ = np.exp(power) * self.coef_
-            batch, scores = found._scored(X, y)
+            batch, scores = found._scored(given, given.told)
             assert batch.target is not None
             tau = np.clip(found._marginals(batch, scores).tau, TINY, 1.0 - TINY)
             right = np.where(batch.target > 0.5, tau, 1.0 - tau)

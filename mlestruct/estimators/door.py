@@ -2,27 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlestruct.estimators.ragged import Ragged
 from mlestruct.structures.base import Array, as_numbers, refuse_masked
+
+Columns = list[str] | None
+"""The names of columns, where there are names."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A user's examples, listed and checked; ``places`` are those of ``every`` that have a part."""
+
+    X: Sequence[Any]
+    y: Sequence[Any] | None
+    weight: Array | None
+    places: Sequence[int]
+    every: Sequence[Any]
+
+    @property
+    def told(self) -> Sequence[Any]:
+        """The outcomes, where there have to be some."""
+        if self.y is None:
+            raise ValueError("learning requires y to be passed, but the target y is None")
+        if len(self.y) == 0:
+            raise ValueError("no examples: X is empty")
+        return self.y
+
+    def at(self, places: Sequence[int]) -> Given:
+        """The examples at these places alone."""
+        y = None if self.y is None else [self.y[m] for m in places]
+        weight = None if self.weight is None else self.weight[list(places)]
+        return Given([self.every[m] for m in places], y, weight, places, self.every)
+
+    def answers(self, found: Iterable[Any], nothing: Callable[[Any], Any]) -> Ragged:
+        """An answer for every example; ``nothing`` makes that of an example without a part."""
+        if len(self.places) == len(self.every):
+            return Ragged(found)
+        at = dict(zip(self.places, found, strict=True))
+        return Ragged(at[m] if m in at else nothing(x) for m, x in enumerate(self.every))
 
 
 def check_lengths(X: Sequence[Any], y: Sequence[Any] | None) -> None:
-    """As many outcomes as examples, and at least one."""
+    """Where there are outcomes, as many as examples, and at least one."""
     if not hasattr(X, "__len__"):
         raise ValueError(f"X is a list of examples, not a {type(X).__name__}")
-    if y is None:
-        raise ValueError("learning requires y to be passed, but the target y is None")
-    if not hasattr(y, "__len__"):
-        raise ValueError(f"y is a list of outcomes, not a {type(y).__name__}")
-    if len(X) != len(y):
-        raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
-    if len(X) == 0:
-        raise ValueError("no examples: X is empty")
+    if y is not None:
+        if not hasattr(y, "__len__"):
+            raise ValueError(f"y is a list of outcomes, not a {type(y).__name__}")
+        if len(X) != len(y):
+            raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
+        if len(X) == 0:
+            raise ValueError("no examples: X is empty")
     for m, x in enumerate(listed(X)):
         refuse_masked(x, f"example {m}: X")
 
@@ -37,10 +74,10 @@ def listed(values: Sequence[Any]) -> Sequence[Any]:
     return [at[k] for k in range(len(values))]
 
 
-def columns_of(X: Sequence[Any]) -> list[str] | None:
+def columns_of(X: Sequence[Any]) -> Columns:
     """The names of the columns where every example is a frame, the same ones in the same order."""
     named: list[Any] = [x.columns for x in X if hasattr(x, "columns")]
-    if len(named) < len(X):
+    if not named or len(named) < len(X):
         return None
     first = [str(name) for name in named[0]]
     for m, names in enumerate(named):
@@ -49,12 +86,7 @@ def columns_of(X: Sequence[Any]) -> list[str] | None:
     return first
 
 
-def check_columns(known: list[str] | None, X: Sequence[Any]) -> None:
-    """The columns of examples that are frames are those learned from."""
-    agree(known, columns_of(X))
-
-
-def agree(known: list[str] | None, given: list[str] | None, name: str = "X") -> None:
+def agree(known: Columns, given: Columns, name: str) -> None:
     """Columns are taken by position, so names that both have must agree."""
     if known is not None and given is not None and given != known:
         raise ValueError(

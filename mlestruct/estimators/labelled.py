@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Estimator, Examples
-from mlestruct.estimators.door import check_lengths, weights_of
+from mlestruct.estimators.door import Given
 from mlestruct.estimators.labels import classes_of
 from mlestruct.estimators.void import AUTO, Seen, codes_of, observed, seen_in
 from mlestruct.estimators.weights import (
@@ -24,20 +24,40 @@ from mlestruct.estimators.weights import (
     counting,
     labels_of,
     node_weights,
-    with_weights,
 )
-
-
-class Known(list[Any]):
-    """Labels that are all known, once those with one of ``codes`` are left out."""
-
-    def __init__(self, codes: tuple[Any, ...]) -> None:
-        super().__init__()
-        self.codes = codes
+from mlestruct.structures.base import Array
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Labelled(Estimator):
+class Weighable(Estimator):
+    """What estimators share whose labels may count with weights, by class or one by one."""
+
+    class_weight: ClassWeight = None
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        node_weight: Sequence[ArrayLike] | None = None,
+        validation: Examples | None = None,
+        checkpoint: AnyCheckpoint = None,
+    ) -> Self:
+        return self._fit(X, y, sample_weight, node_weight, validation, checkpoint)
+
+    def weights_of_labels(self, batch: Batch[Any], y: Sequence[Any]) -> list[Array]:
+        """A weight for every label of every example."""
+        raise NotImplementedError
+
+    def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
+        found = counting(batch, self.weights_of_labels(batch, y))
+        self.notes_ = self.notes_ if found is batch else [*self.notes_, ALIKE]
+        return found
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Labelled(Weighable):
     """A label for every node of a graph, with labels that may be void.
 
     Void are None, NaN, masked entries, what a :class:`Partial` leaves out and the labels named by
@@ -55,7 +75,6 @@ class Labelled(Estimator):
     weighted.
     """
 
-    class_weight: ClassWeight = None
     void: Any = AUTO
     unseen: Literal["hidden", "left_out"] = "hidden"
 
@@ -75,48 +94,32 @@ class Labelled(Estimator):
         """What is left of an example without some nodes, and whose labels each part takes."""
         raise NotImplementedError
 
-    def fit(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: ArrayLike | None = None,
-        *,
-        node_weight: Sequence[ArrayLike] | None = None,
-        validation: Examples | None = None,
-        checkpoint: AnyCheckpoint = None,
-    ) -> Self:
-        check_lengths(X, y)
-        y = with_weights(y, node_weight)
-        if node_weight is not None:
-            node_weights(y, [self.nodes_of(x) for x in X])
+    def known(self, given: Given) -> Given:
+        """Of nodes that have no label nothing, where they are to be left out."""
         if self.unseen not in ("hidden", "left_out"):
             raise ValueError(f"unseen is 'hidden' or 'left_out', not {self.unseen!r}")
-        if self.unseen == "left_out":
-            X, y, sample_weight = self._without_void(X, y, sample_weight)
-        return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
-
-    def _without_void(
-        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None
-    ) -> tuple[list[Any], Known, NDArray[np.float64]]:
-        """Examples without the nodes that have no label."""
-        check_lengths(X, y)
-        given, codes = weights_of(sample_weight, len(X)), codes_of(self.void, self._seen(X, y, ()))
-        seen = self._seen(X, y, codes)
-        kept, labels, weight = [], Known(codes), []
-        for m, (x, one) in enumerate(zip(X, seen, strict=True)):
+        y, own = given.told, given.weight
+        if any(isinstance(labels, Weighted) for labels in y):
+            node_weights(y, [self.nodes_of(x) for x in given.X])
+        if self.unseen == "hidden":
+            return given
+        self.void_ = codes_of(self.void, self._seen(given.X, y, ()))
+        kept, labels, weight = list[Any](), list[Any](), list[float]()
+        for m, (x, one) in enumerate(zip(given.X, self._seen(given.X, y, self.void_), strict=True)):
             whole = np.empty(one.known.size, dtype=one.labels.dtype)
             whole[one.known.ravel()] = one.labels
             counts = y[m].weight if isinstance(y[m], Weighted) else None
             for part, nodes in self.parts(x, one.known.ravel()) if one.known.any() else []:
                 kept.append(part)
-                own = whole[nodes]
-                labels.append(own if counts is None else Weighted(own, counts[nodes]))
-                weight.append(1.0 if given is None else given[m])
-        return kept, labels, np.array(weight)
+                known = whole[nodes]
+                labels.append(known if counts is None else Weighted(known, counts[nodes]))
+                weight.append(1.0 if own is None else own[m])
+        return Given(kept, labels, np.array(weight), range(len(kept)), kept)
 
     def learn_labels(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """``classes_``, and ``void_``: the codes that mean no label."""
-        self.void_ = y.codes if isinstance(y, Known) else codes_of(self.void, self._seen(X, y, ()))
+        if self.unseen == "hidden":  # where void labels are left out, none is among these
+            self.void_ = codes_of(self.void, self._seen(X, y, ()))
         seen = self._seen(X, y, self.void_)
         named = [labels for one in seen for labels in one.among.values() if labels]
         self.classes_ = classes_of([*(one.labels for one in seen), *named])
@@ -143,8 +146,8 @@ class Labelled(Estimator):
             raise ValueError(f"y has shape {seen.known.shape}; expected {shape}, as its X")
         return seen
 
-    def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
-        """With the weights of nodes times those of their observed classes."""
+    def weights_of_labels(self, batch: Batch[Any], y: Sequence[Any]) -> list[Array]:
+        """The weights of nodes times those of their observed classes."""
         weights = node_weights(y, [batch.structure(m).n_nodes for m in range(len(batch))])
         if self.class_weight is not None:
             seen = [_one_hot(batch, m, len(self.classes_)) for m in range(len(batch))]
@@ -155,9 +158,7 @@ class Labelled(Estimator):
                 weight * np.where(labels.any(axis=1), labels @ each, 1.0)
                 for weight, labels in zip(weights, seen, strict=True)
             ]
-        found = counting(batch, weights)
-        self.notes_ = self.notes_ if found is batch else [*self.notes_, ALIKE]
-        return found
+        return weights
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         return [observed(self.classes_, s, m) for m, s in enumerate(self._seen(X, y, self.void_))]
@@ -176,16 +177,11 @@ class Labelled(Estimator):
         self.classes_ = arrays["classes"]
         self.void_ = tuple(json.loads(arrays["void"].tobytes()))
 
-    def score(
-        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Mean share of labels predicted right, of those that are known in each example."""
-        self._check_fitted()
-        check_lengths(X, y)
-        seen = self._seen(X, y, self.void_)
+    def _share_right(self, given: Given) -> float:
+        """Of the labels that are known in each example."""
+        X, weight, seen = given.X, given.weight, self._seen(given.X, given.told, self.void_)
         if all(one.known.all() for one in seen):
-            return super().score(X, y, sample_weight)
-        weight = weights_of(sample_weight, len(X))
+            return super()._share_right(given)
         judged = [m for m, one in enumerate(seen) if one.known.any()]
         if not judged:
             raise ValueError("no label in y is known: there is nothing to score")

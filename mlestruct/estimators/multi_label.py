@@ -6,42 +6,28 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import AnyCheckpoint
-from mlestruct.estimators.base import Estimator, Examples
-from mlestruct.estimators.door import agree, check_lengths, listed
+from mlestruct.estimators.door import Columns, Given
+from mlestruct.estimators.labelled import Weighable
 from mlestruct.estimators.labels import Labels, classes_of, numbered
-from mlestruct.estimators.predictor import Decision, Draws
-from mlestruct.estimators.weights import (
-    ALIKE,
-    ClassWeight,
-    class_weights,
-    counting,
-    labels_of,
-    node_weights,
-    with_weights,
-)
+from mlestruct.estimators.predictor import Decision
+from mlestruct.estimators.weights import ClassWeight, class_weights, labels_of, node_weights
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
 from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph import FactorGraph
-
-if TYPE_CHECKING:
-    from mlestruct.statistics import Intervals
-
 
 LISTED = 12  # labels, up to which the best set is found among all of them
 CHUNK = 256  # examples whose sets are scored in one product
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MultiLabelModel(Estimator):
+class MultiLabelModel(Weighable):
     """Sets of labels: X is (examples, p), y (examples, labels) of 0 and 1, or a list of sets.
 
     Both may be frames, whose columns then name features and labels.
@@ -64,82 +50,15 @@ class MultiLabelModel(Estimator):
 
     pairs: bool = True
     intercept: bool = True
-    class_weight: ClassWeight = None
 
-    def fit(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: ArrayLike | None = None,
-        *,
-        node_weight: Sequence[ArrayLike] | None = None,
-        validation: Examples | None = None,
-        checkpoint: AnyCheckpoint = None,
-    ) -> Self:
-        frames = _columns(X), _columns(y)
-        X, y = _rows(X), _rows(y)
-        check_lengths(X, y)
-        y = with_weights(listed(y), node_weight)
-        if isinstance(validation, tuple) and len(validation) == 2:
-            for known, held_out, name in zip(frames, validation, "Xy", strict=True):
-                agree(known, _columns(held_out), name)
-            validation = _rows(validation[0]), _rows(validation[1])
-        self._frames = frames
-        try:
-            return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
-        finally:
-            self.__dict__.pop("_frames", None)
+    def columns(self, given: Given, X: Any, y: Any) -> tuple[Columns, Columns]:
+        return _columns(X), _columns(y)
 
-    def _given(self, X: Sequence[Any]) -> Sequence[Any]:
-        """A list of rows, of a frame too, whose columns must be those learned from."""
-        agree(self._columns, _columns(X))
-        return _rows(X)
+    def listed(self, X: Any, y: Any) -> tuple[Sequence[Any], Any]:
+        return super().listed(_rows(X), _rows(y))
 
-    def _told(self, y: Sequence[Any]) -> Sequence[Any]:
-        """Rows or sets of labels, of a frame too, whose columns must be the labels learned."""
-        named = not self.sets_ and self.classes_.dtype.kind not in "iu"
-        agree(self.classes_.tolist() if named else None, _columns(y), "y")
-        return _rows(y)
-
-    def _scored(
-        self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None
-    ) -> tuple[Batch[Any], Array]:
-        self._check_fitted()
-        return super()._scored(self._given(X), None if y is None else self._told(y), weight)
-
-    def _presented(self, X: Sequence[Any], outcomes: Sequence[Any]) -> list[Any]:
-        return super()._presented(_rows(X), outcomes)
-
-    def _shaped(self, X: Sequence[Any], batch: Batch[Any], flat: Array) -> list[Array]:
-        return super()._shaped(_rows(X), batch, flat)
-
-    def sample(
-        self,
-        X: Sequence[Any],
-        count: int = 1,
-        random_state: int | np.random.Generator | None = None,
-    ) -> Draws:
-        self._check_fitted()
-        return super().sample(self._given(X), count, random_state)
-
-    def intervals(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: ArrayLike | None = None,
-        *,
-        cohort: Sequence[Any] | None = None,
-        tastes: bool = False,
-        reference: Any = None,
-        level: float = 0.95,
-    ) -> Intervals:
-        self._check_fitted()
-        given = self._given(X), self._told(y), sample_weight
-        settings: dict[str, Any] = {"tastes": tastes, "reference": reference, "level": level}
-        return super().intervals(*given, cohort=cohort, **settings)
-
-    def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
-        """With the weights of labels, times those of the ones that apply."""
+    def weights_of_labels(self, batch: Batch[Any], y: Sequence[Any]) -> list[Array]:
+        """The weights of labels, times those of the ones that apply."""
         labels = len(self.classes_)
         weights = node_weights(y, [labels] * len(y))
         if self.class_weight is not None:
@@ -149,31 +68,20 @@ class MultiLabelModel(Estimator):
             weights = [
                 w * np.where(row > 0, each, 1.0) for w, row in zip(weights, applies, strict=True)
             ]
-        found = counting(batch, weights)
-        self.notes_ = self.notes_ if found is batch else [*self.notes_, ALIKE]
-        return found
+        return weights
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, and whether y holds sets of them or rows of 0 and 1."""
         y = [labels_of(labels) for labels in y]
-        self._columns, labels = getattr(self, "_frames", (None, None))
-        self.n_features_in_ = self._rows(X).shape[1]
+        self.n_features_in_ = _table(X).shape[1]
         self.sets_ = all(isinstance(labels, (set, frozenset)) for labels in y)
         if self.sets_:
             self.classes_ = classes_of([sorted(labels) for labels in y])
         else:
             width = _zeros_and_ones(y, None).shape[1]
-            self.classes_ = np.arange(width) if labels is None else np.array(labels)
-
-    def _rows(self, X: Sequence[Any]) -> Array:
-        rows = as_numbers(X, "X")
-        if rows.ndim != 2 or 0 in rows.shape:
-            raise ValueError(f"X has shape {rows.shape}; expected (examples, features), none empty")
-        wrong = np.argwhere(~np.isfinite(rows))
-        if len(wrong):
-            m, j = wrong[0].tolist()
-            raise ValueError(f"example {m}: feature {j} is {rows[m, j]}")
-        return rows
+            self.classes_ = np.array(
+                range(width) if self._label_columns is None else self._label_columns
+            )
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         y = [labels_of(labels) for labels in y]
@@ -198,7 +106,7 @@ class MultiLabelModel(Estimator):
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Shared:
         """Only the states 'applies' have weights; those of 'does not' would be redundant."""
-        rows, labels = self._rows(X), len(self.classes_)
+        rows, labels = _table(X), len(self.classes_)
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {rows.shape[1]} features; expected {self.n_features_in_}")
         if self.intercept:
@@ -251,9 +159,11 @@ class MultiLabelModel(Estimator):
         kind = json.loads(arrays["kind"].tobytes())
         self.classes_ = arrays["classes"]
         self.sets_, self.n_features_in_ = kind["sets"], kind["width"]
+        named = not self.sets_ and self.classes_.dtype.kind not in "iu"
+        self._label_columns = self.classes_.tolist() if named else None
 
 
-def _columns(table: Any) -> list[str] | None:
+def _columns(table: Any) -> Columns:
     """The names of a frame's columns."""
     names = getattr(table, "columns", None)
     return None if names is None else [str(name) for name in names]
@@ -264,6 +174,18 @@ def _rows(table: Any) -> Any:
     if hasattr(table, "to_numpy") and table.ndim == 2:
         return list(table.to_numpy())
     return list(table) if isinstance(table, np.ndarray) and table.dtype == object else table
+
+
+def _table(X: Sequence[Any]) -> Array:
+    """(examples, features) of finite numbers."""
+    rows = as_numbers(X, "X")
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise ValueError(f"X has shape {rows.shape}; expected (examples, features), none empty")
+    wrong = np.argwhere(~np.isfinite(rows))
+    if len(wrong):
+        m, j = wrong[0].tolist()
+        raise ValueError(f"example {m}: feature {j} is {rows[m, j]}")
+    return rows
 
 
 def _applying(setting: ClassWeight, labels: Labels, applies: Array) -> Array:

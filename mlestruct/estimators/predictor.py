@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,15 +14,24 @@ from mlestruct.batch import Batch
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
 from mlestruct.errors import ConvergenceWarning, not_fitted
-from mlestruct.estimators.door import check_columns, check_lengths, listed, rng_of, weights_of
+from mlestruct.estimators.door import (
+    Columns,
+    Given,
+    agree,
+    check_lengths,
+    columns_of,
+    listed,
+    rng_of,
+    weights_of,
+)
 from mlestruct.estimators.params import Parameters
-from mlestruct.estimators.ragged import Ragged
+from mlestruct.estimators.weights import labels_of, with_weights
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.reweighting import Rho
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 
 if TYPE_CHECKING:
     from mlestruct.estimators.calibration import Calibration
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
     from mlestruct.statistics.identified import Named
 
 Decision = Literal["map", "expected"]
+NOTHING: Ints = np.zeros(0, dtype=np.int64)  # the outcome of an example without a part
 PRECISION = 1e-4  # relative gap of marginals by Frank-Wolfe, where the fit's own is coarser
 
 
@@ -49,11 +59,13 @@ class Draws:
 
 
 class Predictor(Parameters):
-    """Predictions from ``coef_``; what kinds of examples there are is left to six methods.
+    """Predictions from ``coef_``; what kinds of examples there are is left to a few methods.
 
     Interface: ``structures`` of every example; ``features`` aligned with their batch; ``encode``
     and ``present`` turn outcomes into the structures' and back; ``shape`` gives probabilities the
-    form users see; ``names`` the weights.
+    form users see; ``names`` the weights. Where X and y are no lists of examples and outcomes,
+    ``listed`` makes them such, ``columns`` names what they have in columns, and ``full`` leaves out
+    examples without a part.
     """
 
     oracle: AnyOracle
@@ -73,7 +85,20 @@ class Predictor(Parameters):
     alpha_: float
     route_: str
     converged_: bool
-    _columns: list[str] | None
+    _columns: Columns = None
+    _label_columns: Columns = None
+
+    def columns(self, given: Given, X: Any, y: Any) -> tuple[Columns, Columns]:
+        """The names that frames give to the features and to the labels of examples."""
+        return columns_of(given.X), None
+
+    def listed(self, X: Any, y: Any) -> tuple[Sequence[Any], Any]:
+        """A list of examples, and one of outcomes where there are any."""
+        return listed(X), None if y is None else listed(y)
+
+    def full(self, X: Sequence[Any], y: Sequence[Any] | None) -> Sequence[int]:
+        """Where in X the examples stand that have a part, or an outcome that has."""
+        return range(len(X))
 
     def structures(self, X: Sequence[Any]) -> list[Any]:
         """The structure of every example."""
@@ -101,9 +126,8 @@ class Predictor(Parameters):
 
     def names(self) -> list[str]:
         """A name per weight: those of the columns, where there are as many."""
-        known = getattr(self, "_columns", None)
-        if known is not None and len(known) == len(self.coef_):
-            return list(known)
+        if self._columns is not None and len(self._columns) == len(self.coef_):
+            return list(self._columns)
         return [f"feature {j}" for j in range(len(self.coef_))]
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
@@ -114,12 +138,11 @@ class Predictor(Parameters):
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
         """The names of the columns, where the examples learned from were frames."""
-        names = getattr(self, "_columns", None)
-        if names is None or not hasattr(self, "coef_"):
+        if self._columns is None or not hasattr(self, "coef_"):
             raise AttributeError(
                 "feature_names_in_: no frames with named columns were learned from"
             )
-        return np.array(names, dtype=object)
+        return np.array(self._columns, dtype=object)
 
     def contrasts(self, reference: Any = None) -> list[Named]:
         """Combinations of weights worth an interval; with labels, against a ``reference`` label."""
@@ -130,7 +153,8 @@ class Predictor(Parameters):
 
         A :class:`ConvergenceWarning` counts the answers that are not proven to be the best.
         """
-        found = self._decide(*self._scored(X), decision)
+        given = self._given(X)
+        found = self._decided(given, decision)
         open_ = found.upper[~found.proven] - found.scores[~found.proven]
         if len(open_):
             warnings.warn(
@@ -140,15 +164,29 @@ class Predictor(Parameters):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return self._presented(X, found.outcomes)
+        return self._presented(given, found.outcomes)
 
     def decode(self, X: Sequence[Any], decision: Decision = "map") -> Decoded:
         """What ``predict`` answers, with every answer's own score and a bound on the best score."""
-        found = self._decide(*self._scored(X), decision)
-        return replace(found, outcomes=self._presented(X, found.outcomes))
+        given = self._given(X)
+        found = self._decided(given, decision)
+        values = np.zeros((2, len(given.every)))
+        values[:, given.places] = found.scores, found.upper
+        outcomes = self._presented(given, found.outcomes)
+        return replace(found, outcomes=outcomes, scores=values[0], upper=values[1])
 
-    def _presented(self, X: Sequence[Any], outcomes: Sequence[Any]) -> list[Any]:
-        return Ragged(self.present(x, outcome) for x, outcome in zip(X, outcomes, strict=True))
+    def _presented(self, given: Given, outcomes: Sequence[Any]) -> list[Any]:
+        found = map(self.present, given.X, outcomes)
+        return given.answers(found, lambda x: self.present(x, NOTHING))
+
+    def _decided(self, given: Given, decision: Decision) -> Decoded:
+        if decision not in ("map", "expected"):
+            raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
+        if len(given.X) == 0:
+            from mlestruct.inference.decoding import Decoded
+
+            return Decoded([], np.zeros(0), np.zeros(0))
+        return self._decide(*self._scored(given), decision)
 
     def _oracle(self) -> AnyOracle:
         """The oracle as it is asked."""
@@ -157,8 +195,6 @@ class Predictor(Parameters):
     def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
         from mlestruct.inference.decoding import decode
 
-        if decision not in ("map", "expected"):
-            raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
         if decision == "expected":
             tau = self._marginals(batch, scores).tau
             gains = [batch.structure(m).gain(tau[batch.coordinates(m)]) for m in range(len(batch))]
@@ -167,16 +203,32 @@ class Predictor(Parameters):
 
     def predict_marginals(self, X: Sequence[Any]) -> list[Array]:
         """The (pseudo-)probability of every part, in the shape of the outcomes."""
-        batch, scores = self._scored(X)
-        return self._shaped(X, batch, self._marginals(batch, scores).tau)
+        return self._answers(
+            X,
+            lambda X, batch, scores: self._shaped(X, batch, self._marginals(batch, scores).tau),
+            lambda x: self.shape(x, None, np.zeros(0)),
+        )
+
+    def _answers(
+        self,
+        X: Sequence[Any],
+        answer: Callable[[Sequence[Any], Batch[Any], Array], Iterable[Any]],
+        nothing: Callable[[Any], Any],
+    ) -> list[Any]:
+        """What ``answer`` makes of the examples; ``nothing``, of one without a part."""
+        given = self._given(X)
+        return given.answers(answer(given.X, *self._scored(given)) if len(given.X) else [], nothing)
 
     def potentials(self, X: Sequence[Any]) -> list[Array]:
         """Scores of every coordinate as a flat array, Φθ and what was known beforehand.
 
         What a solver of your own maximises: minus what it would call costs.
         """
-        batch, scores = self._scored(X)
-        return [scores[batch.coordinates(m)] for m in range(len(batch))]
+        return self._answers(
+            X,
+            lambda _, batch, scores: (scores[batch.coordinates(m)] for m in range(len(batch))),
+            lambda x: np.zeros(0),
+        )
 
     def sample(
         self,
@@ -192,31 +244,40 @@ class Predictor(Parameters):
         """
         from mlestruct.inference.sampling import sampler
 
-        batch, scores = self._scored(X)
+        given = self._given(X)
+        if len(given.X) == 0:
+            nothing = given.answers([], lambda x: [self.present(x, NOTHING)] * count)
+            return Draws(nothing, True, "nothing to draw")
+        batch, scores = self._scored(given)
         rng = rng_of(self.random_state if random_state is None else random_state)
         drawn = [
             sampler(batch.structure(m), scores[batch.coordinates(m)], count, rng, self._oracle())
             for m in range(len(batch))
         ]
-        outcomes = [
-            [self.present(x, outcome) for outcome in found.outcomes()]
-            for x, found in zip(X, drawn, strict=True)
-        ]
+        outcomes = given.answers(
+            (
+                [self.present(x, outcome) for outcome in found.outcomes()]
+                for x, found in zip(given.X, drawn, strict=True)
+            ),
+            lambda x: [self.present(x, NOTHING)] * count,
+        )
         how = "; ".join(dict.fromkeys(found.how for found in drawn))
         if not self._inference().sums(batch):
             how += f"; other than predict_marginals, which has {self._inference()}"
         return Draws(outcomes, all(found.exact for found in drawn), how)
 
     def _shaped(self, X: Sequence[Any], batch: Batch[Any], flat: Array) -> list[Array]:
-        return Ragged(
-            self.shape(x, batch.structure(m), flat[batch.coordinates(m)]) for m, x in enumerate(X)
-        )
+        parts = range(len(batch))
+        return [self.shape(X[m], batch.structure(m), flat[batch.coordinates(m)]) for m in parts]
 
     def score(
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
     ) -> float:
         """Mean share of parts (rows, variables, coordinates) predicted right."""
-        batch, scores = self._scored(X, y, sample_weight)
+        return self._share_right(self._given(X, y, sample_weight))
+
+    def _share_right(self, given: Given) -> float:
+        batch, scores = self._scored(given, given.told)
         assert batch.target is not None
         right = []
         for m, outcome in enumerate(self._decide(batch, scores, "map").outcomes):
@@ -232,7 +293,10 @@ class Predictor(Parameters):
         Each end is a theorem's, or infinite: an upper surrogate of log Z bounds it below, the best
         outcome's score and lower surrogates bound it above. Exact inference leaves no room.
         """
-        batch, scores = self._scored(X, y)
+        given = self._given(X, y)
+        if len(given.X) == 0:
+            return 0.0, 0.0
+        batch, scores = self._scored(given, given.told)
         assert batch.target is not None
         reached, inside = float(scores @ batch.target), self.log_z(batch, scores)
         return reached - float(inside.upper.sum()), min(reached - float(inside.lower.sum()), 0.0)
@@ -251,7 +315,8 @@ class Predictor(Parameters):
         """
         from mlestruct.statistics.evidence import Evidence
 
-        batch, scores = self._scored(X, y)
+        given = self._given(X, y)
+        batch, scores = self._scored(given, given.told)
         rng = rng_of(self.random_state if random_state is None else random_state)
         return Evidence.of(batch, scores, rng)
 
@@ -266,10 +331,11 @@ class Predictor(Parameters):
         """How often parts given probability p came true."""
         from mlestruct.estimators.calibration import Calibration
 
-        batch, scores = self._scored(X, y)
+        given = self._given(X, y)
+        batch, scores = self._scored(given, given.told)
         assert batch.target is not None
         tau, truth = (
-            np.concatenate([part.ravel() for part in self._shaped(X, batch, flat)])
+            np.concatenate([part.ravel() for part in self._shaped(given.X, batch, flat)])
             for flat in (self._marginals(batch, scores).tau, batch.target)
         )
         return Calibration.of(tau, truth, bins)
@@ -278,15 +344,41 @@ class Predictor(Parameters):
         if not hasattr(self, "coef_"):
             raise not_fitted(self)
 
-    def _scored(
+    def _given(
         self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None
-    ) -> tuple[Batch[Any], Array]:
+    ) -> Given:
+        """A user's examples for a fitted model."""
         self._check_fitted()
-        check_lengths(X, X if y is None else y)
-        X, y = listed(X), None if y is None else listed(y)
-        check_columns(getattr(self, "_columns", None), X)
-        outcomes = None if y is None else self.encode(X, y)
-        batch, features = self._problem(X, outcomes, weight)
+        return self._agreed(X, y, weight)
+
+    def _agreed(
+        self, X: Sequence[Any], y: Sequence[Any] | None, weight: ArrayLike | None = None
+    ) -> Given:
+        """A user's examples, in the columns learned from."""
+        given = self._taken(X, y, weight)
+        names = self.columns(given, X, y)
+        for known, own, name in zip((self._columns, self._label_columns), names, "Xy", strict=True):
+            agree(known, own, name)
+        return given
+
+    def _taken(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any] | None,
+        weight: ArrayLike | None,
+        node_weight: Sequence[ArrayLike] | None = None,
+    ) -> Given:
+        """A user's examples with outcomes and weights, listed, those with a part alone."""
+        X, y = self.listed(X, y)
+        check_lengths(X, y)
+        y = y if y is None or node_weight is None else with_weights(y, node_weight)
+        given = Given(X, y, weights_of(weight, len(X)), range(len(X)), X)
+        full = self.full(X, None if y is None else [labels_of(one) for one in y])
+        return given if len(full) == len(X) else given.at(full)
+
+    def _scored(self, given: Given, y: Sequence[Any] | None = None) -> tuple[Batch[Any], Array]:
+        outcomes = None if y is None else self.encode(given.X, y)
+        batch, features = self._problem(given.X, outcomes, given.weight)
         if features.d != len(self.coef_):
             raise ValueError(f"X has {features.d} features; the model has {len(self.coef_)}")
         return batch, features.potentials(self.coef_) + batch.bias
@@ -295,14 +387,14 @@ class Predictor(Parameters):
         self,
         X: Sequence[Any],
         outcomes: Sequence[Any] | None,
-        weight: ArrayLike | None,
+        weight: Array | None,
         make: Callable[..., Batch[Any]] = Batch.of,
     ) -> tuple[Batch[Any], Features]:
         """The way from a user's examples, encoded outcomes and weights to a batch with features.
 
         Scores known beforehand are the batch's bias.
         """
-        batch = make(self.structures(X), outcomes, weight=weights_of(weight, len(X)))
+        batch = make(self.structures(X), outcomes, weight=weight)
         known = self.offset(X)
         for m, part in enumerate(known or ()):
             size = batch.structure(m).size

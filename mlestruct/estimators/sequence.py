@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, Partial
-from mlestruct.checkpoint import AnyCheckpoint
-from mlestruct.estimators.base import Examples
-from mlestruct.estimators.door import check_lengths, listed, part_of, weights_of, width_of
+from mlestruct.estimators.door import check_lengths, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
-from mlestruct.estimators.predictor import Decision, Draws
+from mlestruct.estimators.predictor import NOTHING, Decision
 from mlestruct.estimators.ragged import Ragged
 from mlestruct.estimators.void import allowed as flags_of
-from mlestruct.estimators.weights import labels_of, with_weights
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags
@@ -28,10 +26,7 @@ from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
 
 if TYPE_CHECKING:
-    from mlestruct.estimators.calibration import Calibration
-    from mlestruct.inference.decoding import Decoded
     from mlestruct.readers import Attributes
-    from mlestruct.statistics import Intervals
     from mlestruct.statistics.identified import Named
 
 
@@ -88,39 +83,8 @@ class SequenceModel(Labelled):
         """What tags may not do."""
         return ForbiddenTags.of(self.classes_.tolist(), self.constraints)
 
-    def fit(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: ArrayLike | None = None,
-        *,
-        node_weight: Sequence[ArrayLike] | None = None,
-        validation: Examples | None = None,
-        checkpoint: AnyCheckpoint = None,
-    ) -> Self:
-        check_lengths(X, y)
-        X, y, sample_weight = self._filled(X, with_weights(y, node_weight), sample_weight)
-        return super().fit(X, y, sample_weight, validation=validation, checkpoint=checkpoint)
-
-    def _filled(
-        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
-    ) -> tuple[Sequence[Any], Sequence[Any], ArrayLike | None]:
-        """What is left without the sequences that have no position."""
-        check_lengths(X, y)
-        full = self._full(X, [labels_of(one) for one in y])
-        if len(full) == len(X):
-            return X, y, sample_weight
-        weight = weights_of(sample_weight, len(X))
-        return (*part_of(listed(X), listed(y), full), None if weight is None else weight[full])
-
-    def _present(self, X: Sequence[Any]) -> tuple[list[int], list[Any]]:
-        """The sequences that have a position, and where in X they stand."""
-        full, every = self._full(X), listed(X)
-        return full, [every[m] for m in full]
-
-    def _full(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> list[int]:
+    def full(self, X: Sequence[Any], y: Sequence[Any] | None) -> list[int]:
         """The sequences that have a position, or a label without one."""
-        X = listed(X)
         for m, x in enumerate(X):
             if not (hasattr(x, "__len__") or hasattr(x, "shape")):
                 raise ValueError(f"example {m}: X is {x!r}; expected a row or dict per position")
@@ -145,82 +109,7 @@ class SequenceModel(Labelled):
         """
         self._check_fitted()
         labels = self._labels(X) if decision == "map" and allowed is None else None
-        if labels is not None:
-            return labels
-        X = self._among(X, allowed)
-        full, some = self._present(X)
-        found = super().predict(some, decision) if full else []
-        return self._spread(len(X), full, found, self.classes_[:0])
-
-    def decode(self, X: Sequence[Any], decision: Decision = "map") -> Decoded:
-        self._check_fitted()
-        full, some = self._present(X)
-        if len(full) == len(X):
-            return super().decode(X, decision)
-        scores, upper = np.zeros(len(X)), np.zeros(len(X))
-        found: list[Any] = []
-        if full:
-            best = super().decode(some, decision)
-            scores[full], upper[full], found = best.scores, best.upper, best.outcomes
-        from mlestruct.inference.decoding import Decoded
-
-        return Decoded(self._spread(len(X), full, found, self.classes_[:0]), scores, upper)
-
-    def potentials(self, X: Sequence[Any]) -> list[Array]:
-        self._check_fitted()
-        full, some = self._present(X)
-        found = super().potentials(some) if full else []
-        return self._spread(len(X), full, found, np.zeros(0))
-
-    def sample(
-        self,
-        X: Sequence[Any],
-        count: int = 1,
-        random_state: int | np.random.Generator | None = None,
-    ) -> Draws:
-        self._check_fitted()
-        full, some = self._present(X)
-        if not full:
-            return Draws(Ragged([[self.classes_[:0]] * count for _ in X]), True, "nothing to draw")
-        drawn = super().sample(some, count, random_state)
-        every = self._spread(len(X), full, drawn.outcomes, [self.classes_[:0]] * count)
-        return replace(drawn, outcomes=every)
-
-    def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]:
-        self._check_fitted()
-        X, y, _ = self._filled(X, y)
-        return super().log_likelihood(X, y) if self._full(X, y) else (0.0, 0.0)
-
-    def calibration(self, X: Sequence[Any], y: Sequence[Any], bins: int = 10) -> Calibration:
-        self._check_fitted()
-        return super().calibration(*self._filled(X, y)[:2], bins)
-
-    def intervals(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: ArrayLike | None = None,
-        *,
-        cohort: Sequence[Any] | None = None,
-        tastes: bool = False,
-        reference: Any = None,
-        level: float = 0.95,
-    ) -> Intervals:
-        self._check_fitted()
-        check_lengths(X, y)
-        if cohort is not None and len(cohort) == len(X):
-            units = listed(cohort)
-            cohort = [units[m] for m in self._full(X, y)]
-        some = self._filled(X, y, sample_weight)
-        settings: dict[str, Any] = {"tastes": tastes, "reference": reference, "level": level}
-        return super().intervals(*some, cohort=cohort, **settings)
-
-    def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
-        self._check_fitted()
-        return super().recalibrated(*self._filled(X, y)[:2])
-
-    def _judged(self, X: Sequence[Any], y: Sequence[Any]) -> Array:
-        return super()._judged(*self._filled(X, y)[:2])
+        return super().predict(self._among(X, allowed), decision) if labels is None else labels
 
     def _labels(self, X: Sequence[Any]) -> list[Any] | None:
         """Predictions, or None where chains alone do not say them or something is not as usual.
@@ -267,11 +156,7 @@ class SequenceModel(Labelled):
         self, X: Sequence[Any], *, allowed: Sequence[Any] | None = None
     ) -> list[Array]:
         """The probability of every tag, (length, classes); of tags not ``allowed`` 0."""
-        self._check_fitted()
-        X = self._among(X, allowed)
-        full, some = self._present(X)
-        found = super().predict_marginals(some) if full else []
-        return self._spread(len(X), full, found, np.zeros((0, len(self.classes_))))
+        return super().predict_marginals(self._among(X, allowed))
 
     def k_best(
         self, X: Sequence[Any], k: int = 10, *, allowed: Sequence[Any] | None = None
@@ -280,20 +165,20 @@ class SequenceModel(Labelled):
 
         Fewer where there are fewer. Exact: probabilities are shares of all sequences' sum.
         """
-        self._check_fitted()
-        X = self._among(X, allowed)
-        full, some = self._present(X)
-        empty = [(self.classes_[:0], 1.0)]
-        found = self._k_best(some, k) if full else []
-        return self._spread(len(X), full, found, empty)
-
-    def _k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[NDArray[Any], float]]]:
         if int(k) != k or k < 1:
             raise ValueError(f"k is {k}; it must be a whole number ≥ 1")
+        answer = partial(self._k_best, int(k))
+        nothing = [(NOTHING, 1.0)]
+        found = self._answers(self._among(X, allowed), answer, lambda x: nothing)
+        return Ragged([(self.classes_[tags], p) for tags, p in best] for best in found)
+
+    def _k_best(
+        self, k: int, _: Sequence[Any], batch: Batch[Any], scores: Array
+    ) -> list[list[tuple[Ints, float]]]:
+        """The best states of every chain with their probabilities."""
         from mlestruct.inference import marginals
         from mlestruct.inference.exact.k_best import k_best
 
-        batch, scores = self._scored(X)
         log_z, states = marginals(batch, scores), len(self.classes_)
         found = []
         for m in range(len(batch)):
@@ -304,33 +189,21 @@ class SequenceModel(Labelled):
             score = np.where(graph.closed(), -np.inf, part)
             split = graph.node_start[-1]
             steps = score[split:].reshape(-1, states, states)
-            tags, worth = k_best(score[:split].reshape(-1, states), steps, int(k))
+            tags, worth = k_best(score[:split].reshape(-1, states), steps, k)
             share = np.exp(worth - log_z.upper[m])
-            found.append(list(zip(self.classes_[tags], share.tolist(), strict=True)))
+            found.append(list(zip(tags, share.tolist(), strict=True)))
         return found
 
     def _among(self, X: Sequence[Any], tags: Sequence[Any] | None) -> Sequence[Any]:
         if tags is None:
             return X
+        self._check_fitted()
         check_lengths(X, tags)
         for m, (x, given) in enumerate(zip(X, tags, strict=True)):
             if given is not None and len(given) != self.nodes_of(x):
                 raise ValueError(f"example {m}: allowed has {len(given)} entries for "
                                  f"{self.nodes_of(x)} tokens")  # fmt: skip
         return [x if t is None else Among(x, t) for x, t in zip(X, tags, strict=True)]
-
-    def _spread(self, count: int, full: Sequence[int], found: Any, empty: Any) -> Ragged:
-        """Answers for the sequences that have a position, and ``empty`` for the others."""
-        every = Ragged([empty] * count)
-        for m, one in zip(full, found, strict=True):
-            every[m] = one
-        return every
-
-    def score(
-        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
-    ) -> float:
-        self._check_fitted()
-        return super().score(*self._filled(X, y, sample_weight))
 
     def nodes_of(self, x: Any) -> int:
         x = x.whole if isinstance(x, Among) else x
@@ -383,7 +256,8 @@ class SequenceModel(Labelled):
 
     def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
         """The labels' probabilities at every position, (length, classes)."""
-        return flat[: structure.node_start[-1]].reshape(structure.n_nodes, -1)
+        nodes, states = self.nodes_of(x), len(self.classes_)
+        return flat[: nodes * states].reshape(nodes, states)
 
     def names(self) -> list[str]:
         """``feature: label`` and ``label → next label``."""

@@ -33,10 +33,8 @@ class Weighted:
         return len(self.labels)
 
 
-def with_weights(y: Sequence[Any], node_weight: Sequence[ArrayLike] | None) -> Sequence[Any]:
+def with_weights(y: Sequence[Any], node_weight: Sequence[ArrayLike]) -> Sequence[Any]:
     """Outcomes that carry the weights of their nodes."""
-    if node_weight is None:
-        return y
     if not hasattr(node_weight, "__len__") or len(node_weight) != len(y):
         raise ValueError(f"node_weight holds an array for each of {len(y)} examples")
     return [

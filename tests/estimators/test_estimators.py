@@ -113,7 +113,7 @@ def test_alpha_is_chosen_by_likelihood_unless_told(matched):
     model = ms.MatchingModel(alpha=alphas, tol=1e-6).fit(train.X, train.y, validation=held)
     for alpha, score in model.alpha_scores_:
         one = ms.MatchingModel(alpha=alpha, tol=1e-6).fit(train.X, train.y)
-        batch, scores = one._scored(*held)
+        batch, scores = one._scored(one._given(*held), held[1])
         found = ms.marginals(batch, scores, rho=0.5)
         each = batch.observed(scores) - found.upper
         assert score == pytest.approx(each.mean(), abs=1e-2)
@@ -123,7 +123,7 @@ def test_alpha_is_chosen_by_likelihood_unless_told(matched):
     )
     for alpha, score in exact.alpha_scores_:
         one = ms.MatchingModel(alpha=alpha, learner="exact_mle").fit(train.X, train.y)
-        batch, scores = one._scored(*held)
+        batch, scores = one._scored(one._given(*held), held[1])
         likely = batch.observed(scores) - ms.inference.exact.exact(batch, scores).log_z
         assert score == pytest.approx(likely.mean(), abs=1e-2)
     largest = ms.MatchingModel(alpha=alphas, scoring=lambda m, X, y: m.alpha_)

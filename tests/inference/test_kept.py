@@ -45,7 +45,7 @@ FRONTS = {
 
 def unmatched(model, X, y):
     """‖Σ (φ − Φᵀτ) − αθ‖: nothing at an optimum of a likelihood whose τ these are."""
-    batch, scores = model._scored(X, y)
+    batch, scores = model._scored(model._given(X, y), y)
     tau = np.concatenate([np.ravel(part) for part in [model._marginals(batch, scores).tau]])
     left = model.features(batch, X).moments(batch.target - tau) - model.alpha * model.coef_
     return float(np.linalg.norm(left))
@@ -90,7 +90,7 @@ def test_files_keep_it_bit_for_bit_and_the_summary_names_it(front, learner, tmp_
 def test_exact_learning_predicts_by_enumeration(rng):
     X, y = examples(rng)
     model = ms.GridModel(learner="exact_mle", alpha=0.1).fit(X, y)
-    batch, scores = model._scored(X)
+    batch, scores = model._scored(model._given(X))
     truth = exact(batch, scores).tau
     found = np.concatenate([np.ravel(part) for part in model.predict_marginals(X)])
     nodes = np.concatenate(
@@ -120,7 +120,7 @@ def test_the_trees_that_were_found_are_used(rng, tmp_path):
     make = partial(trw_tightest, rounds=2)
     path = tmp_path / "fit"
     model = ms.GridModel(learner=make, alpha=0.02, tol=1e-6).fit(X, y, checkpoint=path)
-    batch, scores = model._scored(X)
+    batch, scores = model._scored(model._given(X))
     rho = next(iter(model.inference_.learned.values()))
     assert np.ptp(rho[-12:]) > 1e-3
     found, plain = model._marginals(batch, scores), marginals(batch, scores)

@@ -30,15 +30,15 @@ def sampler(
     With an oracle of your own (not the library's, by name) it is perturbations of its problem:
     other samplers know only the structure, not what the oracle adds to it.
     """
-    if oracle is not None and not isinstance(oracle, str):
-        return perturb_and_map(structure, score, count, rng, oracle=oracle)
-    return own(structure, score, count, rng)
+    draw = own.dispatch(type(structure))
+    by_name = oracle is None or isinstance(oracle, str)
+    if by_name and draw is not perturb_and_map:
+        return draw(structure, score, count, rng)
+    return perturb_and_map(structure, score, count, rng, oracle=oracle)
 
 
-@singledispatch
-def own(structure: Structure, score: Array, count: int, rng: np.random.Generator) -> Samples:
-    """The structure's best sampler. Register your own kind of structure here."""
-    return perturb_and_map(structure, score, count, rng)
+own = singledispatch(perturb_and_map)
+"""The structure's best sampler. Register your own kind of structure here."""
 
 
 @own.register
