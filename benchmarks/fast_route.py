@@ -59,7 +59,7 @@ def recursion() -> Row:
     messages = routine(dual.entropy)
     assert messages is not None
     heads = {"score": Head(dual.features, dual.batch.bias)}
-    pieces = parts(Surrogate(messages), dual.batch, heads, special(messages))
+    pieces = parts(Surrogate(messages), dual.batch, heads, special)
     total = Sum(Serial().start(pieces))
     memory, theta = StepPairs(dual.features.d, 10), np.zeros(dual.features.d)
     gradient, spent = total(theta)[1], [0.0, 0.0]

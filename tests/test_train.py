@@ -194,7 +194,7 @@ def test_tied_chains_are_the_general_objective(rng, monkeypatch, seen):
     heads = {"score": base.Head(features, dual.batch.bias)}
     objective = Surrogate(messages)
     general = base.Sum(Serial().start(base.parts(objective, dual.batch, heads)))
-    running = Serial().start(base.parts(objective, dual.batch, heads, special(messages)))
+    running = Serial().start(base.parts(objective, dual.batch, heads, special))
     cheap = base.Sum(running)
     assert len(running) > 1
     assert all(isinstance(piece, TiedChains) for piece in running.shards)

@@ -89,16 +89,7 @@ def marginals(
     if solver is None:
         found = _nearer(dual, asked, found, FrankWolfe(rounds=ROUNDS))
         _tell(found)
-    value = -float(plain.weight @ found.lower)
-    proof = Certificate(
-        float(plain.weight @ found.gaps),
-        float(plain.weight @ found.slack),
-        value,
-        found.polytope,
-        str(entropy.bound),
-        found.withheld,
-        found.unused,
-    )
+    proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
     tau, upper = found.tau.copy(), found.lower + found.gaps
     return Marginals(tau, found.lower, upper, entropy.bound, proof)
 

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.dual import interior, tangent_gaps
+from mlestruct.dual import Certificate, interior, tangent_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.matching.hull import PROVEN, into_hull, relaxed
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.oracle import HULL, Oracle
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Bound
 
 DIGITS = 1e-13  # of the largest number in a sum over outcomes: what floats may have lost
 
@@ -49,6 +49,12 @@ class Inferred(NamedTuple):
     def gaps(self) -> Array:
         """What may be missing; nothing is known where the proof is withheld."""
         return np.full_like(self.lower, np.inf) if self.withheld else self.upper - self.lower
+
+    def certificate(self, batch: Batch[Any], objective: float, bound: Bound) -> Certificate:
+        """Of these examples' share in an objective."""
+        gap, slack = float(batch.weight @ self.gaps), float(batch.weight @ self.slack)
+        rest = self.polytope, str(bound), self.withheld, self.unused
+        return Certificate(gap, slack, objective, *rest)
 
 
 def infer(

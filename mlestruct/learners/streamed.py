@@ -14,9 +14,10 @@ from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Model, collect
 from mlestruct.learners.problem import ridge_of
 from mlestruct.method import Progress
+from mlestruct.objectives.base import Share
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
-from mlestruct.train.proofs import Prover, prover
+from mlestruct.train.proofs import prover
 from mlestruct.train.streamed import Reader, Source, stream
 
 
@@ -35,7 +36,7 @@ def streamed(
         raise ValueError(
             f"streamed examples take the direct route whole: {learner.route=}, {learner.small=}"
         )
-    plain = partial(_prover, replace(learner, solver=FrankWolfe()))
+    plain = partial(_share, replace(learner, solver=FrankWolfe()))
     readers = [Reader(source, plain, number) for number, source in enumerate(sources)]
     ridge = partial(ridge_of, learner.regulariser)
     yield from stream(learner.solver, readers, ridge, start)
@@ -46,7 +47,7 @@ def fit_streamed(learner: Learner, sources: Sequence[Source]) -> Model:
     return collect(streamed(learner, sources))
 
 
-def _prover(learner: Learner, batch: Batch[Any], features: Features) -> Prover:
+def _share(learner: Learner, batch: Batch[Any], features: Features) -> Share:
     dual = replace(learner, route="direct").dual(batch, features)
     messages = replace(learner, route="direct").messages(dual)
     assert messages is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -92,23 +92,45 @@ Special = Callable[[Batch[Any], Mapping[str, "Head"]], Cheaper | None]
 """Offers cheaper pieces where they serve the batch and its heads, else None."""
 
 
+class Proves(Protocol):
+    """Proves what inference finds on a shard; ``of`` is the same for some of the examples."""
+
+    def of(self, batch: Batch[Any], members: Ints) -> Self: ...
+    def __call__(
+        self, question: Any, batch: Batch[Any], heads: Mapping[str, Head], warm: Any, /
+    ) -> Any: ...
+
+
 class ShardSummand:
-    """An objective on one shard: θ → heads → value, and back. Keeps the shard's warm start."""
+    """An objective on one shard: θ → heads → value, and back. Keeps the shard's warm start.
+
+    Questions other than an :class:`EvaluationPoint` are what ``proves`` answers.
+    """
 
     def __init__(
-        self, objective: Objective, batch: Batch[Any], heads: Mapping[str, Head], first: int = 0
+        self,
+        objective: Objective,
+        batch: Batch[Any],
+        heads: Mapping[str, Head],
+        first: int = 0,
+        proves: Proves | None = None,
     ) -> None:
         self.objective, self.batch, self.heads, self.first = objective, batch, heads, first
-        self.warm: Any = None
+        self.proves, self.warm = proves, None
 
-    def __call__(self, question: EvaluationPoint) -> ShardValue:
-        theta, tol = question
-        slices = places(self.heads)
-        scores = {name: head.scores(theta[slices[name]]) for name, head in self.heads.items()}
+    def __call__(self, question: Any) -> Any:
         try:
-            found = self.objective(self.batch, scores, self.warm, tol)
+            if isinstance(question, EvaluationPoint):
+                return self._value(*question)
+            assert self.proves is not None
+            return self.proves(question, self.batch, self.heads, self.warm)
         except Exception as error:
             raise counted_from(error, self.first) from error.__cause__
+
+    def _value(self, theta: Array, tol: float) -> ShardValue:
+        slices = places(self.heads)
+        scores = {name: head.scores(theta[slices[name]]) for name, head in self.heads.items()}
+        found = self.objective(self.batch, scores, self.warm, tol)
         self.warm = found.warm
         gradient = np.zeros(len(theta))
         for name, head in self.heads.items():
@@ -175,6 +197,7 @@ class Share:
     members: Ints
     special: Special | None = None
     cheaper: Cheaper | None = None
+    proves: Proves | None = None
     before: int = 0
 
     @classmethod
@@ -184,11 +207,12 @@ class Share:
         batch: Batch[Any],
         heads: Mapping[str, Head],
         special: Special | None = None,
+        proves: Proves | None = None,
         before: int = 0,
     ) -> Share:
         """All examples as one; ``special`` may offer a cheaper piece."""
         cheaper = None if special is None else special(batch, heads)
-        return cls(objective, batch, heads, np.arange(len(batch)), special, cheaper, before)
+        return cls(objective, batch, heads, np.arange(len(batch)), special, cheaper, proves, before)
 
     @property
     def first(self) -> int:
@@ -209,16 +233,19 @@ class Share:
         return [(replace(self, members=part), question) for part in parts]
 
     def _general(self, members: Ints) -> ShardSummand:
-        return ShardSummand(self.objective, *self._own(members), self.before + int(members[0]))
+        batch, heads, proves = self._own(members)
+        return ShardSummand(self.objective, batch, heads, self.before + int(members[0]), proves)
 
-    def _own(self, members: Ints) -> tuple[Batch[Any], Mapping[str, Head]]:
+    def _own(self, members: Ints) -> tuple[Batch[Any], Mapping[str, Head], Proves | None]:
         if len(members) == len(self.batch):
-            return self.batch, self.heads
-        return self.batch.select(members), chosen(self.heads, self.batch, members)
+            return self.batch, self.heads, self.proves
+        batch, heads = self.batch.select(members), chosen(self.heads, self.batch, members)
+        return batch, heads, None if self.proves is None else self.proves.of(batch, members)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        batch, heads, proves = self._own(self.members)
         special = None if self.cheaper is None else self.special
-        return Share.whole, (self.objective, *self._own(self.members), special, self.first)
+        return Share.whole, (self.objective, batch, heads, special, proves, self.first)
 
 
 def parts(

@@ -62,14 +62,15 @@ class Shape:
         return TiedChains(self, members, general)
 
 
-def special(routine: Routine) -> Special | None:
+def special_of(routine: Routine) -> Special | None:
     """The cheaper pieces to offer to ``parts``, where the routine is exact on chains."""
+    return special if isinstance(routine, ForwardBackward) else None
 
-    def offer(batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
-        shape = Shape.of(batch, heads)
-        return None if shape is None else shape.piece
 
-    return offer if isinstance(routine, ForwardBackward) else None
+def special(batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
+    """The pieces of chains whose transitions are tied."""
+    shape = Shape.of(batch, heads)
+    return None if shape is None else shape.piece
 
 
 class TiedChains:
@@ -108,7 +109,9 @@ class TiedChains:
         _collect(offsets, self.start, batch.target, self.weight, nodes, pair)
         return self.weights.pull(self.nodes, nodes, pair)
 
-    def __call__(self, question: EvaluationPoint) -> ShardValue:
+    def __call__(self, question: Any) -> Any:
+        if not isinstance(question, EvaluationPoint):
+            return self.general(self.members)(question)
         theta = question.theta
         table, scores = self.weights.table(theta), self.scores
         self.weights.scores(theta, self.nodes, scores)

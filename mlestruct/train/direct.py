@@ -25,7 +25,7 @@ from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descend
-from mlestruct.train.proofs import proven, provers
+from mlestruct.train.proofs import proven, prover
 from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
@@ -202,7 +202,7 @@ def direct(
         return {**dual.named(), **known, **limits(solver), "small": repr(small)}
 
     method = Descending(
-        shards=lambda: engine.start(provers(dual, oracle, routine)),
+        shards=lambda: engine.start(prover(dual, oracle, routine).split()),
         regulariser=dual.regulariser,
         examples=len(dual.batch),
         bound=str(dual.entropy.bound),

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual
-from mlestruct.engine import Running, Shard, Tree
-from mlestruct.errors import counted_from
+from mlestruct.engine import Running
+from mlestruct.entropy import Entropy
 from mlestruct.inference.proof import infer
 from mlestruct.inference.routine import Routine
 from mlestruct.objectives import Head, Surrogate
-from mlestruct.objectives.base import EvaluationPoint, ShardValue, Share, Special
+from mlestruct.objectives.base import Share
 from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 
 
 class Prove(NamedTuple):
@@ -36,112 +38,49 @@ class Proof(NamedTuple):
     ``moved``: odd sets kept τ from where inference had it.
     """
 
-    gap: float
-    slack: float
-    energy: float
+    part: Certificate
     missing: Array
-    polytope: str
-    bound: str
-    withheld: str | None = None
-    unused: int = 0
     moved: bool = False
     tau: Array | None = None
 
 
-class ProvingPart:
-    """A part of the objective that can also prove what its inference finds."""
-
-    def __init__(self, part: Shard, prover: Prover) -> None:
-        self.part, self.prover = part, prover
-
-    def __call__(self, question: EvaluationPoint | Prove) -> ShardValue | Proof:
-        if isinstance(question, EvaluationPoint):
-            return self.part(question)
-        try:
-            return self.prover.proof(question, getattr(self.part, "warm", None))
-        except Exception as error:
-            raise counted_from(error, self.prover.first) from error.__cause__
-
-    def memory(self) -> Tree:
-        return self.part.memory()
-
-    def remember(self, tree: Tree) -> None:
-        self.part.remember(tree)
-
-
 @dataclass(frozen=True)
-class Prover:
-    """Makes a shard that evaluates and proves; pickled, it takes along its own examples only."""
+class Proving:
+    """Proves what a routine finds on a shard's examples, the cheapest way first."""
 
-    share: Share
-    dual: Dual
-    routine: Routine
+    entropy: Entropy
     oracle: Oracle[Any]
+    routine: Routine
 
-    @property
-    def first(self) -> int:
-        return self.share.first
+    def of(self, batch: Batch[Any], members: Ints) -> Proving:
+        """For some of the examples, which ``batch`` holds."""
+        return replace(self, entropy=self.entropy.select(batch, members))
 
-    def __call__(self) -> ProvingPart:
-        return ProvingPart(self.share(), self)
-
-    def halves(self, question: Any) -> list[tuple[Prover, Any]]:
-        return [(replace(self, share=half), question) for half, _ in self.share.halves(question)]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        cheaper = self.share.cheaper is not None
-        return _prover, (self._own(), self.routine, self.oracle, cheaper, self.first)
-
-    def _own(self) -> Dual:
-        members = self.share.members
-        return self.dual if len(members) == len(self.dual.batch) else self.dual.select(members)
-
-    def proof(self, asked: Prove, warm: Any) -> Proof:
+    def __call__(
+        self, asked: Prove, batch: Batch[Any], heads: Mapping[str, Head], warm: Any
+    ) -> Proof:
         """The examples' part of the certificate, by inference that starts from ``warm``."""
-        dual, batch = (own := self._own()), own.batch
-        weighed, enough = dual.features.potentials(asked.theta), asked.enough * len(batch)
+        features, entropy = heads["score"].features, self.entropy
+        weighed, enough = features.potentials(asked.theta), asked.enough * len(batch)
         scores = weighed + batch.bias
-        found = infer(batch, dual.entropy, self.oracle, self.routine, scores, warm, enough)
+        found = infer(batch, entropy, self.oracle, self.routine, scores, warm, enough)
         energy = found.lower - batch.totals(np.where(found.tau != 0, weighed, 0.0) * found.tau)
         if batch.constant is not None:
             energy = energy + batch.constant
-        return Proof(
-            float(batch.weight @ (found.upper - found.lower)),
-            float(batch.weight @ found.slack),
-            float(batch.weight @ energy),
-            dual.residual(found.tau),
-            found.polytope,
-            str(dual.entropy.bound),
-            found.withheld,
-            found.unused,
-            found.moved,
-            found.tau if asked.keep else None,
-        )
+        part = found.certificate(batch, -float(batch.weight @ energy), entropy.bound)
+        missing = Dual(batch, features, entropy, Regulariser.of(0)).residual(found.tau)
+        return Proof(part, missing, found.moved, found.tau if asked.keep else None)
 
 
-def _prover(dual: Dual, routine: Routine, oracle: Oracle[Any], cheaper: bool, first: int) -> Prover:
-    heads = {"score": Head(dual.features, dual.batch.bias)}
-    offered = _cheaper(routine) if cheaper and routine.exact else None
-    share = Share.whole(Surrogate(routine), dual.batch, heads, offered, first)
-    return Prover(share, dual, routine, oracle)
+def prover(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Share:
+    """What makes a whole dual problem one shard, which evaluates and proves."""
+    heads, special = {"score": Head(dual.features, dual.batch.bias)}, None
+    if routine.exact:
+        from mlestruct.objectives.tied_chains import special_of
 
-
-def _cheaper(routine: Routine) -> Special | None:
-    """The pieces of chains whose transitions are tied; imported where sums are exact."""
-    from mlestruct.objectives.tied_chains import special
-
-    return special(routine)
-
-
-def prover(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Prover:
-    """What makes a whole dual problem one shard."""
-    return _prover(dual, routine, oracle, True, 0)
-
-
-def provers(dual: Dual, oracle: Oracle[Any], routine: Routine) -> list[Prover]:
-    """What makes the shards of a dual problem."""
-    whole = prover(dual, oracle, routine)
-    return [replace(whole, share=share) for share in whole.share.split()]
+        special = special_of(routine)
+    proves = Proving(dual.entropy, oracle, routine)
+    return Share.whole(Surrogate(routine), dual.batch, heads, special, proves)
 
 
 def proven(
@@ -152,18 +91,18 @@ def proven(
     Every shard climbs its own ladder of proofs; ``enough`` is the gap per example above which the
     oracle is asked.
     """
-    gap, slack, energy, missing, polytope, bound, withheld, unused, moved, tau = zip(
-        *running.round([Prove(theta, enough, keep)] * len(running)), strict=True
-    )
-    lack = sum(missing)
-    why = next((reason for reason in withheld if reason is not None), None)
+    found: list[Proof] = running.round([Prove(theta, enough, keep)] * len(running))
+    parts, lack = [one.part for one in found], np.asarray(sum(one.missing for one in found))
+    why = next((part.withheld for part in parts if part.withheld is not None), None)
+    gap = float(sum(part.gap for part in parts) + regulariser.bracket(theta, lack))
     proof = Certificate(
-        float("inf") if why is not None else float(sum(gap) + regulariser.bracket(theta, lack)),
-        float(sum(slack)),
-        float(regulariser.conj(lack) - sum(energy)),
-        " / ".join(dict.fromkeys(polytope)),
-        " / ".join(dict.fromkeys(bound)),
+        gap,
+        float(sum(part.slack for part in parts)),
+        float(regulariser.conj(lack) + sum(part.objective for part in parts)),
+        " / ".join(dict.fromkeys(part.polytope for part in parts)),
+        " / ".join(dict.fromkeys(part.bound for part in parts)),
         why,
-        sum(unused),
+        sum(part.unused for part in parts),
     )
-    return proof, any(moved), list(tau) if keep else []
+    moved, tau = any(one.moved for one in found), [one.tau for one in found]
+    return proof, moved, [part for part in tau if part is not None]

@@ -14,16 +14,17 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.drive import drive
+from mlestruct.dual import Dual
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.method import Progress
-from mlestruct.objectives.base import EvaluationPoint
+from mlestruct.objectives.base import EvaluationPoint, Share
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descend
 from mlestruct.train.direct import COARSEST, Descending, limits
-from mlestruct.train.proofs import Prove, Prover
+from mlestruct.train.proofs import Prove, Proving
 from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
@@ -49,7 +50,7 @@ class Reader:
     """Makes a shard that reads its examples when asked, and keeps inference's warm start only."""
 
     source: Source
-    prover: Callable[[Batch[Any], Features], Prover]
+    share: Callable[[Batch[Any], Features], Share]
     number: int
 
     def __call__(self) -> Read:
@@ -65,10 +66,10 @@ class Read:
 
     def __call__(self, question: EvaluationPoint | Prove | None) -> Any:
         try:
-            prover = self.reader.prover(*self.reader.source())
+            share = self.reader.share(*self.reader.source())
             if question is None:
-                return _survey(prover)
-            part = prover()
+                return _survey(share)
+            part = share()
             part.remember(self.tree)
             answer = part(question)
             self.tree = part.memory()
@@ -84,16 +85,18 @@ class Read:
         self.tree = tree
 
 
-def _survey(prover: Prover) -> Survey:
-    dual, routine = prover.dual, prover.routine
+def _survey(share: Share) -> Survey:
+    batch, features, proves = share.batch, share.heads["score"].features, share.proves
+    assert isinstance(proves, Proving)
+    dual, routine = Dual(batch, features, proves.entropy, Regulariser.of(0)), proves.routine
     return Survey(
-        len(dual.batch),
-        dual.batch.size,
-        dual.features.d,
+        len(batch),
+        batch.size,
+        features.d,
         routine.loosened(COARSEST) is not routine,
         str(dual.entropy.bound),
-        digest(dual.batch.target, dual.observed),
-        columns(dual.batch, dual.features),
+        digest(batch.target, dual.observed),
+        columns(batch, features),
     )
 
 

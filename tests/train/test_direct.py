@@ -9,6 +9,7 @@ import pytest
 
 from mlestruct.drive import Budget, drive
 from mlestruct.drive import last as last_of
+from mlestruct.dual import Certificate
 from mlestruct.engine import Serial
 from mlestruct.objectives.base import ShardValue
 from mlestruct.regulariser import Regulariser
@@ -42,7 +43,7 @@ class Rough:
 
     def __call__(self, question):
         if isinstance(question, Prove):
-            return Proof(0.0, 0.0, 0.0, BEST - question.theta, "simplices", "exact")
+            return Proof(Certificate(0.0, 0.0, 0.0, "simplices", "exact"), BEST - question.theta)
         theta, tol = question
         self.tols.append(tol)
         value = 0.5 * float((theta - BEST) @ (theta - BEST)) + 1e6 * tol * len(self.tols)
@@ -70,7 +71,7 @@ class Stale:
 
     def __call__(self, question):
         if isinstance(question, Prove):
-            return Proof(1.0, 0.0, 0.0, BEST - question.theta, "simplices", "exact")
+            return Proof(Certificate(1.0, 0.0, 0.0, "simplices", "exact"), BEST - question.theta)
         off = question.theta - BEST
         self.asked += 1
         if self.asked > self.calls:
