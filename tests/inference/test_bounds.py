@@ -9,6 +9,7 @@ import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.inference import best
 from mlestruct.inference.bounds import (
+    bethe_value,
     halves,
     halves_interval,
     log_z_interval,
@@ -17,6 +18,7 @@ from mlestruct.inference.bounds import (
     product_interval,
 )
 from mlestruct.inference.exact import exact
+from mlestruct.inference.routine import routine
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
 
 # A bridgeless cubic graph with nine perfect matchings: τ = ⅓ lies in their hull.
@@ -124,6 +126,17 @@ def test_the_permanents_bound_is_reached():
     upper = permanent_interval(batch, ms.marginals(batch, flat, rho=1.0)).upper[0]
     assert upper == pytest.approx(4 * np.log(2), abs=0.02)
     assert exact(BipartiteMatching(8), flat).log_z == pytest.approx(4 * np.log(2), abs=1e-9)
+
+
+@pytest.mark.parametrize("structure", [BipartiteMatching(7), Matching(10)], ids=["sides", "all"])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 3.0, 30.0])
+def test_tangents_reach_bethes_value(structure, spread, rng):
+    """Beside the messages of ρ = 1, which end where the value is stationary."""
+    batch, score = ms.Batch.of(structure, count=1), spread * rng.standard_normal(structure.size)
+    entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)
+    tau = routine(entropy).many(batch, score).tau
+    value = float(entropy.each(tau)[0] + score @ tau)
+    assert value - 0.02 <= bethe_value(structure, score) <= value + 1e-7 * (1.0 + abs(value))
 
 
 def test_two_halves_bound_a_complete_graph_from_below(rng):

@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.estimators.roommates.pairing import Pairing
 from mlestruct.inference import marginals
-from mlestruct.inference.bounds import ProvenInterval, halves, halves_interval, log_z_interval
-from mlestruct.inference.routine import routine
+from mlestruct.inference.bounds import (
+    ProvenInterval,
+    bethe_value,
+    halves,
+    halves_interval,
+    log_z_interval,
+)
 from mlestruct.results import Shown
 from mlestruct.statistics.annealing import annealed
 from mlestruct.structures.base import Array, Ints, as_count
@@ -359,12 +363,7 @@ def _annealed(groups: Sequence[Held]) -> tuple[float, float, float]:
 def _bethe(held: Held) -> float:
     """By the Bethe value of log Z, moved so that it is exact where all scores are equal."""
     n, scores = len(held.partner), held.pairing.scores
-    batch = Batch.of(held.pairing.structure, count=1)
-    entropy = Entropy.of(batch, 1.0)
-    messages = routine(entropy)
-    assert messages is not None
-    tau = messages.many(batch, scores).tau
-    value = float(entropy.each(tau)[0] + scores @ tau)
+    value = bethe_value(held.pairing.structure, scores)
     uniform = n / 2 * (log(n - 1) + (n - 2) * log1p(-1 / (n - 1))) if n > 2 else 0.0
     return _reached(held) - (value + _log_matchings(n) - uniform)
 
