@@ -71,7 +71,7 @@ class Estimator(Predictor):
     weights in a box, numbers or one per weight.
     ``oracle`` is a name, a callable maximising a score, or an Oracle (default: the structure's).
     ``solver``: ``direct`` (marginals, L-BFGS), ``frank_wolfe`` (the oracle alone) or ``auto``.
-    Outcomes may be :class:`Partial`, with labels missing: then rounds of inference, no optimum.
+    Outcomes may be :class:`Partial`, with labels missing: then no optimum is claimed.
     ``tol`` is the relative gap to certify; ``max_rounds`` and ``max_seconds`` bound the work;
     ``infer`` is what probabilities are computed by: the learner's own inference (None; what it is,
     ``summary()`` says), ``surrogate``, ``exact``, ``propagation``, ``frank_wolfe``, or an

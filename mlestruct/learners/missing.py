@@ -1,35 +1,51 @@
-"""Missing labels and hidden variables: EM/CCCP rounds around a likelihood learner."""
+"""Missing labels and hidden variables: what was seen, summed over what was not.
+
+θ maximises Σ w_m [log Z(what agrees with what was seen) − log Z] − R(θ), both log Z the surrogate's
+(Dempster, Laird & Rubin 1977, section 1). It has slopes, Φᵀ(τ of the one − τ of the other), so
+where a routine serves both, one descent finds its top. By Frank-Wolfe, whose τ come without slopes,
+rounds fill in the means of what was not seen and fit a convex learner to them (CCCP).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch, clamp
-from mlestruct.checkpoint import Loop
+from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
-from mlestruct.drive import drive, last
+from mlestruct.drive import drive, last, then
 from mlestruct.dual import Certificate, Dual
+from mlestruct.engine import Running, engine_of
+from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference import Marginals, marginals
 from mlestruct.inference.choose import Inference
+from mlestruct.inference.matching.hull import relaxed
+from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Fits, Runs
 from mlestruct.method import Progress
+from mlestruct.objectives.difference import difference
+from mlestruct.oracle import resolve
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+from mlestruct.train.direct import COARSEST, Descending, descents_of
+from mlestruct.train.proofs import Proven, likelihood
 from mlestruct.trees import Tree
 
 
 @dataclass(frozen=True)
 class Filled:
-    """Weights after a round, with what is proven of them.
+    """Weights, with what is proven of them.
 
     ``lower ≤ Σ w_m [log Z(clamped) − log Z(full)] − R(θ) ≤ upper``, both log Z the surrogate's.
-    ``certificate`` is that of the round's convex problem (None before the first);
-    ``stationarity`` bounds what the next round can gain: 0 only at a stationary point.
+    With the means of what was not seen (``target``) in its place the problem is convex;
+    ``stationarity`` is how far θ is from its optimum at most: 0 only at a stationary point.
     """
 
     number: int
@@ -37,30 +53,29 @@ class Filled:
     lower: float
     upper: float
     stationarity: float
-    certificate: Certificate | None
     target: Array
 
     @property
     def left(self) -> float:
-        """What another round gains at most, relative."""
+        """What filling in the means and fitting to them gains at most, relative."""
         return self.stationarity / max(1.0, abs(self.lower))
 
     def __str__(self) -> str:
         return (
-            f"objective in [{self.lower:.6g}, {self.upper:.6g}]; another round gains at most "
-            f"{self.stationarity:.2g}. With labels missing the problem is not convex: this is a "
-            f"stationary point, no optimum is claimed. The last round's problem: "
-            f"{self.certificate or 'none yet'}"
+            f"objective in [{self.lower:.6g}, {self.upper:.6g}]; with labels missing it is not "
+            f"convex, and no optimum is claimed: with their means in their place these weights are "
+            f"within {self.stationarity:.2g} of the best (0 at a stationary point)"
         )
 
 
 @dataclass(frozen=True)
 class Missing(Fits):
-    """Rounds of inference under what was observed, then ``learner`` on the means it gives.
+    """``learner``'s likelihood of what was seen, for any structure with ``clamp``, by either route.
 
-    Each round maximises a concave minorant that touches the objective, so the objective never
-    falls by more than the certificates leave open. Stops when another round can gain no more
-    than ``tol`` relative. Any structure with ``clamp``, by either route.
+    Stops when the means of what was not seen, filled in, allow no fit that is better by more than
+    ``tol`` relative. By Frank-Wolfe each of at most ``rounds`` rounds fits to such means: it
+    maximises a concave minorant that touches the objective, which therefore never falls by more
+    than the fits leave open.
     """
 
     learner: Learner
@@ -85,23 +100,22 @@ class Missing(Fits):
         features: Features,
         start: Array | None = None,
     ) -> Iterator[Filled]:
-        """Every round; ``observed[m]`` is what ``clamp`` takes of example m (−1 where unseen).
+        """Everything proven on the way: of each of Frank-Wolfe's rounds, of a descent's end.
 
-        ``batch`` needs no outcomes. Hidden variables that are exchangeable need a ``start`` that
-        tells them apart: weights of 0 are stationary then. A checkpoint's rounds do not come again,
-        but for the last of a finished fit.
+        ``observed[m]`` is what ``clamp`` takes of example m (−1 where unseen); ``batch`` needs no
+        outcomes. Hidden variables that are exchangeable need a ``start`` that tells them apart:
+        weights of 0 are stationary then. A checkpoint's rounds do not come again, but for the last
+        of a finished fit.
         """
-        method = _Filling(self, batch, clamp(batch, observed), features, start, self.name)
-        for said in self._drive(method):
+        problem = _Problem(self, batch, clamp(batch, observed), features)
+        keeps = self.learner.solver.checkpoint
+        loop = begin(keeps, self.name, lambda: {"start": digest(start)})
+        for said in problem.run(start, loop):
             if said.own is not None:
                 yield said.own
             elif said.done:
-                yield method.look(said.round, said.theta, None, method.dual())[0]
-
-    def _drive(self, method: _Filling) -> Iterator[Progress]:
-        solver = self.learner.solver
-        budget = replace(solver.budget, tol=self.tol, rounds=self.rounds)
-        return drive(method, budget, solver.checkpoint)
+                yield problem.look(said.round, said.theta)
+        loop.finish()
 
     @property
     def name(self) -> str:
@@ -117,49 +131,86 @@ class Missing(Fits):
         clamped = _pinned(batch)
 
         def states(given: Any, last: Progress | None, loop: Loop) -> Iterator[Progress]:
-            one = replace(self, learner=replace(self.learner.within(loop), regulariser=given))
+            one = replace(self, learner=replace(self.learner, regulariser=given))
             start = None if last is None else last.theta
-            return one._drive(_Filling(one, batch, clamped, features, start, self.name))
+            return _Problem(one, batch, clamped, features).run(start, loop)
 
         return Runs(self.name, self.learner.solver.checkpoint, states, self.inference)
 
 
 @dataclass(frozen=True)
-class _Filling:
-    """What was not seen filled in by its means, then a fit: a method for the loop."""
+class _Problem:
+    """Examples, what was seen of them, and ``around`` what they are learned by."""
 
     around: Missing
     batch: Batch[Any]
     clamped: Batch[Any]
     features: Features
-    start: Array | None
-    name: str
-    size: int = 0
 
-    def setting(self) -> dict[str, Any]:
+    def run(self, start: Array | None, loop: Loop) -> Iterator[Progress]:
+        """By one descent where a routine serves both kinds of examples, else by rounds of fits."""
+        dual = self.dual()
+        full, clamped = (self._routine(dual, batch) for batch in (dual.batch, self.clamped))
+        if full is None or clamped is None:
+            return self._rounds(_Filling(self, start), loop)
+        budget = replace(self.around.learner.solver.budget, tol=self.around.tol)
+        descending = self._descending(dual, full, clamped, start)
+        return then(drive(descending, budget, loop), partial(self._onward, loop))
+
+    def _onward(self, loop: Loop, end: Progress) -> Iterator[Progress] | None:
+        """Rounds of fits from where the descent ended short of what odd sets allow."""
+        if not end.cut or end.own.left <= self.around.tol:
+            return None
+        if self.around.learner.solver.budget.spent(end):
+            return None
+        return self._rounds(_Filling(self, end.theta, end.calls), loop)
+
+    def _rounds(self, method: _Filling, loop: Loop) -> Iterator[Progress]:
         around = self.around
-        return {"rounds": around.rounds, "tol": around.tol, "start": digest(self.start)}
+        budget = replace(around.learner.solver.budget, tol=around.tol, rounds=around.rounds)
+        return drive(method, budget, loop)
 
-    def rounds(self, loop: Loop) -> Iterator[Progress]:
-        dual, theta = self.dual(), self.start
-        if theta is None:
-            theta = dual.regulariser.weights(np.zeros(self.features.d))
-        number, calls, proof = 0, 0, None
-        if loop.tree is not None:
-            number, calls, theta, kept = loop.tree
-            proof = Certificate(*kept)
+    def _routine(self, dual: Dual, batch: Batch[Any]) -> Routine | None:
+        learner = self.around.learner
+        if learner.small is not None or learner.messages(dual) is None:
+            return None
+        return routine(Entropy.of(batch, dual.entropy.rho))
 
-        def where() -> Tree:
-            assert proof is not None
-            return number, calls, theta, astuple(proof)
+    def _descending(
+        self, dual: Dual, full: Routine, clamped: Routine, start: Array | None
+    ) -> Descending:
+        solver = self.around.learner.solver
+        engine = engine_of(solver.engine, solver.workers)
+        pieces = difference(likelihood(dual, full), likelihood(self._like(dual), clamped))
+        odd = relaxed(dual.batch, resolve(self.around.learner.oracle, dual.batch))
 
-        while True:
-            one, dual, size = self.look(number, theta, proof, dual, loop)
-            yield self._progress(one, calls)
-            found = self._fit(one, size, calls, loop)
-            theta, proof = found.theta, found.certificate
-            number, calls = number + 1, calls + found.calls
-            loop.save(where)
+        def proof(
+            running: Running, regulariser: Regulariser, theta: Array, enough: float, keep: bool
+        ) -> Proven:
+            del running, regulariser, enough, keep
+            one = self.look(0, theta)
+            return Proven(_certificate(one), odd, [one.target], one.left, one)
+
+        return Descending(
+            shards=lambda: engine.start(pieces),
+            regulariser=dual.regulariser,
+            examples=len(dual.batch),
+            bound=str(dual.entropy.bound),
+            coarse=any(one.loosened(COARSEST) is not one for one in (full, clamped)),
+            descents=partial(descents_of, dual, full),
+            tol=self.around.tol,
+            setting=lambda: {**dual.named(), "routine": digest(full), "start": digest(start)},
+            size=2 * dual.batch.size,
+            given=start,
+            name=self.around.name,
+            proof=proof,
+        )
+
+    def _like(self, dual: Dual) -> Dual:
+        """Of what was seen, as the learner has its examples: with their bias, without outcomes."""
+        shaped = dual.batch
+        batch = replace(self.clamped, target=shaped.target, bias=shaped.bias, weight=shaped.weight)
+        return replace(dual, batch=batch)
 
     def dual(self, target: Array | None = None) -> Dual:
         """The learner's problem with this in the place of outcomes."""
@@ -170,20 +221,17 @@ class _Filling:
             raise ValueError(f"{learner.name} is no likelihood: missing labels need one")
         return dual
 
-    def look(
-        self,
-        number: int,
-        theta: Array,
-        proof: Certificate | None,
-        dual: Dual,
-        loop: Loop | None = None,
-    ) -> tuple[Filled, Dual, float]:
-        """What these weights come to, the problem filled in by them, and the size of its value."""
-        seen, full = (self._infer(dual, b, theta, loop) for b in (self.clamped, self.batch))
-        dual = self.dual(seen.tau)
-        each = dual.batch.observed(dual.scores(theta)) - full.lower
-        value = float(dual.batch.weight @ each) - dual.regulariser.value(theta)
-        return _filled(number, dual, theta, seen, full, proof), dual, max(1.0, abs(value))
+    def look(self, number: int, theta: Array, loop: Loop | None = None) -> Filled:
+        """What these weights come to, and what was not seen filled in by them."""
+        dual = self.dual()
+        seen, full = (self._infer(dual, b, theta, loop) for b in (self.clamped, dual.batch))
+        weight, cost = dual.batch.weight, dual.regulariser.value(theta)
+        lower = float(weight @ (seen.lower - full.upper)) - cost
+        upper = float(weight @ (seen.upper - full.lower)) - cost
+        inside = float(weight @ (seen.upper - seen.lower + full.upper - full.lower))
+        lack = dual.features.moments(dual.weigh(seen.tau - full.tau))
+        left = inside + dual.regulariser.bracket(theta, lack)
+        return Filled(number, theta, lower, upper, left, seen.tau)
 
     def _infer(self, dual: Dual, batch: Batch[Any], theta: Array, loop: Loop | None) -> Marginals:
         """Marginals and log Z of both kinds of examples under the same entropy."""
@@ -194,28 +242,61 @@ class _Filling:
         scores, rho = dual.scores(theta), dual.entropy.rho
         return marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
 
-    def _fit(self, one: Filled, size: float, calls: int, loop: Loop) -> Progress:
+
+@dataclass(frozen=True)
+class _Filling:
+    """What was not seen filled in by its means, then a fit: a method for the loop."""
+
+    problem: _Problem
+    start: Array | None
+    spent: int = 0
+    size: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.problem.around.name
+
+    def setting(self) -> dict[str, Any]:
+        around = self.problem.around
+        return {"rounds": around.rounds, "tol": around.tol, "start": digest(self.start)}
+
+    def rounds(self, loop: Loop) -> Iterator[Progress]:
+        theta, number, calls = self.start, 0, 0
+        if theta is None:
+            dual = self.problem.dual()
+            theta = dual.regulariser.weights(np.zeros(dual.features.d))
+        if loop.tree is not None:
+            number, calls, theta = loop.tree
+
+        def where() -> Tree:
+            return number, calls, theta
+
+        while True:
+            one = self.problem.look(number, theta, loop)
+            yield self._progress(one, calls)
+            found = self._fit(one, calls, loop)
+            theta, number, calls = found.theta, number + 1, calls + found.calls
+            loop.save(where)
+
+    def _fit(self, one: Filled, calls: int, loop: Loop) -> Progress:
         """On what was filled in; directly from the weights before it, so that late fits are short.
 
         Frank-Wolfe begins at points, and those of the round before have other targets.
         """
-        learner, tol = self.around.learner.within(loop, calls), self.around.tol
+        problem = self.problem
+        learner, tol = problem.around.learner.within(loop, self.spent + calls), problem.around.tol
         closer = min(learner.solver.tol, 0.1 * tol)  # else a round may end at its start
-        enough = max(closer, 0.1 * one.stationarity / size)
-        learner = replace(learner, solver=replace(learner.solver, tol=enough))
-        batch = replace(self.batch, target=one.target)
-        direct = learner.messages(learner.dual(batch, self.features)) is not None
-        return last(learner.states(batch, self.features, one.theta if direct else None))
+        learner = replace(learner, solver=replace(learner.solver, tol=max(closer, 0.1 * one.left)))
+        batch = replace(problem.batch, target=one.target)
+        direct = learner.messages(learner.dual(batch, problem.features)) is not None
+        return last(learner.states(batch, problem.features, one.theta if direct else None))
 
     def _progress(self, one: Filled, calls: int) -> Progress:
-        proof = Certificate(
-            one.stationarity, 0.0, one.lower, "surrogate", "not convex", withheld=str(one)
-        )
         return Progress(
             round=one.number,
             calls=calls,
-            examples=len(self.batch),
-            certificate=proof,
+            examples=len(self.problem.batch),
+            certificate=_certificate(one),
             theta=one.theta,
             tau=one.target,
             at=one.target,
@@ -223,6 +304,12 @@ class _Filling:
             own=one,
             left=one.left,
         )
+
+
+def _certificate(one: Filled) -> Certificate:
+    return Certificate(
+        one.stationarity, 0.0, one.lower, "surrogate", "not convex", withheld=str(one)
+    )
 
 
 def missing(learner: Any, tol: float) -> Missing:
@@ -240,17 +327,3 @@ def _pinned(batch: Batch[Any]) -> Batch[Any]:
     return Batch.of(pinned, weight=batch.weight, bias=batch.bias)
 
 
-def _filled(
-    number: int,
-    dual: Dual,
-    theta: Array,
-    seen: Marginals,
-    full: Marginals,
-    proof: Certificate | None,
-) -> Filled:
-    weight, cost = dual.batch.weight, dual.regulariser.value(theta)
-    lower = float(weight @ (seen.lower - full.upper)) - cost
-    upper = float(weight @ (seen.upper - full.lower)) - cost
-    inside = float(weight @ (seen.upper - seen.lower + full.upper - full.lower))
-    left = inside + dual.regulariser.bracket(theta, dual.residual(full.tau))
-    return Filled(number, theta, lower, upper, left, proof, seen.tau)

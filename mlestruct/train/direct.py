@@ -25,7 +25,7 @@ from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descend
-from mlestruct.train.proofs import proven, prover
+from mlestruct.train.proofs import Proven, proven, prover
 from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
@@ -62,7 +62,8 @@ class Descending:
     ``descents()`` makes what makes descents, from weights or from where another stands. Where a
     search fails, inference gets finer, then starts cold, and another descent begins there.
     ``coarse``: inference may be coarse at first. ``keep``: the last round is to hold τ. ``given``
-    are the weights to begin with. The gap to stop by is Fenchel's for R; a last round is proven.
+    are the weights to begin with. The gap to stop by is Fenchel's for R; a last round is proven,
+    by ``proof``, which is asked as :func:`mlestruct.train.proofs.proven` is.
     """
 
     shards: Callable[[], AbstractContextManager[Running]]
@@ -77,6 +78,7 @@ class Descending:
     keep: bool = True
     given: Array | None = None
     name: str = "direct"
+    proof: Callable[..., Proven] = proven
 
     def start(self) -> Array:
         """The weights to begin with: the regulariser's optimum, where none are given."""
@@ -164,18 +166,20 @@ class Descending:
 
     def _proven(self, total: Sum, now: _Phase, theta: Array, value: float) -> Progress:
         enough = PROOF * self.tol * max(1.0, abs(value)) / self.examples
-        proof, moved, each = proven(total.running, self.regulariser, theta, enough, keep=self.keep)
-        tau = np.concatenate([NONE, *each])
+        found = self.proof(total.running, self.regulariser, theta, enough, keep=self.keep)
+        tau = np.concatenate([NONE, *found.tau])
         return Progress(
             round=now.number,
             calls=(now.number + 1) * self.examples,
             examples=self.examples,
-            certificate=proof,
+            certificate=found.certificate,
             theta=theta,
             tau=tau,
             at=tau,
             route="direct",
-            cut=moved,
+            cut=found.moved,
+            left=found.left,
+            own=found.own,
         )
 
 
@@ -207,7 +211,7 @@ def direct(
         examples=len(dual.batch),
         bound=str(dual.entropy.bound),
         coarse=routine.loosened(COARSEST) is not routine,
-        descents=partial(_descents, dual, routine, small),
+        descents=partial(descents_of, dual, routine, small),
         tol=solver.tol,
         setting=setting,
         size=dual.batch.size,
@@ -221,7 +225,10 @@ def limits(solver: FrankWolfe) -> dict[str, Any]:
     return asdict(solver.budget)
 
 
-def _descents(dual: Dual, routine: Routine, small: SmallBatches | None) -> Callable[..., Descent]:
+def descents_of(
+    dual: Dual, routine: Routine, small: SmallBatches | None = None
+) -> Callable[..., Descent]:
+    """What makes the descents of a dual problem, in units of its own."""
     ridge, scale = dual.regulariser, None
     if small is not None:
         heads = {"score": Head(dual.features, dual.batch.bias)}

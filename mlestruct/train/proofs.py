@@ -44,6 +44,20 @@ class Proof(NamedTuple):
     tau: Array | None = None
 
 
+class Proven(NamedTuple):
+    """What a fit's end proves: its certificate, whether odd sets ``moved`` any τ, all shards' τ.
+
+    ``left`` is what is left of the relative gap, where the certificate does not say; ``own`` is
+    the learner's.
+    """
+
+    certificate: Certificate
+    moved: bool
+    tau: list[Array]
+    left: float | None = None
+    own: Any = None
+
+
 @dataclass(frozen=True)
 class Proving:
     """Proves what a routine finds on a shard's examples, the cheapest way first."""
@@ -72,21 +86,25 @@ class Proving:
         return Proof(part, missing, found.moved, found.tau if asked.keep else None)
 
 
-def prover(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Share:
-    """What makes a whole dual problem one shard, which evaluates and proves."""
+def likelihood(dual: Dual, routine: Routine, proves: Proving | None = None) -> Share:
+    """The surrogate likelihood of all examples as one; where sums are exact, by cheaper pieces."""
     heads, special = {"score": Head(dual.features, dual.batch.bias)}, None
     if routine.exact:
         from mlestruct.objectives.tied_chains import special_of
 
         special = special_of(routine)
-    proves = Proving(dual.entropy, oracle, routine)
     return Share.whole(Surrogate(routine), dual.batch, heads, special, proves)
+
+
+def prover(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Share:
+    """What makes a whole dual problem one shard, which evaluates and proves."""
+    return likelihood(dual, routine, Proving(dual.entropy, oracle, routine))
 
 
 def proven(
     running: Running, regulariser: Regulariser, theta: Array, enough: float, *, keep: bool
-) -> tuple[Certificate, bool, list[Array]]:
-    """The certificate at θ, whether odd sets moved any τ, and the τ of all shards.
+) -> Proven:
+    """What is proven at θ, and the τ of all shards where they are to be kept.
 
     Every shard climbs its own ladder of proofs; ``enough`` is the gap per example above which the
     oracle is asked.
@@ -105,4 +123,4 @@ def proven(
         sum(part.unused for part in parts),
     )
     moved, tau = any(one.moved for one in found), [one.tau for one in found]
-    return proof, moved, [part for part in tau if part is not None]
+    return Proven(proof, moved, [part for part in tau if part is not None])
