@@ -325,5 +325,3 @@ def _pinned(batch: Batch[Any]) -> Batch[Any]:
     known = np.where(np.isnan(batch.target), -1, batch.target).astype(np.int8)
     pinned = [batch.structure(m).refix(known[batch.coordinates(m)]) for m in range(len(batch))]
     return Batch.of(pinned, weight=batch.weight, bias=batch.bias)
-
-
