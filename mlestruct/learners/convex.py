@@ -19,7 +19,7 @@ from mlestruct.features.weighed import weighed
 from mlestruct.frank_wolfe import BCFW, FrankWolfe
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.learners.model import Fits, Model, Runs
+from mlestruct.learners.model import Fits
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
@@ -78,15 +78,16 @@ class Learner(Fits):
         """
         oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
         loop = begin(self.solver.checkpoint, self.name, lambda: {"start": digest(start)})
-        yield from self.within(loop)._run(dual, oracle, start)
+        yield from self.within(loop)._run(dual, oracle, self.messages(dual), start)
         loop.finish()
 
     def within(self, loop: Loop, calls: int = 0) -> Learner:
         """The same learner, its solvers' checkpoints inside a loop that has spent calls."""
         return replace(self, solver=within(self.solver, loop, calls))
 
-    def _run(self, dual: Dual, oracle: Oracle[Any], start: Array | None) -> Iterator[Progress]:
-        messages = self.messages(dual)
+    def _run(
+        self, dual: Dual, oracle: Oracle[Any], messages: Routine | None, start: Array | None
+    ) -> Iterator[Progress]:
         log.info("%s: %s route", self.name, "frank_wolfe" if messages is None else "direct")
         if messages is None:
             return self._by_oracle(dual, oracle, start)
@@ -134,23 +135,19 @@ class Learner(Fits):
             )
         return found
 
-    def runs(self, batch: Batch[Any], features: Features) -> Runs:
-        """Each starts where the last one ended: at its θ on the direct route, else at its τ."""
-        oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
-        direct = self.messages(dual) is not None
+    def problem(self, batch: Batch[Any], features: Features) -> tuple[Dual, Oracle[Any]]:
+        """The dual, and who is asked."""
+        oracle = Validated(resolve(self.oracle, batch))
+        return self.dual(batch, features), oracle
 
-        def states(
-            given: float | Regulariser, last: Progress | None, loop: Loop
-        ) -> Iterator[Progress]:
-            problem = replace(dual, regulariser=ridge_of(given, features.d))
-            start = None if last is None else last.theta if direct else last.tau
-            return self.within(loop)._run(problem, oracle, start)
-
-        return Runs(self.name, self.solver.checkpoint, states, self.inference)
-
-    def fit(self, batch: Batch[Any], features: Features) -> Model:
-        """Run to the solver's tolerance or budget."""
-        return next(self.path(batch, features, [self.regulariser]))
+    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
+        """From the last one's θ where marginals learn, else from its τ."""
+        dual, oracle = problem
+        dual = replace(dual, regulariser=ridge_of(given, dual.features.d))
+        messages, start = self.messages(dual), None
+        if last is not None:
+            start = last.tau if messages is None else last.theta
+        return self.within(loop)._run(dual, oracle, messages, start)
 
 
 def mle_struct(rho: Rho = None, **settings: Any) -> Learner:

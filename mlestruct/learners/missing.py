@@ -24,11 +24,10 @@ from mlestruct.engine import Running, engine_of
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference import Marginals, marginals
-from mlestruct.inference.choose import Inference
 from mlestruct.inference.matching.hull import relaxed
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import Learner
-from mlestruct.learners.model import Fits, Runs
+from mlestruct.learners.model import Wraps
 from mlestruct.method import Progress
 from mlestruct.objectives.difference import difference
 from mlestruct.oracle import resolve
@@ -69,7 +68,7 @@ class Filled:
 
 
 @dataclass(frozen=True)
-class Missing(Fits):
+class Missing(Wraps):
     """``learner``'s likelihood of what was seen, for any structure with ``clamp``, by either route.
 
     Stops when the means of what was not seen, filled in, allow no fit that is better by more than
@@ -82,7 +81,7 @@ class Missing(Fits):
     tol: float = 1e-4
     rounds: int = 100
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         batch: Batch[Any],
         observed: Sequence[Any],
@@ -121,21 +120,15 @@ class Missing(Fits):
     def name(self) -> str:
         return f"{self.learner.name} with labels missing"
 
-    @property
-    def inference(self) -> Inference:
-        """The learner's."""
-        return self.learner.inference
+    def problem(self, batch: Batch[Any], features: Features) -> _Problem:
+        """Of a batch of :func:`mlestruct.batch.seen`; no optimum is claimed."""
+        return _Problem(self, batch, _pinned(batch), features)
 
-    def runs(self, batch: Batch[Any], features: Features) -> Runs:
-        """As :meth:`Learner.runs`, for a batch of :func:`seen`; no optimum is claimed."""
-        clamped = _pinned(batch)
-
-        def states(given: Any, last: Progress | None, loop: Loop) -> Iterator[Progress]:
-            one = replace(self, learner=replace(self.learner, regulariser=given))
-            start = None if last is None else last.theta
-            return _Problem(one, batch, clamped, features).run(start, loop)
-
-        return Runs(self.name, self.learner.solver.checkpoint, states, self.inference)
+    def run(self, problem: _Problem, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
+        """From the weights of the one before."""
+        around = replace(self, learner=replace(self.learner, regulariser=given))
+        start = None if last is None else last.theta
+        return replace(problem, around=around).run(start, loop)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
+from mlestruct.checkpoint import Loop, Unwritten, begin
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
 from mlestruct.inference.choose import DEFAULT, Inference
@@ -57,27 +57,24 @@ def collect(states: Iterator[Progress], inference: Inference = DEFAULT) -> Model
     return _collected(states, inference)[0]
 
 
-States = Callable[[Any, Progress | None, Loop], Iterator[Progress]]
-"""Rounds under a regulariser, given the last round under the one before it and a loop to be in."""
-
-
-class Runs(NamedTuple):
-    """A learner set to a problem: what it is called, where it is kept, how it goes."""
-
-    name: str
-    keeps: AnyCheckpoint
-    states: States
-    inference: Inference = DEFAULT
-
-
 class Fits:
-    """Learners whose ``runs(batch, features)`` say how they go under any regulariser."""
+    """Learners that run under one regulariser after another.
 
-    def runs(self, batch: Batch[Any], features: Features) -> Runs:
+    Interface: a ``name``, the ``inference`` that its models predict with, the ``regulariser`` of
+    :meth:`fit`, and a ``solver``, whose checkpoint keeps it; ``problem(batch, features)`` is what
+    all runs share, ``run(problem, given, last, loop)`` the rounds under the ``given`` regulariser,
+    inside a loop, where the ``last`` round under the one before is known, or None.
+    """
+
+    def problem(self, batch: Batch[Any], features: Features) -> Any:
+        """The examples, or what is made of them once."""
+        return batch, features
+
+    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
         raise NotImplementedError
 
     def path(
-        self,
+        self: Any,
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[Any],
@@ -87,29 +84,52 @@ class Fits:
 
         Strongest first is cheapest: weights grow from zero. ``through`` may watch the rounds.
         """
-        return along(self.runs(batch, features), regularisers, through)
-
-
-def along(runs: Runs, regularisers: Sequence[Any], through: Through = iter) -> Iterator[Model]:
-    """The models of one run after another."""
-    loop, last = begin(runs.keeps, runs.name), None
-    spent = loop.clock.seconds
-    for number, given in enumerate(regularisers, start=1):
-        loop.clock.start(spent)  # what the caller does between two models is not the fit's time
-        try:
-            with loop.trusted():
-                states = runs.states(given, last, loop)
-                model, last = _collected(through(states), runs.inference)
-        except Interrupted as ended:
-            raise Interrupted(ended.model, given) from ended
-        except Unwritten as ended:
-            ended.given = given
-            raise
-        loop.thin()
+        problem, last = self.problem(batch, features), None
+        loop = begin(self.solver.checkpoint, self.name)
         spent = loop.clock.seconds
-        if number == len(regularisers):
-            _finish(loop, model, given)
-        yield model
+        for number, given in enumerate(regularisers, start=1):
+            loop.clock.start(spent)  # what the caller does between two models is not the fit's time
+            try:
+                with loop.trusted():
+                    states = self.run(problem, given, last, loop)
+                    model, last = _collected(through(states), self.inference)
+            except Interrupted as ended:
+                raise Interrupted(ended.model, given) from ended
+            except Unwritten as ended:
+                ended.given = given
+                raise
+            loop.thin()
+            spent = loop.clock.seconds
+            if number == len(regularisers):
+                _finish(loop, model, given)
+            yield model
+
+    def fit(self: Any, batch: Batch[Any], features: Features) -> Model:
+        """Run to the tolerance or the budget of ``solver``."""
+        model: Model = next(self.path(batch, features, [self.regulariser]))
+        return model
+
+
+class Wraps(Fits):
+    """Learners around another ``learner``, whose settings are theirs."""
+
+    learner: Any
+
+    @property
+    def name(self) -> str:
+        return str(self.learner.name)
+
+    @property
+    def inference(self) -> Any:
+        return self.learner.inference
+
+    @property
+    def regulariser(self) -> Any:
+        return self.learner.regulariser
+
+    @property
+    def solver(self) -> Any:
+        return self.learner.solver
 
 
 def _finish(loop: Loop, model: Model, given: Any) -> None:

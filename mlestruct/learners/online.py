@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import AnyCheckpoint, Loop
+from mlestruct.checkpoint import Loop
 from mlestruct.digest import name_of, named
 from mlestruct.drive import Budget, drive
 from mlestruct.dual import Certificate
@@ -18,7 +18,7 @@ from mlestruct.features import Features
 from mlestruct.features.weighed import coordinate_weights
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
-from mlestruct.learners.model import Model, Runs, Through, along
+from mlestruct.learners.model import Fits, Model, Through
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
@@ -31,7 +31,7 @@ WHY = "an averaged perceptron minimises no objective that bounds its error"
 
 
 @dataclass(frozen=True)
-class Perceptron:
+class Perceptron(Fits):
     """θ ← θ + w_m (φ_m − φ(ŷ)) for one example after another; the answer is the mean of all θ.
 
     On separable examples it makes finitely many mistakes, whatever their order (Novikoff); else
@@ -41,22 +41,23 @@ class Perceptron:
     oracle: AnyOracle = None
     epochs: int = 20
     seed: int = 0
-    seconds: float | None = None
+    solver: FrankWolfe = field(default=FrankWolfe())
+    """Of which it takes ``seconds`` and ``checkpoint``."""
     name: str = "perceptron"
-    checkpoint: AnyCheckpoint = None
     inference: Inference = DEFAULT
+    regulariser: None = None
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[Progress]:
         """Every epoch: its objective is the share of examples it was wrong about."""
         check_problem(self.name, batch, features)
         oracle = Validated(resolve(self.oracle, batch))
         method = _Epochs(self, batch, features, oracle, self.name)
-        return drive(method, self.budget, self.checkpoint)
+        return drive(method, self.budget, self.solver.checkpoint)
 
     @property
     def budget(self) -> Budget:
         """It ends with an epoch without mistakes, at the latest after ``epochs``."""
-        return Budget(0.0, self.epochs - 1, self.seconds, unit="epochs")
+        return Budget(0.0, self.epochs - 1, self.solver.seconds, unit="epochs")
 
     def path(
         self,
@@ -70,15 +71,13 @@ class Perceptron:
             if given is not None and given != 0:
                 ridge_of(given, features.d)
 
-        def states(given: None, last: Progress | None, loop: Loop) -> Iterator[Progress]:
-            return replace(self, checkpoint=loop).states(batch, features)
-
-        (model,) = along(Runs(self.name, self.checkpoint, states), [None], through)
+        (model,) = super().path(batch, features, [None], through)
         return iter([model] * len(regularisers))
 
-    def fit(self, batch: Batch[Any], features: Features) -> Model:
+    def run(self, problem: Any, given: None, last: Any, loop: Loop) -> Iterator[Progress]:
         """Epochs until one is without mistakes, or their number is spent."""
-        return next(self.path(batch, features, [None]))
+        solver = replace(self.solver, checkpoint=loop)
+        return replace(self, solver=solver).states(*problem)
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,8 @@ class _Epochs:
     size: int = 0
 
     def setting(self) -> dict[str, Any]:
-        own = {name: getattr(self.learner, name) for name in ("epochs", "seed", "seconds")}
+        learner = self.learner
+        own = {"epochs": learner.epochs, "seed": learner.seed, "seconds": learner.solver.seconds}
         none = Regulariser.of(0)
         return {**named(self.batch, self.features, none), "oracle": name_of(self.oracle), **own}
 
@@ -157,6 +157,4 @@ def perceptron(
         raise ValueError(f"a perceptron has no entropy to reweight, got rho={rho!r}")
     if route not in ("auto", "frank_wolfe"):
         raise ValueError(f"a perceptron asks its oracle; there is no {route} route")
-    if solver is None:
-        return Perceptron(oracle, epochs, seed)
-    return Perceptron(oracle, epochs, seed, solver.seconds, checkpoint=solver.checkpoint)
+    return Perceptron(oracle, epochs, seed, FrankWolfe() if solver is None else solver)

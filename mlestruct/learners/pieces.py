@@ -11,11 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import Loop
 from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
 from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner, mle_struct
-from mlestruct.learners.model import Fits, Model, Runs
+from mlestruct.learners.model import Wraps
 from mlestruct.learners.problem import check_problem
 from mlestruct.method import Progress
 from mlestruct.reweighting import Rho
@@ -148,7 +149,7 @@ class Lifted:
 
 
 @dataclass(frozen=True)
-class Piecewise(Fits):
+class Piecewise(Wraps):
     """Σ_m Σ_pieces [⟨θ, φ_p⟩ − log Z_p(θ)] − R(θ): ``learner`` on the pieces as examples.
 
     Convex, and exact inference in small pieces makes it fast; log Z ≤ Σ log Z_p once every
@@ -159,10 +160,6 @@ class Piecewise(Fits):
     learner: Learner
     pieces: Pieces = None
     unaries: Unaries = "inside"
-
-    @property
-    def name(self) -> str:
-        return self.learner.name
 
     @property
     def inference(self) -> Reweighted:
@@ -203,14 +200,13 @@ class Piecewise(Fits):
         """The rounds of the learner on the pieces."""
         return self.learner.states(*self.split(batch, features))
 
-    def runs(self, batch: Batch[Any], features: Features) -> Runs:
-        """The learner's own, on the pieces."""
-        found = self.learner.runs(*self.split(batch, features))
-        return found._replace(inference=self.inference)
+    def problem(self, batch: Batch[Any], features: Features) -> Any:
+        """The learner's own, on the pieces; their weights score the whole."""
+        return self.learner.problem(*self.split(batch, features))
 
-    def fit(self, batch: Batch[Any], features: Features) -> Model:
-        """The model of the pieces; its weights score the whole."""
-        return next(self.path(batch, features, [self.learner.regulariser]))
+    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
+        """The learner's own."""
+        return self.learner.run(problem, given, last, loop)
 
 
 def _lift(parts: Batch[Any], features: Features, W: sp.csr_array, count: Ints) -> Features:

@@ -19,7 +19,7 @@ from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.lbfgs import Descent, Step, next_step
-from mlestruct.learners.model import Fits, Model, Runs
+from mlestruct.learners.model import Fits
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.objectives import Head, Objective, Sum
@@ -79,21 +79,11 @@ class Primal(Fits):
         method = _Iterations(*known, self.name, batch.size)
         return drive(method, self.solver.budget, self.solver.checkpoint)
 
-    def runs(self, batch: Batch[Any], features: Features) -> Runs:
-        """Each starts from the weights of the one before."""
-
-        def states(
-            given: float | Regulariser, last: Progress | None, loop: Loop
-        ) -> Iterator[Progress]:
-            solver = replace(self.solver, checkpoint=loop)
-            one = replace(self, regulariser=given, solver=solver)
-            return one.states(batch, features, None if last is None else last.theta)
-
-        return Runs(self.name, self.solver.checkpoint, states, self.inference)
-
-    def fit(self, batch: Batch[Any], features: Features) -> Model:
-        """Run to the tolerance or the budget of ``solver``."""
-        return next(self.path(batch, features, [self.regulariser]))
+    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
+        """From the weights of the one before."""
+        one = replace(self, regulariser=given, solver=replace(self.solver, checkpoint=loop))
+        batch, features = problem
+        return one.states(batch, features, None if last is None else last.theta)
 
 
 @dataclass(frozen=True)

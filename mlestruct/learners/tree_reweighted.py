@@ -15,9 +15,8 @@ from mlestruct.digest import digest
 from mlestruct.drive import drive, last
 from mlestruct.features import Features
 from mlestruct.inference import marginals
-from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner, mle_struct
-from mlestruct.learners.model import Fits, Model, Runs
+from mlestruct.learners.model import Wraps
 from mlestruct.method import Progress
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures import FactorGraph
@@ -50,7 +49,7 @@ Weights = dict[FactorGraph, Array]
 
 
 @dataclass(frozen=True)
-class Tightened(Fits):
+class Tightened(Wraps):
     """max over θ and ρ of Σ_m [⟨θ, φ_m⟩ − B_ρ(θ, x_m)] − R(θ): a fit, a better ρ, and again.
 
     ∂B/∂ρ_e = −I_e, so a Frank-Wolfe step goes towards the heaviest spanning tree under the edges'
@@ -63,15 +62,6 @@ class Tightened(Fits):
     rounds: int = 5
     steps: int = 3
     """Steps of ρ between two fits."""
-
-    @property
-    def name(self) -> str:
-        return self.learner.name
-
-    @property
-    def inference(self) -> Reweighted:
-        """With the ρ of the last fit."""
-        return self.learner.inference
 
     def states(self, batch: Batch[FactorGraph], features: Features) -> Iterator[Progress]:
         """Every round of the fit; the last has a gap within the solver's ``tol``, if it can.
@@ -122,18 +112,10 @@ class Tightened(Fits):
         found = marginals(batch, scores, learner.oracle, rho=rho.__getitem__, solver=solver)
         return found.tau, float(batch.weight @ found.upper)
 
-    def runs(self, batch: Batch[Any], features: Features) -> Runs:
-        """Each from uniform trees."""
-
-        def states(given: Any, last: Progress | None, loop: Loop) -> Iterator[Progress]:
-            learner = replace(self.learner.within(loop), regulariser=given)
-            return replace(self, learner=learner).states(batch, features)
-
-        return Runs(self.name, self.learner.solver.checkpoint, states, self.inference)
-
-    def fit(self, batch: Batch[Any], features: Features) -> Model:
-        """Rounds until no other ρ, and no other θ, gains more than the solver's ``tol``."""
-        return next(self.path(batch, features, [self.learner.regulariser]))
+    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
+        """From uniform trees."""
+        learner = replace(self.learner.within(loop), regulariser=given)
+        return replace(self, learner=learner).states(*problem)
 
 
 @dataclass(frozen=True)

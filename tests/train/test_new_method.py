@@ -17,7 +17,7 @@ from mlestruct.engine import engine_of
 from mlestruct.entropy import Entropy
 from mlestruct.inference.choose import DEFAULT
 from mlestruct.inference.routine import routine
-from mlestruct.learners.model import Fits, Runs
+from mlestruct.learners.model import Fits
 from mlestruct.learners.primal import scored
 from mlestruct.learners.problem import ridge_of
 from mlestruct.method import Progress
@@ -83,14 +83,11 @@ class Plain(Fits):
     name: str = "plain"
     inference: Any = DEFAULT
 
-    def runs(self, batch, features):
+    def run(self, problem, given, last, loop):
+        batch, features = problem
         engine = engine_of(self.solver.engine, self.solver.workers)
-
-        def states(given, last, loop):
-            ridge = ridge_of(given, features.d)
-            return drive(Downhill(batch, features, ridge, engine), self.solver.budget, loop)
-
-        return Runs(self.name, self.solver.checkpoint, states, self.inference)
+        ridge = ridge_of(given, features.d)
+        return drive(Downhill(batch, features, ridge, engine), self.solver.budget, loop)
 
 
 def plain(rho=None, oracle=None, route="auto", **settings) -> Plain:

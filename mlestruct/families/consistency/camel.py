@@ -21,7 +21,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Reweighted, Route, Search, Unlearned
 from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.learners.model import Fits, Model, Runs
+from mlestruct.learners.model import Fits
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
@@ -194,20 +194,10 @@ class Camel(Fits):
             return None
         return None if self.regulariser is None else routine(dual.entropy)
 
-    def runs(self, batch: Batch[Any], features: Features) -> Runs:
-        """Each from its own beginning."""
-
-        def states(
-            given: float | Regulariser | None, last: Progress | None, loop: Loop
-        ) -> Iterator[Progress]:
-            solver = replace(self.solver, checkpoint=loop)
-            return replace(self, regulariser=given, solver=solver).states(batch, features)
-
-        return Runs(self.name, self.solver.checkpoint, states, self.inference)
-
-    def fit(self, batch: Batch[Any], features: Features) -> Model:
-        """Rounds until the separators' slopes stay where they are."""
-        return next(self.path(batch, features, [self.regulariser]))
+    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
+        """From its own beginning."""
+        solver = replace(self.solver, checkpoint=loop)
+        return replace(self, regulariser=given, solver=solver).states(*problem)
 
 
 @dataclass(frozen=True)
