@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mlestruct.lazy import lazily
+
 if TYPE_CHECKING:
     from mlestruct import data as data
     from mlestruct import estimators as estimators
@@ -72,56 +74,29 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Answer": "oracle",
-    "BMatching": "structures",
-    "Batch": "batch",
-    "BipartiteMatching": "structures",
-    "Certificate": "dual",
-    "Checkpoint": "checkpoint",
-    "ClusterGraph": "structures",
-    "ConvergenceWarning": "errors",
-    "Custom": "structures",
-    "Dense": "features",
-    "Entropy": "entropy",
-    "FactorGraph": "structures",
-    "Flow": "structures",
-    "BCFW": "frank_wolfe",
-    "FrankWolfe": "frank_wolfe",
-    "Functions": "features",
-    "Graph": "readers",
-    "GraphModel": "estimators",
-    "GridModel": "estimators",
-    "Infeasible": "errors",
-    "JointModel": "estimators",
-    "Matching": "structures",
-    "MatchingModel": "estimators",
-    "Ising": "structures",
-    "MultiLabelModel": "estimators",
-    "Pairs": "features",
-    "Partial": "batch",
-    "Paths": "structures",
-    "Question": "features",
-    "RegionGraph": "structures",
-    "Regulariser": "regulariser",
-    "RoommateModel": "estimators",
-    "SequenceModel": "estimators",
-    "SkipChainModel": "estimators",
-    "Sparse": "features",
-    "StructuredModel": "estimators",
-    "Tied": "features",
-    "certificate": "dual",
-    "chain": "structures",
-    "exact": "inference.exact",
-    "grid": "structures",
-    "marginals": "inference",
-    "mle_struct": "learners",
-    "plaquettes": "structures",
-    "sample": "inference.sampling",
-    "skip_chain": "structures",
-    "ssvm": "learners",
-    "tree": "structures",
-}
+_get, _names = lazily(
+    __name__,
+    {
+        "batch": "Batch Partial",
+        "checkpoint": "Checkpoint",
+        "dual": "Certificate certificate",
+        "entropy": "Entropy",
+        "errors": "ConvergenceWarning Infeasible",
+        "estimators": "GraphModel GridModel JointModel MatchingModel MultiLabelModel RoommateModel "
+        "SequenceModel SkipChainModel StructuredModel",
+        "features": "Dense Functions Pairs Question Sparse Tied",
+        "frank_wolfe": "BCFW FrankWolfe",
+        "inference": "marginals",
+        "inference.exact": "exact",
+        "inference.sampling": "sample",
+        "learners": "mle_struct ssvm",
+        "oracle": "Answer",
+        "readers": "Graph",
+        "regulariser": "Regulariser",
+        "structures": "BMatching BipartiteMatching ClusterGraph Custom FactorGraph Flow Ising "
+        "Matching Paths RegionGraph chain grid plaquettes skip_chain tree",
+    },
+)
 _MODULES = (
     "data",
     "estimators",
@@ -140,15 +115,11 @@ _MODULES = (
     "testing",
 )
 
-__all__ = ["__version__", *sorted(_HOME)]
+__all__ = ["__version__", *_names]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"mlestruct.{_HOME[name]}"), name)
-    if name in _MODULES:
-        return importlib.import_module(f"mlestruct.{name}")
-    raise AttributeError(f"module 'mlestruct' has no attribute {name!r}")
+    return importlib.import_module(f"mlestruct.{name}") if name in _MODULES else _get(name)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,13 @@ from importlib import import_module
 from typing import Any
 
 
-def lazily(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
+def lazily(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], list[str]]:
+    """A package's ``__getattr__`` and ``__all__``; ``modules`` of mlestruct and their names."""
+    home = {name: module for module, names in modules.items() for name in names.split()}
+    return getter(package, home), sorted(home)
+
+
+def getter(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
     """A package's ``__getattr__``: ``home`` says which module of mlestruct holds each name."""
 
     def get(name: str) -> Any:

@@ -16,30 +16,12 @@ if TYPE_CHECKING:
     from mlestruct.data.students import Taste as Taste
     from mlestruct.data.students import roommates as roommates
 
-__all__ = [
-    "Examples",
-    "Roommates",
-    "Stored",
-    "Taste",
-    "grids",
-    "landmarks",
-    "roommates",
-    "routes",
-    "sequences",
-    "shipped",
-]
-
-__getattr__ = lazily(
+__getattr__, _lazy = lazily(
     __name__,
     {
-        "Examples": "data.examples",
-        "Roommates": "data.students",
-        "Stored": "data.stored",
-        "Taste": "data.students",
-        "grids": "data.examples",
-        "landmarks": "data.examples",
-        "roommates": "data.students",
-        "routes": "data.examples",
-        "sequences": "data.examples",
+        "data.examples": "Examples grids landmarks routes sequences",
+        "data.stored": "Stored",
+        "data.students": "Roommates Taste roommates",
     },
 )
+__all__ = ["shipped", *_lazy]

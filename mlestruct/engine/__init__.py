@@ -17,33 +17,13 @@ if TYPE_CHECKING:
     from mlestruct.engine.protocol import Shard as Shard
     from mlestruct.engine.protocol import Tree as Tree
 
-__all__ = [
-    "Dask",
-    "Engine",
-    "Local",
-    "Maker",
-    "Processes",
-    "Running",
-    "Serial",
-    "Shard",
-    "Threads",
-    "Tree",
-    "engine_of",
-]
-
-__getattr__ = lazily(
+__getattr__, __all__ = lazily(
     __name__,
     {
-        "Dask": "engine.dask",
-        "Engine": "engine.protocol",
-        "Local": "engine.local",
-        "Maker": "engine.protocol",
-        "Processes": "engine.processes",
-        "Running": "engine.protocol",
-        "Serial": "engine.local",
-        "Shard": "engine.protocol",
-        "Threads": "engine.local",
-        "Tree": "engine.protocol",
-        "engine_of": "engine.choose",
+        "engine.choose": "engine_of",
+        "engine.dask": "Dask",
+        "engine.local": "Local Serial Threads",
+        "engine.processes": "Processes",
+        "engine.protocol": "Engine Maker Running Shard Tree",
     },
 )

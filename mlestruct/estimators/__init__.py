@@ -20,39 +20,21 @@ if TYPE_CHECKING:
     from mlestruct.estimators.summary import Summary as Summary
     from mlestruct.families.joint.model import JointModel as JointModel
 
-__all__ = [
-    "Calibration",
-    "Draws",
-    "Estimator",
-    "GraphModel",
-    "GridModel",
-    "JointModel",
-    "MatchingModel",
-    "MultiLabelModel",
-    "RoommateModel",
-    "SequenceModel",
-    "SkipChainModel",
-    "StructuredModel",
-    "Summary",
-    "capitalised_pairs",
-]
-
-__getattr__ = lazily(
+__getattr__, __all__ = lazily(
     __name__,
     {
-        "Calibration": "estimators.calibration",
-        "Draws": "estimators.predictor",
-        "Estimator": "estimators.base",
-        "GraphModel": "estimators.graph",
-        "GridModel": "estimators.grid",
-        "JointModel": "families.joint.model",
-        "MatchingModel": "estimators.matching",
-        "MultiLabelModel": "estimators.multi_label",
-        "RoommateModel": "estimators.roommates",
-        "SequenceModel": "estimators.sequence",
-        "SkipChainModel": "estimators.skip_chain",
-        "StructuredModel": "estimators.structured",
-        "Summary": "estimators.summary",
-        "capitalised_pairs": "estimators.skip_chain",
+        "estimators.base": "Estimator",
+        "estimators.calibration": "Calibration",
+        "estimators.graph": "GraphModel",
+        "estimators.grid": "GridModel",
+        "estimators.matching": "MatchingModel",
+        "estimators.multi_label": "MultiLabelModel",
+        "estimators.predictor": "Draws",
+        "estimators.roommates": "RoommateModel",
+        "estimators.sequence": "SequenceModel",
+        "estimators.skip_chain": "SkipChainModel capitalised_pairs",
+        "estimators.structured": "StructuredModel",
+        "estimators.summary": "Summary",
+        "families.joint.model": "JointModel",
     },
 )

@@ -21,40 +21,20 @@ if TYPE_CHECKING:
     from mlestruct.features.sparse import Sparse as Sparse
     from mlestruct.features.tied import Tied as Tied
 
-__all__ = [
-    "Columns",
-    "Dense",
-    "Features",
-    "Functions",
-    "Masked",
-    "NoFeatures",
-    "Pairs",
-    "Question",
-    "Shared",
-    "Sparse",
-    "Standardising",
-    "Tied",
-    "as_features",
-    "crossed",
-    "with_intercept",
-]
-
-__getattr__ = lazily(
+__getattr__, _lazy = lazily(
     __name__,
     {
-        "Columns": "features.base",
-        "Dense": "features.dense",
-        "Features": "features.base",
-        "Functions": "features.functions",
-        "Masked": "features.masked",
-        "NoFeatures": "features.base",
-        "Pairs": "features.pairs",
-        "Question": "features.questions",
-        "Standardising": "features.scaling",
-        "Shared": "features.shared",
-        "Sparse": "features.sparse",
-        "Tied": "features.tied",
-        "as_features": "features.given",
-        "with_intercept": "features.scaling",
+        "features.base": "Columns Features NoFeatures",
+        "features.dense": "Dense",
+        "features.functions": "Functions",
+        "features.given": "as_features",
+        "features.masked": "Masked",
+        "features.pairs": "Pairs",
+        "features.questions": "Question",
+        "features.scaling": "Standardising with_intercept",
+        "features.shared": "Shared",
+        "features.sparse": "Sparse",
+        "features.tied": "Tied",
     },
 )
+__all__ = ["crossed", *_lazy]

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from mlestruct.frank_wolfe.settings import BCFW as BCFW
     from mlestruct.frank_wolfe.settings import FrankWolfe as FrankWolfe
 
-__all__ = [
-    "BCFW",
-    "FrankWolfe",
-]
-
-__getattr__ = lazily(__name__, dict.fromkeys(__all__, "frank_wolfe.settings"))
+__getattr__, __all__ = lazily(
+    __name__,
+    {
+        "frank_wolfe.settings": "BCFW FrankWolfe",
+    },
+)

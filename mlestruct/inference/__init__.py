@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from mlestruct.inference.predict import best as best
     from mlestruct.inference.predict import marginals as marginals
 
-__all__ = ["Decoded", "Marginals", "best", "decode", "marginals"]
-
-__getattr__ = lazily(
+__getattr__, __all__ = lazily(
     __name__,
-    dict.fromkeys(["Marginals", "best", "marginals"], "inference.predict")
-    | dict.fromkeys(["Decoded", "decode"], "inference.decoding"),
+    {
+        "inference.decoding": "Decoded decode",
+        "inference.predict": "Marginals best marginals",
+    },
 )

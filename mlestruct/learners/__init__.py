@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mlestruct.lazy import lazily
+from mlestruct.lazy import getter
 
 if TYPE_CHECKING:
     from mlestruct.batch import Partial as Partial
@@ -60,7 +60,7 @@ HOME = {
     "partly_observed": "learners.pseudo",
 }
 
-_get = lazily(__name__, HOME)
+_get = getter(__name__, HOME)
 
 
 class Learners(Mapping[str, Callable[..., Any]]):
@@ -81,31 +81,7 @@ class Learners(Mapping[str, Callable[..., Any]]):
 
 LEARNERS = Learners()
 
-__all__ = [
-    "LEARNERS",
-    "Interrupted",
-    "Learner",
-    "Learns",
-    "Missing",
-    "Model",
-    "Partial",
-    "camel",
-    "camel0",
-    "contrastive",
-    "exact_mle",
-    "implicit",
-    "lbp",
-    "match_moments",
-    "mle_struct",
-    "partly_observed",
-    "perceptron",
-    "piecewise",
-    "procedural",
-    "pseudo_likelihood",
-    "ssvm",
-    "trw",
-    "trw_tightest",
-]
+__all__ = ["LEARNERS", *sorted(HOME)]
 
 
 def __getattr__(name: str) -> Any:

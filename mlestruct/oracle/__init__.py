@@ -14,30 +14,27 @@ if TYPE_CHECKING:
     from mlestruct.oracle.solver import pin as pin
     from mlestruct.oracle.solver import takes_instance as takes_instance
 
+__getattr__, _lazy = lazily(
+    __name__,
+    {
+        "oracle.plain": "BruteForce Simplices",
+        "oracle.solver": "Solver pin takes_instance",
+    },
+)
 __all__ = [
-    "CATALOGUE",
-    "HULL",
     "Answer",
     "Answers",
-    "BruteForce",
+    "CATALOGUE",
     "Cached",
     "Counted",
+    "HULL",
     "Oracle",
     "PerStructure",
-    "Simplices",
-    "Solver",
     "Validated",
     "attained",
     "load",
     "memory",
-    "pin",
     "remember",
     "resolve",
-    "takes_instance",
+    *_lazy,
 ]
-
-__getattr__ = lazily(
-    __name__,
-    dict.fromkeys(["BruteForce", "Simplices"], "oracle.plain")
-    | dict.fromkeys(["Solver", "pin", "takes_instance"], "oracle.solver"),
-)

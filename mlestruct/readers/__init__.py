@@ -13,25 +13,11 @@ if TYPE_CHECKING:
     from mlestruct.readers.graphs import graph_of as graph_of
     from mlestruct.readers.graphs import region_labels as region_labels
 
-__all__ = [
-    "Attributes",
-    "Graph",
-    "bio_chain",
-    "bio_rules",
-    "graph_of",
-    "read_columns",
-    "region_labels",
-]
-
-__getattr__ = lazily(
+__getattr__, __all__ = lazily(
     __name__,
     {
-        "Attributes": "readers.feature_dicts",
-        "Graph": "readers.graphs",
-        "bio_chain": "readers.feature_dicts",
-        "bio_rules": "readers.feature_dicts",
-        "graph_of": "readers.graphs",
-        "read_columns": "readers.conll",
-        "region_labels": "readers.graphs",
+        "readers.conll": "read_columns",
+        "readers.feature_dicts": "Attributes bio_chain bio_rules",
+        "readers.graphs": "Graph graph_of region_labels",
     },
 )

@@ -20,39 +20,15 @@ if TYPE_CHECKING:
     from mlestruct.statistics.problems import likelihood_of as likelihood_of
     from mlestruct.statistics.problems import problem as problem
 
-__all__ = [
-    "Annealed",
-    "Evidence",
-    "Identified",
-    "Interval",
-    "Intervals",
-    "Likelihood",
-    "Named",
-    "Problem",
-    "advice",
-    "affordable",
-    "annealed",
-    "intervals",
-    "likelihood_of",
-    "problem",
-]
-
-__getattr__ = lazily(
+__getattr__, __all__ = lazily(
     __name__,
     {
-        "Annealed": "statistics.annealing",
-        "Evidence": "statistics.evidence",
-        "Identified": "statistics.identified",
-        "Interval": "statistics.interval",
-        "Intervals": "statistics.interval",
-        "Likelihood": "statistics.likelihood",
-        "Named": "statistics.identified",
-        "Problem": "statistics.interval",
-        "advice": "statistics.affordability",
-        "affordable": "statistics.affordability",
-        "annealed": "statistics.annealing",
-        "intervals": "statistics.interval",
-        "likelihood_of": "statistics.problems",
-        "problem": "statistics.problems",
+        "statistics.affordability": "advice affordable",
+        "statistics.annealing": "Annealed annealed",
+        "statistics.evidence": "Evidence",
+        "statistics.identified": "Identified Named",
+        "statistics.interval": "Interval Intervals Problem intervals",
+        "statistics.likelihood": "Likelihood",
+        "statistics.problems": "likelihood_of problem",
     },
 )

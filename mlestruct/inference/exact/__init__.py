@@ -19,37 +19,14 @@ if TYPE_CHECKING:
     from mlestruct.inference.exact.treewidth import Estimate as Estimate
     from mlestruct.inference.exact.treewidth import estimate as estimate
 
-__all__ = [
-    "Estimate",
-    "Exact",
-    "count_matchings",
-    "estimate",
-    "exact",
-    "exact_log_z",
-    "grid_by_rows",
-    "grid_log_z",
-    "joint_scores",
-    "matchings",
-    "outcomes",
-    "sample_states",
-    "solve",
-]
-
-__getattr__ = lazily(
+__getattr__, __all__ = lazily(
     __name__,
     {
-        "Estimate": "inference.exact.treewidth",
-        "Exact": "inference.exact.common",
-        "count_matchings": "inference.exact.enumeration",
-        "estimate": "inference.exact.treewidth",
-        "exact": "inference.exact.front",
-        "exact_log_z": "inference.exact.front",
-        "grid_by_rows": "inference.exact.grids",
-        "grid_log_z": "inference.exact.grids",
-        "joint_scores": "inference.exact.enumeration",
-        "matchings": "inference.exact.enumeration",
-        "outcomes": "inference.exact.enumeration",
-        "sample_states": "inference.exact.elimination",
-        "solve": "inference.exact.front",
+        "inference.exact.common": "Exact",
+        "inference.exact.elimination": "sample_states",
+        "inference.exact.enumeration": "count_matchings joint_scores matchings outcomes",
+        "inference.exact.front": "exact exact_log_z solve",
+        "inference.exact.grids": "grid_by_rows grid_log_z",
+        "inference.exact.treewidth": "Estimate estimate",
     },
 )
