@@ -25,7 +25,7 @@ from mlestruct.estimators.door import (
     rng_of,
 )
 from mlestruct.estimators.predictor import Predictor
-from mlestruct.estimators.weights import ALIKE, labels_of
+from mlestruct.estimators.weights import ALIKE, labels_of, with_weights
 from mlestruct.features import Features
 from mlestruct.features.level import alike, levelled
 from mlestruct.features.squares import squares
@@ -147,11 +147,14 @@ class Estimator(Predictor):
         learnt, alphas = copy.copy(self), alphas_of(self.alpha)
         if checkpoint is not None and len(alphas) > 1 and validation is None:
             _refuse_chance(self.random_state)
-        given = self._taken(X, y, sample_weight, node_weight)
-        learnt._columns, learnt._label_columns = self.columns(given, X, y)
+        given = self.taken(X, y)
+        learnt._columns, learnt._label_columns = given.columns, given.labels
         if isinstance(validation, Sequence) and len(validation) == 2:
-            held_out = learnt._agreed(*validation)
+            held_out = learnt._agreed(self.taken(*validation))
             validation = held_out.X, held_out.told
+        given = learnt._agreed(given, sample_weight)
+        if node_weight is not None:
+            given = replace(given, y=with_weights(given, node_weight))
         given = learnt.known(given)
         X, y, weight = given.X, given.told, given.weight
         loop = begin(checkpoint, type(self).__name__, self._named)

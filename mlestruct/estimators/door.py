@@ -18,13 +18,18 @@ Columns = list[str] | None
 
 @dataclass(frozen=True)
 class Given:
-    """A user's examples, listed and checked; ``places`` are those of ``every`` that have a part."""
+    """A user's examples, listed and checked, those with a part: ``places`` among ``every``.
+
+    ``columns`` and ``labels`` are the names that frames give to features and to labels.
+    """
 
     X: Sequence[Any]
     y: Sequence[Any] | None
-    weight: Array | None
     places: Sequence[int]
     every: Sequence[Any]
+    columns: Columns = None
+    labels: Columns = None
+    weight: Array | None = None
 
     @property
     def told(self) -> Sequence[Any]:
@@ -37,9 +42,9 @@ class Given:
 
     def at(self, places: Sequence[int]) -> Given:
         """The examples at these places alone."""
+        X = [self.every[m] for m in places]
         y = None if self.y is None else [self.y[m] for m in places]
-        weight = None if self.weight is None else self.weight[list(places)]
-        return Given([self.every[m] for m in places], y, weight, places, self.every)
+        return Given(X, y, places, self.every, columns_of(X), self.labels)
 
     def answers(self, found: Iterable[Any], nothing: Callable[[Any], Any]) -> Ragged:
         """An answer for every example; ``nothing`` makes that of an example without a part."""

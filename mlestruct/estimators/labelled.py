@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -114,7 +114,7 @@ class Labelled(Weighable):
                 known = whole[nodes]
                 labels.append(known if counts is None else Weighted(known, counts[nodes]))
                 weight.append(1.0 if own is None else own[m])
-        return Given(kept, labels, np.array(weight), range(len(kept)), kept)
+        return replace(given, X=kept, y=labels, weight=np.array(weight))
 
     def learn_labels(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """``classes_``, and ``void_``: the codes that mean no label."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
 
@@ -51,11 +51,9 @@ class MultiLabelModel(Weighable):
     pairs: bool = True
     intercept: bool = True
 
-    def columns(self, given: Given, X: Any, y: Any) -> tuple[Columns, Columns]:
-        return _columns(X), _columns(y)
-
-    def listed(self, X: Any, y: Any) -> tuple[Sequence[Any], Any]:
-        return super().listed(_rows(X), _rows(y))
+    def taken(self, X: Any, y: Any) -> Given:
+        rows = super().taken(_rows(X), _rows(y))
+        return replace(rows, columns=_columns(X), labels=_columns(y))
 
     def weights_of_labels(self, batch: Batch[Any], y: Sequence[Any]) -> list[Array]:
         """The weights of labels, times those of the ones that apply."""

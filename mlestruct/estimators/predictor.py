@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +25,6 @@ from mlestruct.estimators.door import (
     weights_of,
 )
 from mlestruct.estimators.params import Parameters
-from mlestruct.estimators.weights import labels_of, with_weights
 from mlestruct.features import Features, as_features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Route, named_inference
@@ -63,9 +62,8 @@ class Predictor(Parameters):
 
     Interface: ``structures`` of every example; ``features`` aligned with their batch; ``encode``
     and ``present`` turn outcomes into the structures' and back; ``shape`` gives probabilities the
-    form users see; ``names`` the weights. Where X and y are no lists of examples and outcomes,
-    ``listed`` makes them such, ``columns`` names what they have in columns, and ``full`` leaves out
-    examples without a part.
+    form users see; ``names`` the weights. Where X and y are no lists of examples and outcomes, or
+    some examples have no part, ``taken`` makes lists of those that have.
     """
 
     oracle: AnyOracle
@@ -88,17 +86,11 @@ class Predictor(Parameters):
     _columns: Columns = None
     _label_columns: Columns = None
 
-    def columns(self, given: Given, X: Any, y: Any) -> tuple[Columns, Columns]:
-        """The names that frames give to the features and to the labels of examples."""
-        return columns_of(given.X), None
-
-    def listed(self, X: Any, y: Any) -> tuple[Sequence[Any], Any]:
-        """A list of examples, and one of outcomes where there are any."""
-        return listed(X), None if y is None else listed(y)
-
-    def full(self, X: Sequence[Any], y: Sequence[Any] | None) -> Sequence[int]:
-        """Where in X the examples stand that have a part, or an outcome that has."""
-        return range(len(X))
+    def taken(self, X: Any, y: Any) -> Given:
+        """A user's X, and y where there is one, as lists of examples and outcomes."""
+        check_lengths(X, y)
+        X = listed(X)
+        return Given(X, None if y is None else listed(y), range(len(X)), X, columns_of(X))
 
     def structures(self, X: Sequence[Any]) -> list[Any]:
         """The structure of every example."""
@@ -203,32 +195,22 @@ class Predictor(Parameters):
 
     def predict_marginals(self, X: Sequence[Any]) -> list[Array]:
         """The (pseudo-)probability of every part, in the shape of the outcomes."""
-        return self._answers(
-            X,
-            lambda X, batch, scores: self._shaped(X, batch, self._marginals(batch, scores).tau),
-            lambda x: self.shape(x, None, np.zeros(0)),
-        )
-
-    def _answers(
-        self,
-        X: Sequence[Any],
-        answer: Callable[[Sequence[Any], Batch[Any], Array], Iterable[Any]],
-        nothing: Callable[[Any], Any],
-    ) -> list[Any]:
-        """What ``answer`` makes of the examples; ``nothing``, of one without a part."""
-        given = self._given(X)
-        return given.answers(answer(given.X, *self._scored(given)) if len(given.X) else [], nothing)
+        given, tau = self._given(X), list[Array]()
+        if len(given.X):
+            batch, scores = self._scored(given)
+            tau = self._shaped(given.X, batch, self._marginals(batch, scores).tau)
+        return given.answers(tau, lambda x: self.shape(x, None, np.zeros(0)))
 
     def potentials(self, X: Sequence[Any]) -> list[Array]:
         """Scores of every coordinate as a flat array, Φθ and what was known beforehand.
 
         What a solver of your own maximises: minus what it would call costs.
         """
-        return self._answers(
-            X,
-            lambda _, batch, scores: (scores[batch.coordinates(m)] for m in range(len(batch))),
-            lambda x: np.zeros(0),
-        )
+        given, found = self._given(X), list[Array]()
+        if len(given.X):
+            batch, scores = self._scored(given)
+            found = [scores[batch.coordinates(m)] for m in range(len(batch))]
+        return given.answers(found, lambda x: np.zeros(0))
 
     def sample(
         self,
@@ -349,32 +331,14 @@ class Predictor(Parameters):
     ) -> Given:
         """A user's examples for a fitted model."""
         self._check_fitted()
-        return self._agreed(X, y, weight)
+        return self._agreed(self.taken(X, y), weight)
 
-    def _agreed(
-        self, X: Sequence[Any], y: Sequence[Any] | None, weight: ArrayLike | None = None
-    ) -> Given:
-        """A user's examples, in the columns learned from."""
-        given = self._taken(X, y, weight)
-        names = self.columns(given, X, y)
-        for known, own, name in zip((self._columns, self._label_columns), names, "Xy", strict=True):
-            agree(known, own, name)
-        return given
-
-    def _taken(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any] | None,
-        weight: ArrayLike | None,
-        node_weight: Sequence[ArrayLike] | None = None,
-    ) -> Given:
-        """A user's examples with outcomes and weights, listed, those with a part alone."""
-        X, y = self.listed(X, y)
-        check_lengths(X, y)
-        y = y if y is None or node_weight is None else with_weights(y, node_weight)
-        given = Given(X, y, weights_of(weight, len(X)), range(len(X)), X)
-        full = self.full(X, None if y is None else [labels_of(one) for one in y])
-        return given if len(full) == len(X) else given.at(full)
+    def _agreed(self, given: Given, weight: ArrayLike | None = None) -> Given:
+        """Examples in the columns learned from, with their weights."""
+        agree(self._columns, given.columns, "X")
+        agree(self._label_columns, given.labels, "y")
+        weights = weights_of(weight, len(given.every))
+        return given if weights is None else replace(given, weight=weights[list(given.places)])
 
     def _scored(self, given: Given, y: Sequence[Any] | None = None) -> tuple[Batch[Any], Array]:
         outcomes = None if y is None else self.encode(given.X, y)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, Partial
-from mlestruct.estimators.door import check_lengths, width_of
+from mlestruct.estimators.door import Given, check_lengths, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
-from mlestruct.estimators.predictor import NOTHING, Decision
+from mlestruct.estimators.predictor import Decision
 from mlestruct.estimators.ragged import Ragged
 from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.features import Masked, Tied
@@ -83,13 +82,17 @@ class SequenceModel(Labelled):
         """What tags may not do."""
         return ForbiddenTags.of(self.classes_.tolist(), self.constraints)
 
-    def full(self, X: Sequence[Any], y: Sequence[Any] | None) -> list[int]:
+    def taken(self, X: Any, y: Any) -> Given:
         """The sequences that have a position, or a label without one."""
-        for m, x in enumerate(X):
+        given = super().taken(X, y)
+        for m, x in enumerate(given.X):
             if not (hasattr(x, "__len__") or hasattr(x, "shape")):
                 raise ValueError(f"example {m}: X is {x!r}; expected a row or dict per position")
-        labels = [0] * len(X) if y is None else [len(t) if hasattr(t, "__len__") else 1 for t in y]
-        return [m for m, x in enumerate(X) if self.nodes_of(x) or labels[m]]
+        labels = [0] * len(given.X)
+        if given.y is not None:
+            labels = [len(t) if hasattr(t, "__len__") else 1 for t in given.y]
+        full = [m for m, x in enumerate(given.X) if self.nodes_of(x) or labels[m]]
+        return given if len(full) == len(given.X) else given.at(full)
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         found, rules = super().encode(X, y), self._rules
@@ -167,15 +170,13 @@ class SequenceModel(Labelled):
         """
         if int(k) != k or k < 1:
             raise ValueError(f"k is {k}; it must be a whole number ≥ 1")
-        answer = partial(self._k_best, int(k))
-        nothing = [(NOTHING, 1.0)]
-        found = self._answers(self._among(X, allowed), answer, lambda x: nothing)
-        return Ragged([(self.classes_[tags], p) for tags, p in best] for best in found)
+        given = self._given(self._among(X, allowed))
+        found = self._k_best(*self._scored(given), int(k)) if given.X else []
+        return given.answers(found, lambda x: [(self.classes_[:0], 1.0)])
 
     def _k_best(
-        self, k: int, _: Sequence[Any], batch: Batch[Any], scores: Array
-    ) -> list[list[tuple[Ints, float]]]:
-        """The best states of every chain with their probabilities."""
+        self, batch: Batch[Any], scores: Array, k: int
+    ) -> list[list[tuple[NDArray[Any], float]]]:
         from mlestruct.inference import marginals
         from mlestruct.inference.exact.k_best import k_best
 
@@ -191,7 +192,7 @@ class SequenceModel(Labelled):
             steps = score[split:].reshape(-1, states, states)
             tags, worth = k_best(score[:split].reshape(-1, states), steps, k)
             share = np.exp(worth - log_z.upper[m])
-            found.append(list(zip(tags, share.tolist(), strict=True)))
+            found.append(list(zip(self.classes_[tags], share.tolist(), strict=True)))
         return found
 
     def _among(self, X: Sequence[Any], tags: Sequence[Any] | None) -> Sequence[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
+from mlestruct.estimators.door import Given, listed
 from mlestruct.structures.base import Array, as_numbers
 
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ class Weighted:
         return len(self.labels)
 
 
-def with_weights(y: Sequence[Any], node_weight: Sequence[ArrayLike]) -> Sequence[Any]:
+def with_weights(given: Given, node_weight: Sequence[ArrayLike]) -> Sequence[Any]:
     """Outcomes that carry the weights of their nodes."""
-    if not hasattr(node_weight, "__len__") or len(node_weight) != len(y):
-        raise ValueError(f"node_weight holds an array for each of {len(y)} examples")
+    if not hasattr(node_weight, "__len__") or len(node_weight) != len(given.every):
+        raise ValueError(f"node_weight holds an array for each of {len(given.every)} examples")
+    weights = listed(node_weight)
     return [
-        Weighted(labels, as_numbers(weight, f"example {m}: node_weight").reshape(-1))
-        for m, (labels, weight) in enumerate(zip(y, node_weight, strict=True))
+        Weighted(labels, as_numbers(weights[m], f"example {m}: node_weight").reshape(-1))
+        for m, labels in zip(given.places, given.told, strict=True)
     ]
 
 
