@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features
-from mlestruct.features.squares import at_hand, squares
+from mlestruct.features.squares import squares
 from mlestruct.structures.base import Array, Ints
 
 
@@ -80,10 +80,6 @@ class Masked:
 
     def moments(self, tau: Array) -> Array:
         return self.gather(self.inner.moments(tau))
-
-    @property
-    def at_hand(self) -> bool:
-        return at_hand(self.inner)
 
     def squares(self, v: Array) -> Array:
         return self.gather(squares(self.inner, v))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,6 @@ class PerTable:
     table: Ints
     """The table of every coordinate, numbered through the batch."""
     offsets: Ints
-    at_hand: ClassVar[bool] = True
 
     @classmethod
     def of(cls, batch: Batch[FactorGraph], nodes: Any, factors: Any = None) -> PerTable:

@@ -25,7 +25,9 @@ def squares(features: Features, v: Array) -> Array:
 
 
 def at_hand(features: Features) -> bool:
-    """The entries of Φ are, so that squares are one pass over them."""
+    """The entries of Φ are, or those of what it is made of: squares are one pass over them."""
+    while hasattr(features, "inner"):
+        features = features.inner
     return bool(getattr(features, "at_hand", False))
 
 

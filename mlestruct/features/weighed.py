@@ -9,6 +9,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features, restart
+from mlestruct.features.squares import squares
 from mlestruct.structures.base import Array, Ints
 
 
@@ -34,6 +35,9 @@ class Weighed:
 
     def moments(self, tau: Array) -> Array:
         return np.asarray(self.inner.moments(self.weight * tau))
+
+    def squares(self, v: Array) -> Array:
+        return squares(self.inner, self.weight**2 * v)
 
     def each(self, tau: Array) -> Array:
         return np.asarray(self.inner.each(self.weight * tau))

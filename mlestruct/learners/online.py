@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from mlestruct.features import Features
 from mlestruct.features.weighed import coordinate_weights
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
-from mlestruct.learners.model import Fits, Model, Through
+from mlestruct.learners.model import Fits
 from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
@@ -32,10 +32,11 @@ WHY = "an averaged perceptron minimises no objective that bounds its error"
 
 @dataclass(frozen=True)
 class Perceptron(Fits):
-    """θ ← θ + w_m (φ_m − φ(ŷ)) for one example after another; the answer is the mean of all θ.
+    """θ ← θ + w_m (φ_m − φ(ŷ))/λ for one example after another; the answer is the mean of all θ.
 
     On separable examples it makes finitely many mistakes, whatever their order (Novikoff); else
-    it stops after ``epochs``. One oracle call per example and epoch, nothing is certified.
+    it stops after ``epochs``. One oracle call per example and epoch, nothing is certified. λ sets
+    the size of the weights; where columns have their own, it undoes their units.
     """
 
     oracle: AnyOracle = None
@@ -45,13 +46,14 @@ class Perceptron(Fits):
     """Of which it takes ``seconds`` and ``checkpoint``."""
     name: str = "perceptron"
     inference: Inference = DEFAULT
-    regulariser: None = None
+    regulariser: float | Regulariser = 1.0
 
     def states(self, batch: Batch[Any], features: Features) -> Iterator[Progress]:
         """Every epoch: its objective is the share of examples it was wrong about."""
         check_problem(self.name, batch, features)
         oracle = Validated(resolve(self.oracle, batch))
-        method = _Epochs(self, batch, features, oracle, self.name)
+        ridge = ridge_of(self.regulariser, features.d)
+        method = _Epochs(self, batch, features, oracle, ridge, self.name)
         return drive(method, self.budget, self.solver.checkpoint)
 
     @property
@@ -59,25 +61,10 @@ class Perceptron(Fits):
         """It ends with an epoch without mistakes, at the latest after ``epochs``."""
         return Budget(0.0, self.epochs - 1, self.solver.seconds, unit="epochs")
 
-    def path(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        regularisers: Sequence[Any],
-        through: Through = iter,
-    ) -> Iterator[Model]:
-        """The same model for every regulariser: it has none, and minds none that is possible."""
-        for given in regularisers:
-            if given is not None and given != 0:
-                ridge_of(given, features.d)
-
-        (model,) = super().path(batch, features, [None], through)
-        return iter([model] * len(regularisers))
-
-    def run(self, problem: Any, given: None, last: Any, loop: Loop) -> Iterator[Progress]:
+    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
         """Epochs until one is without mistakes, or their number is spent."""
         solver = replace(self.solver, checkpoint=loop)
-        return replace(self, solver=solver).states(*problem)
+        return replace(self, regulariser=given, solver=solver).states(*problem)
 
 
 @dataclass(frozen=True)
@@ -88,14 +75,15 @@ class _Epochs:
     batch: Batch[Any]
     features: Features
     oracle: Oracle[Any]
+    ridge: Regulariser
     name: str
     size: int = 0
 
     def setting(self) -> dict[str, Any]:
         learner = self.learner
         own = {"epochs": learner.epochs, "seed": learner.seed, "seconds": learner.solver.seconds}
-        none = Regulariser.of(0)
-        return {**named(self.batch, self.features, none), "oracle": name_of(self.oracle), **own}
+        known = named(self.batch, self.features, self.ridge)
+        return {**known, "oracle": name_of(self.oracle), **own}
 
     def rounds(self, loop: Loop) -> Iterator[Progress]:
         count, oracle, d = len(self.batch), self.oracle, self.features.d
@@ -118,7 +106,7 @@ class _Epochs:
                 with counting_from(int(m)):
                     step = _step(ones[m], oracle, theta)
                 mistakes += bool(step.any())
-                theta = theta + step
+                theta = theta + step / self.ridge.lam
                 total = total + theta
             share, calls = mistakes / count, (epoch + 1) * count
             proof = Certificate(np.inf, 0.0, share, oracle.polytope, "not used", WHY)
@@ -141,7 +129,7 @@ def _step(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Arra
 
 def perceptron(
     rho: None = None,
-    regulariser: Any = None,
+    regulariser: float | Regulariser | None = None,
     oracle: AnyOracle = None,
     route: str = "auto",
     solver: FrankWolfe | None = None,
@@ -150,11 +138,12 @@ def perceptron(
 ) -> Perceptron:
     """The mean of online updates θ ← θ + φ_m − φ(ŷ); early stopping is all its regularisation.
 
-    It takes no ``rho``, ignores ``regulariser``, and uses ``solver``'s ``seconds`` and
-    ``checkpoint``.
+    It takes no ``rho``, of ``regulariser`` λ alone, which divides updates, and of ``solver``
+    ``seconds`` and ``checkpoint``.
     """
     if rho is not None:
         raise ValueError(f"a perceptron has no entropy to reweight, got rho={rho!r}")
     if route not in ("auto", "frank_wolfe"):
         raise ValueError(f"a perceptron asks its oracle; there is no {route} route")
-    return Perceptron(oracle, epochs, seed, FrankWolfe() if solver is None else solver)
+    found = Perceptron(oracle, epochs, seed, FrankWolfe() if solver is None else solver)
+    return replace(found, regulariser=regulariser) if regulariser else found

@@ -14,6 +14,7 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
+from mlestruct.features.squares import squares
 from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Wraps
@@ -104,7 +105,7 @@ def _check(graph: FactorGraph, pieces: list[Ints]) -> None:
 class Lifted:
     """Features of pieces: a whole's potentials through W, and moments back through Wᵀ."""
 
-    features: Features
+    inner: Features
     W: sp.csr_array
     example: Ints
     rank: Ints
@@ -113,27 +114,31 @@ class Lifted:
 
     @property
     def d(self) -> int:
-        return self.features.d
+        return self.inner.d
 
     @cached_property
     def columns(self) -> Columns:
-        whole = self.features.columns
+        whole = self.inner.columns
         parts = [whole.index[whole.start[m] : whole.start[m + 1]] for m in self.example]
         start = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
         return Columns(start, np.concatenate(parts))
 
     def potentials(self, theta: Array) -> Array:
-        return np.asarray(self.W @ self.features.potentials(theta))
+        return np.asarray(self.W @ self.inner.potentials(theta))
 
     def moments(self, tau: Array) -> Array:
-        return self.features.moments(self.W.T @ tau)
+        return self.inner.moments(self.W.T @ tau)
+
+    def squares(self, v: Array) -> Array:
+        """A piece's coordinate is one of the whole's."""
+        return squares(self.inner, self.W.power(2).T @ v)
 
     def each(self, tau: Array) -> Array:
         """One pass over the whole's features per rank."""
-        out, start = np.empty(self.columns.start[-1]), self.features.columns.start
+        out, start = np.empty(self.columns.start[-1]), self.inner.columns.start
         rank = np.repeat(self.rank, np.diff(self.offsets))
         for number in np.unique(self.rank):
-            local = self.features.each(self.W.T @ np.where(rank == number, tau, 0.0))
+            local = self.inner.each(self.W.T @ np.where(rank == number, tau, 0.0))
             for p in np.flatnonzero(self.rank == number):
                 m = self.example[p]
                 out[self.columns.start[p] : self.columns.start[p + 1]] = local[
@@ -145,7 +150,7 @@ class Lifted:
         entries = [np.arange(self.offsets[p], self.offsets[p + 1]) for p in members]
         rows = sp.csr_array(self.W[np.concatenate(entries)])
         offsets = restart(self.offsets, members)
-        return Lifted(self.features, rows, self.example[members], self.rank[members], offsets)
+        return Lifted(self.inner, rows, self.example[members], self.rank[members], offsets)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from mlestruct.structures.graph import FactorGraph
 ROUNDS = 300
 MIX = 1e-3  # of the uniform point in the start: no entry is zero
 SHORT = 0.98  # of the way to the nearest entry that would become zero
+LEAST = 1e-280  # of an entry: short steps to 0 would underflow
 RIDGE = 1e-13  # for the constraints' redundant rows
 
 
@@ -50,7 +51,7 @@ def ascend(
             gamma /= 2
         if not reached > value:
             break
-        x, value = x + gamma * step, reached
+        x, value = np.maximum(x + gamma * step, LEAST), reached
     full = np.zeros(len(tau))
     full[open_] = x
     nodes = full[: plan.node_start[-1]]
