@@ -238,6 +238,7 @@ BROKEN = {
     "decode": "decode then encode",
     "views": "views of an outcome",
     "loss": "loss to itself",
+    "levelled": "levelled scores differ by the same",
     "interior": "interior point",
     "clamp": "clamp keeps exactly",
     "constraints": "constraints",
@@ -263,6 +264,9 @@ def test_a_broken_structure_is_caught(part):
 
         def loss(self, vertex):
             return (vertex, 1.0) if part == "loss" else super().loss(vertex)
+
+        def levelled(self, scores):
+            return scores / 2 if part == "levelled" else super().levelled(scores)
 
         def interior(self):
             return np.eye(3).ravel() if part == "interior" else super().interior()

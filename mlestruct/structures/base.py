@@ -19,6 +19,7 @@ Marks = NDArray[np.bool_]
 Shorts = NDArray[np.int32]
 LARGEST_INTEGER = 2.0**53  # beyond it floats skip integers
 LARGEST = 1 << 31  # coordinates of one structure
+FACTORISED = 1 << 25  # constraints times coordinates, at most
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Structure:
 
     and where it can: ``constraints()``, ``clamp(observed)``, ``loss(vertex)``, ``interior()``,
     ``convex(counting)``, ``bound(counting)``, ``folded(counting)``, ``in_hull(tau)``,
-    ``impossible()``, ``shape``, ``default_oracle``.
+    ``impossible()``, ``levelled(scores)``, ``movable``, ``shape``, ``default_oracle``.
     """
 
     size: int
@@ -212,6 +213,34 @@ class Structure:
     def bound(self, counting: Array) -> Bound:
         """What the surrogate log Z with these counting numbers is to the exact one."""
         return Bound("none", "no theorem known for this structure")
+
+    @property
+    def movable(self) -> bool:
+        """Whether solvers may be asked scores less what all outcomes share.
+
+        A user's solver may know what scores it is asked: then it may not.
+        """
+        return False
+
+    def levelled(self, scores: Array) -> Array:
+        """Scores (examples × coordinates × columns) less what they add to every outcome alike.
+
+        Outcomes that all satisfy A v = b score Aᵀu the same, whatever u is. As they are where
+        nothing is known of A, or it is too large to be factorised.
+        """
+        stated, free = self._constraints, self.fixed < 0
+        if stated is None or stated.A.shape[0] * self.size > FACTORISED:
+            return scores
+        rows = stated.A[np.flatnonzero(stated.lo == stated.hi)].toarray()[:, free]
+        found = np.where(free[:, None], scores, 0.0)
+        if not rows.any():
+            return found
+        _, sizes, range_ = np.linalg.svd(rows, full_matrices=False)
+        basis, inner = range_[sizes > 1e-9 * sizes[0]], found[:, free]
+        for _ in range(2):  # what is left of a large part is a part
+            inner = inner - basis.T @ (basis @ inner)
+        found[:, free] = inner
+        return np.asarray(found)
 
     def coordinate_weights(self) -> Array | None:
         """What every coordinate counts in learning; None where all count alike."""

@@ -180,6 +180,20 @@ class BipartiteMatching(Structure):
         fixed[pairs] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
+    @property
+    def movable(self) -> bool:
+        return self.kind != "partial"
+
+    def levelled(self, scores: Array) -> Array:
+        """Of perfect matchings, less the means of rows and columns."""
+        if self.kind != "perfect" or (self.fixed >= 0).any():
+            return super().levelled(scores)
+        square = scores.reshape(len(scores), self.rows, self.columns, -1)
+        for _ in range(2):  # what is left of a large mean is a mean
+            square = square - square.mean(axis=1, keepdims=True)
+            square = square - square.mean(axis=2, keepdims=True)
+        return np.asarray(square.reshape(scores.shape))
+
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Rows with the wrong column, no column counting as one."""
         matched = vertex.reshape(self.shape).sum(axis=1) > 0.5

@@ -179,6 +179,10 @@ class Matching(Structure):
         fixed[chosen] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
+    @property
+    def movable(self) -> bool:
+        return self.kind != "partial"
+
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Pairs of ``vertex`` that are missing; and invented pairs, where nodes may be single."""
         return super().loss(vertex) if self.kind == "partial" else (-vertex, float(vertex.sum()))

@@ -22,7 +22,7 @@ def check_structure(
     clamps: Iterable[Clamp] = (),
     rng: np.random.Generator | None = None,
 ) -> None:
-    """Encoding, views, constraints, loss, interior and clamps agree with the listed outcomes.
+    """Codes, views, constraints, loss, shifts, interior and clamps agree with listed outcomes.
 
     ``outcomes`` lists all of them (default: :func:`vertices`); each clamp is an observation and
     the rule that tells which outcomes agree with it.
@@ -35,6 +35,7 @@ def check_structure(
     _check_contains(structure, found, rng)
     _check_views(structure, found)
     _check_loss(structure, found)
+    _check_levelled(structure, found, rng)
     _check_interior(structure, found)
     for observed, agrees in clamps:
         _check_clamp(structure, found, observed, agrees)
@@ -154,6 +155,16 @@ def _check_loss(structure: Structure, found: Array) -> None:
             "a loss is not negative",
             f"{found[others.argmin()].tolist()} has {others.min():g}",
         )
+
+
+def _check_levelled(structure: Structure, found: Array, rng: np.random.Generator) -> None:
+    scores = rng.standard_normal((1, structure.size, 2)) + 3.0
+    lost = found @ (scores - structure.levelled(scores))[0]
+    hold(
+        bool((np.ptp(lost, axis=0) <= 1e-9).all()),
+        "levelled scores differ by the same for every outcome",
+        f"they differ by {np.ptp(lost, axis=0).max():g}",
+    )
 
 
 def _check_interior(structure: Structure, found: Array) -> None:
