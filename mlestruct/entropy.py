@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch, spans
 from mlestruct.kernels import kernel
 from mlestruct.reweighting import Rho, counting_numbers, in_words
-from mlestruct.structures.base import Array, Bound, Folded, Ints, Structure, as_numbers
+from mlestruct.structures.base import Array, Bound, Ints, Structure, as_numbers
 
 FLOOR = 1e-16  # logarithms of differences are clipped here, never probabilities
 TINY = 1e-300  # logarithms of coordinates, which have digits down to there
@@ -42,10 +43,12 @@ class StructureEntropy:
     concave: bool
 
     @cached_property
-    def folded(self) -> Folded:
-        """The views as coordinates, complements and sparse rows."""
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Weights of coordinates and complements; lengths, places, values, c0, weights of rows."""
         numbers = self.counting if self.temperature == 1 else self.temperature * self.counting
-        return self.structure.folded(numbers)
+        found = self.structure.folded(numbers)
+        C = found.C
+        return found.a, found.b, np.diff(C.indptr), C.indices, C.data, found.c0, found.mixed
 
 
 @dataclass(frozen=True)
@@ -91,25 +94,32 @@ class Entropy:
         """The counting numbers of every structure, without the temperature."""
         return tuple(part.counting for part in self.parts)
 
-    @cached_property
+    @property
     def a(self) -> Array:
         """The weight of every coordinate's −t log t."""
-        whole = _tile(self.batch, [part.folded.a for part in self.parts])
-        return whole if self.gone is None else np.where(self.gone[0], 0.0, whole)
+        return self._arrays[0]
 
-    @cached_property
+    @property
     def b(self) -> Array:
         """The weight of every complement's."""
-        whole = _tile(self.batch, [part.folded.b for part in self.parts])
-        return whole if self.gone is None else np.where(self.gone[1], 0.0, whole)
+        return self._arrays[1]
 
-    @cached_property
+    @property
     def mixed(self) -> Mixed:
         """The views that are more than that."""
-        whole = _tile_mixed(self.batch, [part.folded for part in self.parts])
-        if self.gone is None:
-            return whole
-        return replace(whole, a=np.where(self.gone[2], 0.0, whole.a))
+        return self._arrays[2]
+
+    @cached_property
+    def _arrays(self) -> tuple[Array, Array, Mixed]:
+        batch, each = self.batch, [part.arrays for part in self.parts]
+        flat = [_tile(batch, kind) for kind in zip(*each, strict=True)]
+        a, b, lengths, index, value, c0, mixed = flat
+        rows, entries = np.array([(len(part[2]), len(part[3])) for part in each])[batch.which].T
+        if self.gone is not None:
+            known = zip(self.gone, (a, b, mixed), strict=True)
+            a, b, mixed = (np.where(dead, 0.0, weight) for dead, weight in known)
+        places = index + np.repeat(batch.offsets[:-1], entries)
+        return a, b, Mixed(_starts(rows), _starts(lengths), places, value, c0, mixed)
 
     @property
     def flat(self) -> bool:
@@ -209,27 +219,14 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
     return StructureEntropy(structure, counting, temperature, bound, bool(concave))
 
 
-def _tile(batch: Batch[Any], arrays: list[NDArray[Any]]) -> NDArray[Any]:
+def _tile(batch: Batch[Any], arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     if len(arrays) == 1:
         return np.tile(arrays[0], len(batch)) if len(batch) > 1 else arrays[0]
     return np.concatenate([arrays[k] for k in batch.which])
 
 
-def _tile_mixed(batch: Batch[Any], parts: list[Folded]) -> Mixed:
-    rows = np.array([part.C.shape[0] for part in parts])[batch.which]
-    start = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    lengths = _tile(batch, [np.diff(part.C.indptr) for part in parts])
-    ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    shift = np.repeat(batch.offsets[:-1], np.array([part.C.nnz for part in parts])[batch.which])
-    index = _tile(batch, [part.C.indices.astype(np.int64) for part in parts])
-    return Mixed(
-        start,
-        ptr,
-        index + shift,
-        _tile(batch, [part.C.data for part in parts]),
-        _tile(batch, [part.c0 for part in parts]),
-        _tile(batch, [part.mixed for part in parts]),
-    )
+def _starts(lengths: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def _weakest(bounds: list[Bound]) -> Bound:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import call
 from typing import Any, Self
 
 from mlestruct.engine.protocol import Maker, Shard, Tree
@@ -21,7 +22,7 @@ class Local:
 
     def round(self, questions: Sequence[Any]) -> list[Any]:
         over = map if self.pool is None else self.pool.map
-        return list(over(_ask, self.shards, questions))
+        return list(over(call, self.shards, questions))
 
     def memory(self) -> list[Tree]:
         return [shard.memory() for shard in self.shards]
@@ -39,10 +40,6 @@ class Local:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _ask(shard: Callable[[Any], Any], question: Any) -> Any:
-    return shard(question)
 
 
 @dataclass(frozen=True)

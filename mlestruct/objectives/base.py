@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -38,7 +39,8 @@ class Objective(Protocol):
     relative error ``tol``. ``exact_gradient`` is False where the gradient is not the value's own
     (truncated inference); then line searches mean nothing and the trainer takes plain steps.
     Where answers depend on ``warm``, two more: ``pack(warm)`` → it as a tree of arrays, and
-    ``unpack(batch, tree)`` → the warm start again.
+    ``unpack(batch, tree)`` → the warm start again. ``cheaper(batch, heads)`` may offer pieces of
+    the same numbers at less cost, see :data:`Cheaper`.
     """
 
     @property
@@ -88,8 +90,6 @@ class ShardValue(NamedTuple):
 
 Cheaper = Callable[[Ints, Callable[[Ints], Shard]], Shard]
 """(members, how to make the general piece) → a piece of the same numbers."""
-Special = Callable[[Batch[Any], Mapping[str, "Head"]], Cheaper | None]
-"""Offers cheaper pieces where they serve the batch and its heads, else None."""
 
 
 class Proves(Protocol):
@@ -195,7 +195,6 @@ class Share:
     batch: Batch[Any]
     heads: Mapping[str, Head]
     members: Ints
-    special: Special | None = None
     cheaper: Cheaper | None = None
     proves: Proves | None = None
     before: int = 0
@@ -206,13 +205,19 @@ class Share:
         objective: Objective,
         batch: Batch[Any],
         heads: Mapping[str, Head],
-        special: Special | None = None,
         proves: Proves | None = None,
         before: int = 0,
+        *,
+        general: bool = False,
     ) -> Share:
-        """All examples as one; ``special`` may offer a cheaper piece."""
-        cheaper = None if special is None else special(batch, heads)
-        return cls(objective, batch, heads, np.arange(len(batch)), special, cheaper, proves, before)
+        """All examples as one, by cheaper pieces where the objective has them.
+
+        ``general``: by no others, as where a part of a batch could have them that as a whole could
+        not.
+        """
+        offered: Any = None if general else getattr(objective, "cheaper", None)
+        cheaper = None if offered is None else offered(batch, heads)
+        return cls(objective, batch, heads, np.arange(len(batch)), cheaper, proves, before)
 
     @property
     def first(self) -> int:
@@ -244,18 +249,13 @@ class Share:
 
     def __reduce__(self) -> tuple[Any, ...]:
         batch, heads, proves = self._own(self.members)
-        special = None if self.cheaper is None else self.special
-        return Share.whole, (self.objective, batch, heads, special, proves, self.first)
+        whole = partial(Share.whole, general=self.cheaper is None)
+        return whole, (self.objective, batch, heads, proves, self.first)
 
 
-def parts(
-    objective: Objective,
-    batch: Batch[Any],
-    heads: Mapping[str, Head],
-    special: Special | None = None,
-) -> list[Share]:
-    """What makes the pieces, one per shard; ``special`` may offer cheaper ones."""
-    return Share.whole(objective, batch, heads, special).split()
+def parts(objective: Objective, batch: Batch[Any], heads: Mapping[str, Head]) -> list[Share]:
+    """What makes the pieces, one per shard."""
+    return Share.whole(objective, batch, heads).split()
 
 
 def chosen(heads: Mapping[str, Head], batch: Batch[Any], members: Ints) -> dict[str, Head]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlestruct.batch import Batch
 from mlestruct.inference.routine import Routine
-from mlestruct.objectives.base import Values
+from mlestruct.objectives.base import Cheaper, Head, Values
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
@@ -37,6 +37,14 @@ class Surrogate:
             gradient *= batch.weight[batch.owner]
         stalled = self.routine.stalled(warm)
         return Values(float(batch.weight @ each), {"score": gradient}, tau, warm, stalled)
+
+    def cheaper(self, batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
+        """Chains whose transitions are tied, without a table per edge."""
+        if not self.routine.exact:
+            return None
+        from mlestruct.objectives.tied_chains import pieces
+
+        return pieces(self.routine, batch, heads)
 
     def pack(self, warm: Any) -> Tree:
         return self.routine.pack(warm)

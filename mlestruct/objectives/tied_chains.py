@@ -16,7 +16,7 @@ from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.routine import Routine
 from mlestruct.kernels import kernel
-from mlestruct.objectives.base import Cheaper, EvaluationPoint, Head, ShardValue, Special
+from mlestruct.objectives.base import Cheaper, EvaluationPoint, Head, ShardValue
 from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -62,14 +62,9 @@ class Shape:
         return TiedChains(self, members, general)
 
 
-def special_of(routine: Routine) -> Special | None:
-    """The cheaper pieces to offer to ``parts``, where the routine is exact on chains."""
-    return special if isinstance(routine, ForwardBackward) else None
-
-
-def special(batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
-    """The pieces of chains whose transitions are tied."""
-    shape = Shape.of(batch, heads)
+def pieces(routine: Routine, batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
+    """Makes the pieces, where the routine is exact on chains and their transitions are tied."""
+    shape = Shape.of(batch, heads) if isinstance(routine, ForwardBackward) else None
     return None if shape is None else shape.piece
 
 

@@ -87,13 +87,9 @@ class Proving:
 
 
 def likelihood(dual: Dual, routine: Routine, proves: Proving | None = None) -> Share:
-    """The surrogate likelihood of all examples as one; where sums are exact, by cheaper pieces."""
-    heads, special = {"score": Head(dual.features, dual.batch.bias)}, None
-    if routine.exact:
-        from mlestruct.objectives.tied_chains import special_of
-
-        special = special_of(routine)
-    return Share.whole(Surrogate(routine), dual.batch, heads, special, proves)
+    """The surrogate likelihood of all examples as one."""
+    heads = {"score": Head(dual.features, dual.batch.bias)}
+    return Share.whole(Surrogate(routine), dual.batch, heads, proves)
 
 
 def prover(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Share:
