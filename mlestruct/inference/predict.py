@@ -85,7 +85,7 @@ def marginals(
     if here is None:
         found = _searched(dual, asked, solver or FrankWolfe(tol=TOL))
     else:
-        found = _direct(dual, asked, here)
+        found = _direct(dual, asked, here.over(asked.polytope))
     if solver is None:
         found = _nearer(dual, asked, found, FrankWolfe(rounds=ROUNDS))
         _tell(found)

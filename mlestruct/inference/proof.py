@@ -6,8 +6,9 @@ For every example, with s the score, H the entropy and P the polytope,
 
 H is concave, so at any t it lies below its tangent, and the first bracket is at most
 H(t) − ⟨∇H(t), t⟩ + max over P of ⟨s + ∇H(t), ·⟩. Four ways to it, the cheapest first: exact sums
-(log Z itself, and then lower = upper), prices of nodes, messages, and the oracle, which maximises
-the tangent. A fit's certificate is the weighted sum of these gaps and its regulariser's own.
+(log Z itself, and then lower = upper), prices of nodes and odd sets, messages, and the oracle,
+which maximises the tangent. A fit's certificate is the weighted sum of these gaps and its
+regulariser's own.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ class Routine(Protocol):
     module with these two and a line in ``ROUTINES``.
 
     What else it can do, each with a default here: ``exact`` says that ``log_z`` is the sum over all
-    outcomes and τ its gradient; else ``above`` may bound the maximum. ``warm`` is a tree of arrays
-    by ``pack`` and ``unpack``. ``loosened`` and ``rough`` are the same routine stopping earlier,
-    and without its costly last resort.
+    outcomes and τ its gradient; else ``above`` may bound the maximum. ``over`` names the routine of
+    a larger polytope. ``warm`` is a tree of arrays by ``pack`` and ``unpack``. ``loosened`` and
+    ``rough`` are the same routine stopping earlier, and without its costly last resort.
     """
 
     exact: bool = False
@@ -52,6 +52,10 @@ class Routine(Protocol):
     def polytope(self, oracles: str) -> str:
         """The polytope that ``above`` bounds over, given that of the oracle at hand."""
         return oracles
+
+    def over(self, polytope: str) -> Routine:
+        """The routine over an oracle's polytope, where that is larger than its own."""
+        return self
 
     def stalled(self, warm: Any) -> int:
         """Examples on which iterations ended before they had converged."""
@@ -81,6 +85,7 @@ class Routine(Protocol):
 ROUTINES = (
     ("mlestruct.inference.graph.forward_backward:ForwardBackward", "FactorGraph"),
     ("mlestruct.inference.exact.path_sums:PathSums", "Paths"),
+    ("mlestruct.inference.matching.odd:HullScaling", "Matching"),
     ("mlestruct.inference.matching.scaling:Scaling", "BipartiteMatching", "Matching"),
     ("mlestruct.inference.graph.sum_product:SumProduct", "FactorGraph"),
 )

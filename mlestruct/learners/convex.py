@@ -93,6 +93,7 @@ class Learner(Fits):
             return self._by_oracle(dual, oracle, start)
         from mlestruct.train.direct import direct
 
+        messages = messages.over(oracle.polytope)
         first = direct(dual, oracle, messages, self.solver, start, self.small)
         return then(first, partial(self._onward, dual, oracle))
 

@@ -166,8 +166,7 @@ class Matching(Structure):
         from mlestruct.structures.odd_sets import in_hull
 
         rows = np.asarray(tau, dtype=float)
-        found = [in_hull(self, row, tol) for row in rows.reshape(-1, self.size)]
-        return np.array(found).reshape(rows.shape[:-1])
+        return in_hull(self, rows.reshape(-1, self.size), tol).reshape(rows.shape[:-1])
 
     def clamp(self, observed: Any) -> Matching:
         """Keep the observed pairs (or partners; −1 is unknown); the other nodes stay open."""

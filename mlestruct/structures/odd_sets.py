@@ -13,7 +13,9 @@ from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.complete_kernel import unfold
 
-EXACT = 200  # nodes, seconds; least odd cuts of dense graphs take minutes at twice as many
+EXACT = 400  # nodes; a cut tree of that many takes seconds
+SMALL = 12  # nodes, up to which cut trees take no longer than a Cholesky factor
+NOTHING = 1e-13  # of a capacity
 
 
 def odd_set_proof(structure: Any, tau: Array) -> bool:
@@ -29,41 +31,53 @@ def odd_set_proof(structure: Any, tau: Array) -> bool:
         return False
     if structure.graph.sides is not None:
         return True
-    perfect = structure.kind == "perfect"
-    return all(
-        _proven(table, n, largest, perfect) for table, n, largest in _components(structure, tau)
-    )
+    parts = _components(structure, tau)
+    return all(_proven(table, largest, structure) for table, largest in parts)
 
 
-def in_hull(structure: Any, tau: Array, tol: float = 1e-8) -> bool:
-    """Whether a point is a mixture of a general graph's matchings: proof, else minimum odd cut.
+def in_hull(structure: Any, rows: Array, tol: float = 1e-8) -> NDArray[np.bool_]:
+    """Which points are mixtures of a general graph's matchings: proof, else minimum odd cut.
 
-    Padberg and Rao: the least odd cut is among the n − 1 of a Gomory-Hu tree. O(n⁴) at worst, so
-    above ``EXACT`` nodes a point that is not proven is refused, in the hull or not.
+    Padberg and Rao (1982): the least odd cut is among the n − 1 of a Gomory-Hu tree. O(n⁴) at
+    worst, so above ``EXACT`` nodes a point that is not proven is refused, in the hull or not.
     """
-    if not structure.contains(tau, tol):
-        return False
-    if odd_set_proof(structure, tau):
-        return True
-    if structure.n_nodes > EXACT:
-        return False
-    perfect = structure.kind == "perfect"
-    for table, n, _ in _components(structure, tau):
-        if perfect and n % 2:
-            return False
-        network, terminal = _network(table + table.T, n, perfect)
-        if least_odd_cut(network, terminal) < 1.0 - tol:
-            return False
-    return True
+    inside, n = np.asarray(structure.contains(rows, tol)), structure.n_nodes
+    if structure.graph.sides is not None:
+        return inside
+    if structure.kind == "perfect" and n % 2:
+        return np.zeros_like(inside)
+    doubt = np.flatnonzero(inside & ~calm(structure, rows))
+    if n > SMALL:
+        doubt = np.array([m for m in doubt if not odd_set_proof(structure, rows[m])], dtype=int)
+    inside[doubt] = False
+    if n <= EXACT and len(doubt):
+        kept = np.zeros(len(doubt), dtype=np.bool_)
+        terminal = _terminals(n, structure.kind == "perfect")
+        keep(rows[doubt], structure.ends, n, terminal, 1.0 - tol, kept)
+        inside[doubt] = kept
+    return inside
 
 
-def _components(structure: Any, tau: Array) -> Iterator[tuple[Array, int, float]]:
-    """(upper triangle of τ's matrix, nodes, largest τ) for every connected component."""
+def violated_sets(structure: Any, tau: Array, tol: float = 1e-8) -> NDArray[np.bool_]:
+    """Nested odd sets (rows over the nodes) whose cut, singles included, is below 1 − tol.
+
+    None only if no odd set's is: τ, feasible for the degrees, is then a mixture of matchings.
+    """
+    n, perfect = structure.n_nodes, structure.kind == "perfect"
+    terminal = _terminals(n, perfect)
+    network = np.empty((len(terminal), len(terminal)))
+    fill(tau, structure.ends, n, network)
+    sets = odd_cuts(network, terminal, 1.0 - tol)[:, :n]
+    return np.asarray(sets ^ (perfect & (2 * sets.sum(axis=1, keepdims=True) > n)))
+
+
+def _components(structure: Any, tau: Array) -> Iterator[tuple[Array, float]]:
+    """(upper triangle of τ's matrix, largest τ) for every connected component."""
     n = structure.n_nodes
     if structure.graph.complete:
         table = np.empty((n, n))
         unfold(tau, 0, n, table)
-        yield table, n, float(tau.max())
+        yield table, float(tau.max())
         return
     from scipy.sparse.csgraph import connected_components
 
@@ -74,22 +88,33 @@ def _components(structure: Any, tau: Array) -> Iterator[tuple[Array, int, float]
     for number in range(count):
         nodes = np.flatnonzero(label == number)
         part = graph[nodes][:, nodes].toarray()
-        yield part, len(nodes), float(part.max())
+        yield part, float(part.max())
 
 
-def _proven(table: Array, n: int, largest: float, perfect: bool) -> bool:
+def calm(structure: Any, rows: Array) -> NDArray[np.bool_]:
+    """Rows, feasible for the degrees, that sums of squares alone prove to be mixtures. O(edges)."""
+    return _calm(structure.n_nodes, rows.max(axis=1), (rows * rows).sum(axis=1), structure)[0]
+
+
+def _calm(n: int, largest: Any, squares: Any, structure: Any) -> tuple[NDArray[np.bool_], Any]:
+    """(proven without eigenvalues, the α that they have to show)."""
+    perfect = structure.kind == "perfect"
+    # Sets of at most k nodes pass by size: the first odd size left is k + 2.
+    k = np.floor(1.0 / np.maximum(largest, 1.0 / (n + 2)) + 1e-12)
+    first = k + 1 + k % 2
+    alpha = n / (first * np.maximum(n - first, 1.0)) if perfect else 1.0 / first
+    # Every eigenvalue besides the constant's (1 where perfect) is at most Frobenius's norm.
+    even = (alpha < 1.0) & (2.0 * squares - perfect <= np.maximum(1.0 - alpha - 1e-11, 0.0) ** 2)
+    return (first > (n // 2 if perfect else n)) | even, alpha
+
+
+def _proven(table: Array, largest: float, structure: Any) -> bool:
     """One component by its upper triangle, which is overwritten."""
+    n, perfect = len(table), structure.kind == "perfect"
     if perfect and n % 2:
         return False
-    # Sets of at most k nodes pass by size: the first odd size left is k + 2.
-    k = int(np.floor(1.0 / max(largest, 1.0 / (n + 2)) + 1e-12))
-    first = (k - 1 + k % 2) + 2
-    if first > (n // 2 if perfect else n):
-        return True
-    alpha = n / (first * (n - first)) if perfect else 1.0 / first
-    # Every eigenvalue besides the constant's (1 where perfect) is at most Frobenius's norm.
-    rest = 2.0 * float(np.vdot(table, table)) - perfect
-    if alpha < 1.0 and rest <= (1.0 - alpha - 1e-11) ** 2:
+    sure, alpha = _calm(n, largest, float(np.vdot(table, table)), structure)
+    if sure:
         return True
     np.subtract(1.0 / n if perfect else 0.0, table, out=table)
     table[np.diag_indices(n)] += 1.0 - alpha - 1e-11
@@ -107,105 +132,183 @@ def _positive(upper: Array) -> bool:
     return True
 
 
-def _network(table: Array, n: int, perfect: bool) -> tuple[Array, NDArray[np.bool_]]:
-    """Cuts of odd sets as cuts between terminals; a node that may be single has a way out."""
-    if perfect:
-        return table, np.ones(n, dtype=np.bool_)
-    network = np.zeros((n + 1, n + 1))
-    network[:n, :n] = table
-    network[n, :n] = network[:n, n] = np.maximum(1.0 - table.sum(axis=0), 0.0)
-    terminal = np.ones(n + 1, dtype=np.bool_)
-    terminal[n] = n % 2 == 1
-    return network, terminal
+def _terminals(n: int, perfect: bool) -> NDArray[np.bool_]:
+    """Odd sets are those with an odd number of terminals; the node for what is single evens out."""
+    return np.append(np.ones(n, dtype=np.bool_), [] if perfect else n % 2 == 1).astype(np.bool_)
 
 
 @kernel
-def least_odd_cut(network: Array, terminal: NDArray[np.bool_]) -> float:
-    """The least cut with an odd number of terminals on each side; inf if there is none.
+def fill(tau, ends, n, network):  # type: ignore[no-untyped-def]
+    """Edges' capacities; those of one node more are what nodes that may be single have left."""
+    network[:] = 0.0
+    for e in range(len(tau)):
+        network[ends[e, 0], ends[e, 1]] = network[ends[e, 1], ends[e, 0]] = tau[e]
+    if len(network) > n:
+        for v in range(n):
+            network[v, n] = network[n, v] = max(1.0 - network[v, :n].sum(), 0.0)
 
-    Gusfield's cut tree: n − 1 maximum flows on the graph itself, by scaled augmenting paths.
+
+@kernel
+def keep(rows, ends, n, terminal, below, out):  # type: ignore[no-untyped-def]
+    """Marks the rows in which no odd set's cut is below."""
+    size = len(terminal)
+    network, parent, value = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
+    for m in range(len(rows)):
+        fill(rows[m], ends, n, network)
+        cut_tree(network, below, parent, value)
+        out[m] = not _odd_edges(parent, value, terminal, below).any()
+
+
+@kernel
+def _odd_edges(parent, value, terminal, below):  # type: ignore[no-untyped-def]
+    """The nodes below whose tree edge, of a smaller value, an odd number of terminals hang."""
+    n = len(parent)
+    under = np.zeros(n, dtype=np.int64)
+    for v in range(n):
+        if terminal[v]:
+            u = v
+            while parent[u] != u:
+                under[u] += 1
+                u = parent[u]
+    return (under % 2 == 1) & (value < below)
+
+
+def odd_cuts(
+    network: Array, terminal: NDArray[np.bool_], below: float = np.inf
+) -> NDArray[np.bool_]:
+    """Sets with an odd number of terminals and a cut under ``below``; the least one among them.
+
+    Rows of flags: sides of a cut tree's edges, without the last node; none if no cut is so small.
+    """
+    parent, value = np.empty(len(network), dtype=np.int64), np.empty(len(network))
+    cut_tree(network, below, parent, value)
+    inside = _hanging(parent)
+    odd = (inside @ terminal.astype(np.int64)) % 2 == 1
+    sets = inside[odd & (value < below) & (parent != np.arange(len(parent)))]
+    return np.asarray(sets ^ sets[:, -1:])
+
+
+def _hanging(parent: Ints) -> NDArray[np.bool_]:
+    """Row v: the nodes whose way to the root passes v."""
+    n = len(parent)
+    inside, here = np.zeros((n, n), dtype=bool), parent.copy()
+    inside[np.arange(n), np.arange(n)] = True
+    for _ in range(n):
+        inside[here, np.arange(n)] = True
+        here = parent[here]
+        if (here == parent[here]).all():
+            break
+    return inside
+
+
+def least_odd_cut(network: Array, terminal: NDArray[np.bool_]) -> float:
+    """The least cut with an odd number of terminals on each side; inf if there is none."""
+    sets = odd_cuts(network, terminal)
+    cuts = [network[np.ix_(inside, ~inside)].sum() for inside in sets]
+    return float(min(cuts, default=np.inf))
+
+
+@kernel
+def cut_tree(network, cap, parent, value):  # type: ignore[no-untyped-def]
+    """Gusfield's cut tree: parents and values of least cuts by n − 1 maximum flows on the graph.
+
+    A flow may stop at ``cap``: no smaller cut parts its ends, which then stay together whatever
+    is cut later. Flows are Dinic's, over the edges that have a capacity.
     """
     n = len(network)
-    parent, value = np.zeros(n, dtype=np.int64), np.zeros(n)
-    flow, side = np.empty((n, n)), np.empty(n, dtype=np.bool_)
-    queue, before = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    parent[:], value[:] = 0, 0.0
+    start, head, back, room = _lists(network)
+    left, level = room.copy(), np.empty(n, dtype=np.int64)
+    queue, at = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     for s in range(1, n):
         t = parent[s]
-        cut = _minimum_cut(network, s, t, flow, side, queue, before)
-        value[s] = cut
+        near, most = network[s, t], 0.0
+        for w in range(n):
+            near += min(network[s, w], network[w, t])
+            most += network[s, w]
+        if near >= cap:
+            value[s] = near
+            continue
+        left[:] = room
+        value[s] = _flow(start, head, back, left, s, t, min(cap, most - 1e-12), level, queue, at)
+        if value[s] >= cap or value[s] >= most - 1e-12:
+            continue  # nothing is less than all that leaves s
         for i in range(n):
-            if i != s and side[i] and parent[i] == t:
+            if i != s and level[i] >= 0 and parent[i] == t:
                 parent[i] = s
-        if side[parent[t]]:
+        if level[parent[t]] >= 0:
             parent[s], parent[t] = parent[t], s
-            value[s], value[t] = value[t], cut
-    return _least_odd_edge(parent, value, terminal)
+            value[s], value[t] = value[t], value[s]
 
 
 @kernel
-def _least_odd_edge(parent: Ints, value: Array, terminal: NDArray[np.bool_]) -> float:
-    """The least tree edge below which an odd number of terminals hang."""
-    n = len(parent)
-    below, open_ = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    root = 0
-    for v in range(n):
-        below[v] += terminal[v]
-        if parent[v] == v:
-            root = v
-        else:
-            open_[parent[v]] += 1
-    least, ready = np.inf, [v for v in range(n) if open_[v] == 0]
-    while len(ready) > 0:
-        v = ready.pop()
-        if v == root:
-            continue
-        if below[v] % 2 == 1:
-            least = min(least, value[v])
-        below[parent[v]] += below[v]
-        open_[parent[v]] -= 1
-        if open_[parent[v]] == 0:
-            ready.append(parent[v])
-    return least
+def _lists(network):  # type: ignore[no-untyped-def]
+    """(where every node's edges start, their heads, their ways back, their capacities)."""
+    n = len(network)
+    start = np.zeros(n + 1, dtype=np.int64)
+    for u in range(n):
+        start[u + 1] = start[u]
+        for v in range(n):
+            start[u + 1] += v != u and network[u, v] > NOTHING
+    head, room = np.empty(start[n], dtype=np.int64), np.empty(start[n])
+    place, back = start[:n].copy(), np.empty(start[n], dtype=np.int64)
+    for u in range(n):
+        for v in range(u):
+            if network[u, v] > NOTHING:
+                a, b = place[u], place[v]
+                head[a], head[b], back[a], back[b] = v, u, b, a
+                room[a] = room[b] = network[u, v]
+                place[u] += 1
+                place[v] += 1
+    return start, head, back, room
 
 
 @kernel
-def _minimum_cut(network, s, t, flow, side, queue, before):  # type: ignore[no-untyped-def]
-    """The value of a least s-t cut and its side of s; paths with room for ``least`` first."""
-    total, least = 0.0, 0.25
-    most = network[s].sum()
-    flow[:] = network  # what is left of every capacity
-    while least > 1e-13 and total < most - 1e-12:
-        if not _path(flow, s, t, least, side, queue, before):
-            least /= 8.0
-            continue
-        room, v = np.inf, t
-        while v != s:
-            room = min(room, flow[before[v], v])
-            v = before[v]
-        v = t
-        while v != s:
-            flow[before[v], v] -= room
-            flow[v, before[v]] += room
-            v = before[v]
-        total += room
-    if total >= most - 1e-12:  # nothing is less than all that leaves s
-        side[:] = False
-        side[s] = True
+def _flow(start, head, back, left, s, t, enough, level, queue, at):  # type: ignore[no-untyped-def]
+    """The most that flows from s to t, or ``enough``; what s still reaches has a level ≥ 0."""
+    total = 0.0
+    while total < enough:
+        level[:] = -1
+        level[s], queue[0], first, last = 0, s, 0, 1
+        while first < last and level[t] < 0:
+            u = queue[first]
+            first += 1
+            for e in range(start[u], start[u + 1]):
+                v = head[e]
+                if level[v] < 0 and left[e] > NOTHING:
+                    level[v], queue[last] = level[u] + 1, v
+                    last += 1
+        if level[t] < 0:
+            return total
+        at[:] = start[:-1]
+        u, depth = s, 0  # ``queue`` is the path's edges from here on
+        while True:
+            if u == t:
+                room = np.inf
+                for k in range(depth):
+                    room = min(room, left[queue[k]])
+                total += room
+                for k in range(depth - 1, -1, -1):
+                    e = queue[k]
+                    left[e] -= room
+                    left[back[e]] += room
+                    if left[e] <= NOTHING:
+                        u, depth = head[back[e]], k
+                if total >= enough:
+                    return total
+            elif at[u] < start[u + 1]:
+                e = at[u]
+                v = head[e]
+                if left[e] > NOTHING and level[v] == level[u] + 1:
+                    queue[depth] = e
+                    u = v
+                    depth += 1
+                else:
+                    at[u] += 1
+            elif depth > 0:
+                depth -= 1
+                u = head[back[queue[depth]]]
+                at[u] += 1
+            else:
+                break
     return total
-
-
-@kernel
-def _path(flow, s, t, least, side, queue, before):  # type: ignore[no-untyped-def]
-    """Breadth first along what has room; ``side`` is what was reached when t was not."""
-    side[:] = False
-    side[s], queue[0], first, last = True, s, 0, 1
-    while first < last:
-        u = queue[first]
-        first += 1
-        for v in range(len(flow)):
-            if flow[u, v] > least and not side[v]:
-                side[v], before[v], queue[last] = True, u, v
-                last += 1
-                if v == t:
-                    return True
-    return False

@@ -35,8 +35,9 @@ def problem(structure, d, rng, rho=None, scale=1.0, target=None):
 
 
 def moments(dual, theta):
-    """Σ w Φᵀτ(θ), by inference in earnest."""
-    tau = routine(dual.entropy).many(dual.batch, dual.scores(theta)).tau
+    """Σ w Φᵀτ(θ), by inference in earnest; of matchings over the degrees, as the Hessian is."""
+    inference = routine(dual.entropy).over("degrees")
+    tau = inference.many(dual.batch, dual.scores(theta)).tau
     return dual.features.moments(dual.weigh(tau)), tau
 
 

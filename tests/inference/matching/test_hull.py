@@ -127,6 +127,7 @@ def test_learning_agrees_with_frank_wolfe_within_the_certificates(name, rho):
     if name == "complete":
         assert fast.route == "direct"
         assert fast.certificate.polytope == PROVEN
-    if name == "odd sets bind":
-        assert fast.route == "direct, then frank_wolfe"
-        assert fast.certificate.polytope == "convex hull of matchings"
+    if name == "odd sets bind" and rho == 0.5:  # at ρ = 1 all examples end at vertices
+        assert fast.route == "direct"
+        assert fast.certificate.polytope == PROVEN
+        assert fast.certificate.relative <= 1e-7

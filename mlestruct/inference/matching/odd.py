@@ -1,0 +1,303 @@
+"""Matchings where odd sets bind: scaling under prices of the sets, which cut trees find.
+
+The hull of a general graph's matchings is what of the degree polytope also keeps, for every odd set
+S of nodes, Σ τ inside S ≤ (|S| − 1)/2 (Edmonds 1965). With prices z ≥ 0 of such sets,
+
+    max over the hull of ⟨score, τ⟩ + H  ≤  D(z) = log Z(score') + Σ_S z_S (|S| − 1)/2,
+
+where score' is less z_S for all pairs inside S, and log Z is over the degrees: scaling's, bounded
+by the nodes' prices. D is convex, a bound for any
+sets and prices, and equal at its least where every set that binds is among them. Its slope is what
+sets have left, its Hessian that of log Z between them: Newton's steps find the least over the sets
+known, a cut tree (:func:`mlestruct.structures.odd_sets.violated_sets`) what its τ breaks, until it
+breaks none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.inference.matching.scaling import Scaling, WarmPrices
+from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.oracle import HULL
+from mlestruct.structures.base import Array
+from mlestruct.structures.matching import Matching
+from mlestruct.structures.odd_sets import EXACT, violated_sets
+from mlestruct.trees import Tree, like
+
+Priced = tuple[NDArray[np.bool_], Array]  # of a group: (examples × sets × nodes), prices
+ROUNDS = 50  # of looking for what is broken
+STEPS = 40  # of Newton, for one family of sets
+LOW = 0.1  # ρ from which slacks have entropy enough for Newton
+ENOUGH = 1e-12  # of what a set has left
+FINE = 1e-13  # scaling's residual below the sets
+RIDGE, TINY = 1e-12, 1e-30  # keep singular Hessians from being solved for
+FIRST, SHORTEST = 4.0, 1e-12  # of a step in a price
+NEAR = 1e-6  # of τ = 1/(2ρ), where an edge's slope has its pole
+DOUBT = 1e-7  # relative: of values near vertices above ρ = ½
+
+
+class Family(NamedTuple):
+    """Odd sets as rows of flags over the nodes, and their prices; a row without a price is none."""
+
+    sets: NDArray[np.bool_]
+    price: Array
+
+    @property
+    def worth(self) -> float:
+        """Σ z_S (|S| − 1)/2."""
+        return float(self.price @ (self.sets.sum(axis=1) - 1)) / 2.0
+
+    def cut(self, structure: Matching) -> Array:
+        """Σ z_S over the sets around every edge."""
+        inside = self.sets.astype(float)
+        tail, head = structure.ends.T
+        return np.asarray(((inside.T * self.price) @ inside)[tail, head])
+
+    def priced(self) -> Family:
+        return Family(self.sets[self.price > 0], self.price[self.price > 0])
+
+    def joined(self, sets: NDArray[np.bool_]) -> Family:
+        """With those of more sets that are not among them."""
+        known = {row.tobytes() for row in self.sets}
+        fresh = [row for row in sets if row.tobytes() not in known]
+        more = np.array(fresh, dtype=bool).reshape(-1, self.sets.shape[1])
+        return Family(np.concatenate([self.sets, more]), np.r_[self.price, np.zeros(len(more))])
+
+
+class DualPoint(NamedTuple):
+    """D at a family's prices, its τ over the degrees, and scaling's next start."""
+
+    value: float
+    tau: Array
+    warm: list[WarmPrices]
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """One example: a general matching, its scores, and what scales it."""
+
+    structure: Matching
+    score: Array
+    scaling: Scaling
+
+    def at(self, family: Family, warm: list[WarmPrices]) -> DualPoint:
+        """O(edges) a sweep."""
+        scores = self.score - family.cut(self.structure)
+        found = self.scaling.many(Batch.of(self.structure, count=1), scores, warm)
+        return DualPoint(float(found.log_z[0]) + family.worth, found.tau, found.warm)
+
+    def left(self, family: Family, tau: Array) -> Array:
+        """(|S| − 1)/2 − Σ τ inside S: D's slope."""
+        table = self._table(tau)
+        inside = family.sets.T.astype(float)
+        return np.asarray((family.sets.sum(axis=1) - 1 - (inside * (table @ inside)).sum(0)) / 2.0)
+
+    def bend(self, family: Family, tau: Array) -> Array:
+        """D's Hessian: A M Aᵀ of the sets' edges A, M the slopes of τ by scores over the degrees.
+
+        M = W − W Bᵀ (B W Bᵀ + slacks)⁻¹ B W, with the nodes' edges B, and W = τ(1 − τ)/(1 − 2ρτ).
+        O(nodes³ + sets² nodes).
+        """
+        rho, inside = self.scaling.rho, family.sets.T.astype(float)
+        pole = 1.0 - 2.0 * rho * tau
+        slope = tau * (1.0 - tau) / np.where(np.abs(pole) < NEAR, NEAR, pole)
+        table = self._table(slope)
+        system = table.toarray()
+        degree = self.structure.graph.degrees(tau[None])[0]
+        single = np.maximum(1.0 - degree, 0.0) if self.structure.kind == "partial" else 0.0 * degree
+        weight = table.sum(axis=1) + single / max(rho, NEAR)
+        system[np.diag_indices(len(system))] += weight + RIDGE * np.abs(weight).max()
+        across = inside * (table @ inside)
+        own = np.empty((len(family.sets),) * 2)
+        for k, members in enumerate(family.sets):
+            part = inside[members]
+            own[k] = (part * (table[members][:, members] @ part)).sum(axis=0) / 2.0
+        return np.asarray(own - across.T @ np.linalg.solve(system, across))
+
+    def _table(self, values: Array) -> sp.csr_array:
+        """Symmetric, nodes × nodes."""
+        tail, head = self.structure.ends.T
+        n = self.structure.n_nodes
+        upper = sp.csr_array((values, (tail, head)), shape=(n, n))
+        return sp.csr_array(upper + upper.T)
+
+    def priced(self, family: Family, warm: list[WarmPrices]) -> tuple[Family, DualPoint]:
+        """The least D over a family: Newton's steps, of a length that has led down so far.
+
+        A price at zero that would fall stays there.
+        """
+        now, most = self.at(family, warm), FIRST
+        for _ in range(STEPS):
+            left = self.left(family, now.tau)
+            free = (family.price > 0) | (left < 0)
+            if np.abs(left[free]).max(initial=0.0) <= ENOUGH or most < SHORTEST:
+                break
+            bend = self.bend(Family(family.sets[free], family.price[free]), now.tau)
+            bend[np.diag_indices(len(bend))] += RIDGE * np.abs(bend).max() + TINY
+            step = np.linalg.solve(bend, left[free])
+            long = np.abs(step).max()
+            price = family.price.copy()
+            price[free] = np.maximum(price[free] - min(1.0, most / long) * step, 0.0)
+            trial = family._replace(price=price)
+            new = self.at(trial, now.warm)
+            gain, doubt = now.value - new.value, DOUBT * (1.0 + abs(now.value))
+            nearer = self._error(trial, new) < self._error(family, now)
+            if gain > doubt or (gain >= -doubt and nearer):
+                family, now, most = trial, new, 4.0 * most
+            else:
+                most = 0.25 * min(most, long)
+        return family, now
+
+    def _error(self, family: Family, at: DualPoint) -> float:
+        left = self.left(family, at.tau)
+        return float(np.abs(left[(family.price > 0) | (left < 0)]).max(initial=0.0))
+
+    def settled(
+        self, family: Family, warm: list[WarmPrices], broken: NDArray[np.bool_]
+    ) -> tuple[Family, DualPoint]:
+        """The least D over all odd sets, from a family and what is broken without it."""
+        for _ in range(ROUNDS):
+            family, now = self.priced(family.priced().joined(broken), warm)
+            warm = now.warm
+            broken = violated_sets(self.structure, now.tau)
+            if len(family.joined(broken).sets) == len(family.sets):
+                break
+        family = family.priced()
+        return family, now._replace(tau=self.inside(family, now.tau))
+
+    def inside(self, family: Family, tau: Array) -> Array:
+        """Without what sets hold too much, where nodes may be single; else the hull's to mend."""
+        if self.structure.kind == "perfect":
+            return tau
+        over = -2.0 * self.left(family, tau) / np.maximum(family.sets.sum(axis=1) - 1, 1)
+        return np.asarray(tau / (1.0 + over.max(initial=0.0)))
+
+
+class HullState(NamedTuple):
+    """Where the next call starts: scaling's state, and every example's sets and their prices."""
+
+    scaling: list[WarmPrices]
+    sets: list[Priced]
+
+
+@dataclass(frozen=True)
+class HullScaling(Routine):
+    """:class:`Scaling` over the hull: where an odd set of a general graph binds, it has a price.
+
+    ``loosened`` it is scaling over the degrees alone: a fit looks for sets near its end. Examples
+    of more than ``EXACT`` nodes, whose cut trees take long, are left to scaling; what proves them
+    says so.
+    """
+
+    scaling: Scaling
+    loose: bool = False
+
+    @classmethod
+    def serve(cls, entropy: Entropy) -> HullScaling | None:
+        """Matchings that scaling serves, if any of them has odd cycles."""
+        scaling = Scaling.serve(entropy)
+        if scaling is None or scaling.rho < LOW or not any(map(_odd, entropy.batch.structures)):
+            return None
+        return cls(scaling)
+
+    def alike(self, batch: Batch[Any]) -> tuple[Array, Array] | None:
+        return self.scaling.alike(batch)
+
+    def loosened(self, tol: float) -> HullScaling:
+        coarse = self.scaling.loosened(tol)
+        return self if coarse is self.scaling else HullScaling(coarse, loose=True)
+
+    def over(self, polytope: str) -> Routine:
+        return self if HULL in polytope else self.scaling
+
+    def many(self, batch: Batch[Any], scores: Array, warm: HullState | None = None) -> Beliefs:
+        """Over the degrees; then example by example, where sets bind or did in the last call."""
+        log_z, tau, state = self.scaling.many(batch, scores, warm and warm.scaling)
+        sets = self._none(batch) if warm is None else warm.sets
+        if self.loose:
+            return Beliefs(log_z, tau, HullState(state, sets))
+        kept = []
+        for (structure, members), here, known in zip(batch.groups(), state, sets, strict=True):
+            families = [Family(flags[:0], price[:0]) for flags, price in zip(*known, strict=True)]
+            rows = batch.rows(tau, members)
+            for i in _outside(structure, rows):
+                place = batch.coordinates(members[i])
+                one = Cohort(structure, scores[place], replace(self.scaling, residual=FINE))
+                before = Family(known[0][i], known[1][i]).priced()
+                start, broken = [_row(here, i)], violated_sets(structure, rows[i])
+                families[i], found = one.settled(before, start, broken)
+                log_z[members[i]], tau[place] = found.value, found.tau
+                _put(here, i, found.warm[0])
+            kept.append(_stacked(families))
+        return Beliefs(log_z, tau, HullState(state, kept))
+
+    def above(self, batch: Batch[Any], scores: Array, warm: HullState, value: Array) -> Array:
+        """By the prices of sets and nodes: a bound over the hull, whatever they are."""
+        cut, worth = np.zeros(batch.size), np.zeros(len(batch))
+        for (structure, members), known in zip(batch.groups(), warm.sets, strict=True):
+            for m, *of in zip(members, *known, strict=True):
+                family = Family(*of).priced()
+                if len(family.sets):
+                    cut[batch.coordinates(m)] = family.cut(structure)
+                    worth[m] = family.worth
+        within = self.scaling.above(batch, scores - cut, warm.scaling, value - worth)
+        return np.asarray(within + worth)
+
+    def pack(self, warm: HullState) -> Tree:
+        return self.scaling.pack(warm.scaling), warm.sets
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> HullState:
+        scaling, sets = tree
+        for (structure, members), (flags, price) in zip(batch.groups(), sets, strict=True):
+            nodes = structure.n_nodes if _odd(structure) else 0
+            count = price.shape[1]
+            like(flags, np.zeros((len(members), count, nodes), dtype=bool))
+            like(price, np.zeros((len(members), count)))
+            if not ((price == 0) | ((price > 0) & (flags.sum(axis=2) % 2 == 1))).all():
+                raise ValueError("odd sets with prices expected")
+        return HullState(self.scaling.unpack(batch, scaling), list(sets))
+
+    def _none(self, batch: Batch[Any]) -> list[Priced]:
+        shapes = [(len(m), 0, s.n_nodes if _odd(s) else 0) for s, m in batch.groups()]
+        return [(np.zeros(shape, dtype=bool), np.zeros(shape[:2])) for shape in shapes]
+
+
+def _outside(structure: Any, rows: Array) -> list[int]:
+    """The rows that break odd sets."""
+    broken: list[int] = np.flatnonzero(~structure.in_hull(rows)).tolist() if _odd(structure) else []
+    return broken
+
+
+def _odd(structure: Any) -> bool:
+    """A general graph on which odd sets can be looked up."""
+    if type(structure) is not Matching or structure.graph.sides is not None:
+        return False
+    return structure.n_nodes <= EXACT and (
+        structure.kind == "partial" or structure.n_nodes % 2 == 0
+    )
+
+
+def _row(warm: WarmPrices, i: int) -> WarmPrices:
+    return WarmPrices(warm.x[i : i + 1], warm.sent[i : i + 1], warm.mode[i : i + 1])
+
+
+def _put(warm: WarmPrices, i: int, one: WarmPrices) -> None:
+    warm.x[i], warm.sent[i], warm.mode[i] = one.x[0], one.sent[0], one.mode[0]
+
+
+def _stacked(families: list[Family]) -> Priced:
+    """Families of any sizes in arrays with the example first; what is missing has no price."""
+    most = max((len(family.price) for family in families), default=0)
+    sets = np.zeros((len(families), most, families[0].sets.shape[1]), dtype=bool)
+    price = np.zeros((len(families), most))
+    for i, family in enumerate(families):
+        sets[i, : len(family.sets)], price[i, : len(family.price)] = family
+    return sets, price

@@ -1,0 +1,229 @@
+"""Odd sets: their prices bound the maximum over the hull anywhere, and meet it at the end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import mlestruct as ms
+from mlestruct.entropy import Entropy
+from mlestruct.errors import Infeasible
+from mlestruct.inference.matching.odd import Cohort, Family, HullScaling, HullState
+from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.routine import routine
+
+TRIANGLES = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]
+STRUCTURES = {
+    "K_6": lambda: ms.Matching(6),
+    "K_8": lambda: ms.Matching(8),
+    "K_5, partial": lambda: ms.Matching(5, kind="partial"),
+    "K_6, partial": lambda: ms.Matching(6, kind="partial"),
+    "prism": lambda: ms.Matching(6, [*TRIANGLES, (0, 3), (1, 4), (2, 5)]),
+    "two triangles": lambda: ms.Matching(6, [*TRIANGLES, (0, 3)]),
+    "clamped": lambda: ms.Matching(8, forbidden=[(0, 1)], required=[(2, 3)]),
+    "components": lambda: ms.Matching(8, [(u, v) for h in (0, 4) for u in range(h, h + 4)
+                                          for v in range(u + 1, h + 4)]),
+}  # fmt: skip
+SEEDS = [*range(3), *(pytest.param(k, marks=pytest.mark.nightly) for k in range(3, 30))]
+
+
+def vertices(structure):
+    """Every matching, one per row: each node in turn has an edge to a later one, or is single."""
+    ends, found = structure.ends.tolist(), []
+
+    def extend(chosen, node, used):
+        if node == structure.n_nodes:
+            found.append(chosen)
+        elif node in used:
+            extend(chosen, node + 1, used)
+        else:
+            if structure.kind == "partial":
+                extend(chosen, node + 1, used)
+            for k, pair in enumerate(ends):
+                if min(pair) == node and max(pair) not in used:
+                    extend([*chosen, k], node + 1, used | set(pair))
+
+    extend([], 0, frozenset())
+    rows = np.array([np.isin(np.arange(len(ends)), chosen) for chosen in found], dtype=float)
+    return rows[((structure.fixed < 0) | (rows == structure.fixed)).all(axis=1)]
+
+
+def grouped(rng, structure, spread):
+    """Scores that are high inside groups, so that odd groups must send somebody out."""
+    group = rng.integers(0, 3, structure.n_nodes)
+    u, v = structure.ends.T
+    return spread * ((group[u] == group[v]) + 0.3 * rng.standard_normal(structure.size))
+
+
+def farthest(structure, entropy, score, tau):
+    """max over all matchings of ⟨score + ∇H(τ), v − τ⟩: none is larger at the optimum."""
+    slope = score + entropy.grad(tau)
+    return float((vertices(structure) @ slope).max() - tau @ slope)
+
+
+def mixed(structure, tau):
+    """Whether a linear program finds τ a mixture of listed matchings, to 1e-7."""
+    listed = vertices(structure)
+    rows = np.vstack([listed.T, np.ones(len(listed))])
+    right = np.r_[tau, 1.0]
+    ok = linprog(
+        np.zeros(len(listed)),
+        A_ub=np.vstack([rows, -rows]),
+        b_ub=np.r_[right, -right] + 1e-7,
+    )
+    return ok.status == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("rho", [0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_it_ends_at_the_optimum_over_all_matchings(name, rho, seed):
+    """By a list of them: τ mixes them, and none lies in the slope's direction."""
+    rng, structure = np.random.default_rng([seed, int(100 * rho)]), STRUCTURES[name]()
+    batch = ms.Batch.of(structure, count=1)
+    entropy = Entropy.of(batch, rho)
+    direct = routine(entropy)
+    assert isinstance(direct, HullScaling)
+    for spread in (0.5, 3.0, 8.0):
+        score = grouped(rng, structure, spread)
+        log_z, tau, warm = direct.many(batch, score)
+        value = entropy.each(tau) + score @ tau
+        upper = direct.above(batch, score, warm, value)
+        assert mixed(structure, tau)
+        assert -1e-9 <= upper[0] - value[0] <= 1e-7 * (1.0 + abs(value[0]))
+        assert log_z[0] == pytest.approx(value[0], rel=1e-8, abs=1e-8)
+        if tau[structure.fixed < 0].min() > 1e-7:
+            assert farthest(structure, entropy, score, tau) <= 1e-5
+
+
+def test_odd_sets_bind_in_these_laws():
+    """Else they would hold nothing: over the degrees alone more is had, and outside the hull."""
+    bound = 0
+    for seed in range(6):
+        rng, structure = np.random.default_rng([seed, 50]), STRUCTURES["K_8"]()
+        batch = ms.Batch.of(structure, count=1)
+        score = grouped(rng, structure, 8.0)
+        over, within = Scaling(0.5).many(batch, score), HullScaling(Scaling(0.5)).many(batch, score)
+        assert within.log_z[0] <= over.log_z[0] + 1e-9
+        bound += within.log_z[0] < over.log_z[0] - 1e-3
+        assert (within.log_z[0] < over.log_z[0] - 1e-3) == (not mixed(structure, over.tau))
+    assert bound >= 2
+
+
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+@pytest.mark.parametrize("rho", [0.0, 0.25, 0.5, 0.8, 1.0])
+def test_any_odd_sets_at_any_prices_bound_the_value_of_every_mixture(kind, rho, rng):
+    """And of the optimum: what proves an answer needs nothing of how it was found."""
+    structure = ms.Matching(7 if kind == "partial" else 8, kind=kind)
+    batch = ms.Batch.of(structure, count=1)
+    entropy, direct = Entropy.of(batch, rho), HullScaling(Scaling(rho))
+    listed, n = vertices(structure), structure.n_nodes
+    for _ in range(30):
+        score = rng.choice([0.3, 3.0, 20.0]) * rng.standard_normal(structure.size)
+        sets = np.zeros((1, 4, n), dtype=bool)
+        for row in sets[0]:
+            row[rng.permutation(n)[: rng.choice([3, 5, 7])]] = True
+        price = rng.choice([0.0, 0.1, 2.0, 30.0], (1, 4))
+        scaled = direct.scaling.many(batch, score).warm
+        upper = direct.above(batch, score, HullState(scaled, [(sets, price)]), np.zeros(1))
+        share = rng.dirichlet(np.full(len(listed), 0.05), 50)
+        points = np.vstack([share @ listed, listed])
+        value = [float(entropy.each(tau)[0] + score @ tau) for tau in points]
+        assert upper[0] >= max(value) - 1e-9 * (1.0 + abs(upper[0]))
+
+
+def test_slopes_and_bends_are_those_of_the_dual_value(rng):
+    """By differences, with prices where sets bind and where they do not."""
+    for rho in (0.0, 0.3, 0.5, 0.8, 1.0):
+        for structure in (ms.Matching(8), ms.Matching(7, kind="partial")):
+            n = structure.n_nodes
+            score = rng.standard_normal(structure.size)
+            one = Cohort(structure, score, Scaling(rho, residual=1e-13))
+            sets = np.zeros((3, n), dtype=bool)
+            sets[0, :3] = sets[1, :5] = sets[2, 2:5] = True
+            family = Family(sets, np.array([0.5, 0.2, 0.3]))
+            at, h = one.at(family, None), 1e-4
+            left, bend = one.left(family, at.tau), one.bend(family, at.tau)
+            for k in range(3):
+                ends = [family._replace(price=family.price + h * s * np.eye(3)[k]) for s in (1, -1)]
+                up, down = (one.at(end, None) for end in ends)
+                assert (up.value - down.value) / (2 * h) == pytest.approx(left[k], abs=1e-6)
+                moved = one.left(ends[0], up.tau) - one.left(ends[1], down.tau)
+                np.testing.assert_allclose(moved / (2 * h), bend[k], atol=2e-5)
+
+
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+def test_larger_graphs_agree_with_frank_wolfe(kind, rho, rng):
+    structure = ms.Matching(16, kind=kind)
+    score = grouped(rng, structure, 6.0)
+    fast = ms.marginals(ms.Batch.of(structure, count=1), score, rho=rho)
+    by = ms.FrankWolfe(tol=1e-3, rounds=3000)
+    slow = ms.marginals(ms.Batch.of(structure, count=1), score, rho=rho, solver=by)
+    assert fast.certificate.relative <= 1e-7
+    assert fast.certificate.polytope.startswith("convex hull of matchings")
+    assert fast.lower[0] >= slow.lower[0] - 1e-7
+    assert fast.upper[0] <= slow.upper[0] + 1e-7
+
+
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_examples_do_not_see_each_other(rho, rng):
+    """A batch of several structures answers as each example alone; warm as cold; packed as kept."""
+    structures = [ms.Matching(8), ms.BipartiteMatching(4), ms.Matching(7, kind="partial")] * 2
+    batch = ms.Batch.of(structures)
+    entropy = Entropy.of(batch, rho)
+    direct, warm = HullScaling.serve(entropy), None
+    for _ in range(4):
+        parts = [
+            grouped(rng, s, 8.0) if isinstance(s, ms.Matching) else rng.standard_normal(s.size)
+            for s in structures
+        ]
+        found = direct.many(batch, np.concatenate(parts), warm)
+        for m, (structure, score) in enumerate(zip(structures, parts, strict=True)):
+            alone = ms.Batch.of(structure, count=1)
+            cold = routine(Entropy.of(alone, rho)).many(alone, score)  # bipartite ones by scaling
+            assert found.log_z[m] == pytest.approx(cold.log_z[0], rel=1e-8, abs=1e-8)
+            np.testing.assert_allclose(found.tau[batch.coordinates(m)], cold.tau, atol=1e-5)
+        warm = direct.unpack(batch, direct.pack(found.warm))
+        again = direct.many(batch, np.concatenate(parts), warm)
+        same = direct.many(batch, np.concatenate(parts), found.warm)
+        assert again.tau.tobytes() == same.tau.tobytes()
+
+
+@pytest.mark.parametrize("wrong", ["even", "negative", "nan", "nodes"])
+def test_forged_sets_are_refused(wrong):
+    """An even set, or a price below zero, would prove what is not so."""
+    batch = ms.Batch.of(ms.Matching(6), count=1)
+    direct = HullScaling(Scaling(0.5))
+    scaled, _ = direct.pack(direct.many(batch, np.zeros(15)).warm)
+    sets, price = np.zeros((1, 1, 6), dtype=bool), np.ones((1, 1))
+    sets[0, 0, :3] = True
+    direct.unpack(batch, (scaled, [(sets, price)]))
+    if wrong == "even":
+        sets[0, 0, 3] = True
+    elif wrong == "nodes":
+        sets = sets[:, :, :5]
+    else:
+        price[:] = -1.0 if wrong == "negative" else np.nan
+    with pytest.raises(ValueError, match="expected"):
+        direct.unpack(batch, (scaled, [(sets, price)]))
+
+
+def test_over_the_degrees_no_set_has_a_price(rng):
+    """An oracle of the degree polytope states the larger problem, and gets its answer."""
+    structure = ms.Matching(6)
+    score = 5.0 * np.array([(u < 3) == (v < 3) for u, v in structure.ends.tolist()])
+    batch = ms.Batch.of(structure, count=1)
+    over = ms.marginals(batch, score, "linear_program", route="direct")
+    assert over.lower[0] > ms.marginals(batch, score).upper[0] + 0.1
+    by = ms.FrankWolfe(tol=1e-6, rounds=2000)
+    slow = ms.marginals(batch, score, "linear_program", solver=by)
+    assert over.lower[0] == pytest.approx(slow.lower[0], abs=1e-4)
+
+
+def test_graphs_without_a_perfect_matching_are_refused():
+    """The degrees fit by halves, the hull is empty."""
+    batch = ms.Batch.of(ms.Matching(6, TRIANGLES), count=1)
+    with pytest.raises(Infeasible):
+        ms.marginals(batch, np.zeros(6))
