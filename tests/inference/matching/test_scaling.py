@@ -246,7 +246,7 @@ def test_it_serves_what_it_is_right_for():
     for rho in (0.5, 0.7, 1.0):
         assert routine(Entropy.of(square, rho)) == Scaling(rho)
     for name in ("partial", "dead pairs", "ladder", "complete", "clamped"):
-        assert routine(Entropy.of(ms.Batch.of(GRAPHS[name]))) == Scaling()
+        assert routine(Entropy.of(ms.Batch.of(GRAPHS[name]))).over("degrees") == Scaling()
     assert Scaling.serve(Entropy.of(square, temperature=0.5)) is None
     uneven = np.linspace(0.1, 0.6, 6)
     assert Scaling.serve(Entropy.of(square, uneven)) is None
