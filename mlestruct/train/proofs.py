@@ -12,6 +12,7 @@ from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Running
 from mlestruct.entropy import Entropy
+from mlestruct.features import Features
 from mlestruct.inference.proof import infer
 from mlestruct.inference.routine import Routine
 from mlestruct.objectives import Head, Surrogate
@@ -20,16 +21,22 @@ from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints
 
+TURNS, LESS = 30, 0.95  # of the oracle, each of which leaves at most this of what moments lack
+
 
 class Prove(NamedTuple):
     """Asks for a shard's part of the certificate at θ, and for its τ where that is to be kept.
 
-    ``enough`` is the gap per example at which no costlier proof is looked for.
+    ``enough`` is the gap per example at which no costlier proof is looked for. ``excess``, of
+    every example's moments beyond those that make θ optimal, is first to be taken from τ, where
+    each of them counts 1/``lam``.
     """
 
     theta: Array
     enough: float
     keep: bool
+    excess: Array | None = None
+    lam: Array | None = None
 
 
 class Proof(NamedTuple):
@@ -40,6 +47,7 @@ class Proof(NamedTuple):
 
     part: Certificate
     missing: Array
+    examples: int
     moved: bool = False
     tau: Array | None = None
 
@@ -78,12 +86,37 @@ class Proving:
         weighed, enough = features.potentials(asked.theta), asked.enough * len(batch)
         scores = weighed + batch.bias
         found = infer(batch, entropy, self.oracle, self.routine, scores, warm, enough)
+        if asked.excess is not None and asked.lam is not None and found.withheld is None:
+            left = asked.excess * len(batch)
+            tau = _balanced(batch, features, self.oracle, found.tau, left, asked.lam)
+            value = entropy.each(tau) + batch.totals(scores * tau)
+            found = found._replace(tau=tau, lower=np.minimum(value, found.upper))
         energy = found.lower - batch.totals(np.where(found.tau != 0, weighed, 0.0) * found.tau)
         if batch.constant is not None:
             energy = energy + batch.constant
         part = found.certificate(batch, -float(batch.weight @ energy), entropy.bound)
         missing = Dual(batch, features, entropy, Regulariser.of(0)).residual(found.tau)
-        return Proof(part, missing, found.moved, found.tau if asked.keep else None)
+        return Proof(part, missing, len(batch), found.moved, found.tau if asked.keep else None)
+
+
+def _balanced(
+    batch: Batch[Any], features: Features, oracle: Oracle[Any], tau: Array, left: Array, lam: Array
+) -> Array:
+    """τ moved along the oracle's answers until its moments lack nothing of what is ``left``.
+
+    A column of 1e9 has them off by what no digit of log Z shows; that little of an answer costs
+    τ nothing.
+    """
+    for _ in range(TURNS):
+        vertex, _ = oracle.many(batch, features.potentials(left / lam))
+        move = features.moments((vertex - tau) * batch.weight[batch.owner])
+        size = float(move @ (move / lam))
+        step = min(max(float(left @ (move / lam)) / size, 0.0), 1.0) if size > 0 else 0.0
+        rest = left - step * move
+        if not float(rest @ (rest / lam)) <= LESS * float(left @ (left / lam)):
+            break
+        tau, left = tau + step * (vertex - tau), rest
+    return tau
 
 
 def likelihood(dual: Dual, routine: Routine, proves: Proving | None = None) -> Share:
@@ -103,12 +136,25 @@ def proven(
     """What is proven at θ, and the τ of all shards where they are to be kept.
 
     Every shard climbs its own ladder of proofs; ``enough`` is the gap per example above which the
-    oracle is asked.
+    oracle is asked. Where most of the gap is the weights' own and more than that, as columns of
+    1e9 have it, τ is balanced.
     """
-    found: list[Proof] = running.round([Prove(theta, enough, keep)] * len(running))
+    found, lack, count = _joined(running, regulariser, asked := Prove(theta, enough, keep))
+    own = regulariser.bracket(theta, lack)
+    if not (regulariser.plain and own > max(found.certificate.gap / 2, 2 * enough * count)):
+        return found
+    excess = (lack - regulariser.grad(theta)) / count
+    asked = asked._replace(excess=excess, lam=regulariser.lam)
+    better, *_ = _joined(running, regulariser, asked)
+    return min(found, better, key=lambda one: one.certificate.gap)
+
+
+def _joined(running: Running, regulariser: Regulariser, asked: Prove) -> tuple[Proven, Array, int]:
+    """What the shards' parts prove together, what their moments lack, and of how many examples."""
+    found: list[Proof] = running.round([asked] * len(running))
     parts, lack = [one.part for one in found], np.asarray(sum(one.missing for one in found))
     why = next((part.withheld for part in parts if part.withheld is not None), None)
-    gap = float(sum(part.gap for part in parts) + regulariser.bracket(theta, lack))
+    gap = float(sum(part.gap for part in parts) + regulariser.bracket(asked.theta, lack))
     proof = Certificate(
         gap,
         float(sum(part.slack for part in parts)),
@@ -119,4 +165,5 @@ def proven(
         sum(part.unused for part in parts),
     )
     moved, tau = any(one.moved for one in found), [one.tau for one in found]
-    return Proven(proof, moved, [part for part in tau if part is not None])
+    kept = [part for part in tau if part is not None]
+    return Proven(proof, moved, kept), lack, sum(one.examples for one in found)

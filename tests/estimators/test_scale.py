@@ -168,6 +168,21 @@ def test_a_unix_time_elsewhere(kind, mean, rng):
     assert make(**how).fit(late, y).converged_
 
 
+@pytest.mark.parametrize("spread", [1.0, 1e5])
+@pytest.mark.parametrize("rho", [0.5, 0.75, 1.0])
+def test_a_unix_time_where_it_counts_the_pairs(rho, spread, rng):
+    """Moments are off by what no digit of log Z shows: τ is balanced, and proves the weights."""
+    X = [rng.normal(size=(5, 5, 3)) for _ in range(12)]
+    y = [np.where(rng.random(5) < 0.3, -1, rng.permutation(5)) for _ in X]
+    late = [x * np.array([1.0, spread, 1.0]) + np.array([0.0, 1.7e9, 0.0]) for x in X]
+    model = ms.MatchingModel(kind="partial", rho=rho, tol=1e-4).fit(late, y)
+    assert model.converged_
+    counted = [np.concatenate([x[..., [0, 2]], np.ones((5, 5, 1))], axis=-1) for x in X]
+    plain = ms.MatchingModel(kind="partial", rho=rho, tol=1e-9).fit(counted, y)
+    own = {"atol": 0.2 if spread > 1.0 else 0.1}  # the ridge on what counts pairs is another
+    np.testing.assert_allclose(model.coef_[[0, 2]], plain.coef_[:2], **own)
+
+
 def test_what_all_outcomes_share_is_named(rng):
     """A constant, and an attribute of the rows alone."""
     X, y = tables(rng)
