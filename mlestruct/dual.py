@@ -158,13 +158,14 @@ def certificate(
     """The certificate of any pair (θ, τ) with τ in the polytope. One oracle call per example.
 
     gap = Σ w_m max_s ⟨Φ_mθ + bias_m + ∇H(τ_m), s − τ_m⟩ + [R(θ) + R*(r(τ)) − ⟨θ, r(τ)⟩].
-    ``at`` takes the entropy's tangent at another point, see :func:`block_gaps`. A τ outside the
+    ``at`` takes the entropy's tangent at another point, see :func:`tangent_gaps`. A τ outside the
     oracle's polytope is refused, unless you state that it is a ``mixture`` of the oracle's answers.
     """
     inner = interior(dual.batch, oracle, dual.entropy) if inner is None else inner
     dual = replace(dual, entropy=inner.entropy)
     point = inner.pull(tau) if at is None else tau
-    gaps, slack = block_gaps(dual, oracle, theta, point, at, mixture=mixture)
+    known = dual.batch, dual.entropy, oracle, dual.scores(theta)
+    gaps, slack = tangent_gaps(*known, point, at, mixture=mixture)
     bracket = dual.regulariser.bracket(theta, dual.residual(point))
     weight = dual.batch.weight
     return Certificate(
@@ -178,24 +179,6 @@ def certificate(
     )
 
 
-def block_gaps(
-    dual: Dual,
-    oracle: Oracle[Any],
-    theta: Array,
-    tau: Array,
-    at: Array | None = None,
-    *,
-    mixture: bool = False,
-) -> tuple[Array, Array]:
-    """Every example's max_s ⟨Φθ + bias + ∇H(τ), s − τ⟩, and the part due to the oracle's bounds.
-
-    A concave H lies below each of its tangents, so the one at any other point bounds the error
-    too, once H(at) + ⟨∇H(at), τ − at⟩ − H(τ) is added; near the boundary it is the better bound.
-    """
-    scores = dual.scores(theta)
-    return tangent_gaps(dual.batch, dual.entropy, oracle, scores, tau, at, mixture=mixture)
-
-
 def tangent_gaps(
     batch: Batch[Any],
     entropy: Entropy,
@@ -206,7 +189,11 @@ def tangent_gaps(
     *,
     mixture: bool = False,
 ) -> tuple[Array, Array]:
-    """:func:`block_gaps` at given scores."""
+    """Every example's max_s ⟨score + ∇H(τ), s − τ⟩, and the part due to the oracle's own bounds.
+
+    A concave H lies below each of its tangents, so the one ``at`` any other point bounds the error
+    too, once H(at) + ⟨∇H(at), τ − at⟩ − H(τ) is added; near the boundary it is the better bound.
+    """
     _refuse_outside(batch, tau, HULL in oracle.polytope and not mixture)
     slope = entropy.grad(tau if at is None else at)
     score = scores + slope

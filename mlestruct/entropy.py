@@ -128,13 +128,14 @@ class Entropy:
 
     def each(self, tau: Array) -> Array:
         """H of every example."""
-        mixed = self.mixed
-        return _each(self.batch.offsets, self.a, self.b, *_fields(mixed), tau)
+        a, b, mixed = self._arrays
+        return _each(self.batch.offsets, a, b, *_fields(mixed), tau)
 
     def grad(self, tau: Array) -> Array:
         """∇H(τ); logarithms clipped at 1e-300 for coordinates, 1e-16 for differences."""
         out = np.empty_like(tau)
-        _grad(self.a, self.b, *_fields(self.mixed)[1:], tau, out)
+        a, b, mixed = self._arrays
+        _grad(a, b, *_fields(mixed)[1:], tau, out)
         return out
 
     def line(self, tau: Array, delta: Array) -> Terms:

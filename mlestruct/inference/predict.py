@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch, spans
-from mlestruct.dual import Certificate, Dual, block_gaps, interior
+from mlestruct.dual import Certificate, Dual, interior, tangent_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.errors import ConvergenceWarning, Infeasible, outside
 from mlestruct.features import NoFeatures
@@ -78,49 +78,45 @@ def marginals(
     asked, scores = Validated(resolve(oracle, batch)), as_finite_scores(batch, scores)
     plain = replace(batch, bias=scores, target=None, constant=None)
     entropy = Entropy.of(plain, rho, temperature=temperature)
-    dual = Dual(plain, NoFeatures(plain.size, len(plain)), entropy, Regulariser.of(0))
     named = oracle is not None or solver is not None
     alone = route == "frank_wolfe" or (route == "auto" and named)
     here = None if alone else routine(entropy)
     if here is None:
-        found = _searched(dual, asked, solver or FrankWolfe(tol=TOL))
+        found = _searched(plain, entropy, asked, solver or FrankWolfe(tol=TOL))
     else:
-        found = _direct(dual, asked, here.over(asked.polytope))
-    if solver is None:
-        found = _nearer(dual, asked, found, FrankWolfe(rounds=ROUNDS))
+        found = _direct(plain, entropy, asked, here.over(asked.polytope))
+    if solver is None and not (found.gaps <= NAT).all():
+        found = _nearer(plain, entropy, asked, found)
         _tell(found)
     proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
     tau, upper = found.tau.copy(), found.lower + found.gaps
     return Marginals(tau, found.lower, upper, entropy.bound, proof)
 
 
-def _direct(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Inferred:
+def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: Routine) -> Inferred:
     """By a routine; where odd sets cut its τ off, on by Frank-Wolfe from a mixture near it."""
-    batch, odd = dual.batch, relaxed(dual.batch, oracle)
+    odd = relaxed(batch, oracle)
     tight = 1e-3 * TOL if odd else TIGHT
     try:
-        found = infer(batch, dual.entropy, oracle, routine, batch.bias, relative=tight)
+        found = infer(batch, entropy, oracle, routine, batch.bias, relative=tight)
     except Infeasible:
         oracle.many(batch, batch.bias)  # a solver's own words name the nodes at fault
         raise
     left, size = float(batch.weight @ found.gaps), max(1.0, abs(float(batch.weight @ found.lower)))
     if odd and left > TOL * size:
-        return _searched(dual, oracle, FrankWolfe(tol=TOL), found.tau)
+        return _searched(batch, entropy, oracle, FrankWolfe(tol=TOL), found.tau)
     return found
 
 
-def _nearer(dual: Dual, oracle: Oracle[Any], found: Inferred, solver: FrankWolfe) -> Inferred:
+def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inferred) -> Inferred:
     """Examples whose proof leaves more than ``NAT`` once more, from where they are."""
     far = np.flatnonzero((found.gaps > NAT) & np.isfinite(found.gaps))
     if len(far) == 0:
         return found
-    batch = dual.batch.select(far)
-    entropy, none = dual.entropy.select(batch, far), NoFeatures(batch.size, len(batch))
-    part = replace(dual, batch=batch, entropy=entropy, features=none)
-    size = max(1.0, abs(float(batch.weight @ found.lower[far])))
-    tight = replace(solver, tol=0.5 * NAT * float(batch.weight.sum()) / size)
-    flat = spans(dual.batch.offsets, far)
-    again = _searched(part, oracle, tight, found.tau[flat])
+    part, flat = batch.select(far), spans(batch.offsets, far)
+    size = max(1.0, abs(float(part.weight @ found.lower[far])))
+    tight = FrankWolfe(rounds=ROUNDS, tol=0.5 * NAT * float(part.weight.sum()) / size)
+    again = _searched(part, entropy.select(part, far), oracle, tight, found.tau[flat])
     if again.withheld is not None or not again.gaps.sum() < found.gaps[far].sum():
         return found
     tau, lower, upper, slack = (part.copy() for part in found[:4])
@@ -143,19 +139,25 @@ def _tell(found: Inferred) -> None:
 
 
 def _searched(
-    dual: Dual, oracle: Oracle[Any], solver: FrankWolfe, start: Array | None = None
+    batch: Batch[Any],
+    entropy: Entropy,
+    oracle: Oracle[Any],
+    solver: FrankWolfe,
+    start: Array | None = None,
 ) -> Inferred:
     """By Frank-Wolfe, whose τ is a mixture of answers; certified by its own last tangent.
 
     It stops at a share of the value, so scores are asked without what all outcomes add to it.
     """
-    scores, inner = dual.batch.bias, interior(dual.batch, oracle, dual.entropy)
-    if np.abs(scores).max(initial=0.0) > LARGE:
-        dual = replace(dual, batch=replace(dual.batch, bias=levelled_scores(dual.batch, scores)))
-    last = solver.solve(dual, oracle, start)
-    known = replace(dual, entropy=inner.entropy)
-    gaps, slack = block_gaps(known, oracle, np.zeros(0), last.tau, last.at, mixture=True)
-    lower = inner.entropy.each(last.tau) + dual.batch.totals(scores * last.tau)
+    inner, asked = interior(batch, oracle, entropy), batch
+    if np.abs(batch.bias).max(initial=0.0) > LARGE:
+        asked = replace(batch, bias=levelled_scores(batch, batch.bias))
+    none = NoFeatures(batch.size, len(batch))
+    last = solver.solve(Dual(asked, none, entropy, Regulariser.of(0)), oracle, start)
+    gaps, slack = tangent_gaps(
+        asked, inner.entropy, oracle, asked.bias, last.tau, last.at, mixture=True
+    )
+    lower = inner.entropy.each(last.tau) + batch.totals(batch.bias * last.tau)
     rest = (slack, oracle.polytope, inner.withheld, inner.unused)
     return Inferred(last.tau, lower, lower + gaps, *rest)
 

@@ -145,7 +145,9 @@ class Descending:
 
     def _prove(self, step: Step, total: Sum, now: _Phase, gap: float, why: str) -> Progress:
         """The last round, unless a smaller gap of the weights can lower the proof."""
-        found = self._end(step, total, now, why)
+        found = self._proven(total, now, step.theta, step.value)
+        if not found.within(self.tol) and found.gap - found.certificate.objective > now.value:
+            found = self._or_start(found, total, now)
         if why or found.within(self.tol):
             return found
         if gap > AGAIN * found.gap:
@@ -153,13 +155,10 @@ class Descending:
             return replace(found, theta=step.theta, left=np.inf)
         return replace(found, over="proof")
 
-    def _end(self, step: Step, total: Sum, now: _Phase, why: str) -> Progress:
-        """What is proven of θ, or of the start where that is no worse and tol is not reached."""
-        found = self._proven(total, now, step.theta, step.value)
-        if found.within(self.tol) or found.gap - found.certificate.objective <= now.value:
-            return found
+    def _or_start(self, found: Progress, total: Sum, now: _Phase) -> Progress:
+        """What is proven of the start, where that is no worse than where the descent is."""
         start, again = self.start(), []
-        for at in (start, step.theta):
+        for at in (start, found.theta):
             total.forget()
             again.append(total(at)[0] + self.regulariser.value(at))
         return found if again[1] <= again[0] else self._proven(total, now, start, now.value)

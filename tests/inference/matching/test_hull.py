@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.dual import Dual, block_gaps
+from mlestruct.dual import Dual, tangent_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.inference import best
@@ -84,7 +84,7 @@ def test_a_point_outside_the_hull_gets_no_certificate():
         with pytest.raises(ValueError, match="example 0: tau keeps the stated constraints but"):
             ms.certificate(dual, oracle, np.zeros(0), outside)
         with pytest.raises(ValueError, match="mixture=True"):
-            block_gaps(dual, oracle, np.zeros(0), outside)
+            tangent_gaps(batch, dual.entropy, oracle, scores, outside)
     assert ms.certificate(dual, resolve("linear_program", batch), np.zeros(0), outside).gap >= 0
     assert ms.certificate(dual, resolve(None, batch), np.zeros(0), np.full(15, 0.2)).gap > 1
 
