@@ -34,7 +34,9 @@ from numba.core import (
     compiler,
     errors,
     ir,
+    rewrites,
     sigutils,
+    targetconfig,
     transforms,
     types,
     typing,
@@ -44,8 +46,9 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.dispatcher import Dispatcher
 from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.core.registry import CPUDispatcher
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
 from numba.core.types import BooleanLiteral, IntegerLiteral
+from numba.core.untyped_passes import InlineClosureLikes, fixup_var_define_in_scope
 from numba.extending import overload
 from numba.np import arrayobj
 
@@ -215,15 +218,56 @@ def _named_tuple(state: Any, made: Any) -> bool:
     return made.op == "call" and isinstance(state.typemap[made.func.name], types.NamedTupleClass)
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class Closures(InlineClosureLikes):  # type: ignore[misc]
+    """Numba's pass, where there is a closure, a list or a reduction for it to find."""
+
+    _name = "inline_closure_likes"
+
+    def run_pass(self, state: Any) -> bool:
+        """As Numba's, which works out who lives where before it looks."""
+        names = set(state.func_id.code.co_names)
+        made = {one.op for one in _expressions(state.func_ir)} & {"make_function", "build_list"}
+        if made or "reduce" in names:
+            return bool(super().run_pass(state))
+        fixup_var_define_in_scope(state.func_ir.blocks)
+        return False
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class ArrayExpressions(NopythonRewrites):  # type: ignore[misc]
+    """Numba's pass; who lives where matters to it only where an expression makes an array."""
+
+    _name = "nopython_rewrites"
+
+    def run_pass(self, state: Any) -> bool:
+        """As Numba's, or what it does beside arrays."""
+        if any(
+            isinstance(state.typemap.get(one.target.name), types.Array)
+            and getattr(one.value, "op", None) in ("unary", "binop", "call")
+            for block in state.func_ir.blocks.values()
+            for one in block.find_insts(ir.Assign)
+        ):
+            return bool(super().run_pass(state))
+        rewrites.rewrite_registry.apply("after-inference", state)
+        return True
+
+
+def _expressions(func_ir: Any) -> Iterator[Any]:
+    for block in func_ir.blocks.values():
+        yield from block.find_exprs()
+
+
+OWN = {NativeLowering: Lowering, InlineClosureLikes: Closures, NopythonRewrites: ArrayExpressions}
+
+
 class Pipeline(compiler.CompilerBase):  # type: ignore[misc]
-    """Numba's own, but for :class:`Lowering`."""
+    """Numba's own, but for the passes above."""
 
     def define_pipelines(self) -> list[Any]:
         """The passes in order; the only list of them that is ever tried."""
         made = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
-        made.passes = [
-            (Lowering if one is NativeLowering else one, why) for one, why in made.passes
-        ]
+        made.passes = [(OWN.get(one, one), why) for one, why in made.passes]
         made.finalize()
         return [made]
 
@@ -348,8 +392,39 @@ def _parts_only(made: Any) -> Iterator[None]:
         _instead(compiler, "Flags", Settings),
         _instead(arrayobj, SHAPES, _sizes_differ),
         _instead(PostProcessor, "run", _process),
+        _instead(types.functions.BaseFunction, "get_call_type", _typed_call),
     ):
         yield
+
+
+_whole_typed_call = types.functions.BaseFunction.get_call_type
+_typed: list[tuple[Any, dict[Any, Any]]] = []  # (flags, answers by who is called with which types)
+PLAIN = (
+    types.Number,
+    types.Boolean,
+    types.Array,
+    types.containers.BaseTuple,
+    types.Literal,
+    types.misc.SliceType,
+)
+
+
+def _typed_call(self: Any, context: Any, args: Any, kws: Any) -> Any:
+    """Numba's answer, remembered for numbers and arrays: it tries every meaning of `+` each time.
+
+    By identity, for types are made once, and hashing them is half of the work.
+    """
+    if kws or not all(isinstance(one, PLAIN) for one in args):
+        return _whole_typed_call(self, context, args, kws)
+    flags = targetconfig.ConfigStack.top_or_none()
+    known = next((answers for of, answers in _typed if of is flags or of == flags), None)
+    if known is None:
+        known = {}
+        _typed.append((flags and flags.copy(), known))
+    key = id(self), id(context), *map(id, args)
+    if key not in known:  # with all that is named by identity, which so stays what it is
+        known[key] = _whole_typed_call(self, context, args, kws), self, context, args
+    return known[key][0]
 
 
 _whole_process = PostProcessor.run

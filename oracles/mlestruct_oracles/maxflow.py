@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints, Marks
 from mlestruct_oracles import boykov_kolmogorov
 
@@ -55,7 +54,8 @@ def min_cut(
     _gate(ends, capacity, pull, backend)
     if flow is None:
         flow = np.zeros(len(capacity))
-    _gate_numbers("flow", flow, -(2.0**53), 2.0**53, backend)
+    else:
+        _gate_numbers("flow", flow, -(2.0**53), 2.0**53, backend)
     if not len(pull):
         return np.zeros(0, dtype=np.bool_)
     return backend.cut(ends, capacity, pull, flow)
@@ -73,24 +73,16 @@ def _gate(ends: Ints, capacity: Array, pull: Array, backend: Backend) -> None:
 
 
 def _gate_numbers(name: str, values: Array, least: float, most: float, backend: Backend) -> None:
-    place = _not_whole(values, least, most)
-    if place >= 0:
+    whole = values == np.rint(values)
+    if not (
+        values.min(initial=least) >= least and values.max(initial=most) <= most and whole.all()
+    ):
+        right = whole & (values >= least) & (values <= most)
+        place = int(np.argmin(right))
         raise ValueError(
             f"{name}[{place}] = {values[place]} must be a whole number between {least} and {most}"
             f" for {backend.name}"
         )
-
-
-@kernel
-def _not_whole(values: Array, least: float, most: float) -> int:
-    """Where the first number is that is none of least, least + 1, …, most; or −1."""
-    wrong = 0
-    for k in range(len(values)):  # without a way out, which would keep it from being vectorised
-        wrong += not (least <= values[k] <= most and values[k] == np.rint(values[k]))
-    for k in range(len(values) if wrong else 0):
-        if not (least <= values[k] <= most and values[k] == np.rint(values[k])):
-            return k
-    return -1
 
 
 def resolve(backend: "str | Backend | None") -> Backend:

@@ -33,8 +33,11 @@ LARGEST = 1e280  # larger scores could overflow once added up and penalised
 class Flows:
     """Where the last solve of a batch ended, for the next to start from; no answer depends on it.
 
-    Kept by the back end "compiled" alone. 17 bytes an edge and model.
+    Kept by the back end "compiled" alone, from the second solve on: most batches are asked once.
+    17 bytes an edge and model.
     """
+
+    asked = False
 
     def __init__(self, models: int, edges: int) -> None:
         self.flow = np.zeros((models, edges, 2))
@@ -134,8 +137,9 @@ def _means(
         raise ValueError(
             f"flows are of {flows.layout.shape} (models, edges), wanted {model.coupling.shape}"
         )
-    solver = resolve(backend)
-    return solver, flows if solver.resumes else None
+    solver, first = resolve(backend), not flows.asked
+    flows.asked = True
+    return solver, flows if solver.resumes and not first else None
 
 
 # --- the gate ------------------------------------------------------------------------------------
@@ -164,8 +168,9 @@ def _gate_edges(edges: ArrayLike, n: int) -> Ints:
             f"edges are {ends.dtype} of shape {ends.shape}, wanted integers (edges, 2)"
         )
     ends = np.require(ends, np.int64, ["C", "W"])
-    edge = forms.wrong_edge(ends, n)
-    if edge >= 0:
+    loops = ends[:, 0] == ends[:, 1]
+    if ends.min() < 0 or ends.max() >= n or loops.any():
+        edge = int(np.argmax(loops | ((ends < 0) | (ends >= n)).any(axis=1)))
         raise ValueError(
             f"edge {edge} ({_ends(ends, edge)}) must join two of the nodes 0 to {n - 1}"
         )
@@ -174,14 +179,17 @@ def _gate_edges(edges: ArrayLike, n: int) -> Ints:
 
 def _gate_scores(name: str, scores: Array) -> bool:
     """Whether some score is −inf; NaN, +inf and what would overflow raise with their place."""
-    place, forbidden = forms.scan(scores.ravel(), LARGEST)
-    if place >= 0:
-        where = ", ".join(str(k) for k in np.unravel_index(place, scores.shape))
+    if scores.min(initial=0.0) >= -LARGEST and scores.max(initial=0.0) <= LARGEST:
+        return False
+    wrong = ~(np.abs(scores) <= LARGEST) & (scores != -np.inf)
+    if wrong.any():
+        place = np.unravel_index(np.argmax(wrong), scores.shape)
+        where = ", ".join(str(k) for k in place)
         raise ValueError(
-            f"{name}[{where}] = {scores.flat[place]}: scores are at most {LARGEST:g} in size, or"
+            f"{name}[{where}] = {scores[place]}: scores are at most {LARGEST:g} in size, or"
             " −inf where forbidden"
         )
-    return bool(forbidden)
+    return True
 
 
 def _ends(edges: Ints, edge: int) -> str:
@@ -253,7 +261,7 @@ def _sides(
     if flows:
         old = flows.flow, flows.layout, flows.shift
         kernels.resume(edges, coupling, shift, flip, balanced, *old, flow)
-    sink = min_cut(ends, capacity, pull, backend, flow)
+    sink = min_cut(ends, capacity, pull, backend, flow if flows else None)
     if flows:
         kernels.keep(flow, flows.layout, flows.flow)
     side = kernels.read(first, sink, flip, balanced)

@@ -1,6 +1,6 @@
-"""Scores of pairwise binary models made ready for a cut: checks, penalties, signs, whole numbers.
+"""Scores of pairwise binary models made ready for a cut: penalties, signs, whole numbers.
 
-Every kernel takes a batch of models over the same edges; `qpbo` says what the words mean.
+Every function takes a batch of models over the same edges; `qpbo` says what the words mean.
 """
 
 import math
@@ -11,27 +11,6 @@ from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
 TINIEST = 5e-324
-
-
-@kernel
-def scan(scores: Array, largest: float) -> tuple[int, bool]:
-    strange = 0
-    for k in range(len(scores)):  # without a way out, which would keep it from being vectorised
-        strange += not abs(scores[k]) <= largest
-    for k in range(len(scores) if strange else 0):
-        if not (abs(scores[k]) <= largest or scores[k] == -np.inf):
-            return k, True
-    return -1, strange > 0
-
-
-@kernel
-def wrong_edge(edges: Ints, n: int) -> int:
-    """The first that does not join two of n nodes, or −1."""
-    for e in range(len(edges)):
-        i, j = edges[e]
-        if i < 0 or j < 0 or i >= n or j >= n or i == j:
-            return e
-    return -1
 
 
 # --- forbidden states and configurations --------------------------------------------------------
@@ -156,53 +135,41 @@ def signed_form(edges: Ints, unary: Array, pair: Array) -> tuple[Array, Array, A
     return field, coupling, error
 
 
-@kernel
 def whole(
     field: Array, coupling: Array, error: Array, largest: float
 ) -> tuple[Array, Array, Array, Ints]:
     """Field and coupling × 2^shift as whole numbers up to `largest`; what all rounding may cost."""
-    slack, shift = np.empty(len(field)), np.empty(len(field), dtype=np.int64)
-    whole_field, whole_coupling = np.empty_like(field), np.empty_like(coupling)
-    for k in range(len(field)):
-        size = max(_most(field[k]), _most(coupling[k]))
-        shift[k] = math.frexp(largest)[1] - 1 - math.frexp(size)[1]
-        lost = _round(field[k], shift[k], whole_field[k])
-        lost += _round(coupling[k], shift[k], whole_coupling[k])
-        # Any two s differ by at most 1; half, because the form is twice the score. The factor
-        # covers the rounding of these sums themselves.
-        slack[k] = 0.5 * (_scaled(lost, -shift[k]) + error[k]) * (1 + 1e-9)
-        if lost > 0:
-            slack[k] = max(slack[k], TINIEST)
+    size = np.maximum(_most(field), _most(coupling))
+    shift = (math.frexp(largest)[1] - 1 - np.frexp(size)[1]).astype(np.int64)
+    whole_field, lost = _round(field, shift)
+    whole_coupling, more = _round(coupling, shift)
+    # Any two s differ by at most 1; half, because the form is twice the score. The factor
+    # covers the rounding of these sums themselves.
+    slack = 0.5 * (_scaled((lost + more)[:, None], -shift)[:, 0] + error) * (1 + 1e-9)
+    slack = np.where(lost + more > 0, np.maximum(slack, TINIEST), slack)
     return whole_field, whole_coupling, slack, shift
 
 
-@kernel
-def _most(values: Array) -> float:
-    most = 0.0
-    for value in values:
-        most = max(most, abs(value))
-    return most
+def _most(values: Array) -> Array:
+    return np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
 
 
-@kernel
-def _scaled(value: float, shift: int) -> float:
-    """The value × 2^shift, where 2^shift itself may be out of range."""
+def _scaled(values: Array, shift: Ints) -> Array:
+    """Each row's values × 2^shift, where 2^shift itself may be out of range."""
     half = shift // 2
-    return value * 2.0**half * 2.0 ** (shift - half)
+    first, second = np.ldexp(1.0, half)[:, None], np.ldexp(1.0, shift - half)[:, None]
+    return (
+        values * (first * second)
+        if np.abs(shift).max(initial=0) < 1000
+        else values * first * second
+    )
 
 
-@kernel
-def _round(values: Array, shift: int, out: Array) -> float:
-    """Rounds values × 2^shift; returns the sum of what that changed."""
-    half, lost = shift // 2, 0.0
-    first, second = 2.0**half, 2.0 ** (shift - half)
-    for k in range(len(values)):
-        scaled = values[k] * first * second
-        out[k] = np.rint(scaled)
-        lost += abs(scaled - out[k])
-        if scaled == 0 and values[k] != 0:  # underflow
-            lost += TINIEST
-    return lost
-
-
-# --- the cut ------------------------------------------------------------------------------------
+def _round(values: Array, shift: Ints) -> tuple[Array, Array]:
+    """Values × 2^shift as whole numbers, and the sum of what that changed, for each row."""
+    scaled = _scaled(values, shift)
+    out = np.rint(scaled)
+    lost: Array = np.abs(scaled - out).sum(axis=1)
+    if (shift < 0).any():  # underflow
+        lost += TINIEST * ((scaled == 0) & (values != 0)).sum(axis=1)
+    return out, lost

@@ -9,19 +9,24 @@ from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Flags, Ints, Marks
 
 
-@kernel
 def gauge(edges: Ints, coupling: Array, active: Marks) -> tuple[Flags, Marks]:
     """The flip (M, n) ±1 and balanced (M, n): whether flip makes its component all attractive.
 
-    Components are those of active nodes under edges with coupling ≠ 0. Union-find with parity.
+    Components are those of active nodes under edges with coupling ≠ 0.
     """
+    if coupling.min(initial=0.0) >= 0:
+        return np.ones(active.shape, dtype=np.int8), np.ones(active.shape, dtype=np.bool_)
+    return _gauge(edges, coupling, active)
+
+
+@kernel
+def _gauge(edges: Ints, coupling: Array, active: Marks) -> tuple[Flags, Marks]:
+    """By union-find with parity."""
     models, n = active.shape
     flip, balanced = np.ones((models, n), dtype=np.int8), np.ones((models, n), dtype=np.bool_)
     parent, parity = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int8)
     good = np.empty(n, dtype=np.bool_)
     for k in range(models):
-        if len(edges) == 0 or coupling[k].min() >= 0:
-            continue
         for i in range(n):
             parent[i], parity[i], good[i] = i, 1, True
         for e in range(len(edges)):
@@ -150,17 +155,14 @@ def _arcs(kind: int) -> int:
     return 0 if kind == 0 else 2 if kind <= 2 else 1
 
 
-@kernel
 def read(first: Ints, sink: Marks, flip: Flags, balanced: Marks) -> Flags:
-    side = np.zeros(first.shape, dtype=np.int8)
-    for k in range(first.shape[0]):
-        for i in range(first.shape[1]):
-            at = first[k, i]
-            if balanced[k, i]:
-                side[k, i] = flip[k, i] if sink[at] else -flip[k, i]
-            elif sink[at] != sink[at + 1]:
-                side[k, i] = 1 if sink[at] else -1
-    return side
+    """2s of every node: where its flow nodes are, both on different sides or s is 0."""
+    sides = 2 * sink.view(np.int8) - 1
+    own: Flags = sides[first]
+    if balanced.all():
+        return own * flip
+    other = sides[np.minimum(first + 1, len(sides) - 1)]
+    return np.where(balanced, own * flip, np.where(other != own, own, np.int8(0)))
 
 
 # --- the answer ---------------------------------------------------------------------------------

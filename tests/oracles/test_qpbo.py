@@ -362,12 +362,13 @@ def test_flows_shorten_the_search(rng):
         return sink
 
     spied = maxflow.Backend("spied", spy, lambda _: 2.0**52, 10**6, resumes=True)
-    for _ in range(2):
+    for _ in range(3):  # the first solve of a batch, often its only one, keeps nothing
         qpbo(edges, unary, pair, spied, flows)
-    assert (starts[0][0] == 0).all()
-    assert (starts[0][1] != 0).any()
-    np.testing.assert_array_equal(starts[1][0], starts[0][1])
-    np.testing.assert_array_equal(starts[1][1], starts[1][0])
+    for before, _ in starts[:2]:
+        assert (before == 0).all()
+    assert (starts[1][1] != 0).any()
+    np.testing.assert_array_equal(starts[2][0], starts[1][1])
+    np.testing.assert_array_equal(starts[2][1], starts[2][0])
 
 
 def test_flows_of_another_batch_raise():
