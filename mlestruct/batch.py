@@ -270,3 +270,11 @@ def clamp(batch: Batch[Any], observed: Sequence[Any]) -> Batch[Any]:
         except (ValueError, TypeError, IndexError) as error:
             raise ValueError(f"example {m}: {error}") from error
     return Batch.of(structures, weight=batch.weight, bias=batch.bias)
+
+
+def pinned(batch: Batch[Any]) -> Batch[Any]:
+    """Every example of :func:`seen` restricted to what its target knows."""
+    assert batch.target is not None
+    known = np.where(np.isnan(batch.target), -1, batch.target).astype(np.int8)
+    parts = [batch.structure(m).refix(known[batch.coordinates(m)]) for m in range(len(batch))]
+    return Batch.of(parts, weight=batch.weight, bias=batch.bias)

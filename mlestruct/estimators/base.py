@@ -387,7 +387,7 @@ class Estimator(Predictor):
         large market in which everybody's tastes are independent (Choo and Siow). For learners
         of a likelihood; docs/statistics.md says which interval is printed when, and why.
         """
-        from mlestruct.estimators.intervals import Learned, intervals_of
+        from mlestruct.estimators.intervals import Learned, intervals_of, units_of
 
         given = self._given(X, y, sample_weight)
         if self.l1:
@@ -397,19 +397,18 @@ class Estimator(Predictor):
             )
         if ALIKE in self.notes_:
             raise ValueError("intervals are for labels that count alike: fit without their weights")
-        outcomes = self.encode(given.X, given.told)
+        known = self.known(given)
+        outcomes = self.encode(known.X, known.told)
         if any(isinstance(outcome, Partial) for outcome in outcomes):
-            raise ValueError("intervals need every label: some of these outcomes are partial")
-        batch, features = self._problem(given.X, outcomes, given.weight)
+            left = ", or a fit with unseen='left_out'" if hasattr(self, "unseen") else ""
+            raise ValueError(f"intervals need every label, and some outcomes are partial{left}")
+        batch, features = self._problem(known.X, outcomes, known.weight)
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
         named = self.names(), [] if features.d > MOST else self.contrasts(reference)
-        if cohort is not None and len(cohort) == len(given.every):
-            units = listed(cohort)
-            cohort = [units[m] for m in given.places]
-        return intervals_of(
-            fitted, batch, features, *named, cohort=cohort, tastes=tastes, level=level
-        )
+        cohorts = None if cohort is None else listed(cohort)
+        unit = units_of(cohorts, len(given.every), known.places)
+        return intervals_of(fitted, batch, features, *named, unit=unit, tastes=tastes, level=level)
 
     def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """A copy whose probabilities are as sharp as examples not learned from say they are.

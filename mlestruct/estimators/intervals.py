@@ -41,39 +41,43 @@ def intervals_of(
     names: Sequence[str],
     known: Sequence[Named],
     *,
-    cohort: Sequence[Any] | None = None,
+    unit: tuple[Ints, str] | None = None,
     tastes: bool = False,
     level: float = 0.95,
 ) -> Intervals:
-    """Units are examples or cohorts; pairs, where few large matchings leave no other way.
+    """By the number of every example's ``unit``, and what units are called (default: examples).
 
-    ``tastes``: everybody's are independent, in one market of Choo and Siow's.
+    Pairs are units where few large matchings leave no other way. ``tastes``: everybody's are
+    independent, in one market of Choo and Siow's.
     """
     if fitted.learner not in LIKELIHOODS:
         raise ValueError(
             f"intervals are for learners of a likelihood ({', '.join(LIKELIHOODS)}), not for "
             f"{fitted.learner!r}"
         )
-    unit, unit_name = units_of(cohort, len(batch))
+    numbers, unit_name = (np.arange(len(batch)), "examples") if unit is None else unit
     summed = fitted.learner == "exact_mle"
-    settings: Any = {"summed": summed, "unit": unit, "unit_name": unit_name}
+    settings: Any = {"summed": summed, "unit": numbers, "unit_name": unit_name}
     asked = problem(batch, features, fitted.rho, oracle=fitted.oracle, **settings)
     if isinstance(asked, str):
-        return _refused(asked, unit, unit_name, len(names), level)
+        return _refused(asked, numbers, unit_name, len(names), level)
     found = _paired(fitted, asked, names, known, level, tastes)
     if tastes and (found is None or not _of_tastes(fitted, batch)):
         raise ValueError("tastes=True is for few large partial bipartite matchings and rho=0.5")
     return _by_units(fitted, asked, names, known, level) if found is None else found
 
 
-def units_of(cohort: Sequence[Any] | None, count: int) -> tuple[Ints, str]:
-    """The number of every example's unit, and what units are called."""
-    if cohort is None:
-        return np.arange(count), "examples"
-    if len(cohort) != count:
+def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) -> tuple[Ints, str]:
+    """The number of the unit of what stands at these places among the examples, and what units are.
+
+    A place stands there twice where an example fell apart, as nodes were left out of it.
+    """
+    if cohort is not None and len(cohort) != count:
         raise ValueError(f"cohort has {len(cohort)} entries for {count} examples")
-    place: dict[Any, int] = {}
-    return np.array([place.setdefault(one, len(place)) for one in cohort]), "cohorts"
+    number: dict[Any, int] = {}
+    own = [m if cohort is None else cohort[m] for m in places]
+    name = "examples" if cohort is None else "cohorts"
+    return np.array([number.setdefault(one, len(number)) for one in own]), name
 
 
 def _by_units(

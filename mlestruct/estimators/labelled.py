@@ -104,17 +104,18 @@ class Labelled(Weighable):
         if self.unseen == "hidden":
             return given
         self.void_ = codes_of(self.void, self._seen(given.X, y, ()))
-        kept, labels, weight = list[Any](), list[Any](), list[float]()
+        kept, labels, weight, places = list[Any](), list[Any](), list[float](), list[int]()
         for m, (x, one) in enumerate(zip(given.X, self._seen(given.X, y, self.void_), strict=True)):
             whole = np.empty(one.known.size, dtype=one.labels.dtype)
             whole[one.known.ravel()] = one.labels
             counts = y[m].weight if isinstance(y[m], Weighted) else None
             for part, nodes in self.parts(x, one.known.ravel()) if one.known.any() else []:
                 kept.append(part)
+                places.append(given.places[m])
                 known = whole[nodes]
                 labels.append(known if counts is None else Weighted(known, counts[nodes]))
                 weight.append(1.0 if own is None else own[m])
-        return replace(given, X=kept, y=labels, weight=np.array(weight))
+        return replace(given, X=kept, y=labels, weight=np.array(weight), places=places)
 
     def learn_labels(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """``classes_``, and ``void_``: the codes that mean no label."""

@@ -51,7 +51,8 @@ def exact_mle(
     refuse("exact_mle", route, rho=rho, oracle=oracle)
     words = (HULL, "exact (every outcome is summed)")
     sums, recipe = Sums(memory), Summed(memory)
-    return Primal("exact_mle", lambda batch: Surrogate(sums), *words, inference=recipe, **settings)
+    ends = {"inference": recipe, "partly": True, **settings}
+    return Primal("exact_mle", lambda batch: Surrogate(sums), *words, **ends)
 
 
 def lbp(
@@ -86,5 +87,11 @@ def lbp(
     def heads(batch: Batch[Any], features: Features) -> dict[str, Head]:
         return scored(*weighed(batch, features))
 
-    ends = {"doubt": doubt, "restarts": restarts, "inference": recipe, "heads": heads}
+    ends = {
+        "doubt": doubt,
+        "restarts": restarts,
+        "inference": recipe,
+        "heads": heads,
+        "partly": True,
+    }
     return Primal("lbp", objective, *words, **{**ends, **settings})

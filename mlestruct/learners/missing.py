@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch, clamp
+from mlestruct.batch import Batch, clamp, pinned
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
 from mlestruct.drive import drive, last, then
@@ -28,6 +28,7 @@ from mlestruct.inference.matching.hull import relaxed
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Wraps
+from mlestruct.learners.primal import Primal
 from mlestruct.method import Progress
 from mlestruct.objectives.difference import difference
 from mlestruct.oracle import resolve
@@ -122,7 +123,7 @@ class Missing(Wraps):
 
     def problem(self, batch: Batch[Any], features: Features) -> _Problem:
         """Of a batch of :func:`mlestruct.batch.seen`; no optimum is claimed."""
-        return _Problem(self, batch, _pinned(batch), features)
+        return _Problem(self, batch, pinned(batch), features)
 
     def run(self, problem: _Problem, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
         """From the weights of the one before."""
@@ -305,16 +306,13 @@ def _certificate(one: Filled) -> Certificate:
     )
 
 
-def missing(learner: Any, tol: float) -> Missing:
-    """Rounds around a convex learner; others are refused."""
+def missing(learner: Any, tol: float) -> Missing | Primal:
+    """The learner of what was seen; one without a likelihood is refused."""
+    if isinstance(learner, Primal) and learner.partly and learner.small is None:
+        return learner
     if not isinstance(learner, Learner):
-        raise ValueError(f"{learner.name} cannot learn from Partial outcomes: use mle_struct")
+        raise ValueError(
+            f"{learner.name} cannot learn from Partial outcomes: use mle_struct, trw or exact_mle, "
+            "or leave out what was not seen (unseen='left_out', where labels are missing)"
+        )
     return Missing(learner, tol)
-
-
-def _pinned(batch: Batch[Any]) -> Batch[Any]:
-    """Every example restricted to what its target knows."""
-    assert batch.target is not None
-    known = np.where(np.isnan(batch.target), -1, batch.target).astype(np.int8)
-    pinned = [batch.structure(m).refix(known[batch.coordinates(m)]) for m in range(len(batch))]
-    return Batch.of(pinned, weight=batch.weight, bias=batch.bias)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from mlestruct.learners.problem import check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import parts, places
+from mlestruct.objectives.difference import of_seen
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descend
@@ -68,6 +69,8 @@ class Primal(Fits):
     begin: Callable[[Batch[Any], Features], Array] | None = None
     inference: Inference = DEFAULT
     """What its models predict with."""
+    partly: bool = False
+    """It learns from outcomes of which a part was seen: ℓ is log Z less its observed score."""
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None
@@ -117,7 +120,7 @@ class _Iterations:
         learner = self.learner
         objective = learner.objective(self.batch)
         engine = engine_of(learner.solver.engine, learner.solver.workers)
-        makers, descents = parts(objective, self.batch, self.heads), self._descents(objective)
+        makers, descents = self._makers(objective), self._descents(objective)
         number, attempt, taken, stalled, theta, since, memory = (
             (0, 0, 0, 0, None, None, []) if loop.tree is None else loop.tree
         )
@@ -143,6 +146,16 @@ class _Iterations:
                     loop.save(where)
             attempt, taken, since = attempt + 1, 0, None
 
+    @property
+    def _partly(self) -> bool:
+        assert self.batch.target is not None
+        return self.learner.partly and bool(np.isnan(self.batch.target).any())
+
+    def _makers(self, objective: Objective) -> Sequence[Any]:
+        if self._partly:
+            return of_seen(self.learner.objective, self.batch, self.heads)
+        return parts(objective, self.batch, self.heads)
+
     def _begin(self) -> Array:
         """The weights to begin with."""
         if self.start is not None:
@@ -162,6 +175,9 @@ class _Iterations:
         learner, doubt = self.learner, self.learner.doubt
         gap = self.ridge.bracket(step.theta, -step.gradient)
         claimed, why = (gap, None) if doubt is None else (np.inf, doubt(total.stalled))
+        if self._partly:
+            also = "" if why is None else f"; {why}"
+            claimed, why = np.inf, f"with labels missing it is not convex{also}"
         words = learner.polytope, learner.bound, why
         return Progress(
             round=number,

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from mlestruct.batch import Batch
 from mlestruct.features import Features
@@ -18,6 +19,7 @@ Infer = Callable[[Batch[Any], Array], tuple[Array, Array]]
 
 STEP = 0.01  # of a difference, in standard errors that a single example would leave
 TOGETHER = 1 << 21  # coordinates that one call of inference is asked for
+KEPT = 1 << 25  # numbers of features that are kept as a matrix
 
 
 class Slopes(NamedTuple):
@@ -81,14 +83,13 @@ class Likelihood:
     def _together(self, thetas: Array) -> tuple[Array, Array]:
         count, n = len(thetas), len(self)
         many = self.batch if count == 1 else self.batch.select(np.tile(np.arange(n), count))
-        flat = np.concatenate([self.features.potentials(t) for t in thetas])
-        log_z, tau = self.infer(many, flat + many.bias)
-        weight, target = self.batch.weight, self._target
-        observed = np.array([self.batch.totals(f * target) for f in flat.reshape(count, -1)])
-        observed += self.batch.totals(self.batch.bias * target)
-        values = weight * (observed - log_z.reshape(count, n))
-        missing = self._observed - np.array([self._each(t) for t in tau.reshape(count, -1)])
-        return values, weight[:, None] * missing
+        log_z, tau = self.infer(many, self._potentials(thetas).ravel() + many.bias)
+        observed = (
+            self._observed @ thetas.T + self.batch.totals(self.batch.bias * self._target)[:, None]
+        )
+        values = self.batch.weight * (observed.T - log_z.reshape(count, n))
+        missing = self._observed - self._moments(tau.reshape(count, -1))
+        return values, self.batch.weight[:, None] * missing
 
     @property
     def _target(self) -> Array:
@@ -97,7 +98,38 @@ class Likelihood:
 
     @cached_property
     def _observed(self) -> Array:
-        return self._each(self._target)
+        return np.asarray(self._moments(self._target[None])[0])
+
+    @cached_property
+    def _matrix(self) -> sp.csr_array | None:
+        """Φ, a row per coordinate; None where that would be too much to keep."""
+        if self.d * self.batch.size > KEPT:
+            return None
+        columns = [sp.csc_array(self.features.potentials(e)[:, None]) for e in np.eye(self.d)]
+        return sp.csr_array(sp.hstack(columns))
+
+    @cached_property
+    def _by_example(self) -> sp.csr_array | None:
+        """What takes τ to all Φ_mᵀτ_m, (examples · d) of them."""
+        if self._matrix is None:
+            return None
+        entries = self._matrix.tocoo()
+        row, column = entries.coords
+        place = self.batch.owner[row] * self.d + column
+        shape = len(self) * self.d, self.batch.size
+        return sp.csr_array((entries.data, (place, row)), shape)
+
+    def _potentials(self, thetas: Array) -> Array:
+        """Φθ of every θ, a row each."""
+        if self._matrix is None:
+            return np.array([self.features.potentials(theta) for theta in thetas])
+        return np.asarray((self._matrix @ thetas.T).T)
+
+    def _moments(self, taus: Array) -> Array:
+        """Φ_mᵀτ_m of every τ and example, (τ × examples × d)."""
+        if self._by_example is None:
+            return np.array([self._each(tau) for tau in taus])
+        return np.asarray((self._by_example @ taus.T).T).reshape(len(taus), len(self), self.d)
 
     def _each(self, tau: Array) -> Array:
         """Φ_mᵀτ_m of every example, (examples × d)."""

@@ -163,3 +163,20 @@ def test_words_and_missing_values(rng):
     assert ms.SequenceModel().fit(X[:2], series).classes_.tolist() == ["a", "b"]
     numbers = [pandas.Series([1, None, 2], dtype="Int64")] * 2
     assert ms.SequenceModel().fit(X[:2], numbers).classes_.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_intervals_of_left_out_labels_are_those_of_what_is_left(kind, rng):
+    """Parts that one example fell into are one unit; hidden labels are refused with the way out."""
+    make, X, y = examples(kind, rng, 12)
+    noise = [rng.standard_normal((*labels.shape, 1)) for labels in y]
+    X = [(z, x[1]) if kind == "graph" else z for z, x in zip(noise, X, strict=True)]
+    y = [labels % 2 for labels in y]
+    given = [voided(labels, rng.random(labels.shape) < 0.2, "none") for labels in y]
+    model = make(unseen="left_out", alpha=1.0).fit(X, given)
+    found = model.intervals(X, given)
+    assert (found.units, found.unit) == (12, "examples")
+    named = model.intervals(X, given, cohort=[f"c{m // 2}" for m in range(12)])
+    assert (named.units, named.unit) == (6, "cohorts")
+    with pytest.raises(ValueError, match="a fit with unseen='left_out'"):
+        make(alpha=1.0).fit(X, given).intervals(X, given)

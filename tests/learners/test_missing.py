@@ -9,6 +9,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.batch import clamp
+from mlestruct.inference.exact import exact
 from mlestruct.learners import Missing
 
 LAM = 0.5
@@ -162,3 +163,50 @@ def test_weights_are_seen_where_labels_are_known():
     y = [["x", None, "y"], ["x", "y"]]
     model = ms.SequenceModel(alpha=1.0).fit(X, y)
     assert model.names() == ["w:a: x", "w:c: x", "w:c: y", "w:d: y", "x → y"]
+
+
+@pytest.mark.parametrize("learner", ["exact_mle", "lbp", "mle_struct", "trw"])
+def test_what_was_seen_of_trees_is_learned_alike(learner, rng):
+    """Sums, messages and reweighted messages are exact there: one stationary point, no optimum."""
+    X = [rng.standard_normal((4, 2)) for _ in range(6)]
+    y = [[None if rng.random() < 0.3 else int(k) for k in rng.integers(0, 2, 4)] for _ in X]
+    model = ms.SequenceModel(alpha=1.0, tol=1e-9, learner=learner).fit(X, y)
+    slopes = []
+    for m, x in enumerate(X):
+        batch = ms.Batch.of(ms.chain(4, 2), count=1)
+        seen = clamp(batch, [[-1 if label is None else label for label in y[m]]])
+        scores = model.potentials([x])[0]
+        tied = ms.Tied.of(batch, [x])
+        slopes.append(tied.moments(exact(seen, scores).tau - exact(batch, scores).tau))
+    np.testing.assert_allclose(sum(slopes), model.coef_, atol=1e-4)
+    assert "not convex" in model.certificate_.withheld
+
+
+def test_exact_sums_learn_loopy_graphs_with_labels_missing(rng):
+    """The slope of the enumerated likelihood of what was seen is the ridge's at the end."""
+    X = [rng.standard_normal((2, 3, 1)) for _ in range(5)]
+    y = [np.where(rng.random((2, 3)) < 0.3, -1, rng.integers(0, 2, (2, 3))) for _ in X]
+    model = ms.GridModel(learner="exact_mle", alpha=0.7, tol=1e-9, void=-1).fit(X, y)
+    grid, coef = ms.grid(2, 3, 2), model.coef_.copy()
+    rows = np.array([grid.encode(states) for states in np.ndindex(*grid.cards)])
+    labels = np.array(list(np.ndindex(*grid.cards)))
+    fits = [((one.ravel() < 0) | (labels == one.ravel())).all(axis=1) for one in y]
+
+    def value(weights):
+        model.coef_ = weights
+        scores = [rows @ one for one in model.potentials(X)]
+        add = np.logaddexp.reduce
+        return sum(add(s[fit]) - add(s) for s, fit in zip(scores, fits, strict=True))
+
+    steps = 1e-5 * np.eye(len(coef))
+    slope = [(value(coef + step) - value(coef - step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(slope, 0.7 * coef, atol=1e-4)
+
+
+@pytest.mark.parametrize("learner", ["camel0", "perceptron", "pseudo_likelihood", "piecewise"])
+def test_learners_without_a_likelihood_refuse_what_is_missing(learner, rng):
+    with pytest.raises(
+        ValueError,
+        match="cannot learn from Partial outcomes: use mle_struct, trw or exact_mle, or leave",
+    ):
+        ms.SequenceModel(learner=learner).fit([rng.standard_normal((3, 2))], [["a", None, "b"]])
