@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mlestruct.estimators.roommates.places import EACH
-from mlestruct.estimators.roommates.questionnaire import MOST_LEVELS
+from mlestruct.estimators.roommates.questionnaire import EACH, MOST_LEVELS
 from mlestruct.tables import Table, missing
 from mlestruct.tables.cells import number, written
 from mlestruct.tables.suspicion import suspects, variants

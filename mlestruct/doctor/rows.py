@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mlestruct.estimators.roommates import Plan
+from mlestruct.estimators.roommates.pairing import Worth
 from mlestruct.estimators.roommates.people import People, label
-from mlestruct.estimators.roommates.places import some
+from mlestruct.estimators.roommates.questionnaire import some
 from mlestruct.estimators.roommates.rules import Rule
-from mlestruct.estimators.roommates.worth import Worth
 from mlestruct.tables import Column, Table, missing
 from mlestruct.tables.cells import written
 from mlestruct.tables.frames import bare

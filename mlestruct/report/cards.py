@@ -9,7 +9,7 @@ from typing import Any
 
 from mlestruct.estimators.roommates import Explanation, Pair, Plan
 from mlestruct.estimators.roommates.explanation import Contribution
-from mlestruct.estimators.roommates.likely import nearest
+from mlestruct.estimators.roommates.pairing import nearest
 from mlestruct.html import Html, element
 from mlestruct.report.words import Words
 

@@ -14,8 +14,7 @@ import numpy as np
 from mlestruct.estimators import Calibration, RoommateModel
 from mlestruct.estimators.roommates import Evaluation, Plan
 from mlestruct.estimators.roommates.learning import Truth
-from mlestruct.estimators.roommates.likely import likely
-from mlestruct.estimators.roommates.pairing import Decision
+from mlestruct.estimators.roommates.pairing import Decision, likely
 from mlestruct.estimators.roommates.rooms import Fixed
 from mlestruct.estimators.roommates.rules import Consent, Rule
 from mlestruct.html import Html, element, paragraphs

@@ -9,7 +9,7 @@ from mlestruct.doctor.rows import (
     faults_of_rules,
     remarks_on_groups,
 )
-from mlestruct.estimators.roommates.places import EACH
+from mlestruct.estimators.roommates.questionnaire import EACH
 from mlestruct.tables import table
 
 PEOPLE = table({"id": [1, 2, 3, 4], "gender": ["F", "F", "M", "M"], "q1": [1.0, None, 3.0, 1.0]})

@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.roommates.contrasts import Contrasts
 from mlestruct.estimators.roommates.evaluation import Held
 from mlestruct.estimators.roommates.learning import Extra, Truth, constant, pair_features
 from mlestruct.estimators.roommates.observed import ObservedGroup
-from mlestruct.estimators.roommates.pairing import Pairing
+from mlestruct.estimators.roommates.pairing import Pairing, Worth
 from mlestruct.estimators.roommates.people import Group, People
 from mlestruct.estimators.roommates.questionnaire import Answers
-from mlestruct.estimators.roommates.rules import Rules
-from mlestruct.estimators.roommates.summary import ContrastTable, RoommateSummary
-from mlestruct.estimators.roommates.worth import Worth
+from mlestruct.estimators.roommates.summary import Contrasts, ContrastTable, RoommateSummary
 from mlestruct.estimators.stored import StoredFit
 from mlestruct.features import Question
 from mlestruct.structures import Matching
@@ -84,8 +81,7 @@ class Knowledge:
 
     def pairing(self, people: People, group: Group) -> Pairing:
         """A group without rules or rooms."""
-        worth, rules = self.worth(people, group.members), Rules.read(people, (), ())
-        return Pairing.of(people, group, worth, rules, None, "map", self.rho)
+        return Pairing.of(people, group, self.worth(people, group.members), self.rho)
 
     def held(self, people: People, block: ObservedGroup, truth: Truth | None = None) -> Held:
         """People whose pairs are known, with the learned scores, the baselines' and the truth's."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -23,7 +23,6 @@ from mlestruct.estimators.roommates.explanation import Explanation
 from mlestruct.estimators.roommates.knowledge import Knowledge, Questions, marks
 from mlestruct.estimators.roommates.leaks import in_words, leaks
 from mlestruct.estimators.roommates.learning import Extra, Sample, Truth, learn, logistic, stopped
-from mlestruct.estimators.roommates.likely import likely
 from mlestruct.estimators.roommates.observed import (
     ColumnNames,
     Larger,
@@ -31,11 +30,19 @@ from mlestruct.estimators.roommates.observed import (
     read_pairs,
     refuse_unpaired,
 )
-from mlestruct.estimators.roommates.pairing import Decision
+from mlestruct.estimators.roommates.pairing import Decision, likely
 from mlestruct.estimators.roommates.people import Missing, People, ids_of
 from mlestruct.estimators.roommates.plan import Plan
-from mlestruct.estimators.roommates.questionnaire import Answers, Unknown, doubts, survey
-from mlestruct.estimators.roommates.roles import Names, fitting, listed, roles_of
+from mlestruct.estimators.roommates.questionnaire import (
+    Answers,
+    Names,
+    Unknown,
+    doubts,
+    fitting,
+    listed,
+    roles_of,
+    survey,
+)
 from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
 from mlestruct.estimators.roommates.rules import Consent, Rule, refused_by
 from mlestruct.estimators.roommates.summary import ContrastTable, RoommateSummary
@@ -57,6 +64,7 @@ ALLOWED = {
 UNKNOWN = ("refuse", "neutral", "nearest")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RoommateModel(Parameters):
     """Learns from observed pairs which answers go together, and pairs up new people.
 
@@ -97,61 +105,32 @@ class RoommateModel(Parameters):
     [(0, 3), (1, 4), (2, 5)]
     """
 
-    coef_: Array
-    certificate_: Certificate
-
-    def __init__(
-        self,
-        *,
-        id: str = "id",
-        cohort: str | None = None,
-        same: Names = (),
-        ordinal: Names = (),
-        binary: Names = (),
-        categorical: Names = (),
-        ignore: Names = (),
-        protected: Names = (),
-        answers: bool = False,
-        extra: Extra | None = None,
-        partners: Sequence[str] = ("id_a", "id_b"),
-        room: Names = (),
-        partner: Names = (),
-        larger: Larger = "refuse",
-        weight: str | None = None,
-        outcomes: Mapping[Any, float] | None = None,
-        no_answer: NoAnswer = (),
-        missing: Missing = "refuse",
-        unknown: Unknown | Mapping[str, Unknown] = "refuse",
-        unpaired: Literal["leave_out", "refuse"] = "leave_out",
-        alpha: float | Sequence[float] = 1.0,
-        rho: float = 0.5,
-        tol: float = 1e-9,
-        progress: Show = None,
-    ) -> None:
-        self.id = id
-        self.cohort = cohort
-        self.same = same
-        self.ordinal = ordinal
-        self.binary = binary
-        self.categorical = categorical
-        self.ignore = ignore
-        self.protected = protected
-        self.answers = answers
-        self.extra = extra
-        self.partners = partners
-        self.room = room
-        self.partner = partner
-        self.larger = larger
-        self.weight = weight
-        self.outcomes = outcomes
-        self.no_answer = no_answer
-        self.missing = missing
-        self.unknown = unknown
-        self.unpaired = unpaired
-        self.alpha = alpha
-        self.rho = rho
-        self.tol = tol
-        self.progress = progress
+    id: str = "id"
+    cohort: str | None = None
+    same: Names = ()
+    ordinal: Names = ()
+    binary: Names = ()
+    categorical: Names = ()
+    ignore: Names = ()
+    protected: Names = ()
+    answers: bool = False
+    extra: Extra | None = None
+    partners: Sequence[str] = ("id_a", "id_b")
+    room: Names = ()
+    partner: Names = ()
+    larger: Larger = "refuse"
+    weight: str | None = None
+    outcomes: Mapping[Any, float] | None = None
+    no_answer: NoAnswer = ()
+    missing: Missing = "refuse"
+    unknown: Unknown | Mapping[str, Unknown] = "refuse"
+    unpaired: Literal["leave_out", "refuse"] = "leave_out"
+    alpha: float | Sequence[float] = 1.0
+    rho: float = 0.5
+    tol: float = 1e-9
+    progress: Show = None
+    coef_: Array = field(init=False)
+    certificate_: Certificate = field(init=False)
 
     def fit(self, people: Any, pairs: Any = None, *, checkpoint: AnyCheckpoint = None) -> Self:
         """Learn from a table of people and one of pairs, or a list of (id, id).
@@ -230,12 +209,12 @@ class RoommateModel(Parameters):
     def _coded(self, given: Table, columns: Sequence[str]) -> Table:
         """With codes for no answer as missing."""
         if not isinstance(self.no_answer, Mapping):
-            values = _listed(self.no_answer)
+            values = listed(self.no_answer)
             return given.without(dict.fromkeys(columns, values)) if values else given
         strange = [name for name in self.no_answer if name not in columns]
         if strange:
             raise ValueError(f"no_answer: {strange[0]!r} is no column of answers")
-        return given.without({name: _listed(values) for name, values in self.no_answer.items()})
+        return given.without({name: listed(values) for name, values in self.no_answer.items()})
 
     def _watched(self, states: Iterator[Progress]) -> Iterator[Progress]:
         return track(states, "roommates", self.progress)
@@ -451,9 +430,3 @@ def _by_column(
     if isinstance(unknown, Mapping):
         return dict(unknown)
     return dict.fromkeys(columns, unknown)
-
-
-def _listed(values: Any) -> list[Any]:
-    """One code or several."""
-    several = isinstance(values, Iterable) and not isinstance(values, str)
-    return list(values) if several else [values]

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mlestruct.estimators.roommates.people import Group, People, are_ids, unpadded
-from mlestruct.estimators.roommates.places import refuse, some
+from mlestruct.estimators.roommates.questionnaire import refuse, some
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Table, missing, table
 from mlestruct.tables.cells import written

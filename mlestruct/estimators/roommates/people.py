@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.estimators.roommates.places import person, refuse, some
-from mlestruct.estimators.roommates.questionnaire import Answers, Unknown
+from mlestruct.estimators.roommates.questionnaire import Answers, Unknown, person, refuse, some
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Column, Table, missing
 from mlestruct.tables.cells import written

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.errors import Infeasible
-from mlestruct.estimators.roommates.pairing import Decision, Pairing
+from mlestruct.estimators.roommates.pairing import Decision, Pairing, Worth
 from mlestruct.estimators.roommates.people import People
 from mlestruct.estimators.roommates.rooms import Room, needs, settle
 from mlestruct.estimators.roommates.rules import Rule, Rules
-from mlestruct.estimators.roommates.worth import Worth
 from mlestruct.results import Shown
 from mlestruct.structures.base import Ints
 
@@ -90,7 +89,7 @@ class Plan(Shown):
         must = (*require, *((pair[0], pair[1]) for pair in fixed if len(pair) == 2))
         rules = Rules.read(people, forbid, must)
         pairings = tuple(
-            Pairing.of(people, group, worth, rules, None if rooms is None else own, decision, rho)
+            Pairing.of(people, group, worth, rho, rules, None if rooms is None else own, decision)
             for group, worth, own in zip(people.groups, worths, given, strict=True)
         )
         plan = cls(people, pairings, tuple(given), tuple(forbid), must)

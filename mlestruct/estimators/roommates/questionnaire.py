@@ -1,14 +1,14 @@
-"""Answers as numbers of levels: what a column may hold is fixed where a model is fitted."""
+"""What columns are for, and answers as numbers of levels: fixed where a model is fitted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from mlestruct.estimators.roommates.places import person, refuse
 from mlestruct.features import Question
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Column, Table, missing
@@ -16,9 +16,11 @@ from mlestruct.tables.cells import number, written
 from mlestruct.tables.suspicion import suspects, variants
 
 MOST_LEVELS = 40  # of one question; its weights grow with their square
+SHOWN, EACH = 20, 5  # faults in one message, and of one kind
 MISSING = "no answer"
 IGNORE = "ignore"
 Unknown = Literal["refuse", "neutral", "nearest"]
+Names = str | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -238,6 +240,66 @@ def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
                 f"counts as an answer; if it is one, say no_answer={value}"
             )
         for spellings in [] if asked.role == "ordinal" else variants(table.as_levels(asked.column)):
-            listed = ", ".join(map(repr, spellings))
-            found.append(f"{asked.column}: {listed} count as different answers")
+            all_of_them = ", ".join(map(repr, spellings))
+            found.append(f"{asked.column}: {all_of_them} count as different answers")
     return found
+
+
+def refuse(faults: Iterable[str]) -> None:
+    """Nothing for no faults; else a ValueError that lists them, all in one message."""
+    every = list(faults)
+    if len(every) == 1:
+        raise ValueError(every[0])
+    if every:
+        more = [f"and {len(every) - SHOWN} more"] if len(every) > SHOWN else []
+        raise ValueError("\n  ".join([f"{len(every)} faults:", *every[:SHOWN], *more]))
+
+
+def some(faults: Iterable[str]) -> list[str]:
+    """The first few of one kind, and how many more."""
+    every = list(faults)
+    more = [f"… and {len(every) - EACH} more such rows"] if len(every) > EACH else []
+    return [*every[:EACH], *more]
+
+
+def person(table: Table, ids: Sequence[Any], row: int, column: str) -> str:
+    """``person 7``, with the cell where the table comes from a file."""
+    where = "" if table.places is None else f" ({table.at(row, column)})"
+    return f"person {ids[row]!r}{where}"
+
+
+def listed(given: Any) -> list[Any]:
+    """One value or several, as a list."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    return list(given) if several else [given]
+
+
+def fitting(names: Sequence[str], patterns: Names) -> list[str]:
+    """The names that are listed or fit a pattern."""
+    return [name for name in names if any(fnmatchcase(name, p) for p in listed(patterns))]
+
+
+def roles_of(
+    names: Sequence[str], roles: Mapping[str, Names], taken: Sequence[str]
+) -> dict[str, str]:
+    """Each column's role, in the table's order; a column's own name beats patterns.
+
+    Patterns pass over the ``taken`` columns (ids, cohorts, groups). Errors: naming one of those,
+    two roles for a column, and a name or pattern that fits none.
+    """
+    exact: dict[str, str] = {}
+    fitted: dict[str, str] = {}
+    for role, given in roles.items():
+        for pattern in listed(given):
+            found = exact if pattern in names else fitted
+            free = [name for name in fitting(names, pattern) if name not in taken]
+            for name in [pattern] if pattern in names else free:
+                if name in taken or found.setdefault(name, role) != role:
+                    other = "id, cohort or same" if name in taken else found[name]
+                    raise ValueError(f"column {name!r} is named in {role}, and in {other} too")
+            if pattern not in names and not free:
+                raise ValueError(
+                    f"{role}: no column is named or fits {pattern!r}; there are {', '.join(names)}"
+                )
+    chosen = {**fitted, **exact}
+    return {name: chosen[name] for name in names if name in chosen}

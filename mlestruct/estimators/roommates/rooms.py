@@ -12,7 +12,7 @@ import numpy as np
 
 from mlestruct.errors import DataWarning, Infeasible
 from mlestruct.estimators.roommates.people import Group, People, are_ids
-from mlestruct.estimators.roommates.places import refuse, some
+from mlestruct.estimators.roommates.questionnaire import refuse, some
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Table
 from mlestruct.tables.cells import written

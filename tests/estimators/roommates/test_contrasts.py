@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlestruct import RoommateModel
-from mlestruct.estimators.roommates.worth import centred
+from mlestruct.estimators.roommates.pairing import centred
 
 
 @pytest.fixture
