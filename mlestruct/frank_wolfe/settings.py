@@ -21,8 +21,21 @@ Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
 """Scores to log Z and τ of every example, summed over all outcomes: exact."""
 
 
+class Limited:
+    """Settings of which some say what a run may take."""
+
+    @property
+    def budget(self: Any) -> Budget:
+        """What a run may take."""
+        return Budget(self.tol, self.rounds, self.seconds, self.calls)
+
+    def solve(self: Any, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
+        """The last round of :meth:`run`."""
+        return last(self.run(dual, oracle, start))
+
+
 @dataclass(frozen=True)
-class FrankWolfe:
+class FrankWolfe(Limited):
     """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
 
     ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with at most
@@ -77,18 +90,9 @@ class FrankWolfe:
         method = Rounds(self, dual, oracle, start, sums, dual.batch.size)
         return drive(method, self.budget, self.checkpoint)
 
-    @property
-    def budget(self) -> Budget:
-        """What a run may take."""
-        return Budget(self.tol, self.rounds, self.seconds, self.calls)
-
-    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
-        """The last round of :meth:`run`."""
-        return last(self.run(dual, oracle, start))
-
 
 @dataclass(frozen=True)
-class BCFW:
+class BCFW(Limited):
     """Minimises a :class:`Dual` by the papers' block-coordinate steps; give it as ``solver=``.
 
     ``rounds`` are passes of as many steps as there are examples, drawn by ``draw``: each once in
@@ -129,12 +133,3 @@ class BCFW:
 
         method = Passes(self, dual, oracle, start, dual.batch.size)
         return drive(method, self.budget, self.checkpoint)
-
-    @property
-    def budget(self) -> Budget:
-        """What a run may take."""
-        return Budget(self.tol, self.rounds, self.seconds, self.calls)
-
-    def solve(self, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
-        """The last round of :meth:`run`."""
-        return last(self.run(dual, oracle, start))

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mlestruct.learners.margin import ssvm as ssvm
     from mlestruct.learners.missing import Missing as Missing
     from mlestruct.learners.model import Interrupted as Interrupted
+    from mlestruct.learners.model import Learns as Learns
     from mlestruct.learners.model import Model as Model
     from mlestruct.learners.online import perceptron as perceptron
     from mlestruct.learners.pieces import piecewise as piecewise
-    from mlestruct.learners.protocol import Learns as Learns
     from mlestruct.learners.pseudo import partly_observed as partly_observed
     from mlestruct.learners.pseudo import pseudo_likelihood as pseudo_likelihood
     from mlestruct.learners.tree_reweighted import match_moments as match_moments
@@ -52,7 +52,7 @@ HOME = {
     **MAKERS,
     "Interrupted": "learners.model",
     "Learner": "learners.convex",
-    "Learns": "learners.protocol",
+    "Learns": "learners.model",
     "Missing": "learners.missing",
     "Model": "learners.model",
     "Partial": "batch",

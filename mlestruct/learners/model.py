@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, Unwritten, begin
@@ -55,6 +55,24 @@ class Interrupted(KeyboardInterrupt):
 def collect(states: Iterator[Progress], inference: Inference = DEFAULT) -> Model:
     """Consume rounds into a model."""
     return _collected(states, inference)[0]
+
+
+class Learns(Protocol):
+    """A name, a model per regulariser, and the inference it keeps; ``through`` may watch."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inference(self) -> Inference: ...
+
+    def path(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        regularisers: Sequence[Any],
+        through: Through = iter,
+    ) -> Iterator[Model]: ...
 
 
 class Fits:

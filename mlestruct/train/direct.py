@@ -37,6 +37,7 @@ COARSEST = 1e-5  # a coarser residual makes the value too rough for the line sea
 TIGHTER, FINEST = 0.03, 1e-9  # where a search fails inference gets finer by this, down to that
 PROOF = 0.5  # of the tolerance: what inference may leave open before an oracle is asked
 EXACTLY = FrankWolfe(tol=1e-6)
+ESTIMATE = "an estimate until the last round"
 AGAIN = 0.1  # of the gap: if the weights' own part is more, a descent can still lower a proof
 
 
@@ -122,7 +123,7 @@ class Descending:
             round=now.number,
             calls=(now.number + 1) * self.examples,
             examples=self.examples,
-            certificate=_estimate(gap, -step.value, self.bound),
+            certificate=Certificate(gap, 0.0, -step.value, "surrogate", self.bound, ESTIMATE),
             theta=step.theta,
             route="direct",
             left=gap / size / now.share,
@@ -202,7 +203,7 @@ def direct(
 
     def setting() -> dict[str, Any]:
         known = {"oracle": name_of(oracle), "routine": digest(routine), "start": digest(start)}
-        return {**dual.named(), **known, **limits(solver), "small": repr(small)}
+        return {**dual.named(), **known, **asdict(solver.budget), "small": repr(small)}
 
     method = Descending(
         shards=lambda: engine.start(prover(dual, oracle, routine).split()),
@@ -219,11 +220,6 @@ def direct(
     return drive(method, solver.budget, solver.checkpoint)
 
 
-def limits(solver: FrankWolfe) -> dict[str, Any]:
-    """The settings that a fit which goes on must share."""
-    return asdict(solver.budget)
-
-
 def descents_of(
     dual: Dual, routine: Routine, small: SmallBatches | None = None
 ) -> Callable[..., Descent]:
@@ -236,11 +232,6 @@ def descents_of(
     if factor is None or not ridge.plain:
         scale = units(columns(dual.batch, dual.features), ridge.lam)
     return partial(descend, ridge, factor=factor, scale=scale)
-
-
-def _estimate(gap: float, objective: float, bound: str) -> Certificate:
-    why = "an estimate until the last round"
-    return Certificate(gap, 0.0, objective, "surrogate", bound, why)
 
 
 def natural(dual: Dual, routine: Routine) -> Array | None:

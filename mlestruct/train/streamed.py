@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from mlestruct.objectives.base import EvaluationPoint, Share
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import descend
-from mlestruct.train.direct import COARSEST, Descending, limits
+from mlestruct.train.direct import COARSEST, Descending
 from mlestruct.train.proofs import Prove, Proving
 from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
@@ -125,7 +125,7 @@ def stream(
             "shards": digest([tuple(one) for one in found]),
             "regulariser": digest(regulariser),
             "start": digest(start),
-            **limits(solver),
+            **asdict(solver.budget),
         }
         method = Descending(
             shards=lambda: nullcontext(running),

@@ -43,7 +43,7 @@ class Rough:
 
     def __call__(self, question):
         if isinstance(question, Prove):
-            return Proof(Certificate(0.0, 0.0, 0.0, "simplices", "exact"), BEST - question.theta)
+            return Proof(Certificate(0.0, 0.0, 0.0, "simplices", "exact"), BEST - question.theta, 1)
         theta, tol = question
         self.tols.append(tol)
         value = 0.5 * float((theta - BEST) @ (theta - BEST)) + 1e6 * tol * len(self.tols)
@@ -71,7 +71,7 @@ class Stale:
 
     def __call__(self, question):
         if isinstance(question, Prove):
-            return Proof(Certificate(1.0, 0.0, 0.0, "simplices", "exact"), BEST - question.theta)
+            return Proof(Certificate(1.0, 0.0, 0.0, "simplices", "exact"), BEST - question.theta, 1)
         off = question.theta - BEST
         self.asked += 1
         if self.asked > self.calls:
