@@ -70,8 +70,8 @@ def lbp(
 
     ``rho`` (default 1) other than that gives reweighted messages. Where messages do not converge
     in ``sweeps`` sweeps, or jump between fixed points, neither value nor gradient is one of a
-    function: L-BFGS then stops, and is begun again with fresh messages. ``settings`` are those of
-    :class:`Primal`.
+    function: L-BFGS then stops, and is begun again with messages that are cold at every evaluation,
+    at most ``restarts`` times. ``settings`` are those of :class:`Primal`.
     """
     refuse("lbp", route, oracle=oracle)
     recipe = Propagation(1.0 if rho is None else rho, schedule, damping, sweeps, residual)

@@ -49,10 +49,11 @@ class Primal(Fits):
 
     The gap is Fenchel's for R: it bounds the error of a convex objective whose gradient is exact.
     Elsewhere ``doubt`` says why nothing is certified. L-BFGS that finds no step is begun again
-    from where it stopped, with inference afresh, as long as that helps, ``restarts`` times at
-    most. Where the gradient is not the value's own, steps are judged by slopes alone; ``small``
-    takes stochastic ones instead, and a round is an epoch. θ holds the weights of all ``heads``,
-    one after the other, and starts where ``begin`` says (default: the regulariser's optimum). Of
+    from where it stopped as long as that helps, ``restarts`` times at most, and from then on
+    inference begins anew at every evaluation: warm starts are what the objective jumps by. Where
+    the gradient is not the value's own, steps are judged by slopes alone; ``small`` takes
+    stochastic ones instead, and a round is an epoch. θ holds the weights of all ``heads``, one
+    after the other, and starts where ``begin`` says (default: the regulariser's optimum). Of
     ``solver`` it takes ``tol``, ``rounds``, ``seconds``, ``workers`` and ``engine``.
     """
 
@@ -116,7 +117,7 @@ class _Iterations:
         }
 
     def rounds(self, loop: Loop) -> Iterator[Progress]:
-        """L-BFGS; where it finds no step, again from there by inference that begins anew."""
+        """L-BFGS; where it finds no step, again from there, by cold inference from then on."""
         learner = self.learner
         objective = learner.objective(self.batch)
         engine = engine_of(learner.solver.engine, learner.solver.workers)
@@ -133,6 +134,7 @@ class _Iterations:
         while True:
             with engine.start(makers) as running:
                 total = Sum(running)
+                total.cold = attempt > 0
                 if since is not None:
                     running.remember(memory)
                     total.stalled = stalled

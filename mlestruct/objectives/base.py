@@ -156,7 +156,10 @@ def places(heads: Mapping[str, Head]) -> dict[str, slice]:
 
 
 class Sum:
-    """Σ of the pieces, in their order: the same bits on any engine."""
+    """Σ of the pieces, in their order: the same bits on any engine.
+
+    While ``cold`` every answer is a first call's: what depends on warm starts is a function again.
+    """
 
     def __init__(self, running: Running) -> None:
         self.running = running
@@ -165,11 +168,12 @@ class Sum:
         self.cold = False
 
     def forget(self) -> None:
-        """No warm starts any more: the pieces' next answers are those of a first call."""
+        """The pieces' next answers are those of a first call."""
         self.running.remember([None] * len(self.running))
-        self.cold = True
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
+        if self.cold:
+            self.forget()
         first, *rest = self.running.round([EvaluationPoint(theta, self.tol)] * len(self.running))
         value, gradient, self.stalled = first
         for more, slope, stalled in rest:

@@ -93,7 +93,6 @@ class Descending:
             if loop.tree is not None:
                 phase, total.tol, theta, since, memory = loop.tree
                 now = _Phase(*phase)
-                total.cold = now.cold
                 running.remember(memory)
             descents = self.descents()
             descent = descents(theta, since=since)
