@@ -102,6 +102,18 @@ class Certificate(Shown):
     def relative(self) -> float:
         return self.gap / max(1.0, abs(self.objective))
 
+    def __add__(self, other: Certificate) -> Certificate:
+        """Of the sum of both objectives."""
+        return Certificate(
+            self.gap + other.gap,
+            self.slack + other.slack,
+            self.objective + other.objective,
+            _either(self.polytope, other.polytope),
+            _either(self.bound, other.bound),
+            self.withheld or other.withheld,
+            self.unused + other.unused,
+        )
+
     def columns(self) -> dict[str, list[Any]]:
         """One row: what is proven, of what, and over which polytope."""
         fields = asdict(self) | {"relative": self.relative}
@@ -128,6 +140,10 @@ class Certificate(Shown):
 
     def _unused(self) -> str:
         return f"; {self.unused} parts no answer uses are fixed at 0" if self.unused else ""
+
+
+def _either(one: str, other: str) -> str:
+    return one if other in (one, *one.split(" / ")) else f"{one} / {other}"
 
 
 def refuse_below(batch: Batch[Any], upper: Array, here: Array, what: str) -> None:

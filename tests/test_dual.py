@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mlestruct.batch import Batch
-from mlestruct.dual import Dual, certificate, interior, tangent_gaps
+from mlestruct.dual import Certificate, Dual, certificate, interior, tangent_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.features import Dense, NoFeatures
@@ -224,3 +224,15 @@ def test_a_selection_is_the_problem_of_its_examples(rng):
         np.testing.assert_array_equal(
             part.entropy.counting[m], dual.entropy.counting[batch.structures.index(structure)]
         )
+
+
+def test_certificates_add_up():
+    """Gaps, slacks and objectives are sums; what is withheld of a part is withheld of the whole."""
+    one = Certificate(1.0, 0.5, 3.0, "hull", "exact")
+    two = Certificate(2.0, 0.0, -1.0, "local / hull", "upper", unused=2)
+    both = one + two
+    assert (both.gap, both.slack, both.objective, both.unused) == (3.0, 0.5, 2.0, 2)
+    assert (one + one).polytope == "hull"
+    assert (two + two).polytope == (two + one).polytope == "local / hull"
+    assert both.withheld is None
+    assert (both + Certificate(np.inf, 0.0, 0.0, "hull", "exact", "why")).withheld == "why"

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
-    from mlestruct.engine.choose import engine_of as engine_of
     from mlestruct.engine.dask import Dask as Dask
     from mlestruct.engine.local import Local as Local
     from mlestruct.engine.local import Serial as Serial
     from mlestruct.engine.local import Threads as Threads
+    from mlestruct.engine.local import engine_of as engine_of
     from mlestruct.engine.processes import Processes as Processes
     from mlestruct.engine.protocol import Engine as Engine
     from mlestruct.engine.protocol import Maker as Maker
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 __getattr__, __all__ = lazily(
     __name__,
     {
-        "engine.choose": "engine_of",
         "engine.dask": "Dask",
-        "engine.local": "Local Serial Threads",
+        "engine.local": "Local Serial Threads engine_of",
         "engine.processes": "Processes",
         "engine.protocol": "Engine Maker Running Shard Tree",
     },

@@ -19,8 +19,7 @@ from mlestruct.features.weighed import weighed
 from mlestruct.frank_wolfe import BCFW, FrankWolfe
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.learners.model import Fits
-from mlestruct.learners.problem import check_problem, ridge_of
+from mlestruct.learners.model import Fits, check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle

@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, Unwritten, begin
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
+from mlestruct.features.weighed import coordinate_weights
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.method import Progress
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
@@ -183,3 +187,36 @@ def _collected(states: Iterator[Progress], inference: Inference) -> tuple[Model,
         raise
     assert last is not None
     return model(last, last.short), last
+
+
+WEIGHED = ("mle_struct", "trw", "lbp", "piecewise", "pseudo_likelihood", "ssvm", "perceptron")
+"""The learners whose objective is a sum over nodes and factors, or over their scores."""
+
+
+def check_problem(name: str, batch: Batch[Any], features: Features) -> None:
+    """There are outcomes to learn from, and the features score just the batch's coordinates."""
+    if batch.target is None:
+        raise ValueError(f"{name} learns from outcomes, and this batch has none")
+    rows = _rows(features)
+    if rows != batch.size:
+        raise ValueError(f"features have {rows} rows for {batch.size} coordinates")
+    if name not in WEIGHED and coordinate_weights(batch) is not None:
+        raise ValueError(
+            f"node and class weights mean nothing to {name!r}, which takes an example's labels as "
+            f"one: use {', '.join(WEIGHED)}, or weigh whole examples by sample_weight"
+        )
+
+
+def ridge_of(given: float | Regulariser, d: int) -> Regulariser:
+    """A regulariser of d weights, from λ or as it is."""
+    regulariser = given if isinstance(given, Regulariser) else Regulariser.of(d, given)
+    if len(regulariser) != d:
+        raise ValueError(f"regulariser of {len(regulariser)} weights for {d} features")
+    return regulariser
+
+
+def _rows(features: Features) -> int:
+    """Coordinates the features score; a user's own are asked with all weights 0."""
+    if hasattr(features, "offsets"):
+        return int(features.offsets[-1])
+    return len(features.potentials(np.zeros(features.d)))

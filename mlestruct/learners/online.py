@@ -18,8 +18,7 @@ from mlestruct.features import Features
 from mlestruct.features.weighed import coordinate_weights
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
-from mlestruct.learners.model import Fits
-from mlestruct.learners.problem import check_problem, ridge_of
+from mlestruct.learners.model import Fits, check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.oracle.registry import AnyOracle

@@ -17,8 +17,7 @@ from mlestruct.features.base import restart
 from mlestruct.features.squares import squares
 from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner, mle_struct
-from mlestruct.learners.model import Wraps
-from mlestruct.learners.problem import check_problem
+from mlestruct.learners.model import Wraps, check_problem
 from mlestruct.method import Progress
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph, RegionGraph

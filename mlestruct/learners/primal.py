@@ -19,8 +19,7 @@ from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.lbfgs import Descent, Step, next_step
-from mlestruct.learners.model import Fits
-from mlestruct.learners.problem import check_problem, ridge_of
+from mlestruct.learners.model import Fits, check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.objectives import Head, Objective, Sum
 from mlestruct.objectives.base import parts, places

@@ -11,8 +11,7 @@ from mlestruct.batch import Batch
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners.convex import Learner
-from mlestruct.learners.model import Model, collect
-from mlestruct.learners.problem import ridge_of
+from mlestruct.learners.model import Model, collect, ridge_of
 from mlestruct.method import Progress
 from mlestruct.objectives.base import Share
 from mlestruct.oracle import Validated, resolve

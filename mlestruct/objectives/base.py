@@ -116,7 +116,7 @@ class ShardSummand:
         proves: Proves | None = None,
     ) -> None:
         self.objective, self.batch, self.heads, self.first = objective, batch, heads, first
-        self.proves, self.warm = proves, None
+        self.proves, self.warm, self.places = proves, None, places(heads)
 
     def __call__(self, question: Any) -> Any:
         try:
@@ -128,13 +128,13 @@ class ShardSummand:
             raise counted_from(error, self.first) from error.__cause__
 
     def _value(self, theta: Array, tol: float) -> ShardValue:
-        slices = places(self.heads)
-        scores = {name: head.scores(theta[slices[name]]) for name, head in self.heads.items()}
+        heads, place = self.heads, self.places
+        scores = {name: head.scores(theta[place[name]]) for name, head in heads.items()}
         found = self.objective(self.batch, scores, self.warm, tol)
         self.warm = found.warm
         gradient = np.zeros(len(theta))
-        for name, head in self.heads.items():
-            gradient[slices[name]] = head.pull(scores[name], found.gradient[name])
+        for name, head in heads.items():
+            gradient[place[name]] = head.pull(scores[name], found.gradient[name])
         return ShardValue(found.value, gradient, found.stalled)
 
     def memory(self) -> Tree:
@@ -148,11 +148,10 @@ class ShardSummand:
 
 def places(heads: Mapping[str, Head]) -> dict[str, slice]:
     """Each head's part of θ, in the heads' order."""
-    ends = np.cumsum([head.features.d for head in heads.values()])
-    return {
-        name: slice(int(end) - head.features.d, int(end))
-        for (name, head), end in zip(heads.items(), ends, strict=True)
-    }
+    found, end = {}, 0
+    for name, head in heads.items():
+        found[name] = slice(end, end := end + head.features.d)
+    return found
 
 
 class Sum:

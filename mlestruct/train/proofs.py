@@ -151,19 +151,11 @@ def proven(
 
 def _joined(running: Running, regulariser: Regulariser, asked: Prove) -> tuple[Proven, Array, int]:
     """What the shards' parts prove together, what their moments lack, and of how many examples."""
-    found: list[Proof] = running.round([asked] * len(running))
-    parts, lack = [one.part for one in found], np.asarray(sum(one.missing for one in found))
-    why = next((part.withheld for part in parts if part.withheld is not None), None)
-    gap = float(sum(part.gap for part in parts) + regulariser.bracket(asked.theta, lack))
-    proof = Certificate(
-        gap,
-        float(sum(part.slack for part in parts)),
-        float(regulariser.conj(lack) + sum(part.objective for part in parts)),
-        " / ".join(dict.fromkeys(part.polytope for part in parts)),
-        " / ".join(dict.fromkeys(part.bound for part in parts)),
-        why,
-        sum(part.unused for part in parts),
-    )
-    moved, tau = any(one.moved for one in found), [one.tau for one in found]
-    kept = [part for part in tau if part is not None]
-    return Proven(proof, moved, kept), lack, sum(one.examples for one in found)
+    first, *rest = found = running.round([asked] * len(running))
+    proof, lack, count = first.part, first.missing, first.examples
+    for one in rest:
+        proof, lack, count = proof + one.part, lack + one.missing, count + one.examples
+    gap = proof.gap + regulariser.bracket(asked.theta, lack)
+    proof = replace(proof, gap=gap, objective=float(regulariser.conj(lack) + proof.objective))
+    kept = [one.tau for one in found if one.tau is not None]
+    return Proven(proof, any(one.moved for one in found), kept), lack, count

@@ -14,7 +14,7 @@ import mlestruct as ms
 from mlestruct import data
 from mlestruct.batch import Batch
 from mlestruct.learners import LEARNERS
-from mlestruct.learners.problem import WEIGHED
+from mlestruct.learners.model import WEIGHED
 from mlestruct.structures import FactorGraph
 
 CERTIFIED = [name for name in WEIGHED if name not in ("lbp", "perceptron")]

@@ -17,9 +17,8 @@ from mlestruct.engine import engine_of
 from mlestruct.entropy import Entropy
 from mlestruct.inference.choose import DEFAULT
 from mlestruct.inference.routine import routine
-from mlestruct.learners.model import Fits
+from mlestruct.learners.model import Fits, ridge_of
 from mlestruct.learners.primal import scored
-from mlestruct.learners.problem import ridge_of
 from mlestruct.method import Progress
 from mlestruct.objectives import Sum, Surrogate
 from mlestruct.objectives.base import parts

@@ -21,8 +21,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Reweighted, Route, Search, Unlearned
 from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.learners.model import Fits
-from mlestruct.learners.problem import check_problem, ridge_of
+from mlestruct.learners.model import Fits, check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
