@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,6 +106,8 @@ class Estimator(Predictor):
     one_standard_error: bool = False
     random_state: int | np.random.Generator | None = 0
     progress: bool | None = None
+    learns: ClassVar[tuple[str, ...]] = ()
+    """The attributes that :meth:`prepare` makes."""
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """Take from all of the training data what encoding needs, such as the labels."""
@@ -459,11 +461,12 @@ class Estimator(Predictor):
         )
 
     def stored(self) -> dict[str, Any]:
-        """What :meth:`prepare` learned, as arrays, for a model file."""
-        return {}
+        """What :meth:`prepare` learned, for a model file: trees of arrays by name."""
+        return {name: getattr(self, name) for name in self.learns}
 
-    def restore(self, arrays: dict[str, Any]) -> None:
+    def restore(self, learned: dict[str, Any]) -> None:
         """The inverse of :meth:`stored`."""
+        self.__dict__.update({name: learned[name] for name in self.learns})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model: settings, weights, certificate, history; no data, no code."""
@@ -494,7 +497,7 @@ class Estimator(Predictor):
         """
         from mlestruct.estimators.stored import loading, read
 
-        settings, fitted, arrays = read(path, cls.__name__, again)
+        settings, fitted, learned = read(path, cls.__name__, again)
         with loading(path, cls.__name__):
             cls.check_names(settings)
             model = cls(**settings)
@@ -505,7 +508,7 @@ class Estimator(Predictor):
             model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
             model.scale_ = np.ones(len(fitted.coef)) if fitted.scale is None else fitted.scale
             model._columns = fitted.columns
-            model.restore(arrays)
+            model.restore(learned)
         return model
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -64,6 +63,7 @@ class GraphModel(Labelled):
     tables: Table | Mapping[Any, Table] = "symmetric"
     intercept: bool = True
     clique_table: CliqueTable = "potts"
+    learns = (*Labelled.learns, "_names", "_tie_names", "_clique_names", "_orders")
 
     @property
     def meets(self) -> int | None:
@@ -218,18 +218,6 @@ class GraphModel(Labelled):
         rest = np.zeros(len(self.names()) - spread.shape[1])  # of cliques nothing is told
         told = [Named(one.name, np.r_[spread.T @ one.combination, rest]) for one in found]
         return distinct(told)
-
-    def stored(self) -> dict[str, Any]:
-        text = json.dumps({"names": self._names, "ties": self._tie_names,
-                           "cliques": self._clique_names, "orders": self._orders})  # fmt: skip
-        return {"features": np.frombuffer(text.encode(), dtype=np.uint8), **self.stored_labels()}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        self.restore_labels(arrays)
-        known = json.loads(arrays["features"].tobytes())
-        self._names, self._tie_names = known["names"], known["ties"]
-        self._clique_names, self._orders = known.get("cliques", []), known.get("orders", [])
-        self.n_features_in_ = len(self._names)
 
 
 def _clique_features(graphs: Sequence[Graph]) -> list[str]:

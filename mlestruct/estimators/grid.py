@@ -40,6 +40,7 @@ class GridModel(GraphModel):
     tables: Table | Mapping[Any, Table] = "full"
     contrast: bool = False
     neighbours: Literal[4, 8] = 4
+    learns = (*GraphModel.learns, "contrast_", "bytes_")
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, how pixels are scaled, and how much neighbours differ on average."""
@@ -107,14 +108,6 @@ class GridModel(GraphModel):
 
     def shape_of(self, x: Any) -> tuple[int, ...]:
         return (int(x.known.sum()),) if isinstance(x, Left) else np.shape(x)[:2]
-
-    def stored(self) -> dict[str, Any]:
-        own = {"contrast": np.array(self.contrast_), "bytes": np.array(self.bytes_)}
-        return {**super().stored(), **own}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        super().restore(arrays)
-        self.contrast_, self.bytes_ = float(arrays["contrast"]), bool(arrays["bytes"])
 
 
 def neighbours(rows: int, columns: int, diagonal: bool) -> Ints:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,6 +76,7 @@ class Labelled(Weighable):
 
     void: Any = AUTO
     unseen: Literal["hidden", "left_out"] = "hidden"
+    learns: ClassVar[tuple[str, ...]] = ("classes_", "void_", "n_features_in_")
 
     def nodes_of(self, x: Any) -> int:
         """How many labels an example has."""
@@ -166,17 +166,6 @@ class Labelled(Weighable):
 
     def present(self, x: Any, outcome: Any) -> NDArray[Any]:
         return np.asarray(self.classes_[outcome].reshape(self.shape_of(x)))
-
-    def stored_labels(self) -> dict[str, Any]:
-        """Classes and codes of void labels, for a model file."""
-        codes = [code.item() if hasattr(code, "item") else code for code in self.void_]
-        text = json.dumps(codes).encode()
-        return {"classes": self.classes_, "void": np.frombuffer(text, dtype=np.uint8)}
-
-    def restore_labels(self, arrays: dict[str, Any]) -> None:
-        """The inverse of :meth:`stored_labels`."""
-        self.classes_ = arrays["classes"]
-        self.void_ = tuple(json.loads(arrays["void"].tobytes()))
 
     def _share_right(self, given: Given) -> float:
         """Of the labels that are known in each example."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -50,6 +49,7 @@ class MultiLabelModel(Weighable):
 
     pairs: bool = True
     intercept: bool = True
+    learns = ("classes_", "sets_", "n_features_in_", "_label_columns")
 
     def taken(self, X: Any, y: Any) -> Given:
         rows = super().taken(_rows(X), _rows(y))
@@ -148,17 +148,6 @@ class MultiLabelModel(Weighable):
         features = features + ["constant"] * self.intercept
         own = [f"{label}: {feature}" for label in labels for feature in features]
         return own + [f"{labels[a]} with {labels[b]}" for a, b in self._couples()]
-
-    def stored(self) -> dict[str, Any]:
-        text = json.dumps({"sets": self.sets_, "width": self.n_features_in_}).encode()
-        return {"classes": self.classes_, "kind": np.frombuffer(text, dtype=np.uint8)}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        kind = json.loads(arrays["kind"].tobytes())
-        self.classes_ = arrays["classes"]
-        self.sets_, self.n_features_in_ = kind["sets"], kind["width"]
-        named = not self.sets_ and self.classes_.dtype.kind not in "iu"
-        self._label_columns = self.classes_.tolist() if named else None
 
 
 def _columns(table: Any) -> Columns:

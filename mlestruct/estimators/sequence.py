@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -59,6 +58,7 @@ class SequenceModel(Labelled):
 
     constraints: Forbidden = None
     weights: Literal["all", "seen"] | None = None
+    learns = (*Labelled.learns, "attributes_", "_allowed")
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, the dictionary of attributes, and no weights chosen yet."""
@@ -286,19 +286,13 @@ class SequenceModel(Labelled):
         return self._columns or numbered(self.n_features_in_)
 
     def stored(self) -> dict[str, Any]:
-        found = {"width": np.array(self.n_features_in_), **self.stored_labels()}
-        if self.attributes_ is not None:
-            text = json.dumps(self.attributes_.names)
-            found["attributes"] = np.frombuffer(text.encode(), dtype=np.uint8)
-        return found if self._allowed is None else {**found, "allowed": self._allowed}
+        known = self.attributes_
+        return {**super().stored(), "attributes_": None if known is None else known.packed()}
 
-    def restore(self, arrays: dict[str, Any]) -> None:
-        self.restore_labels(arrays)
-        self.n_features_in_ = int(arrays["width"])
-        self._allowed, self.attributes_ = arrays.get("allowed"), None
-        if "attributes" in arrays:
-            names = json.loads(arrays["attributes"].tobytes())
-            self.attributes_ = _attributes()({name: j for j, name in enumerate(names)})
+    def restore(self, learned: dict[str, Any]) -> None:
+        super().restore(learned)
+        if self.attributes_ is not None:
+            self.attributes_ = _attributes().unpacked(learned["attributes_"])
 
 
 def _attributes() -> type[Attributes]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 from typing import Any, Literal
 
-import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.estimators.sequence import Among, SequenceModel
@@ -86,13 +84,11 @@ class SkipChainModel(SequenceModel):
         return [f"{name}: " for name in self.ties_.names]
 
     def stored(self) -> dict[str, Any]:
-        text = json.dumps(self.ties_.names)
-        return {**super().stored(), "ties": np.frombuffer(text.encode(), dtype=np.uint8)}
+        return {**super().stored(), "ties_": self.ties_.packed()}
 
-    def restore(self, arrays: dict[str, Any]) -> None:
-        super().restore(arrays)
-        names = json.loads(arrays["ties"].tobytes())
-        self.ties_ = Attributes({name: j for j, name in enumerate(names)})
+    def restore(self, learned: dict[str, Any]) -> None:
+        super().restore(learned)
+        self.ties_ = Attributes.unpacked(learned["ties_"])
 
 
 def _plain(x: Any) -> Any:

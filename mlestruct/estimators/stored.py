@@ -44,9 +44,12 @@ def write(
     kind: str,
     settings: Mapping[str, Any],
     fitted: StoredFit,
-    learned: Mapping[str, NDArray[Any]],
+    learned: Tree,
 ) -> None:
-    """Settings that are values go into the header, arrays beside the weights, code nowhere."""
+    """Settings that are values go into the header, arrays beside the weights, code nowhere.
+
+    ``learned`` is what the kind of model knows besides.
+    """
     plain, again, beside = {}, [], {}
     for name, value in settings.items():
         try:
@@ -55,7 +58,8 @@ def write(
         except TypeError:
             again.append(name)
     inference, more = pack(fitted.learned, "inference")
-    beside.update(more)
+    own, most = pack(learned, "learned")
+    beside.update(more | most)
     header = {
         "settings": plain,
         "again": again,
@@ -65,13 +69,13 @@ def write(
         "short": fitted.short,
         "notes": fitted.notes,
         "inference": inference,
+        "learned": own,
         "columns": fitted.columns,
     }
     arrays = {
         "coef": fitted.coef,
         "history": np.array(fitted.history, dtype=float).reshape(-1, 4),
         "alpha_scores": np.array(fitted.alpha_scores, dtype=float).reshape(-1, 2),
-        **{f"learned.{name}": array for name, array in learned.items()},
         **({} if fitted.scale is None else {"scale": fitted.scale}),
         **beside,
     }
@@ -100,9 +104,7 @@ def loading(path: Path, kind: str) -> Iterator[None]:
         raise ValueError(f"{path} does not load as a {kind}: {error}") from error
 
 
-def read(
-    path: Path, kind: str, again: Mapping[str, Any]
-) -> tuple[dict[str, Any], StoredFit, dict[str, NDArray[Any]]]:
+def read(path: Path, kind: str, again: Mapping[str, Any]) -> tuple[dict[str, Any], StoredFit, Tree]:
     """(settings, what was fitted, what was learned besides), the settings in ``again`` replaced."""
     arrays, header = files.load(path, kind)
     with loading(path, kind):
@@ -128,6 +130,4 @@ def read(
             _scale(arrays),
             _texts(header.get("columns")),
         )
-    prefix = "learned."
-    learned = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-    return {**settings, **again}, fitted, learned
+        return {**settings, **again}, fitted, unpack(header["learned"], arrays)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import isfinite
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mlestruct.structures.base import Array, Ints, Shorts
 from mlestruct.structures.graph import FactorGraph
@@ -91,6 +93,15 @@ class Attributes:
     @property
     def names(self) -> list[str]:
         return list(self.place)
+
+    def packed(self) -> NDArray[np.uint8]:
+        """The names as an array, for a model file."""
+        return np.frombuffer(json.dumps(self.names).encode(), dtype=np.uint8)
+
+    @classmethod
+    def unpacked(cls, array: NDArray[np.uint8]) -> Attributes:
+        """The inverse of :meth:`packed`."""
+        return cls({name: j for j, name in enumerate(json.loads(array.tobytes()))})
 
     def __len__(self) -> int:
         return len(self.place)

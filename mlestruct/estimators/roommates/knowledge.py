@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -106,31 +104,25 @@ class Knowledge:
         return RoommateSummary.of(self.asked.contrasts, self.told, self.fitted, self.notes)
 
     def packed(self) -> dict[str, Any]:
-        """Arrays for a model file, besides the fit's own."""
-        plain = {
+        """What a model file holds besides the fit's own."""
+        return {
             "answers": [asdict(answers) for answers in self.asked.answers],
             "indicators": self.asked.indicators,
             "neutral": self.asked.neutral,
             "rho": self.rho,
-            "notes": self.notes,
-            "pairs": self.told.pairs,
-            "rank": self.told.rank,
-        }
-        return {
-            "knowledge": np.array(json.dumps(plain)),
-            "estimates": self.told.rows,
+            "told": tuple(self.told),
             "logistic": self.logistic,
             "marks": self.marks,
+            "notes": self.notes,
         }
 
     @classmethod
-    def unpacked(cls, fitted: StoredFit, arrays: dict[str, Any], extra: Extra) -> Knowledge:
-        plain = json.loads(str(arrays["knowledge"]))
-        answers = tuple(Answers(**_tuples(row, ("levels", "counts"))) for row in plain["answers"])
-        asked = Questions(answers, plain["indicators"], plain["neutral"], extra)
-        told = ContrastTable(arrays["estimates"], plain["pairs"], plain["rank"])
-        baseline, known = arrays["logistic"], arrays["marks"]
-        return cls(asked, plain["rho"], fitted, told, baseline, known, plain["notes"])
+    def unpacked(cls, fitted: StoredFit, known: dict[str, Any], extra: Extra) -> Knowledge:
+        """The inverse of :meth:`packed`."""
+        answers = tuple(Answers(**row) for row in known["answers"])
+        asked = Questions(answers, known["indicators"], known["neutral"], extra)
+        rest = (known[name] for name in ("logistic", "marks", "notes"))
+        return cls(asked, known["rho"], fitted, ContrastTable(*known["told"]), *rest)
 
 
 def marks(people: People, pairs: Ints) -> Ints:
@@ -146,7 +138,3 @@ def marks(people: People, pairs: Ints) -> Ints:
         text = repr(([str(part) for part in key], both)).encode()
         found.append(int.from_bytes(sha256(text).digest()[:8], "little", signed=True))
     return np.array(found, dtype=np.int64)
-
-
-def _tuples(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return row | {name: tuple(row[name]) for name in names}
