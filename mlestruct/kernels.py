@@ -30,8 +30,9 @@ def kernel(**options: Any) -> Callable[[Function], Function]: ...
 def kernel(function: Any = None, /, **options: Any) -> Any:
     """``@kernel`` or ``@kernel(fastmath=…, error_model=…, forceinline=…)``: Numba's own options.
 
-    A kernel that Python calls is compiled at the first call with arguments of these types; one
-    that kernels call becomes part of theirs.
+    ``unrolled`` is ours: where loops gain by it, which takes longer to compile. A kernel that
+    Python calls is compiled at the first call with arguments of these types; one that kernels call
+    becomes part of theirs.
     """
     if function is None:
         return lambda function: _made(function, options)
@@ -45,7 +46,8 @@ def _made(function: Any, options: dict[str, Any]) -> Any:
         return function
     from mlestruct.compiler import Kernel
 
-    return Kernel(function, targetoptions={**OPTIONS, **options})
+    unrolled = options.pop("unrolled", False)
+    return Kernel(function, unrolled=unrolled, targetoptions={**OPTIONS, **options})
 
 
 def variant(stub: Any, **options: Any) -> Callable[[Function], Function]:

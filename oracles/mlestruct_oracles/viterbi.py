@@ -47,7 +47,7 @@ class Viterbi:
         return self._schedules[key]
 
 
-@kernel
+@kernel(unrolled=True)
 def _solve(
     offsets: Ints, scores: Array, shut: Ints, vertices: Array, best: Array,
     parent: Ints, arity: Ints, table_start: Ints, entries: Ints, agree_start: Ints,
