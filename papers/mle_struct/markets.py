@@ -3,7 +3,8 @@
 Score, rating, colours and whether two have met before. Pairs are made by an algorithm, so weights
 *imitate* it. Rematches after forfeits are in the data, so having met is a feature and not
 forbidden. Learned from the rounds 2 to ``LAST`` of both tournaments, tested on later ones.
-Held-out log-likelihoods take log Z over the nodes' degrees: at ρ = ½ they are lower bounds.
+Held-out log-likelihoods take the surrogate log Z over the matchings' hull: at ρ = ½ they are lower
+bounds.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct import Batch, Dense, FrankWolfe, Matching, tables
+from mlestruct.entropy import Entropy
 from mlestruct.inference import best
-from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.routine import Beliefs, routine
 from mlestruct.learners import mle_struct, ssvm
 from papers._run import Row, Setting
 from papers.mle_struct.dates import dates
@@ -26,7 +28,7 @@ from papers.mle_struct.judge import area
 Array = NDArray[np.float64]
 GAMES = "issue_7", "issue_15"
 LAST, RHOS = 6, (0.5, 1.0)
-FIT: dict[str, Any] = {"regulariser": 1.0, "solver": FrankWolfe(tol=1e-3, rounds=300)}
+FIT: dict[str, Any] = {"regulariser": 1.0, "solver": FrankWolfe(tol=1e-5, rounds=300)}
 
 
 class Round(NamedTuple):
@@ -76,7 +78,7 @@ def swiss(setting: Setting) -> Iterator[Row]:
         model = made.fit(batch, features)
         score = seen.potentials(model.theta)
         right = [held.structure(m).encode(y) for m, y in enumerate(best(held, score)[0])]
-        beliefs = Scaling(rho).many(held, score) if rho else None
+        beliefs = _beliefs(held, score, rho) if rho else None
         reached = float(held.totals(score * held.target).sum())
         weights = ("score apart", "rating apart / 100", "met", "colours clash")
         yield {
@@ -94,6 +96,12 @@ def swiss(setting: Setting) -> Iterator[Row]:
             ),
             "uniform": -sum(_log_matchings(r.structure.n_nodes) for r in test) / count,
         }
+
+
+def _beliefs(held: Batch[Any], score: Array, rho: float) -> Beliefs:
+    direct = routine(Entropy.of(held, rho))
+    assert direct is not None
+    return direct.many(held, score)
 
 
 def markets(setting: Setting) -> Iterator[Row]:

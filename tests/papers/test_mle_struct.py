@@ -116,6 +116,7 @@ def test_markets_beat_the_obvious_feature(shared_data: Path, printed: Printed) -
     chess = [row for row in rows if row["market"] == "swiss"]
     likely = [row for row in chess if row["rho"]]  # max-margin finds nothing better than 0 here
     assert all(row["AUC"] > row["AUC, score apart alone"] for row in likely)
+    assert all(row["certificate"] <= 1e-5 for row in likely)
     for row in (row for row in rows if row["market"] == "dates"):
         assert row["certificate"] < 2e-3
         assert row["log-likelihood per date"] > row["constant rate"]

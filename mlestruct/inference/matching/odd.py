@@ -15,11 +15,11 @@ breaks none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
@@ -29,7 +29,7 @@ from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.oracle import HULL
 from mlestruct.structures.base import Array
 from mlestruct.structures.matching import Matching
-from mlestruct.structures.odd_sets import EXACT, violated_sets
+from mlestruct.structures.odd_sets import EXACT, SMALL, calm, odd_set_proof, violated_sets
 from mlestruct.trees import Tree, like
 
 Priced = tuple[NDArray[np.bool_], Array]  # of a group: (examples × sets × nodes), prices
@@ -110,7 +110,7 @@ class Cohort:
         pole = 1.0 - 2.0 * rho * tau
         slope = tau * (1.0 - tau) / np.where(np.abs(pole) < NEAR, NEAR, pole)
         table = self._table(slope)
-        system = table.toarray()
+        system = table.copy()
         degree = self.structure.graph.degrees(tau[None])[0]
         single = np.maximum(1.0 - degree, 0.0) if self.structure.kind == "partial" else 0.0 * degree
         weight = table.sum(axis=1) + single / max(rho, NEAR)
@@ -119,15 +119,15 @@ class Cohort:
         own = np.empty((len(family.sets),) * 2)
         for k, members in enumerate(family.sets):
             part = inside[members]
-            own[k] = (part * (table[members][:, members] @ part)).sum(axis=0) / 2.0
+            own[k] = (part * (table[np.ix_(members, members)] @ part)).sum(axis=0) / 2.0
         return np.asarray(own - across.T @ np.linalg.solve(system, across))
 
-    def _table(self, values: Array) -> sp.csr_array:
+    def _table(self, values: Array) -> Array:
         """Symmetric, nodes × nodes."""
         tail, head = self.structure.ends.T
-        n = self.structure.n_nodes
-        upper = sp.csr_array((values, (tail, head)), shape=(n, n))
-        return sp.csr_array(upper + upper.T)
+        table = np.zeros((self.structure.n_nodes,) * 2)
+        table[tail, head] = table[head, tail] = values
+        return table
 
     def priced(self, family: Family, warm: list[WarmPrices]) -> tuple[Family, DualPoint]:
         """The least D over a family: Newton's steps, of a length that has led down so far.
@@ -228,12 +228,11 @@ class HullScaling(Routine):
         for (structure, members), here, known in zip(batch.groups(), state, sets, strict=True):
             families = [Family(flags[:0], price[:0]) for flags, price in zip(*known, strict=True)]
             rows = batch.rows(tau, members)
-            for i in _outside(structure, rows):
+            for i, broken in _broken(structure, rows):
                 place = batch.coordinates(members[i])
                 one = Cohort(structure, scores[place], replace(self.scaling, residual=FINE))
                 before = Family(known[0][i], known[1][i]).priced()
-                start, broken = [_row(here, i)], violated_sets(structure, rows[i])
-                families[i], found = one.settled(before, start, broken)
+                families[i], found = one.settled(before, [_row(here, i)], broken)
                 log_z[members[i]], tau[place] = found.value, found.tau
                 _put(here, i, found.warm[0])
             kept.append(_stacked(families))
@@ -270,10 +269,16 @@ class HullScaling(Routine):
         return [(np.zeros(shape, dtype=bool), np.zeros(shape[:2])) for shape in shapes]
 
 
-def _outside(structure: Any, rows: Array) -> list[int]:
-    """The rows that break odd sets."""
-    broken: list[int] = np.flatnonzero(~structure.in_hull(rows)).tolist() if _odd(structure) else []
-    return broken
+def _broken(structure: Any, rows: Array) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    """The rows that break odd sets, and the sets."""
+    if not _odd(structure):
+        return
+    few = structure.n_nodes <= SMALL  # then all at once
+    for i in np.flatnonzero(~(structure.in_hull(rows) if few else calm(structure, rows))).tolist():
+        if few or not odd_set_proof(structure, rows[i]):
+            sets = violated_sets(structure, rows[i])
+            if len(sets):
+                yield i, sets
 
 
 def _odd(structure: Any) -> bool:
