@@ -127,6 +127,11 @@ class Batch(Generic[S]):
         owner = np.searchsorted(self.offsets, index, side="right") - 1
         return index, owner, self.target[index]
 
+    @property
+    def partly(self) -> bool:
+        """Of some outcomes only a part was seen: their targets are NaN elsewhere."""
+        return self.target is not None and bool(np.isnan(self.target).any())
+
     def observed(self, flat: Array) -> Array:
         """⟨flat, target⟩ of every example. O(entries of the target that are not zero)."""
         index, owner, value = self._seen

@@ -139,7 +139,9 @@ class Certificate(Shown):
         )
 
     def _unused(self) -> str:
-        return f"; {self.unused} parts no answer uses are fixed at 0" if self.unused else ""
+        return f"; {self.unused} parts that the oracle says no answer uses are fixed at 0" * bool(
+            self.unused
+        )
 
 
 def _either(one: str, other: str) -> str:

@@ -150,7 +150,11 @@ def matching(graph: Any, *, ax: Any = None) -> Any:
 
 
 def weights(summary: HasSummary, *, top: int = 20, ax: Any = None) -> Any:
-    """The largest estimates, with their intervals where both ends are known."""
+    """The largest estimates, with their intervals where both ends are known.
+
+    ``summary`` is a model's ``summary()``, or the model.
+    """
+    summary = summary.summary() if hasattr(summary, "summary") else summary
     order = np.argsort(-np.abs(summary.weights), kind="stable")[:top][::-1]
     values, place = summary.weights[order], np.arange(len(order))
     ax = _axes(ax)

@@ -7,7 +7,7 @@ scikit-learn's ``scoring=``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -71,42 +71,47 @@ def calibrated(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
 Costs = str | Callable[[Any], Any]
 
 
-def regret(costs: Costs) -> Callable[[Decides, Sequence[Any], Sequence[Any]], float]:
+def regret(
+    costs: Costs, sense: Literal["min", "max"] = "min"
+) -> Callable[[Decides, Sequence[Any], Sequence[Any]], float]:
     """A scorer: minus what the model's decisions cost more than the best, as a share of the best.
 
     ``costs`` are the true costs of an example's parts, to be minimised: the name of its entry, or
-    a function of the example. The best decisions are those of the model's own solver under the
-    true costs. −Σ (cost of the decision − least cost) / Σ |least cost| over the examples, which is
-    PyEPO's normalised regret with a minus, so that larger is better.
+    a function of the example; with ``sense="max"`` they are values, to be maximised. The best
+    decisions are those of the model's own solver under the true costs. −Σ (cost of the decision −
+    least cost) / Σ |least cost| over the examples, which is PyEPO's normalised regret with a minus,
+    so that larger is better.
     """
 
     def scorer(model: Decides, X: Sequence[Any], y: Sequence[Any]) -> float:
-        reached, least = _reached(model, X, costs)
+        reached, least = _reached(model, X, costs, sense)
         return -float((reached - least).sum() / max(np.abs(least).sum(), 1e-300))
 
     return scorer
 
 
 def cost_equal(
-    costs: Costs, tol: float = 1e-9
+    costs: Costs, tol: float = 1e-9, sense: Literal["min", "max"] = "min"
 ) -> Callable[[Decides, Sequence[Any], Sequence[Any]], float]:
     """A scorer: the share of examples whose decision costs as little as the best one.
 
     Decisions that differ from the observed ones and cost the same count as right, up to ``tol``
-    of the least cost; ``costs`` as in :func:`regret`.
+    of the least cost; ``costs`` and ``sense`` as in :func:`regret`.
     """
 
     def scorer(model: Decides, X: Sequence[Any], y: Sequence[Any]) -> float:
-        reached, least = _reached(model, X, costs)
+        reached, least = _reached(model, X, costs, sense)
         return float(np.mean(reached - least <= tol * np.maximum(np.abs(least), 1.0)))
 
     return scorer
 
 
-def _reached(model: Decides, X: Sequence[Any], costs: Costs) -> tuple[Array, Array]:
+def _reached(model: Decides, X: Sequence[Any], costs: Costs, sense: str) -> tuple[Array, Array]:
     """What the model's decisions cost, and the least cost, of every example."""
-    batch = Batch.of(model.structures(X))
-    true = [_true(x, costs, batch.structure(m).size, m) for m, x in enumerate(X)]
+    if sense not in ("min", "max"):
+        raise ValueError(f"sense is 'min' or 'max', not {sense!r}")
+    batch, sign = Batch.of(model.structures(X)), 1.0 if sense == "min" else -1.0
+    true = [sign * _true(x, costs, batch.structure(m).size, m) for m, x in enumerate(X)]
     best, _, _ = best_of(batch, -np.concatenate(true), model._oracle())
     least, reached = (
         np.array([

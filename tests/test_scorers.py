@@ -59,3 +59,19 @@ def test_searches_and_cross_validation_over_ragged_lists(sequences):
         model = ms.SequenceModel().fit([train.X[i] for i in kept], [train.y[i] for i in kept])
         by_hand.append(model.score([train.X[i] for i in held], [train.y[i] for i in held]))
     np.testing.assert_array_equal(found, by_hand)
+
+
+def test_regret_of_values_is_that_of_costs_with_their_sign():
+    """``sense="max"`` takes values; any other word is refused."""
+    rng = np.random.default_rng(0)
+    X = [
+        {"features": x, "value": x[:, 0] + 0.1, "cost": -x[:, 0] - 0.1}
+        for x in rng.random((6, 4, 2))
+    ]
+    y = [np.arange(4) == rng.integers(4) for _ in X]
+    model = ms.StructuredModel(oracle=lambda s, _: np.arange(4) == s.argmax()).fit(X, y)
+    for make in (scorers.regret, scorers.cost_equal):
+        values, costs = make("value", sense="max"), make("cost")
+        assert values(model, X, y) == costs(model, X, y)
+        with pytest.raises(ValueError, match="sense is 'min' or 'max'"):
+            make("value", sense="most")(model, X, y)

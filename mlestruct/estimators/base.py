@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch, Partial, seen
+from mlestruct.batch import Batch, Partial, pinned, seen
 from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
@@ -227,9 +227,17 @@ class Estimator(Predictor):
             return np.array([float(how(self, X, y))])
         if how == "parts_right":
             return np.array([self.score([one], [other]) for one, other in zip(X, y, strict=True)])
+        batch, scores = self._scored(self._given(X, y), y)
+        if not batch.partly:
+            return self._likelihoods(batch, scores, X)
+        both = [replace(one, target=np.zeros(batch.size)) for one in (batch, pinned(batch))]
+        full, known = (self._likelihoods(one, scores, X) for one in both)
+        return full - known
+
+    def _likelihoods(self, batch: Batch[Any], scores: Array, X: Sequence[Any]) -> Array:
+        """Every example's log-likelihood, as learned: a surrogate's, or exact."""
         from mlestruct.statistics.problems import likelihood_of
 
-        batch, scores = self._scored(self._given(X, y), y)
         found = likelihood_of(
             batch,
             self.features(batch, X),
@@ -238,7 +246,6 @@ class Estimator(Predictor):
             oracle=self._oracle(),
         )
         if found is None:
-            assert batch.target is not None
             upper = self._marginals(batch, scores).upper
             return np.asarray(batch.observed(scores) - upper)
         return found.values(self.coef_)
@@ -428,7 +435,7 @@ class Estimator(Predictor):
             batch, scores = found._scored(given, given.told)
             assert batch.target is not None
             tau = np.clip(found._marginals(batch, scores).tau, TINY, 1.0 - TINY)
-            right = np.where(batch.target > 0.5, tau, 1.0 - tau)
+            right = np.where(batch.target > 0.5, tau, 1.0 - tau)[~np.isnan(batch.target)]
             return -float(np.log(right).mean())
 
         best = minimize_scalar(loss, bounds=(-SHARP, SHARP), method="bounded", options=XTOL)

@@ -26,6 +26,7 @@ class GridModel(GraphModel):
     them void (see :class:`Labelled`). ``tables`` and ``intercept`` as in :class:`GraphModel`; a
     full table has the left or upper pixel first. ``contrast`` adds ties that fade where neighbours
     differ, by exp(−‖x − x'‖² / their mean in training); its name among ``tables`` is ``alike``.
+    ``feature_names`` are those of the channels.
 
     The default entropy counts edges by their share of spanning trees and bounds log Z above. Other
     settings and fitted attributes as :class:`Estimator`.
@@ -40,6 +41,7 @@ class GridModel(GraphModel):
     tables: Table | Mapping[Any, Table] = "full"
     contrast: bool = False
     neighbours: Literal[4, 8] = 4
+    feature_names: Sequence[str] | None = None
     learns = (*GraphModel.learns, "contrast_", "bytes_")
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
@@ -95,7 +97,10 @@ class GridModel(GraphModel):
         if self.contrast:
             ties = np.exp(-_apart(image, edges)[:, None] / self.contrast_)
         names = ("alike",) if self.contrast else None
-        return Graph(image.reshape(-1, image.shape[2]), edges, ties, None, names)
+        own = None if self.feature_names is None else tuple(self.feature_names)
+        if own is not None and len(own) != image.shape[2]:
+            raise ValueError(f"{len(own)} feature_names for {image.shape[2]} features")
+        return Graph(image.reshape(-1, image.shape[2]), edges, ties, own, names)
 
     def nodes_of(self, x: Any) -> int:
         return int(np.prod(self.shape_of(x)))

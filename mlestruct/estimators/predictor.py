@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, Partial, pinned, seen
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
 from mlestruct.errors import ConvergenceWarning, not_fitted
@@ -88,6 +88,8 @@ class Predictor(Parameters):
 
     def taken(self, X: Any, y: Any) -> Given:
         """A user's X, and y where there is one, as lists of examples and outcomes."""
+        if isinstance(X, Mapping) or not (hasattr(X, "__iter__") or hasattr(X, "__getitem__")):
+            raise ValueError(f"X is a list of examples, not one {type(X).__name__}: pass [X]")
         check_lengths(X, y)
         X = listed(X)
         return Given(X, None if y is None else listed(y), range(len(X)), X, columns_of(X))
@@ -261,6 +263,8 @@ class Predictor(Parameters):
     def _share_right(self, given: Given) -> float:
         batch, scores = self._scored(given, given.told)
         assert batch.target is not None
+        if batch.partly:
+            raise ValueError("the share of right parts is of whole outcomes: some are partial here")
         right = []
         for m, outcome in enumerate(self._decide(batch, scores, "map").outcomes):
             structure = batch.structure(m)
@@ -279,9 +283,11 @@ class Predictor(Parameters):
         if len(given.X) == 0:
             return 0.0, 0.0
         batch, scores = self._scored(given, given.told)
-        assert batch.target is not None
-        reached, inside = float(scores @ batch.target), self.log_z(batch, scores)
-        return reached - float(inside.upper.sum()), min(reached - float(inside.lower.sum()), 0.0)
+        inside = self.log_z(batch, scores)
+        low = high = batch.observed(scores)
+        if batch.partly:
+            low, high, _ = astuple(self.log_z(pinned(batch), scores))
+        return float((low - inside.upper).sum()), min(float((high - inside.lower).sum()), 0.0)
 
     def evidence(
         self,
@@ -320,7 +326,8 @@ class Predictor(Parameters):
             np.concatenate([part.ravel() for part in self._shaped(given.X, batch, flat)])
             for flat in (self._marginals(batch, scores).tau, batch.target)
         )
-        return Calibration.of(tau, truth, bins)
+        known = ~np.isnan(truth)
+        return Calibration.of(tau[known], truth[known], bins)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):
@@ -342,7 +349,9 @@ class Predictor(Parameters):
 
     def _scored(self, given: Given, y: Sequence[Any] | None = None) -> tuple[Batch[Any], Array]:
         outcomes = None if y is None else self.encode(given.X, y)
-        batch, features = self._problem(given.X, outcomes, given.weight)
+        partly = any(isinstance(outcome, Partial) for outcome in outcomes or ())
+        make = seen if partly else Batch.of
+        batch, features = self._problem(given.X, outcomes, given.weight, make)
         if features.d != len(self.coef_):
             raise ValueError(f"X has {features.d} features; the model has {len(self.coef_)}")
         return batch, features.potentials(self.coef_) + batch.bias

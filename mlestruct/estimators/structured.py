@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.estimators.base import Estimator
+from mlestruct.estimators.door import Given, columns_of
 from mlestruct.features import Features, as_features
 from mlestruct.oracle import Solver, takes_instance
 from mlestruct.oracle.registry import AnyOracle
@@ -62,6 +63,11 @@ class StructuredModel(Estimator):
         """The number of features, which is that of the weights."""
         self._check_fitted()
         return len(self.coef_)
+
+    def taken(self, X: Any, y: Any) -> Given:
+        """As :meth:`Predictor.taken`; the features of every example may be a frame."""
+        given = super().taken(X, y)
+        return replace(given, columns=columns_of([self.rows(x) for x in given.X]))
 
     def rows(self, x: Any) -> Any:
         """The (parts, d) features of one example."""

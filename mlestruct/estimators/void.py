@@ -84,6 +84,7 @@ def _is_nan(value: Any) -> bool:
 def codes_of(setting: Any, seen: Sequence[Seen]) -> tuple[Any, ...]:
     """The labels that mean void: those named, or −1 where the others are two integers ≥ 0 or more.
 
+    Whole numbers count as integers, as arrays that once held NaN are of floats.
     Beside 0 and 1 alone, −1 may be a class of its own: a warning says how it was taken.
     """
     if not (isinstance(setting, str) and setting == AUTO):
@@ -92,7 +93,7 @@ def codes_of(setting: Any, seen: Sequence[Seen]) -> tuple[Any, ...]:
         listed = isinstance(setting, Iterable) and not isinstance(setting, str)
         return tuple(setting) if listed else (setting,)
     values = [s.labels for s in seen if s.labels.size]
-    if not values or any(v.dtype.kind not in "iu" for v in values):
+    if not values or not all(_whole(v) for v in values):
         return ()
     distinct = np.unique(np.concatenate(values))
     others = distinct[distinct != -1]
@@ -106,6 +107,12 @@ def codes_of(setting: Any, seen: Sequence[Seen]) -> tuple[Any, ...]:
             stacklevel=2,
         )
     return (-1,)
+
+
+def _whole(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind in "iu" or (
+        labels.dtype.kind == "f" and bool((labels == np.rint(labels)).all())
+    )
 
 
 def observed(classes: Labels, seen: Seen, m: int) -> Ints | Partial:

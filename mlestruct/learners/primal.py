@@ -147,13 +147,8 @@ class _Iterations:
                     loop.save(where)
             attempt, taken, since = attempt + 1, 0, None
 
-    @property
-    def _partly(self) -> bool:
-        assert self.batch.target is not None
-        return self.learner.partly and bool(np.isnan(self.batch.target).any())
-
     def _makers(self, objective: Objective) -> Sequence[Any]:
-        if self._partly:
+        if self.batch.partly:
             return of_seen(self.learner.objective, self.batch, self.heads)
         return parts(objective, self.batch, self.heads)
 
@@ -176,7 +171,7 @@ class _Iterations:
         learner, doubt = self.learner, self.learner.doubt
         gap = self.ridge.bracket(step.theta, -step.gradient)
         claimed, why = (gap, None) if doubt is None else (np.inf, doubt(total.stalled))
-        if self._partly:
+        if self.batch.partly:
             also = "" if why is None else f"; {why}"
             claimed, why = np.inf, f"with labels missing it is not convex{also}"
         words = learner.polytope, learner.bound, why

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, pinned
 from mlestruct.inference.exact import exact
 from mlestruct.statistics.affordability import affordable
 from mlestruct.statistics.annealing import annealed
@@ -31,17 +31,12 @@ class Evidence:
     @classmethod
     def of(cls, batch: Batch[Any], scores: Array, rng: np.random.Generator) -> Evidence:
         """At these scores; a ValueError where the structures can neither be summed nor annealed."""
-        log_z, low, high = (np.empty(len(batch)) for _ in range(3))
-        for structure, members in batch.groups():
-            rows = batch.rows(scores, members)
-            if affordable((structure,)):
-                some = batch.select(members)
-                log_z[members] = low[members] = high[members] = exact(some, rows.ravel()).log_z
-                continue
-            for m, score in zip(members.tolist(), rows, strict=True):
-                log_z[m], low[m], high[m] = annealed(structure, score, rng)[:3]
+        log_z, below, above = _log_z(batch, scores, rng)
         weight, reached = batch.weight, batch.observed(scores)
-        return cls(weight * (reached - log_z), weight * (high - log_z), weight * (log_z - low))
+        if batch.partly:
+            reached, *more = _log_z(pinned(batch), scores, rng)
+            below, above = np.hypot(below, more[1]), np.hypot(above, more[0])
+        return cls(weight * (reached - log_z), weight * above, weight * below)
 
     @property
     def value(self) -> float:
@@ -78,3 +73,19 @@ class Evidence:
             f"log-likelihood {self.value:.2f}, tested 95 % interval [{low:.2f}, {high:.2f}] "
             "(annealed importance sampling)"
         )
+
+
+def _log_z(
+    batch: Batch[Any], scores: Array, rng: np.random.Generator
+) -> tuple[Array, Array, Array]:
+    """log Z of every example, and how far the ends of its interval are below and above it."""
+    log_z, low, high = (np.empty(len(batch)) for _ in range(3))
+    for structure, members in batch.groups():
+        rows = batch.rows(scores, members)
+        if affordable((structure,)):
+            some = batch.select(members)
+            log_z[members] = low[members] = high[members] = exact(some, rows.ravel()).log_z
+            continue
+        for m, score in zip(members.tolist(), rows, strict=True):
+            log_z[m], low[m], high[m] = annealed(structure, score, rng)[:3]
+    return log_z, log_z - low, high - log_z

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from mlestruct.results import Shown
 from mlestruct.statistics.affordability import MOST
 from mlestruct.statistics.firth import Firth, Point
 from mlestruct.statistics.identified import Identified, Named
@@ -49,7 +51,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Intervals:
+class Intervals(Shown):
     """What data tell of the weights, and in words what that rests on.
 
     ``refused`` says why there is no honest interval (then ``rows`` is empty). ``units`` are the
@@ -73,6 +75,23 @@ class Intervals:
             if row.name == name:
                 return row
         raise KeyError(name)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each: its name, the estimate, its error, and both ends."""
+        names = ("name", "estimate", "error", "low", "high")
+        return {name: [getattr(row, name) for row in self.rows] for name in names}
+
+    def remarks(self) -> list[str]:
+        return self.words
+
+    def plot(self, ax: Any = None) -> Any:
+        """Every estimate, with its interval where it has both ends."""
+        from mlestruct.plot import dots
+
+        found = self.columns()
+        ends = [(row.low, row.high) for row in self.rows]
+        label = f"{100 * self.level:g} % interval"
+        return dots(found["name"], found["estimate"], ends, label=label, ax=ax)
 
     def __str__(self) -> str:
         width = max((len(row.name) for row in self.rows), default=0)

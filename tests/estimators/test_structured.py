@@ -270,3 +270,30 @@ def test_state_the_constraints_and_need_no_solver(rng):
     model = ms.StructuredModel(stated, oracle="cp_sat", tol=1e-4).fit(X, y)
     twin = ms.StructuredModel(oracle=pack, tol=1e-4).fit(items, y)
     np.testing.assert_allclose(model.coef_, twin.coef_, atol=0.02)
+
+
+def test_columns_of_frames_inside_examples_are_names():
+    """They name the weights, and other columns or another order are refused."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+
+    def best(scores, instance):
+        return np.arange(len(scores)) == scores.argmax()
+
+    frames = [pandas.DataFrame(rng.standard_normal((3, 2)), columns=["a", "b"]) for _ in range(8)]
+    X = [{"features": frame} for frame in frames]
+    y = [best(frame["a"].to_numpy() - frame["b"].to_numpy(), None) for frame in frames]
+    model = ms.StructuredModel(oracle=best).fit(X, y)
+    assert model.names() == model.feature_names_in_.tolist() == ["a", "b"]
+    for swapped in (["b", "a"], ["a", "c"]):
+        other = frames[0].set_axis(swapped, axis=1)
+        with pytest.raises(ValueError, match="X has columns"):
+            model.predict([{"features": other}])
+    plain = ms.StructuredModel(oracle=best).fit([frame.to_numpy() for frame in frames], y)
+    np.testing.assert_array_equal(plain.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("one", [{"features": np.zeros((2, 1))}, 3.0, object()])
+def test_one_example_is_no_list_of_them(one):
+    with pytest.raises(ValueError, match=r"X is a list of examples, not one \w+: pass \[X\]"):
+        ms.StructuredModel(oracle=lambda scores: scores > 0).fit(one, [[0, 1]])

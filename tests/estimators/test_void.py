@@ -180,3 +180,61 @@ def test_intervals_of_left_out_labels_are_those_of_what_is_left(kind, rng):
     assert (named.units, named.unit) == (6, "cohorts")
     with pytest.raises(ValueError, match="a fit with unseen='left_out'"):
         make(alpha=1.0).fit(X, given).intervals(X, given)
+
+
+def likelihoods(model, x, labels):
+    """log P of every way to fill in one binary example's void labels, by all its labellings."""
+    structure, scores = model.structures([x])[0], model.potentials([x])[0]
+    states = np.array(list(np.ndindex(*structure.cards)))
+    reached = np.array([structure.encode(one) for one in states]) @ scores
+    fits = ((labels == -1) | (states == labels)).all(axis=1)
+    return np.logaddexp.reduce(reached[fits]) - np.logaddexp.reduce(reached)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_is_asked_of_labels_counts_those_that_are_known(kind, rng):
+    """Likelihoods of what was seen by enumeration; calibration of its parts; alphas by it."""
+    make, X, y = examples(kind, rng, 8)
+    y = [labels % 2 for labels in y]
+    gone = [rng.random(labels.shape) < 0.3 for labels in y]
+    given = [voided(labels, g, "none") for labels, g in zip(y, gone, strict=True)]
+    model = make(alpha=1.0, learner="exact_mle").fit(X, given)
+    codes = [np.where(g, -1, labels).ravel() for labels, g in zip(y, gone, strict=True)]
+    truth = sum(likelihoods(model, x, one) for x, one in zip(X, codes, strict=True))
+    np.testing.assert_allclose(model.log_likelihood(X, given), truth, atol=1e-8)
+    assert model.evidence(X, given).value == pytest.approx(truth, abs=1e-8)
+    found = model.calibration(X, given)
+    assert found.count.sum() == 2 * sum((~g).sum() for g in gone)
+    assert model.recalibrated(X, given).certificate_.withheld
+    chosen = make(alpha=[10.0, 1.0], learner="exact_mle").fit(X, given, validation=(X, given))
+    scores = dict(chosen.alpha_scores_)
+    own = make(alpha=10.0, learner="exact_mle").fit(X, given)
+    wanted = [likelihoods(own, x, one) for x, one in zip(X, codes, strict=True)]
+    assert scores[10.0] == pytest.approx(np.mean(wanted), abs=1e-4)
+
+
+def test_likelihoods_of_part_of_a_matching(rng):
+    """Of the matchings that agree with it; the share of right parts is for whole ones."""
+    structure, X = ms.BipartiteMatching(3), rng.standard_normal((2, 9, 1))
+    y = [[0, 1, 2], ms.Partial([2, -1, -1])]
+    model = ms.StructuredModel(structure, alpha=1.0).fit(X, y)
+    rows = [[2, 0, 1], [2, 1, 0]]
+    each = [model.log_likelihood(X[1:], [row])[1] for row in rows]
+    low, high = model.log_likelihood(X[1:], y[1:])
+    assert low <= model.evidence(X[1:], y[1:]).value <= high
+    assert model.evidence(X[1:], y[1:]).value == pytest.approx(
+        np.logaddexp(*(model.evidence(X[1:], [row]).value for row in rows)), abs=1e-9
+    )
+    assert high >= max(each)
+    with pytest.raises(ValueError, match="whole outcomes"):
+        model.score(X, y)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("dtype", [int, float, object])
+def test_minus_one_is_void_in_any_type_that_holds_it(kind, dtype, rng):
+    """Arrays that once held NaN are of floats: −1.0 is as void as −1."""
+    make, X, y = examples(kind, rng)
+    given = [np.where(rng.random(one.shape) < 0.3, -1, one).astype(dtype) for one in y]
+    model = make(tol=1e-3).fit(X, given)
+    assert [float(label) for label in model.classes_] == [0.0, 1.0, 2.0]
