@@ -9,7 +9,7 @@ from mlestruct.batch import Batch
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import best, marginals
 from mlestruct.oracle import resolve
-from mlestruct.structures import BipartiteMatching, Paths, chain, tree
+from mlestruct.structures import BipartiteMatching, Custom, Paths, chain, tree
 from mlestruct.testing import vertices
 
 EXACT = [
@@ -185,3 +185,17 @@ def test_a_larger_rho_gives_a_smaller_value():
     found = [marginals(batch, table, rho=rho, solver=solver) for rho in (0, 0.25, 0.5, 0.75, 1)]
     for more, less in itertools.pairwise(found):
         assert more.lower[0] > less.upper[0]
+
+
+def test_predictions_look_for_the_interior_once(rng):
+    """Of every structure, whose solver may be slow: the same questions are not asked again."""
+    asked = []
+
+    def best(score):
+        asked.append(score.tobytes())
+        return np.eye(4)[score.argmax()]
+
+    batch = Batch.of([Custom(4, exactly_one=[range(4)]).carrying(k, k) for k in range(5)])
+    marginals(batch, rng.standard_normal(20), best)
+    first = asked[0]
+    assert asked.count(first) == 5

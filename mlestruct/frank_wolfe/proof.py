@@ -89,16 +89,17 @@ def is_margin(dual: Dual) -> bool:
     return dual.entropy.flat and dual.batch.target is not None
 
 
-def beginning(dual: Dual, oracle: Any) -> tuple[Dual, Interior]:
+def beginning(dual: Dual, oracle: Any, known: Interior | None = None) -> tuple[Dual, Interior]:
     """The interior point to begin at, and the dual without views that no answer uses.
 
-    Max-margin needs no interior: it begins at the observed outcomes, where θ = 0.
+    It is asked for unless it is ``known``. Max-margin needs no interior: it begins at the observed
+    outcomes, where θ = 0.
     """
     if is_margin(dual):
         assert dual.batch.target is not None
         inner = Interior(dual.batch.target.copy(), dual.entropy, 0)
     else:
-        inner = interior(dual.batch, oracle, dual.entropy)
+        inner = interior(dual.batch, oracle, dual.entropy) if known is None else known
     return Dual(dual.batch, dual.features, inner.entropy, dual.regulariser), inner
 
 

@@ -57,6 +57,7 @@ class Rounds:
     start: Array | None
     sums: Sums | None
     size: int
+    inner: Interior | None = None
     name: str = "frank_wolfe"
 
     def __post_init__(self) -> None:
@@ -70,7 +71,8 @@ class Rounds:
     def rounds(self, loop: Loop) -> Iterator[Progress]:
         solver = _counted(self.solver, self.dual, self.sums)
         engine = engine_of(solver.engine, solver.workers)
-        run = _Run.begin(solver, self.dual, RemoteOracle(engine, self.oracle), self.start)
+        remote = RemoteOracle(engine, self.oracle)
+        run = _Run.begin(solver, self.dual, remote, self.start, self.inner)
         with Asking(engine, self.dual.batch, self.oracle, solver.shards) as asked:
             if loop.tree is not None:
                 run.recall(loop.tree, asked)
@@ -141,9 +143,16 @@ class _Run:
     bytes: int = 0
 
     @classmethod
-    def begin(cls, solver: FrankWolfe, dual: Dual, oracle: Any, start: Array | None) -> _Run:
+    def begin(
+        cls,
+        solver: FrankWolfe,
+        dual: Dual,
+        oracle: Any,
+        start: Array | None,
+        known: Interior | None,
+    ) -> _Run:
         margin = is_margin(dual)
-        dual, inner = beginning(dual, oracle)
+        dual, inner = beginning(dual, oracle, known)
         tau = inner.tau if start is None else inner.pull(start)
         iterate, centre = Iterate.start(dual, tau, inner.tau, active=False), None
         if solver.centre and not margin and solver.step not in FIXED:

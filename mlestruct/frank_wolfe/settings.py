@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.drive import Budget, drive, last
-from mlestruct.dual import Dual
+from mlestruct.dual import Dual, Interior
 from mlestruct.engine import Engine
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
@@ -29,9 +29,11 @@ class Limited:
         """What a run may take."""
         return Budget(self.tol, self.rounds, self.seconds, self.calls)
 
-    def solve(self: Any, dual: Dual, oracle: Oracle[Any], start: Array | None = None) -> Progress:
+    def solve(
+        self: Any, dual: Dual, oracle: Oracle[Any], start: Array | None = None, **more: Any
+    ) -> Progress:
         """The last round of :meth:`run`."""
-        return last(self.run(dual, oracle, start))
+        return last(self.run(dual, oracle, start, **more))
 
 
 @dataclass(frozen=True)
@@ -79,15 +81,17 @@ class FrankWolfe(Limited):
         oracle: Oracle[Any],
         start: Array | None = None,
         sums: Sums | None = None,
+        inner: Interior | None = None,
     ) -> Iterator[Progress]:
         """Yields every round; the last has ``done`` set. Stop iterating to stop early.
 
         ``sums`` are exact ones over the outcomes that the structures declare, where there are any:
-        the oracle then moves τ, and log Z bounds the optimum.
+        the oracle then moves τ, and log Z bounds the optimum. ``inner`` is the interior point to
+        begin at, where it is known.
         """
         from mlestruct.frank_wolfe.rounds import Rounds
 
-        method = Rounds(self, dual, oracle, start, sums, dual.batch.size)
+        method = Rounds(self, dual, oracle, start, sums, dual.batch.size, inner)
         return drive(method, self.budget, self.checkpoint)
 
 

@@ -153,7 +153,8 @@ def _searched(
     if np.abs(batch.bias).max(initial=0.0) > LARGE:
         asked = replace(batch, bias=levelled_scores(batch, batch.bias))
     none = NoFeatures(batch.size, len(batch))
-    last = solver.solve(Dual(asked, none, entropy, Regulariser.of(0)), oracle, start)
+    dual = Dual(asked, none, entropy, Regulariser.of(0))
+    last = solver.solve(dual, oracle, start, inner=inner)
     gaps, slack = tangent_gaps(
         asked, inner.entropy, oracle, asked.bias, last.tau, last.at, mixture=True
     )
