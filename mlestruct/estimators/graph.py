@@ -11,16 +11,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.cliques import (
+from mlestruct.estimators.labelled import Labelled
+from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
+from mlestruct.estimators.tables import (
     CliqueTable,
+    Table,
     check_clique_table,
+    check_table,
     clique_names,
     rows_of,
     scopes,
+    table_names,
+    table_spread,
 )
-from mlestruct.estimators.labelled import Labelled
-from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
-from mlestruct.estimators.tables import Table, check_table, table_names, table_spread
 from mlestruct.features import Features, Shared, Sparse, Tied
 from mlestruct.readers import Graph, graph_of
 from mlestruct.statistics.identified import Named

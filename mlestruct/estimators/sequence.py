@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, Partial
-from mlestruct.estimators.door import Given, check_lengths, width_of
+from mlestruct.estimators.door import Given, Ragged, check_lengths, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
 from mlestruct.estimators.predictor import Decision
-from mlestruct.estimators.ragged import Ragged
 from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains

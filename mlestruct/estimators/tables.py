@@ -1,14 +1,19 @@
-"""Tables of two labels: a weight for each pair, for each unordered pair, or for equal labels."""
+"""Tables of two labels or more: their weights, what these are called, their features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 
-Table = Literal["full", "symmetric", "potts"]
+from mlestruct.readers import Graph
+from mlestruct.structures.base import Array
+
+Table = Literal["full", "symmetric", "potts"]  # of two labels
+CliqueTable = Literal["potts", "counts", "full"]
 
 
 def check_table(given: Any) -> Table:
@@ -46,3 +51,89 @@ def table_names(kind: Table, labels: Sequence[str]) -> list[str]:
     if kind == "full":
         return [f"{a} → {b}" for a in labels for b in labels]
     return [f"{a} – {b}" for i, a in enumerate(labels) for b in labels[i:]]
+
+
+def check_clique_table(given: Any) -> CliqueTable:
+    """A kind of table by name."""
+    if given not in get_args(CliqueTable):
+        raise ValueError(f"clique_table is 'potts', 'counts' or 'full', not {given!r}")
+    found: CliqueTable = given
+    return found
+
+
+def _entries(kind: CliqueTable, states: int, order: int) -> list[Any]:
+    """The weight that each configuration has, by a key; None for no weight."""
+    every = product(range(states), repeat=order)
+    if kind == "potts":
+        return ["alike" if len(set(one)) == 1 else None for one in every]
+    return [tuple(sorted(one)) if kind == "counts" else one for one in every]
+
+
+def clique_spread(kind: CliqueTable, states: int, order: int) -> sp.csr_array:
+    """(K^order × weights): the weight of each entry of a full table, in C order.
+
+    >>> clique_spread("counts", 2, 3).toarray().argmax(axis=1).tolist()
+    [0, 1, 1, 2, 1, 2, 2, 3]
+    """
+    keys = _entries(kind, states, order)
+    place = {key: k for k, key in enumerate(dict.fromkeys(key for key in keys if key is not None))}
+    rows = [row for row, key in enumerate(keys) if key is not None]
+    where = (rows, [place[keys[row]] for row in rows])
+    return sp.csr_array((np.ones(len(rows)), where), shape=(len(keys), len(place)))
+
+
+def clique_names(kind: CliqueTable, labels: Sequence[str], order: int) -> list[str]:
+    """What the weights of a table are called, in order.
+
+    >>> clique_names("counts", ["a", "b"], 3)
+    ['a, a, a', 'a, a, b', 'a, b, b', 'b, b, b']
+    >>> clique_names("potts", ["a", "b"], 4)
+    ['all 4 alike']
+    """
+    if kind == "potts":
+        return [f"all {order} alike"]
+    keys = dict.fromkeys(_entries(kind, len(labels), order))
+    sign = ", " if kind == "counts" else " → "
+    return [sign.join(labels[k] for k in key) for key in keys]
+
+
+def by_size(graph: Graph) -> list[int]:
+    """The numbers of a graph's cliques, small ones first: the order of their tables."""
+    return sorted(range(len(graph.cliques)), key=lambda c: len(graph.cliques[c]))
+
+
+def scopes(graph: Graph) -> list[tuple[int, ...]]:
+    """The nodes of every table: edges, then cliques by size."""
+    edges: list[tuple[int, ...]] = [(i, j) for i, j in graph.edges.tolist()]
+    return edges + [graph.cliques[c] for c in by_size(graph)]
+
+
+def rows_of(
+    graph: Graph,
+    nodes: Any,
+    edges: Array,
+    tables: Sequence[Table],
+    cliques: tuple[CliqueTable, Sequence[int], bool],
+    states: int,
+) -> sp.csr_array:
+    """(coordinates × weights) of one graph: node features, edges' tables, cliques' tables.
+
+    ``cliques``: the kind of their tables, the sizes that have weights, and whether to add a
+    constant feature.
+    """
+    kind, orders, intercept = cliques
+    pairs = [table_spread(table, states) for table in tables]
+    spread = sp.block_diag(pairs) if pairs else sp.csr_array((0, 0))
+    blocks: list[Any] = [
+        sp.kron(nodes, sp.eye_array(states)),
+        sp.kron(edges, sp.eye_array(states**2)) @ spread,
+    ]
+    listed = by_size(graph)
+    given = graph.clique_ties
+    width = 0 if given is None else given.shape[1]
+    for order in orders:
+        chosen = [c for c in listed if len(graph.cliques[c]) == order]
+        own = np.zeros((len(chosen), width)) if given is None else given[chosen]
+        own = np.hstack([np.ones((len(chosen), int(intercept))), own])
+        blocks.append(sp.kron(own, clique_spread(kind, states, order)))
+    return sp.csr_array(sp.block_diag(blocks, format="csr"))

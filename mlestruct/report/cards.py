@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
 from math import exp
 from typing import Any
 
@@ -25,7 +24,7 @@ def cards(plan: Plan, reasons: Sequence[Explanation], name: Name, words: Words) 
     why = {frozenset((e.a, e.b)): e for e in reasons}
     others = _others(plan, name, words)
     found: dict[str, list[Html]] = {}
-    for home in _homes(plan.pairs):
+    for home in plan.shared:
         own = [why[frozenset((pair.a, pair.b))] for pair in home]
         card = _shared(home, own, others, name, words)
         found.setdefault(home[0].group, []).append(card)
@@ -51,16 +50,6 @@ def _tools(words: Words) -> Html:
         class_="tools",
         hidden="hidden",
     )
-
-
-def _homes(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
-    """Pairs of one room together; without rooms each by itself."""
-    keys = [
-        (pair.group, pair.room is None, number if pair.room is None else pair.room)
-        for number, pair in enumerate(pairs)
-    ]
-    for _, home in groupby(range(len(pairs)), key=keys.__getitem__):
-        yield [pairs[k] for k in home]
 
 
 def _shared(

@@ -49,15 +49,10 @@ def picks(found: Evaluation, words: Words) -> str:
 
 def matters(summary: RoommateSummary, asked: Sequence[Answers], words: Words) -> str:
     """The answers whose influence is surest, each as a factor."""
-    sure = [c for c in surest(summary) if c.low > 0 or c.high < 0]
+    sure = [c for c in summary.surest if c.low > 0 or c.high < 0]
     if not sure:
         return words("nothing sure")
     return words("matters most", effects="; ".join(effect(c, asked, words) for c in sure[:TOP]))
-
-
-def surest(summary: RoommateSummary) -> list[PairContrast]:
-    """By distance from 0 in standard errors."""
-    return sorted(summary.contrasts, key=lambda c: -abs(c.estimate) / max(c.error, 1e-12))
 
 
 def effect(found: PairContrast, asked: Sequence[Answers], words: Words) -> str:

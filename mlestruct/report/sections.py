@@ -14,7 +14,7 @@ from mlestruct.estimators.roommates import Evaluation, PairContrast, Plan, Roomm
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.html import Html, by_field, element, folded, paragraphs, shown, table
 from mlestruct.report.charts import calibration_plot, factors, shares
-from mlestruct.report.headline import effect, surest
+from mlestruct.report.headline import effect
 from mlestruct.report.survey import Surveyed
 from mlestruct.report.words import Words
 
@@ -40,7 +40,7 @@ def data(
 
 def effects(summary: RoommateSummary, asked: Sequence[Answers], words: Words) -> list[Html]:
     """Every answer's influence: the surest in a picture, all in words and in a table."""
-    found = surest(summary) if summary.sure else []
+    found = summary.surest if summary.sure else []
     if not found:
         return paragraphs(words("nothing sure"))
     top = found[:CHARTED]

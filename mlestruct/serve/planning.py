@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from math import exp
 from typing import Any
 
@@ -65,7 +64,6 @@ class Planned:
 
     def shown(self) -> Json:
         """The opening lines, and a card for each home with its reasons."""
-        homes = [list(home) for _, home in groupby(self.plan.pairs, _home_of())]
         beside = self.people.as_names(self.names).tolist() if self.names else None
         names = {
             str(row): str(who) if beside is None else f"{who} ({beside[row]})"
@@ -73,7 +71,7 @@ class Planned:
         }
         return {
             "lines": self.report().headline(),
-            "homes": [self._card(home) for home in homes],
+            "homes": [self._card(home) for home in self.plan.shared],
             "alone": [
                 {"row": self.row[s.person], "room": _text(s.room), "locked": self._stays(s.room)}
                 for s in self.plan.singles
@@ -166,12 +164,6 @@ class Planned:
             sheet.append([guarded(_plain(value)) for value in row])
         book.save(out)
         return out.getvalue()
-
-
-def _home_of() -> Callable[[Pair], Any]:
-    """A key that is the same for pairs of one room; without rooms each pair has its own."""
-    number = iter(range(1 << 62))
-    return lambda pair: (pair.group, next(number) if pair.room is None else pair.room)
 
 
 def _text(room: Any) -> str | None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Loop, Unwritten
+from mlestruct.checkpoint import Loop
 from mlestruct.estimators.door import alphas_of
 from mlestruct.estimators.roommates.observed import ObservedGroup
 from mlestruct.estimators.roommates.people import People
 from mlestruct.estimators.roommates.questionnaire import Answers
-from mlestruct.estimators.stored import StoredFit
 from mlestruct.features import Pairs, Question
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import Sandwich
-from mlestruct.learners import Interrupted, Model, mle_struct
+from mlestruct.learners import Model, mle_struct
 from mlestruct.learners.convex import Learner
 from mlestruct.method import Progress
 from mlestruct.structures import Matching
@@ -87,59 +86,23 @@ def learn(
     tol: float,
     through: Callable[[Iterator[Progress]], Iterator[Progress]],
     loop: Loop,
-) -> tuple[StoredFit, Sandwich, list[float]]:
-    """The weights, and their errors from the observed pairs: for one year as for many.
-
-    With the other alphas that did not converge while they were compared.
-    """
+) -> tuple[Model, float, list[tuple[float, float]], list[float]]:
+    """The model, its alpha, the score of every alpha, and those that did not converge."""
     alphas = alphas_of(alpha)
     learner = mle_struct(rho, solver=FrankWolfe(tol=tol, checkpoint=loop))
     scores, missed = np.zeros(1), list[float]()
     if len(alphas) > 1:
         scores, missed = choose(learner, sample, alphas, rho)
     chosen = float(alphas[scores.argmax()])
-    learner = replace(learner, regulariser=chosen)
-    last: list[Progress] = []
-
-    def kept(states: Iterator[Progress]) -> Iterator[Progress]:
-        for state in through(states):
-            last[:] = [state]
-            yield state
-
-    (model,) = learner.path(sample.batch, sample.features, [chosen], kept)
-    tried = list(zip(alphas.tolist(), scores.tolist(), strict=True))
-    dual = learner.dual(sample.batch, sample.features)
-    return (
-        fitted(model, chosen, tried),
-        Sandwich.of(dual, model.theta, last[0].tau, "parts"),
-        missed,
-    )
+    (model,) = learner.path(sample.batch, sample.features, [chosen], through)
+    return model, chosen, list(zip(alphas.tolist(), scores.tolist(), strict=True)), missed
 
 
-def stopped(
-    sample: Sample, ended: Interrupted | Unwritten, rho: float
-) -> tuple[StoredFit, Sandwich]:
-    """The same of a fit that was ended, as far as it got."""
-    model, learner = ended.model, mle_struct(rho, regulariser=ended.given)
-    tau = marginals(sample.batch, sample.features.potentials(model.theta), rho=rho).tau
-    dual = learner.dual(sample.batch, sample.features)
-    return (
-        fitted(model, ended.given, []),
-        Sandwich.of(dual, model.theta, tau, "parts"),
-    )
-
-
-def fitted(model: Model, alpha: float, tried: list[tuple[float, float]]) -> StoredFit:
-    """What a model file keeps."""
-    return StoredFit(
-        model.theta,
-        model.certificate,
-        model.history,
-        alpha,
-        tried,
-        model.route,
-        model.short,
-    )
+def sandwich(sample: Sample, theta: Array, alpha: float, rho: float) -> Sandwich:
+    """Errors of weights, from the observed pairs: for one year as for many."""
+    dual = mle_struct(rho, regulariser=alpha).dual(sample.batch, sample.features)
+    tau = marginals(sample.batch, sample.features.potentials(theta), rho=rho).tau
+    return Sandwich.of(dual, theta, tau, "parts")
 
 
 def choose(

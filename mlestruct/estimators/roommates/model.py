@@ -22,7 +22,7 @@ from mlestruct.estimators.roommates.evaluation import Evaluation, Held, evaluate
 from mlestruct.estimators.roommates.explanation import Explanation
 from mlestruct.estimators.roommates.knowledge import Knowledge, Questions, marks
 from mlestruct.estimators.roommates.leaks import in_words, leaks
-from mlestruct.estimators.roommates.learning import Extra, Sample, Truth, learn, logistic, stopped
+from mlestruct.estimators.roommates.learning import Extra, Sample, Truth, learn, logistic, sandwich
 from mlestruct.estimators.roommates.observed import (
     ColumnNames,
     Larger,
@@ -47,8 +47,7 @@ from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
 from mlestruct.estimators.roommates.rules import Consent, Rule, refused_by
 from mlestruct.estimators.roommates.summary import ContrastTable, RoommateSummary
 from mlestruct.estimators.stored import StoredFit
-from mlestruct.inference.sandwich import Sandwich
-from mlestruct.learners import Interrupted
+from mlestruct.learners import Interrupted, Model
 from mlestruct.method import Progress
 from mlestruct.progress import Show, track
 from mlestruct.structures.base import Array
@@ -168,25 +167,29 @@ class RoommateModel(Parameters):
         baseline = logistic(sample)
         known_again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
 
-        def keep(fitted: StoredFit, sandwich: Sandwich) -> None:
-            rows = [sandwich.contrast(row)[:4] for row in asked.contrasts.matrix]
-            told = ContrastTable(np.array(rows), sandwich.units, sandwich.rank)
+        def keep(model: Model, alpha: float, tried: list[tuple[float, float]]) -> None:
+            errors = sandwich(sample, model.theta, alpha, self.rho)
+            rows = [errors.contrast(row)[:4] for row in asked.contrasts.matrix]
+            told = ContrastTable(np.array(rows), errors.units, errors.rank)
+            proof, history = model.certificate, model.history
+            fitted = StoredFit(model.theta, proof, history, alpha, tried, model.route, model.short)
             self._keep(Knowledge(asked, self.rho, fitted, told, baseline, known_again, notes))
 
-        settings = self.get_params().items()
-        named = {name: shown(value) for name, value in settings if name != "progress"}
+        given_as = self.get_params().items()
+        named = {name: shown(value) for name, value in given_as if name != "progress"}
         loop = begin(checkpoint, type(self).__name__, lambda: named)
         try:
             with loop.trusted():
-                found = learn(sample, self.alpha, self.rho, self.tol, self._watched, loop)
-                keep(*found[:2])
+                settings = self.alpha, self.rho, self.tol
+                model, alpha, tried, missed = learn(sample, *settings, self._watched, loop)
+                keep(model, alpha, tried)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
-                keep(*stopped(sample, ended, self.rho))
+                keep(ended.model, ended.given, [])
             raise
         loop.finish()
-        missed = [alpha for alpha in found[2] if alpha != self.alpha_]
-        how = self._known.fitted.short, self.certificate_, self.tol, missed
+        missed = [other for other in missed if other != alpha]
+        how = model.short, model.certificate, self.tol, missed
         Ending(*how, len(self.alpha_scores_), self.get_params()).warn(type(self).__name__)
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,6 +114,14 @@ class Plan(Shown):
     def pairs(self) -> list[Pair]:
         """Who shares with whom; in a room for four, two pairs with the same room."""
         return [pair for pairing, homes in self._homes for pair in _pairs(pairing, homes)]
+
+    @property
+    def shared(self) -> list[list[Pair]]:
+        """The pairs of each home: two in a room for four, else one by itself."""
+        keys = [(p.group, p.room is None, k if p.room is None else p.room)
+                for k, p in enumerate(self.pairs)]  # fmt: skip
+        homes = groupby(range(len(keys)), key=keys.__getitem__)
+        return [[self.pairs[k] for k in home] for _, home in homes]
 
     @cached_property
     def singles(self) -> list[Single]:

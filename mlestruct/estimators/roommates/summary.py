@@ -141,8 +141,10 @@ class RoommateSummary(Shown):
     @property
     def surest(self) -> list[PairContrast]:
         """By distance from 0 in errors; where there are none, by size."""
-        strength = [abs(c.estimate) / (c.error if self.sure else 1.0) for c in self.contrasts]
-        return [self.contrasts[k] for k in np.argsort(-np.array(strength), kind="stable").tolist()]
+        sure = self.sure
+        return sorted(
+            self.contrasts, key=lambda c: -abs(c.estimate) / (max(c.error, 1e-12) if sure else 1.0)
+        )
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each contrast."""
