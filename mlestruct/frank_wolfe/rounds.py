@@ -29,11 +29,12 @@ from mlestruct.frank_wolfe.proof import (
     summed,
 )
 from mlestruct.frank_wolfe.settings import FrankWolfe, Step, Sums
+from mlestruct.frank_wolfe.sharing import LAST, Sharing
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.kernels import clock
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree
 
 FIXED = ("stale_fixed", "batch_fixed")  # steps of given sizes: they know nothing of R_t
@@ -95,30 +96,51 @@ def _counted(solver: FrankWolfe, dual: Dual, sums: Sums | None) -> FrankWolfe:
 
 
 def take(
-    solver: FrankWolfe, step: Step, number: int, iterate: Iterate, vertices: Array, margin: bool
+    solver: FrankWolfe,
+    step: Step,
+    number: int,
+    iterate: Iterate,
+    vertices: Array,
+    margin: bool,
+    sharing: Sharing | None,
 ) -> None:
     """One round's steps towards these vertices."""
     dual = iterate.dual
     order, moments = np.arange(len(dual.batch)), dual.features.each(vertices)
     iterate.make_room(vertices, moments)
-    p, x, s, atoms, floor = iterate.p, iterate.x, iterate.s, iterate.atoms, iterate.floor
     warm = number < solver.warm and not margin and step in ("pairwise", "block")
     if warm or step in ("batch", "batch_fixed"):
         gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
         joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
     elif step == "pairwise":
-        given = (order, vertices, moments, number, floor, p, x, atoms, s)
-        gained = steps.passes(True, 1, 0.0, *given)
+        gained = _towards(iterate, order, vertices, moments, number)
+        if sharing is not None:
+
+            def shared(order: Ints, found: Array) -> float:
+                moments = dual.features.each(found)
+                iterate.make_room(found, moments)
+                return _towards(iterate, order, found, moments, number)
+
+            sharing.take(iterate, vertices, gained, shared)
         count, least = solver.corrective or 0, WORTH * gained
+        p, x, s, atoms = iterate.p, iterate.x, iterate.s, iterate.atoms
         if dual.entropy.flat and dual.regulariser.plain:
             gram = iterate.gram = flat.gram_of(atoms, iterate.gram)
             count, least = flat.MORE * count, flat.WORTH * gained
             flat.settled_passes(count, least, order, number, p, x, atoms, gram, s)
         else:
+            given = order, vertices, moments, number, iterate.floor, p, x, atoms, s
             steps.passes(False, count, least, *given)
     else:
-        first = (number + 1) * len(order)
+        first, p, x, s = (number + 1) * len(order), iterate.p, iterate.x, iterate.s
         steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)
+
+
+def _towards(iterate: Iterate, order: Ints, vertices: Array, moments: Array, number: int) -> float:
+    """These blocks' vertices become atoms and are stepped to; returns what that gains."""
+    p, x, s, atoms, floor = iterate.p, iterate.x, iterate.s, iterate.atoms, iterate.floor
+    gained = steps.passes(True, 1, 0.0, order, vertices, moments, number, floor, p, x, atoms, s)
+    return float(gained)
 
 
 @dataclass
@@ -138,6 +160,7 @@ class _Run:
     best: Best
     smoothing: Smoothing
     tried: bool
+    sharing: Sharing | None = None
     number: int = 0
     asking: float = 0.0  # seconds
     bytes: int = 0
@@ -167,16 +190,19 @@ class _Run:
     def tree(self, asked: Asking) -> Tree:
         own = self.step, self.number, self.asking, self.bytes
         held = None if self.centre is None else self.centre.tree()
-        memory = asked.running.memory()
-        return own, self.best.tree(), self.smoothing.tree(), held, self.iterate.tree(), memory
+        shared = None if self.sharing is None else self.sharing.tree()
+        point, memory = self.iterate.tree(), asked.running.memory()
+        return own, self.best.tree(), self.smoothing.tree(), held, shared, point, memory
 
     def recall(self, tree: Tree, asked: Asking) -> None:
-        own, best, smoothing, held, point, memory = tree
+        own, best, smoothing, held, shared, point, memory = tree
         self.step, self.number, self.asking, self.bytes = own
         self.best, self.smoothing = Best(*best), Smoothing(*smoothing)
         if self.centre is not None:
             self.centre.recall(held)
             self.iterate.regularise(self.centre.moved(self.dual.regulariser))
+        if shared is not None:
+            self.sharing = Sharing.recalled(self.dual.batch, shared)
         self.iterate.recall(point)
         asked.running.remember(memory)
 
@@ -211,6 +237,9 @@ class _Run:
             self.iterate.regularise(regulariser)
             if self.vertex_first:
                 self.iterate.pour(self.start)
+            self.sharing = None if dual.entropy.flat else Sharing.of(dual.batch)
+            if self.sharing is not None:
+                self.bytes += 16 * LAST * dual.batch.size
 
     def progress(self, found: Reply) -> Progress:
         """The best so far, this round's among it."""
@@ -226,7 +255,7 @@ class _Run:
         iterate, number, entropic = self.iterate, self.number, not self.dual.entropy.flat
         if entropic:
             iterate.floor = max(FLOOR_SHARE * self.smoothing.share, LEAST_FLOOR)
-        take(self.solver, self.step, number, iterate, found.vertices, self.margin)
+        take(self.solver, self.step, number, iterate, found.vertices, self.margin, self.sharing)
         if self.centre is not None:
             theta, rest = iterate.x.theta.copy(), found.gap - found.lag
             self.centre.follow(self.dual, theta, iterate.x.tau, found.lag, rest, number)

@@ -17,7 +17,9 @@ from mlestruct.kernels import kernel
 # delta: a direction, not zero on ``place`` alone; change: its moments, on the weights ``column``
 Scratch = namedtuple("Scratch", "delta place column change a t dt theta lead up down")
 
-PAIRS = 2  # steps taken per scoring of an active set: a line search costs less than a scoring
+# Steps per scoring of an active set, and so many more with a vertex per part: then many vertices
+# hold a little weight that has to leave. A line search costs less than a scoring.
+PAIRS, MORE = 2, 4
 FRESH = 4  # rounds, or corrective passes, between recomputations of stiffness
 
 
@@ -229,11 +231,11 @@ def _heaviest(m, atoms):
 @kernel
 def pair_steps(m, forced, fresh, now, floor, p, x, atoms, s):
     """The most promising pairwise steps of block m, the first towards ``forced`` where given."""
-    loose = atoms.rest[m] > 2.0 * floor
+    known, loose = atoms.known[m], atoms.rest[m] > 2.0 * floor
     lead = score(m, fresh, loose, p, x, atoms, s)
     spare = (atoms.rest[m] - floor) * -lead if loose else 0.0
     decrease = 0.0
-    for _ in range(PAIRS):
+    for _ in range(PAIRS + MORE * known // (p.offsets[m + 1] - p.offsets[m])):
         toward, away, down = -2, -2, 0.0
         if spare > 0.0:
             away, down = -1, spare
