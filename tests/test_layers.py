@@ -335,3 +335,12 @@ def test_a_first_fit_loads_what_it_runs(front: str) -> None:
     }
     assert len(loaded) <= 100
     assert sum(int(lines) for _, lines, _ in loaded) <= 15_082
+
+
+def test_the_architecture_page_names_modules_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.py)\b", page))
+    homes = (ROOT, ROOT / "mlestruct")
+    lost = {name for name in named if not any((home / name).exists() for home in homes)}
+    assert len(named) > 40
+    assert lost == set()
