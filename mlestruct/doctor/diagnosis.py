@@ -16,7 +16,7 @@ from mlestruct.doctor import roles as of_roles
 from mlestruct.doctor import rows as of_rows
 from mlestruct.doctor.proposal import who_is_who
 from mlestruct.estimators.roommates.leaks import KEPT, Leak, leaks
-from mlestruct.estimators.roommates.observed import ColumnNames, homes_of
+from mlestruct.estimators.roommates.observed import ColumnNames, homes_of, read_pairs
 from mlestruct.estimators.roommates.people import People, groups_of
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Table
@@ -102,9 +102,8 @@ def examine(
     shares = [k for k, t in enumerate(tables) if _says_who_shares(t, told) and (own or k != people)]
     told = _completed([tables[k] for k in shares], everybody, told)
     findings += _of_people(people, everybody, told)
-    group = dict(zip(everybody.as_names(told.id).tolist(), _labels(everybody, told), strict=True))
     for k in shares:
-        findings += [_fault(k, words) for words in _of_pairs(tables[k], told, group, everybody)]
+        findings += [_fault(k, words) for words in _of_pairs(tables[k], everybody, told)]
     pairs = paired([tables[k] for k in shares], everybody, told)
     return _with_answers(findings, tables, people, shares, pairs, told, names)
 
@@ -177,30 +176,26 @@ def _of_people(number: int, people: Table, told: Told) -> Iterator[Finding]:
         yield Finding("remark", number, words)
 
 
-def _of_pairs(table: Table, told: Told, group: dict[Any, str], everybody: Table) -> Iterable[str]:
-    """Faults of one table of who shares, whichever way it says so."""
-    if told.columns.by_person:
-        return _of_homes(table, told, everybody)
-    return of_rows.faults_of_pairs(table, told.partners, group, told.cohort)
-
-
-def _of_homes(table: Table, told: Told, everybody: Table) -> Iterator[str]:
-    """What a fit would refuse of rows of one person each."""
-    from mlestruct.estimators.roommates.observed import read_pairs
-
+def _of_pairs(table: Table, everybody: Table, told: Told) -> Iterator[str]:
+    """What a fit would refuse of a table of who shares, whichever way it says so."""
     try:
-        read_pairs(table, People.read(everybody, told.id, told.groups, [], "refuse"), told.columns)
+        read_pairs(table, _unchecked(everybody, told), told.columns)
     except ValueError as error:
         lines = str(error).splitlines()
         yield from (line.strip() for line in (lines[1:] if len(lines) > 1 else lines))
 
 
+def _unchecked(everybody: Table, told: Told) -> People:
+    """People as they are, whatever is wrong with them."""
+    ids = everybody.as_names(told.id).tolist()
+    groups, _ = groups_of(everybody, told.groups, ids)
+    return People(everybody, ids, np.empty((len(ids), 0), dtype=np.int64), groups)
+
+
 def _rows(table: Table, everybody: Table, told: Told) -> Ints:
     """(pairs × 2) rows of people, of the pairs that can be read."""
-    ids = everybody.as_names(told.id).tolist()
-    place = {written(who): row for row, who in enumerate(ids) if who is not None}
-    groups, _ = groups_of(everybody, told.groups, ids)
-    people = People(everybody, ids, np.empty((len(ids), 0), dtype=np.int64), groups)
+    people = _unchecked(everybody, told)
+    place = {written(who): row for row, who in enumerate(people.ids) if who is not None}
     try:
         homes = homes_of(table, people, told.columns)
     except ValueError:

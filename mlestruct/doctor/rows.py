@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from mlestruct.estimators.roommates.people import People, label
 from mlestruct.estimators.roommates.questionnaire import some
 from mlestruct.estimators.roommates.rules import Rule
 from mlestruct.tables import Column, Table, missing
-from mlestruct.tables.cells import written
 from mlestruct.tables.frames import bare
 
 
@@ -60,42 +59,6 @@ def group_labels(table: Table, groups: Sequence[str]) -> list[str]:
     """Each row's group in words."""
     keys = zip(*(_listed(bare(table.as_names(name))) for name in groups), strict=True)
     return [label(groups, key) for key in (keys if groups else [()] * len(table))]
-
-
-def faults_of_pairs(
-    table: Table,
-    partners: Sequence[str],
-    group: Mapping[Any, str],
-    cohort: str | None,
-) -> Iterator[str]:
-    """Ids unknown, of different groups, paired with themselves, or in two pairs of a cohort."""
-    named = {written(who): label for who, label in group.items()}
-    pairs = list(zip(*(_listed(table.as_names(name)) for name in partners[:2]), strict=True))
-    within = [name for name in (cohort,) if name in table.names]
-    when = _listed(table.as_names(within[0])) if within else [None] * len(pairs)
-    seats = [(row, who) for row, pair in enumerate(pairs) for who in dict.fromkeys(pair)]
-    seats = [(row, who) for row, who in seats if who is not None]
-    unknown = [(row, who) for row, who in seats if group and written(who) not in named]
-    yield from some(f"{table.at(row)}: nobody has id {who!r}" for row, who in unknown)
-    alone = [(row, a) for row, (a, b) in enumerate(pairs) if a == b and a is not None]
-    yield from some(f"{table.at(row)}: {a!r} is paired with itself" for row, a in alone)
-    of = [
-        (row, a, b, named.get(written(a)), named.get(written(b)))
-        for row, (a, b) in enumerate(pairs)
-    ]
-    apart = [found for found in of if None not in found[3:] and found[3] != found[4]]
-    yield from some(
-        f"{table.at(r)}: {a!r} ({g}) and {b!r} ({h}) may not share" for r, a, b, g, h in apart
-    )
-    again = set(repeats((frozenset(map(written, pair)), when[k]) for k, pair in enumerate(pairs)))
-    seats = [(row, who) for row, who in seats if row not in again]  # a pair may be told twice
-    taken = [(written(who), when[row]) for row, who in seats]
-    places = {key: row for (row, _), key in reversed(list(zip(seats, taken, strict=True)))}
-    yield from some(
-        f"id {seats[k][1]!r} is in more than one pair"
-        + (f": {table.both(places[taken[k]], seats[k][0])}" if table.places else "")
-        for k in repeats(taken)
-    )
 
 
 def faults_of_rules(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 PLACES = (
+    (r"\bpairs, row", "Paare, row"),
     (r"\brows? (\d+(?: and \d+)?)", r"Zeile \1"),
     (r"\blines? (\d+(?: and \d+)?)", r"Zeile \1"),
     (r"(\d) and (\d)", r"\1 und \2"),
@@ -35,15 +36,14 @@ FINDINGS = (
      r"Spalte \1 enthält unendliche Zahlen"),
     (r"(.+) has no ('.+')", r"\1 hat keinen Wert in \2"),
     (r"id (.+) is in more than one row(.*)", r"Kennung \1 steht in mehr als einer Zeile\2"),
-    (r"id (.+) is in more than one pair(.*)", r"Kennung \1 steht in mehr als einem Paar\2"),
     (r"(.+): one person, who has nobody to share with",
      r"\1: eine Person, die mit niemandem wohnen kann"),
     (r"(.+): (\d+) people, an odd number, so one of them stays alone",
      r"\1: \2 Personen, eine ungerade Zahl, also bleibt eine allein"),
     (r"(.+): nobody has id (.+?)(?:; there is (.+), which is written differently)?",
      r"\1: niemand hat die Kennung \2"),
-    (r"(.+): (.+) is paired with (?:itself|themself)", r"\1: \2 ist mit sich selbst gepaart"),
-    (r"(.+): (.+) and (.+) (?:may not share|are of different groups)",
+    (r"(.+): (.+) is paired with themself", r"\1: \2 ist mit sich selbst gepaart"),
+    (r"(.+): (.+) and (.+) are of different groups",
      r"\1: \2 und \3 gehören zu verschiedenen Gruppen"),
     (r"(.+): (.+) is in another pair too, in (.+)",
      r"\1: \2 steht auch in einem anderen Paar, in \3"),

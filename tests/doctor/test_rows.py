@@ -2,9 +2,9 @@
 
 import pytest
 
+from mlestruct.doctor import Told, examine
 from mlestruct.doctor.rows import (
     faults,
-    faults_of_pairs,
     faults_of_people,
     faults_of_rules,
     remarks_on_groups,
@@ -19,10 +19,7 @@ def test_a_sound_table_has_no_faults():
     assert list(faults(PEOPLE)) == []
     assert list(faults_of_people(PEOPLE, "id", ["gender"])) == []
     pairs = table({"id_a": [1, 3], "id_b": [2, 4]})
-    assert (
-        list(faults_of_pairs(pairs, ("id_a", "id_b"), dict.fromkeys(range(1, 5), "all"), "year"))
-        == []
-    )
+    assert not examine([PEOPLE, pairs], Told(same=("gender",))).faults
 
 
 @pytest.mark.parametrize(
@@ -55,16 +52,16 @@ def test_odd_groups_are_remarks():
 
 
 def test_faults_of_pairs():
-    wrong = table({"a": [1, 1, 3, 9], "b": [2, 4, 3, 4], "year": [1, 2, 1, 2]})
-    group = {1: "F", 2: "F", 3: "M", 4: "M"}
-    found = list(faults_of_pairs(wrong, ("a", "b"), group, "year"))
-    assert found == [
-        "row 3: nobody has id 9",
-        "row 2: 3 is paired with itself",
-        "row 1: 1 (F) and 4 (M) may not share",
-        "id 4 is in more than one pair",
+    """Those that a fit refuses, in its words, whatever else is wrong with the people."""
+    people = table({"id": [1, 2, 3, 4, 4], "dorm": ["F", "F", "M", "M", "M"]})
+    wrong = table({"a": [1, 1, 3, 9], "b": [2, 4, 3, 4]})
+    found = examine([people, wrong], Told(same=("dorm",), partners=("a", "b")))
+    assert [f.words for f in found.faults if f.table == 1] == [
+        "pairs, row 3: nobody has id 9",
+        "pairs, row 2: 3 is paired with themself",
+        "pairs, row 1: 1 is in another pair too, in pairs, row 0",
+        "pairs, row 1: 1 (dorm F) and 4 (dorm M) are of different groups",
     ]
-    assert "id 1 is in more than one pair" in list(faults_of_pairs(wrong, ("a", "b"), {}, None))
 
 
 def test_many_faults_are_counted():
