@@ -393,6 +393,18 @@ class Predictor(Parameters):
         return self.inference_ if self.infer is None else named_inference(self.infer, self.rho)
 
     def _marginals(self, batch: Batch[Any], scores: Array) -> Marginals:
-        alone = self.oracle is not None or self.solver == "frank_wolfe"
-        solver = self._solver(min(self.tol, PRECISION)) if alone else None
-        return self._inference().marginals(batch, scores, self._oracle(), solver)
+        inference, oracle = self._inference(), self._oracle()
+        if self.oracle is None and self.solver != "frank_wolfe":
+            return inference.marginals(batch, scores, oracle)
+        from mlestruct.inference.predict import NAT, tell
+
+        tol = min(self.tol, PRECISION)
+        for again in (True, False):
+            found = inference.marginals(batch, scores, oracle, self._solver(tol))
+            gaps = np.nan_to_num(found.upper - found.lower, nan=np.inf)
+            if found.bound.kind == "none" or (gaps <= NAT).all():
+                return found
+            if again and np.isfinite(gaps).all():  # relative to the value it was not enough
+                tol = NAT / max(1.0, abs(float(found.lower.sum())))
+        tell(gaps, found.certificate.withheld)
+        return found

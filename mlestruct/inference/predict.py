@@ -87,7 +87,7 @@ def marginals(
         found = _direct(plain, entropy, asked, here.over(asked.polytope))
     if solver is None and not (found.gaps <= NAT).all():
         found = _nearer(plain, entropy, asked, found)
-        _tell(found)
+        tell(found.gaps, found.withheld)
     proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
     tau, upper = found.tau.copy(), found.lower + found.gaps
     return Marginals(tau, found.lower, upper, entropy.bound, proof)
@@ -124,14 +124,13 @@ def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inf
     return found._replace(tau=tau, lower=lower, upper=upper, slack=slack)
 
 
-def _tell(found: Inferred) -> None:
+def tell(gaps: Array, withheld: str | None) -> None:
     """A warning where answers may be further from the maximum than ``NAT``."""
-    far = np.flatnonzero(~(found.gaps <= NAT))
+    far = gaps[~(gaps <= NAT)]
     if len(far):
-        most = found.gaps[far].max()
-        why = found.withheld or f"at most {most:.2g} nats are missing"
+        why = withheld or f"at most {far.max():.2g} nats are missing"
         warnings.warn(
-            f"marginals: {len(far)} of {len(found.gaps)} examples are not proven to {NAT:g} nats "
+            f"marginals: {len(far)} of {len(gaps)} examples are not proven to {NAT:g} nats "
             f"({why}); an exact inference or scores of smaller size would be",
             ConvergenceWarning,
             stacklevel=outside(),
