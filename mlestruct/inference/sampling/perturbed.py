@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -46,12 +44,8 @@ def perturb_and_map(
     return Samples(structure, whole, False, how)
 
 
-@singledispatch
 def perturbed(structure: Structure) -> NDArray[np.bool_]:
     """The coordinates that get noise."""
+    if isinstance(structure, FactorGraph):
+        return np.asarray(structure.table_of < structure.n_nodes)
     return np.ones(structure.size, dtype=bool)
-
-
-@perturbed.register
-def _(structure: FactorGraph) -> NDArray[np.bool_]:
-    return np.asarray(structure.table_of < structure.n_nodes)

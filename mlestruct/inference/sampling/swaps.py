@@ -6,7 +6,7 @@ pair allowed each chain reaches every matching. How soon is not bounded here: co
 
 from __future__ import annotations
 
-from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,9 +61,8 @@ def _start(structure: Structure, values: Array, oracle: AnyOracle) -> Array:
     return Validated(resolve(oracle, batch)).many(batch, finite)[0]
 
 
-@singledispatch
 def chain(
-    structure: Structure,
+    structure: Any,
     score: Array,
     start: Array,
     count: int,
@@ -72,51 +71,26 @@ def chain(
     rng: np.random.Generator,
 ) -> Array:
     """(count, size) vertices, ``thin`` sweeps apart."""
-    raise ValueError(f"there are no swaps for a {type(structure).__name__}")
-
-
-@chain.register
-def _(
-    structure: BipartiteMatching,
-    score: Array,
-    start: Array,
-    count: int,
-    burn: int,
-    thin: int,
-    rng: np.random.Generator,
-) -> Array:
-    rows, columns = structure.shape
+    if not isinstance(structure, BipartiteMatching | Matching):
+        raise ValueError(f"there are no swaps for a {type(structure).__name__}")
     out = np.zeros((count, structure.size))
-    if structure.kind == "partial":
+    how, keep, nodes = (burn, thin, rng, out), structure.fixed == 1, structure.n_nodes
+    if isinstance(structure, BipartiteMatching):
+        rows, columns = structure.shape
+        if structure.kind != "partial":
+            column_of = start.reshape(rows, columns).argmax(axis=1)
+            _moves(score.reshape(rows, columns), column_of, *how)
+            return out
         pair = np.arange(structure.size)
         ends = np.stack([pair // columns, rows + pair % columns], axis=1)
-        keep = structure.fixed == 1
-        _slides(ends, score, keep, start, rows + columns, burn, thin, rng, out)
     else:
-        column_of = start.reshape(rows, columns).argmax(axis=1)
-        _moves(score.reshape(rows, columns), column_of, burn, thin, rng, out)
-    return out
-
-
-@chain.register
-def _(
-    structure: Matching,
-    score: Array,
-    start: Array,
-    count: int,
-    burn: int,
-    thin: int,
-    rng: np.random.Generator,
-) -> Array:
-    out = np.zeros((count, structure.size))
-    ends = structure.ends.astype(np.int64)
+        ends = structure.ends.astype(np.int64)
     if structure.kind == "partial":
-        keep = structure.fixed == 1
-        _slides(ends, score, keep, start, structure.n_nodes, burn, thin, rng, out)
+        _slides(ends, score, keep, start, nodes, *how)
     else:
-        place = np.full((structure.n_nodes, structure.n_nodes), -1)
+        place = np.full((nodes, nodes), -1)
         place[ends[:, 0], ends[:, 1]] = place[ends[:, 1], ends[:, 0]] = np.arange(len(ends))
-        _exchanges(place, score, ends[start > 0.5], burn, thin, rng, out)
+        _exchanges(place, score, ends[start > 0.5], *how)
     return out
 
 
