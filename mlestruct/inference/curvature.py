@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,11 +28,20 @@ class Response(NamedTuple):
     rows: Any
 
 
-def respond(dual: Dual, m: int, tau: Array) -> Response:
+def binding(dual: Dual, theta: Array) -> list[Any]:
+    """What binds every example beside its own constraints: odd sets of general matchings."""
+    if not any(isinstance(structure, Matching) for structure in dual.batch.structures):
+        return [None] * len(dual.batch)
+    from mlestruct.inference.matching.odd import binding
+
+    return list(binding(dual.entropy, dual.scores(theta)))
+
+
+def respond(dual: Dual, m: int, tau: Array, sets: Any = None) -> Response:
     """The response of example m at its maximiser τ (a flat array of the whole batch).
 
-    Matchings by a dense solve in the nodes, other structures by a sparse one in coordinates and
-    constraints; features that offer ``weighted`` are never expanded.
+    Matchings by a dense solve in the nodes and the odd ``sets`` that bind, other structures by a
+    sparse one in coordinates and constraints; features that offer ``weighted`` are never expanded.
     """
     batch, entropy = dual.batch, dual.entropy
     structure, part = batch.structure(m), batch.coordinates(m)
@@ -47,7 +57,7 @@ def respond(dual: Dual, m: int, tau: Array) -> Response:
     bend = a * (1.0 - point) + b * point
     v = np.divide(point * (1.0 - point), bend, out=np.zeros_like(point), where=bend != 0)
     rho = float(entropy.counting[batch.which[m]][-1]) * entropy.temperature
-    return _nodes(structure, features, v, point, rho)
+    return _nodes(structure, features, v, point, rho, sets)
 
 
 def expanded(features: Any) -> Array:
@@ -55,8 +65,13 @@ def expanded(features: Any) -> Array:
     return np.stack([features.potentials(unit) for unit in np.eye(features.d)], axis=1)
 
 
-def _nodes(structure: Any, features: Any, v: Array, tau: Array, rho: float) -> Response:
-    """V − V Bᵀ (K + B V Bᵀ)⁻¹ B V between the features: B the nodes' edges, K what slack gives."""
+def _nodes(
+    structure: Any, features: Any, v: Array, tau: Array, rho: float, sets: Any = None
+) -> Response:
+    """V − V Bᵀ (K + B V Bᵀ)⁻¹ B V between the features: B the nodes' edges, K what slack gives.
+
+    Below the nodes' edges B has those inside every odd set that binds.
+    """
     graph = EdgeWeights.of(structure, v)
     compact = hasattr(features, "weighted")
     full = None if compact else expanded(features)
@@ -72,16 +87,39 @@ def _nodes(structure: Any, features: Any, v: Array, tau: Array, rho: float) -> R
     diagonal = np.einsum("ii->i", system)
     diagonal[diagonal == 0] = 1.0  # nodes without a live edge
     diagonal += RIDGE * diagonal.mean()  # the gauge between two sides
+    some = sets is not None and len(sets) > 0
+    inside = np.asarray(sets, dtype=float).T if some else np.zeros((len(system), 0))
+    if some:
+        system, more = _with_sets(graph, v, inside, lambda k: _rows(graph, features, full, k))
+        sums = np.vstack([sums, more])
     effects = solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
 
     def rows(vertex: Array) -> Array:
         k = np.flatnonzero(vertex > 0.5)
         u, w = graph.ends(k)
-        found = features.rows(u, w) if full is None else full[k]
+        shared = effects[u] + effects[w] + (inside[u] * inside[w]) @ effects[len(inside) :]
         alone = np.setdiff1d(structure.loose, np.concatenate([u, w]))
-        return np.concatenate([found - effects[u] - effects[w], -effects[alone]])
+        return np.concatenate([_rows(graph, features, full, k) - shared, -effects[alone]])
 
     return Response(second - sums.T @ effects, rows)
+
+
+def _rows(graph: EdgeWeights, features: Any, full: Array | None, k: Ints) -> Array:
+    """The feature rows of edges."""
+    return np.asarray(features.rows(*graph.ends(k)) if full is None else full[k])
+
+
+def _with_sets(
+    graph: EdgeWeights, v: Array, inside: Array, rows: Callable[[Ints], Array]
+) -> tuple[Array, Array]:
+    """(the nodes' system bordered by sets, whose flags are columns; Σ v φ inside each set)."""
+    u, w = graph.ends(np.arange(len(v)))
+    held = inside[u] * inside[w]
+    weighed = v[:, None] * held
+    across = graph.sums(weighed)
+    system = np.block([[graph.matrix, across], [across.T, held.T @ weighed]])
+    found = [v[k] @ rows(k) for k in (np.flatnonzero(column) for column in held.T)]
+    return system, np.array(found)
 
 
 class EdgeWeights(NamedTuple):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from mlestruct.dual import Dual
-from mlestruct.inference.curvature import Response, respond
+from mlestruct.inference.curvature import Response, binding, respond
 from mlestruct.structures.base import Array
 
 NULL = 1e-9  # eigenvalues of the scaled Hessian below this share of the largest are no information
@@ -69,9 +69,9 @@ class Sandwich:
         if not dual.regulariser.plain:
             raise ValueError("standard errors need a ridge: no l1, bounds or fixed weights")
         H, J = (np.zeros((len(theta),) * 2) for _ in range(2))
-        units = 0
+        units, sets = 0, binding(dual, theta)
         for m, weight in enumerate(dual.batch.weight):
-            response = respond(dual, m, tau)
+            response = respond(dual, m, tau, sets[m])
             rows = MEATS[meat](dual, m, tau, response)
             H += weight * response.hessian
             J += weight**2 * (response.hessian if rows is None else rows.T @ rows)

@@ -8,7 +8,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
-from mlestruct.inference.curvature import respond
+from mlestruct.inference.curvature import binding, respond
 from mlestruct.inference.routine import routine
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.regulariser import Regulariser
@@ -35,9 +35,8 @@ def problem(structure, d, rng, rho=None, scale=1.0, target=None):
 
 
 def moments(dual, theta):
-    """Σ w Φᵀτ(θ), by inference in earnest; of matchings over the degrees, as the Hessian is."""
-    inference = routine(dual.entropy).over("degrees")
-    tau = inference.many(dual.batch, dual.scores(theta)).tau
+    """Σ w Φᵀτ(θ), by inference in earnest."""
+    tau = routine(dual.entropy).many(dual.batch, dual.scores(theta)).tau
     return dual.features.moments(dual.weigh(tau)), tau
 
 
@@ -57,7 +56,8 @@ def test_the_hessian_is_that_of_finite_differences(name, rho, rng):
     dual = problem(STRUCTURES[name], 3, rng, None if name == "chain" else rho, 0.25)
     theta = rng.standard_normal(3)
     _, tau = moments(dual, theta)
-    H = sum(w * respond(dual, m, tau).hessian for m, w in enumerate(dual.batch.weight))
+    sets = binding(dual, theta)
+    H = sum(w * respond(dual, m, tau, sets[m]).hessian for m, w in enumerate(dual.batch.weight))
     np.testing.assert_allclose(H, slopes(dual, theta), atol=2e-6 * np.abs(H).max())
 
 

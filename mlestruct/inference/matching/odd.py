@@ -269,6 +269,18 @@ class HullScaling(Routine):
         return [(np.zeros(shape, dtype=bool), np.zeros(shape[:2])) for shape in shapes]
 
 
+def binding(entropy: Entropy, scores: Array) -> list[NDArray[np.bool_]]:
+    """Every example's odd sets that have a price at these scores: rows of flags over its nodes."""
+    batch, direct = entropy.batch, HullScaling.serve(entropy)
+    each = [np.zeros((0, 0), dtype=bool)] * len(batch)
+    if direct is not None:
+        state = direct.many(batch, scores).warm
+        for (_, members), (sets, price) in zip(batch.groups(), state.sets, strict=True):
+            for m, flags, priced in zip(members, sets, price > 0, strict=True):
+                each[m] = flags[priced]
+    return each
+
+
 def _broken(structure: Any, rows: Array) -> Iterator[tuple[int, NDArray[np.bool_]]]:
     """The rows that break odd sets, and the sets."""
     if not _odd(structure):
