@@ -111,7 +111,7 @@ def own_proof(
         return Inferred(tau, found.log_z - lost, found.log_z + lost, none, HULL)
     polytope = routine.polytope(oracle.polytope)
     if relaxed(batch, oracle):
-        tau, polytope = _inside(batch, entropy, oracle, tau), PROVEN
+        tau, polytope = _inside(batch, entropy, oracle, tau, routine.mixtures(found.warm)), PROVEN
     value = entropy.each(tau) + batch.totals(_products(scores, tau))
     upper = routine.above(batch, scores, found.warm, value)
     if upper is None:
@@ -120,9 +120,17 @@ def own_proof(
     return Inferred(tau, value, upper, none, polytope, moved=tau is not found.tau)
 
 
-def _inside(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], tau: Array) -> Array:
-    hulls = (structure.in_hull(batch.rows(tau, m)).all() for structure, m in batch.groups())
-    return tau if all(hulls) else into_hull(batch, tau, interior(batch, oracle, entropy).tau)
+def _inside(
+    batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], tau: Array, known: Any
+) -> Array:
+    outside = np.ones(len(batch), dtype=bool) if known is None else ~known
+    for structure, members in batch.groups():
+        left = members[outside[members]]
+        if len(left):
+            outside[left] = ~structure.in_hull(batch.rows(tau, left))
+    if not outside.any():
+        return tau
+    return into_hull(batch, tau, interior(batch, oracle, entropy).tau, outside)
 
 
 def asked_proof(

@@ -57,6 +57,10 @@ class Routine(Protocol):
         """The routine over an oracle's polytope, where that is larger than its own."""
         return self
 
+    def mixtures(self, warm: Any) -> Any:
+        """Flags of examples whose τ it has looked up in the hull of a general graph's matchings."""
+        return None
+
     def stalled(self, warm: Any) -> int:
         """Examples on which iterations ended before they had converged."""
         return 0

@@ -25,11 +25,18 @@ def relaxed(batch: Batch[Any], oracle: Oracle[Any]) -> bool:
     )
 
 
-def into_hull(batch: Batch[Any], tau: Array, inside: Array) -> Array:
-    """τ where it is a mixture of matchings, else as far towards it as is proven to be one."""
+def into_hull(batch: Batch[Any], tau: Array, inside: Array, outside: Any = None) -> Array:
+    """τ where it is a mixture of matchings, else as far towards it as is proven to be one.
+
+    ``outside`` flags the examples where it is none, if that is known.
+    """
     out = tau
     for structure, members in batch.groups():
-        for m in members[~structure.in_hull(batch.rows(tau, members))]:
+        if outside is None:
+            far = members[~structure.in_hull(batch.rows(tau, members))]
+        else:
+            far = members[outside[members]]
+        for m in far:
             part = batch.coordinates(m)
             out = tau.copy() if out is tau else out
             out[part] = _between(structure, inside[part], tau[part])

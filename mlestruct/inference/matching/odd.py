@@ -73,11 +73,15 @@ class Family(NamedTuple):
 
 
 class DualPoint(NamedTuple):
-    """D at a family's prices, its τ over the degrees, and scaling's next start."""
+    """D at a family's prices, its τ over the degrees, and scaling's next start.
+
+    ``kept``: τ was looked up, and breaks no odd set.
+    """
 
     value: float
     tau: Array
     warm: list[WarmPrices]
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,12 +170,11 @@ class Cohort:
         """The least D over all odd sets, from a family and what is broken without it."""
         for _ in range(ROUNDS):
             family, now = self.priced(family.priced().joined(broken), warm)
-            warm = now.warm
-            broken = violated_sets(self.structure, now.tau)
+            warm, broken = now.warm, violated_sets(self.structure, now.tau)
             if len(family.joined(broken).sets) == len(family.sets):
                 break
-        family = family.priced()
-        return family, now._replace(tau=self.inside(family, now.tau))
+        family, kept = family.priced(), len(broken) == 0
+        return family, now._replace(tau=self.inside(family, now.tau), kept=kept)
 
     def inside(self, family: Family, tau: Array) -> Array:
         """Without what sets hold too much, where nodes may be single; else the hull's to mend."""
@@ -186,6 +189,7 @@ class HullState(NamedTuple):
 
     scaling: list[WarmPrices]
     sets: list[Priced]
+    mixtures: Any = None  # flags of examples whose last τ breaks no odd set
 
 
 @dataclass(frozen=True)
@@ -224,19 +228,24 @@ class HullScaling(Routine):
         sets = self._none(batch) if warm is None else warm.sets
         if self.loose:
             return Beliefs(log_z, tau, HullState(state, sets))
-        kept = []
+        kept, mixtures = [], np.zeros(len(batch), dtype=bool)
         for (structure, members), here, known in zip(batch.groups(), state, sets, strict=True):
             families = [Family(flags[:0], price[:0]) for flags, price in zip(*known, strict=True)]
             rows = batch.rows(tau, members)
+            mixtures[members] = _odd(structure)
             for i, broken in _broken(structure, rows):
                 place = batch.coordinates(members[i])
                 one = Cohort(structure, scores[place], replace(self.scaling, residual=FINE))
                 before = Family(known[0][i], known[1][i]).priced()
                 families[i], found = one.settled(before, [_row(here, i)], broken)
                 log_z[members[i]], tau[place] = found.value, found.tau
+                mixtures[members[i]] = found.kept
                 _put(here, i, found.warm[0])
             kept.append(_stacked(families))
-        return Beliefs(log_z, tau, HullState(state, kept))
+        return Beliefs(log_z, tau, HullState(state, kept, mixtures))
+
+    def mixtures(self, warm: HullState) -> Any:
+        return warm.mixtures
 
     def above(self, batch: Batch[Any], scores: Array, warm: HullState, value: Array) -> Array:
         """By the prices of sets and nodes: a bound over the hull, whatever they are."""
