@@ -230,6 +230,9 @@ def checked(asked: Mapping[str, Any]) -> Json:
     if not isinstance(codes, dict):
         raise ValueError("no_answer is a list of codes by column")
     roles["no_answer"] = {str(name): _names(values, name) for name, values in codes.items()}
+    strange = next((name for name in asked if name not in roles), None)
+    if strange is not None:
+        raise ValueError(f"unknown role {strange!r}; there are {', '.join(roles)}")
     if not roles["id"]:
         raise ValueError("choose the column that holds the ids of people")
     return roles

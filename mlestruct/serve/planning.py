@@ -60,6 +60,9 @@ class Planned:
         )
 
     def _ids(self, rows: Sequence[int]) -> list[Any]:
+        strange = next((row for row in rows if not 0 <= row < len(self.ids)), None)
+        if strange is not None:
+            raise ValueError(f"nobody is in row {strange}: there are {len(self.ids)} people")
         return [self.ids[row] for row in rows]
 
     def shown(self) -> Json:

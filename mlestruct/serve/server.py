@@ -21,6 +21,7 @@ from mlestruct.serve.overview import LEARNED_FROM, dropped, fresh, overview
 from mlestruct.serve.page import page
 from mlestruct.serve.planning import Planned, fit, locked, ruled
 from mlestruct.serve.project import LARGEST, Choices, Project
+from mlestruct.serve.sent import sent
 from mlestruct.serve.words import CATALOGUE
 
 HOST = "127.0.0.1"
@@ -84,25 +85,25 @@ class Session:
         """Another sheet of a dropped workbook."""
         with self.lock:
             self._refuse_while_learning()
-            old, kind = self.project.choices(), str(asked["kind"])
-            files = {**old.files, kind: old.files[kind]._replace(sheet=str(asked["sheet"]))}
+            old, kind = self.project.choices(), asked["kind"]
+            if kind not in old.files:
+                raise ValueError(f"no file of {kind!r}; there are {', '.join(old.files) or 'none'}")
+            files = {**old.files, kind: old.files[kind]._replace(sheet=asked["sheet"])}
             self.keep(fresh(replace(old, files=files), kind), kind)
         return self.state()
 
     def choose(self, asked: Mapping[str, Any]) -> Json:
         """What columns are for, and the cohort to pair up."""
-        roles, planned = asked.get("roles"), asked.get("planned")
-        if not isinstance(roles, dict) or not isinstance(planned, str | None):
-            raise ValueError("expected roles and the cohort that is planned")
         with self.lock:
             self._refuse_while_learning()
             old = self.project.choices()
-            self.keep(replace(old, roles=checked(roles), planned=planned).without_rules())
+            roles, planned = checked(asked["roles"]), asked["planned"]
+            self.keep(replace(old, roles=roles, planned=planned).without_rules())
         return self.state()
 
     def speak(self, asked: Mapping[str, Any]) -> Json:
         """Another language, from now on."""
-        language = str(asked["language"])
+        language = asked["language"]
         if language not in CATALOGUE:
             raise ValueError(f"no language {language!r}; there are {', '.join(CATALOGUE)}")
         with self.lock:
@@ -158,20 +159,18 @@ class Session:
 
     def rule(self, asked: Mapping[str, Any]) -> Json:
         """Keep or drop rules about two people."""
-        pairs = [(int(a), int(b)) for a, b in asked["pairs"]]
-        return self._under(lambda old: ruled(old, str(asked["kind"]), pairs, bool(asked["keep"])))
+        pairs = [(a, b) for a, b in asked["pairs"]]
+        return self._under(lambda old: ruled(old, asked["kind"], pairs, asked["keep"]))
 
     def change(self, asked: Mapping[str, Any]) -> Json:
         """Put two people together, or swap their partners."""
-        kind, a, b = str(asked["kind"]), int(asked["a"]), int(asked["b"])
-        pairs = self.planned().asked(kind, a, b)
+        pairs = self.planned().asked(asked["kind"], asked["a"], asked["b"])
         return self._under(lambda old: ruled(old, "require", pairs, True))
 
     def hold(self, asked: Mapping[str, Any]) -> Json:
         """Lock a home, or unlock it."""
-        rows, room = [int(row) for row in asked["rows"]], asked["room"]
-        home = None if room is None else str(room)
-        return self._under(lambda old: locked(old, rows, home, bool(asked["keep"])))
+        rows, room, keep = asked["rows"], asked["room"], asked["keep"]
+        return self._under(lambda old: locked(old, rows, room, keep))
 
     def _under(self, changed: Callable[[Choices], Choices]) -> Json:
         """The plan under other rules; rules that leave no plan are not kept."""
@@ -208,13 +207,13 @@ class Handler(BaseHTTPRequestHandler):
         session = self.server.session
         self._answer({
             "file": self._file,
-            "choose": lambda: self._json(session.choose(self._sent())),
-            "fit": lambda: self._json(session.begin(self._sent())),
-            "sheet": lambda: self._json(session.choose_sheet(self._sent())),
-            "language": lambda: self._json(session.speak(self._sent())),
-            "rule": lambda: self._json(session.rule(self._sent())),
-            "change": lambda: self._json(session.change(self._sent())),
-            "lock": lambda: self._json(session.hold(self._sent())),
+            "choose": lambda: self._json(session.choose(self._sent("choose"))),
+            "fit": lambda: self._json(session.begin(self._sent("fit"))),
+            "sheet": lambda: self._json(session.choose_sheet(self._sent("sheet"))),
+            "language": lambda: self._json(session.speak(self._sent("language"))),
+            "rule": lambda: self._json(session.rule(self._sent("rule"))),
+            "change": lambda: self._json(session.change(self._sent("change"))),
+            "lock": lambda: self._json(session.hold(self._sent("lock"))),
         })  # fmt: skip
 
     def _answer(self, actions: Mapping[str, Callable[[], None]]) -> None:
@@ -272,11 +271,8 @@ class Handler(BaseHTTPRequestHandler):
             raise ValueError(f"at most {LARGEST} bytes are read, not {length}")
         return self.rfile.read(length)
 
-    def _sent(self) -> dict[str, Any]:
-        found = json.loads(self._body() or b"{}")
-        if not isinstance(found, dict):
-            raise ValueError("expected an object")
-        return found
+    def _sent(self, asked: str) -> dict[str, Any]:
+        return sent(asked, self._body())
 
     def _json(self, found: Json) -> None:
         self._send(json.dumps(found).encode(), JSON)

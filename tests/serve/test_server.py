@@ -1,6 +1,7 @@
 """The page's server: from files to a plan over HTTP; what is not from the page is refused."""
 
 import json
+import re
 import threading
 import time
 import urllib.error
@@ -213,6 +214,42 @@ def test_a_rule_that_leaves_no_plan_is_not_kept(planned) -> None:
     rule = {"kind": "require", "pairs": [[a, b]], "keep": True}
     assert planned.refused("rule", rule)
     assert not any(home["locked"] for home in planned.json("plan")["homes"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "why"),
+    [
+        ("rule", b"[1]", r"rule: expected an object, not \[1\]"),
+        ("rule", b"{", "Expecting property name"),
+        ("rule", b"\xff", "no JSON"),
+        ("rule", b"[" * 100_000, "nested too deeply"),
+        ("rule", b'{"kind": "forbid", "kind": "require"}', "'kind' comes twice"),
+        ("change", b'{"kind": "swap", "a": NaN, "b": 1}', "NaN is no number"),
+        ("rule", {"kind": "forbid", "pairs": []}, "rule: 'keep' is missing; expected true or"),
+        ("rule", {"kind": "forbid", "pairs": [], "keep": 1}, "keep is 1; expected true or false"),
+        ("rule", {"kind": "forbid", "pairs": [[0, -1]], "keep": True}, "expected a list of pairs"),
+        ("rule", {"kind": "forbid", "pairs": [[0, 1, 2]], "keep": True}, "expected a list of pair"),
+        ("rule", {"kind": "forbid", "pairs": [[0, "1"]], "keep": True}, "expected a list of pairs"),
+        ("rule", {"kind": "forbid", "pairs": [[0, 10**6 - 1]], "keep": True}, "999999"),
+        ("rule", {"kind": "hate", "pairs": [[0, 1]], "keep": True}, "not 'hate'"),
+        ("change", {"kind": "swap", "a": 0.5, "b": 1}, "a is 0.5; expected a row's number"),
+        ("change", {"kind": "swap", "a": True, "b": 1}, "a is True; expected a row's number"),
+        ("change", {"kind": "swap", "a": 0, "b": 10**9}, "b is 1000000000; expected a row"),
+        ("change", {"kind": "swap", "a": 0, "b": 1, "c": 2}, "unknown entry 'c'; expected kind"),
+        ("lock", {"rows": {"0": 1}, "room": None, "keep": True}, "expected a list of rows"),
+        ("lock", {"rows": [0, 1], "room": 7, "keep": True}, "room is 7; expected a text or null"),
+        ("language", {"language": ["en"]}, r"language is \['en'\]; expected a text"),
+        ("sheet", {"kind": "cats", "sheet": "1"}, "no file of 'cats'"),
+        ("choose", {"roles": [], "planned": None}, r"roles is \[\]; expected an object"),
+        ("choose", {"roles": {"id": "id", "tidy": 1}, "planned": None}, "unknown role 'tidy'"),
+        ("choose", {"roles": {"id": 3}, "planned": None}, "id is a name, not 3"),
+        ("fit", {"alpha": 1}, "unknown entry 'alpha'; expected no entries"),
+    ],
+)  # fmt: skip
+def test_what_is_sent_is_checked(planned, asked, body, why) -> None:
+    before = planned.json("plan")
+    assert re.search(why, planned.refused(asked, body))
+    assert planned.json("plan") == before
 
 
 def test_a_new_start_loses_nothing(planned) -> None:
