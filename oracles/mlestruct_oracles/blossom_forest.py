@@ -94,7 +94,25 @@ BLOCK = 64
 @kernel
 def unbounded(n: int) -> Bounds:
     blocks = (n + BLOCK - 1) // BLOCK
-    return Bounds(np.full(blocks, np.inf), np.full((blocks + BLOCK - 1) // BLOCK, np.inf))
+    return Bounds(_filled(blocks, np.inf), _filled((blocks + BLOCK - 1) // BLOCK, np.inf))
+
+
+@kernel
+def _filled(n: int, value: float) -> Array:
+    """np.full, of which Numba compiles several kernels for each type."""
+    made = np.empty(n)
+    for i in range(n):
+        made[i] = value
+    return made
+
+
+@kernel
+def _counted(n: int, first: int, step: int) -> Array:
+    """The whole numbers first, first + step and so on."""
+    made = np.empty(n, np.int32)
+    for i in range(n):
+        made[i] = first + step * i
+    return made
 
 
 @uncounted(forceinline=True)
@@ -114,17 +132,14 @@ def allocate(n: int) -> Forest:
     for i in range(size):
         node.parent[i] = node.mate[i] = node.via_from[i] = node.via_to[i] = NONE
         node.base[i] = node.first[i] = node.last[i] = node.later[i] = node.earlier[i] = i
-    top = np.arange(n).astype(np.int32)
-    none = np.full(n, NONE, np.int32)
-    never = np.full(n, np.inf)
-    queue = np.zeros(size, np.int32)
-    spare = np.arange(size - 1, n - 1, -1).astype(np.int32)
     length = np.zeros(4, np.int64)
     length[N_SPARE] = size - n
     return Forest(
-        node, top, none, np.zeros(n), np.zeros(size), np.zeros(n), never, never.copy(), none.copy(),
-        never.copy(), np.full(size, np.inf), unbounded(n), unbounded(n), unbounded(n),
-        unbounded(size), none.copy(), queue, spare, length,
+        node, _counted(n, 0, 1), _counted(n, NONE, 0), _filled(n, 0.0), _filled(size, 0.0),
+        _filled(n, 0.0), _filled(n, np.inf), _filled(n, np.inf), _counted(n, NONE, 0),
+        _filled(n, np.inf), _filled(size, np.inf), unbounded(n), unbounded(n), unbounded(n),
+        unbounded(size), _counted(n, NONE, 0), _counted(size, 0, 0),
+        _counted(size - n, size - 1, -1), length,
     )  # fmt: skip
 
 
