@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from mlestruct.tables import Table, missing
 from mlestruct.tables.cells import written
@@ -76,13 +76,6 @@ def _names_people(cells: Sequence[str], ids: set[str], different: float = DIFFER
 
 
 def _cells(table: Table, name: str) -> list[str]:
-    return [str(cell) for cell in _said(table, name) if cell is not None]
-
-
-def _said(table: Table, name: str) -> Iterator[Any]:
+    """What stands in a column, as text; nothing for its blank cells."""
     column = table.as_names(name)
-    gone = missing(bare(column))
-    yield from (
-        None if blank else written(cell)
-        for cell, blank in zip(column.tolist(), gone.tolist(), strict=True)
-    )
+    return [str(written(cell)) for cell in column[~missing(bare(column))].tolist()]

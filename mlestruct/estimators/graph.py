@@ -16,8 +16,7 @@ from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
 from mlestruct.estimators.tables import (
     CliqueTable,
     Table,
-    check_clique_table,
-    check_table,
+    check_kind,
     clique_names,
     rows_of,
     scopes,
@@ -133,16 +132,16 @@ class GraphModel(Labelled):
 
     def _kinds(self) -> list[Table]:
         """The table of every edge feature."""
-        check_clique_table(self.clique_table)
+        check_kind(self.clique_table, CliqueTable, "clique_table")
         names = self._tie_features
         if not isinstance(self.tables, Mapping):
-            return [check_table(self.tables)] * len(names)
+            return [check_kind(self.tables, Table, "a table")] * len(names)
         given = {names[k] if isinstance(k, int) and 0 <= k < len(names) else k: v
                  for k, v in self.tables.items()}  # fmt: skip
         strange = next((name for name in given if name not in names), None)
         if strange is not None:
             raise ValueError(f"tables names {strange!r}; edge features are {names}")
-        return [check_table(given.get(name, "symmetric")) for name in names]
+        return [check_kind(given.get(n, "symmetric"), Table, "a table") for n in names]
 
     def nodes_of(self, x: Any) -> int:
         return int(x.known.sum()) if isinstance(x, Left) else len(graph_of(x))

@@ -39,38 +39,33 @@ class Summary(Shown):
     seconds: float
 
     @property
-    def _told(self) -> bool:
-        return self.sure is not None and bool(self.sure.rows)
+    def _rows(self) -> list[Any]:
+        """What intervals tell of combinations of weights; none where there are no intervals."""
+        return [] if self.sure is None else self.sure.rows
 
     @property
     def names(self) -> list[str]:
         """Of every estimate."""
-        if self.sure is not None and self.sure.rows:
-            return [row.name for row in self.sure.rows]
-        return list(self.weights_by_name)
+        return [row.name for row in self._rows] or list(self.weights_by_name)
 
     @property
     def weights(self) -> Array:
         """The estimates, in the order of ``names``."""
-        if self.sure is not None and self.sure.rows:
-            return np.array([row.estimate for row in self.sure.rows])
-        return np.array(list(self.weights_by_name.values()))
+        return np.array([row.estimate for row in self._rows] or list(self.weights_by_name.values()))
 
     @property
     def errors(self) -> Array | None:
         """Their standard errors."""
-        rows = [] if self.sure is None else self.sure.rows
-        return np.array([row.error for row in rows]) if rows else None
+        return np.array([row.error for row in self._rows]) if self._rows else None
 
     @property
     def intervals(self) -> Array | None:
         """(estimates × 2): their intervals; an end may be infinite."""
-        rows = [] if self.sure is None else self.sure.rows
-        return np.array([(row.low, row.high) for row in rows]) if rows else None
+        return np.array([(row.low, row.high) for row in self._rows]) if self._rows else None
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each estimate; errors and intervals where they are known."""
-        kind = "estimate" if self._told else "weight"
+        kind = "estimate" if self._rows else "weight"
         found: dict[str, list[Any]] = {"name": list(self.names), kind: self.weights.tolist()}
         if self.errors is not None and (spans := self.intervals) is not None:
             found |= {"error": self.errors.tolist()}
@@ -91,8 +86,8 @@ class Summary(Shown):
         weights, names = self.weights, self.names
         order = np.argsort(-np.abs(weights), kind="stable")
         width = max((len(names[j]) for j in order[:SHOWN]), default=0)
-        if self.sure is not None and self.sure.rows:
-            rows, level = self.sure.rows, f"{100 * self.sure.level:g} % interval"
+        if self.sure is not None and self._rows:
+            rows, level = self._rows, f"{100 * self.sure.level:g} % interval"
             head = f"{'':>{width}} {'estimate':>10} {'error':>9}   {level}"
             lines = [head, *(f"{names[j]:>{width}} {rows[j]}" for j in order[:SHOWN])]
         else:
@@ -102,7 +97,7 @@ class Summary(Shown):
         return "\n".join([*lines, *self.remarks()])
 
     def _proof(self) -> list[str]:
-        shrunk = "; predictions use weights shrunken by it" if self._told else ""
+        shrunk = "; predictions use weights shrunken by it" if self._rows else ""
         return [
             f"alpha {self.alpha:g}{self._chosen()}{shrunk}",
             str(self.certificate),

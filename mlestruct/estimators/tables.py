@@ -16,10 +16,11 @@ Table = Literal["full", "symmetric", "potts"]  # of two labels
 CliqueTable = Literal["potts", "counts", "full"]
 
 
-def check_table(given: Any) -> Table:
+def check_kind(given: Any, kinds: Any, what: str) -> Any:
     """A kind of table by name."""
-    if given not in get_args(Table):
-        raise ValueError(f"a table is 'full', 'symmetric' or 'potts', not {given!r}")
+    *first, last = map(repr, get_args(kinds))
+    if given not in get_args(kinds):
+        raise ValueError(f"{what} is {', '.join(first)} or {last}, not {given!r}")
     return given
 
 
@@ -51,14 +52,6 @@ def table_names(kind: Table, labels: Sequence[str]) -> list[str]:
     if kind == "full":
         return [f"{a} → {b}" for a in labels for b in labels]
     return [f"{a} – {b}" for i, a in enumerate(labels) for b in labels[i:]]
-
-
-def check_clique_table(given: Any) -> CliqueTable:
-    """A kind of table by name."""
-    if given not in get_args(CliqueTable):
-        raise ValueError(f"clique_table is 'potts', 'counts' or 'full', not {given!r}")
-    found: CliqueTable = given
-    return found
 
 
 def _entries(kind: CliqueTable, states: int, order: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Σ_k v_k Φ_kj²: how much every weight bends what is summed over coordinates."""
+"""Σ_k v_k Φ_kj²: every weight's curvature in what is summed over coordinates."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 from mlestruct.errors import Infeasible
 from mlestruct.estimators.roommates.pairing import Decision, Pairing, Worth
 from mlestruct.estimators.roommates.people import People
-from mlestruct.estimators.roommates.rooms import Room, needs, settle
+from mlestruct.estimators.roommates.rooms import Room, housed, needs
 from mlestruct.estimators.roommates.rules import Rule, Rules
 from mlestruct.results import Shown
 from mlestruct.structures.base import Ints
@@ -146,15 +146,15 @@ class Plan(Shown):
             fours = sum(room.size == 4 for room in rooms)
             kept = np.array([pairing.place[row] for room in rooms for row in room.fixed])
             homes = pairing.homes(fours, kept)
-            places = self._settled(pairing, rooms, homes)
+            places = self._placed(pairing, rooms, homes)
             found.append((pairing, list(zip(homes, places, strict=True))))
         return found
 
-    def _settled(self, pairing: Pairing, rooms: Sequence[Room], homes: Sequence[Ints]) -> list[Any]:
+    def _placed(self, pairing: Pairing, rooms: Sequence[Room], homes: Sequence[Ints]) -> list[Any]:
         """The room of each home, accessible where somebody needs that."""
         living = [pairing.group.members[home] for home in homes]
         needing = needs(self.people) & set(pairing.group.members.tolist()) if rooms else set()
-        places = settle(rooms, living, needing)
+        places = housed(rooms, living, needing)
         if len(places) < len(homes):
             who = ", ".join(repr(self.people.ids[row]) for row in sorted(needing)[:SHOWN])
             raise Infeasible(

@@ -234,7 +234,7 @@ def _filled(rooms: list[Room], group: Group, needing: set[int]) -> list[Room]:
     return [*rooms[:used], replace(rooms[used], size=left)]
 
 
-def settle(
+def housed(
     rooms: Sequence[Room], homes: Sequence[Ints], needing: Collection[int] = ()
 ) -> list[Any]:
     """The room of each set of people who share: fixed ones, then by size, in order; or None.
