@@ -269,11 +269,11 @@ def others(setting: Setting) -> Iterator[Row]:
         (BASELINE, lbp, (batch, features)),
         ("CF10-Bethe", bethe(10), (batch, features)),
         ("CF10-Bethe, by logits", by_logits(10), (batch, features)),
-        ("CF10-Kikuchi", partial(contrastive, k=10, free_energy="polytope", rho=1), squares),
         ("contrastive divergence, 1", partial(sampled, 1), (batch, features)),
         ("contrastive divergence, 10", partial(sampled, 10), (batch, features)),
         ("pseudo-likelihood", pseudo_likelihood, (batch, features)),
         ("its generalisation, pairs", partial(contrastive, free_energy=PAIRS), (batch, features)),
+        ("CF10-Kikuchi", partial(contrastive, k=10, free_energy="polytope", rho=1), squares),
     ):
         began = time.process_time()
         model = make(regulariser=LAM, solver=solver(setting)).fit(*problem)
