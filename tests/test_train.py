@@ -16,7 +16,6 @@ from mlestruct.engine import Serial
 from mlestruct.features import Masked, Tied
 from mlestruct.inference import best
 from mlestruct.inference.routine import routine
-from mlestruct.lbfgs import minimise
 from mlestruct.learners.model import collect
 from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains
@@ -24,6 +23,7 @@ from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser, grouped
 from mlestruct.train.direct import direct, natural
 from mlestruct.train.small_batches import SmallBatches
+from tests.reference.descents import minimise
 
 
 def last(objective, theta, tol=1e-8):

