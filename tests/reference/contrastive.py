@@ -17,13 +17,14 @@ from mlestruct.families.contrastive.belief_optimisation import (
 )
 from mlestruct.families.contrastive.bethe_pairs import cells
 from mlestruct.families.contrastive.objectives import BlockSteps, Contrastive
-from mlestruct.inference.exact import exact, joint_scores
+from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.mean_field import mean_field
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Ints
 from tests.reference.cases import Fields
 from tests.reference.core import Got
 from tests.reference.factor_graphs import p1, pairwise
+from tests.reference.joint import joint_scores
 
 
 def law_after_sweep(joint: Array, law: Array, order: Ints) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.families.joint.newton import response
-from mlestruct.inference.exact import Exact, exact, grid_by_rows, joint_scores
+from mlestruct.inference.exact import Exact, exact, grid_by_rows
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.base import Array
 from mlestruct.structures.spanning_trees import (
@@ -18,6 +18,7 @@ from mlestruct.structures.spanning_trees import (
 )
 from tests.reference.cases import Fields, Malformed
 from tests.reference.core import Got
+from tests.reference.joint import joint_scores
 from tests.reference.solving import Solved, infer, inference_dual, oracle_for, polished
 from tests.reference.spanning_trees import count_spanning_trees, tightest_appearance
 

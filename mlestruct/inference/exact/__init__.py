@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from mlestruct.inference.exact.common import Exact as Exact
     from mlestruct.inference.exact.elimination import sample_states as sample_states
     from mlestruct.inference.exact.enumeration import count_matchings as count_matchings
-    from mlestruct.inference.exact.enumeration import joint_scores as joint_scores
     from mlestruct.inference.exact.enumeration import matchings as matchings
     from mlestruct.inference.exact.enumeration import outcomes as outcomes
     from mlestruct.inference.exact.front import exact as exact
@@ -24,7 +23,7 @@ __getattr__, __all__ = lazily(
     {
         "inference.exact.common": "Exact",
         "inference.exact.elimination": "sample_states",
-        "inference.exact.enumeration": "count_matchings joint_scores matchings outcomes",
+        "inference.exact.enumeration": "count_matchings matchings outcomes",
         "inference.exact.front": "exact exact_log_z solve",
         "inference.exact.grids": "grid_by_rows grid_log_z",
         "inference.exact.treewidth": "Estimate estimate",

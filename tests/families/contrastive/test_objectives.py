@@ -258,8 +258,8 @@ def test_overlapping_blocks_are_conditional_likelihoods(rng):
 
 def test_contrastive_divergence_has_the_chains_law(rng):
     """The mean of many chains, k sweeps from the data, is the exact law's after k sweeps."""
-    from mlestruct.inference.exact import joint_scores
     from mlestruct.inference.sampling.gibbs import Chain
+    from tests.reference.joint import joint_scores
 
     batch = ms.Batch.of(LOOPY, [[1, 0, 1, 1], [0, 0, 1, 0]])
     scores = rng.standard_normal(batch.size)
