@@ -98,10 +98,13 @@ def learn(
     return model, chosen, list(zip(alphas.tolist(), scores.tolist(), strict=True)), missed
 
 
-def sandwich(sample: Sample, theta: Array, alpha: float, rho: float) -> Sandwich:
+def sandwich(
+    sample: Sample, theta: Array, alpha: float, rho: float, tau: Array | None = None
+) -> Sandwich:
     """Errors of weights, from the observed pairs: for one year as for many."""
     dual = mle_struct(rho, regulariser=alpha).dual(sample.batch, sample.features)
-    tau = marginals(sample.batch, sample.features.potentials(theta), rho=rho).tau
+    if tau is None:
+        tau = marginals(sample.batch, sample.features.potentials(theta), rho=rho).tau
     return Sandwich.of(dual, theta, tau, "parts")
 
 

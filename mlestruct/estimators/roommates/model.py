@@ -167,8 +167,15 @@ class RoommateModel(Parameters):
         baseline = logistic(sample)
         known_again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
 
+        last: list[Array] = []  # the τ of the last round of the fit that is kept
+
+        def watched(states: Iterator[Progress]) -> Iterator[Progress]:
+            for state in track(states, "roommates", self.progress):
+                last[:] = [state.tau]
+                yield state
+
         def keep(model: Model, alpha: float, tried: list[tuple[float, float]]) -> None:
-            errors = sandwich(sample, model.theta, alpha, self.rho)
+            errors = sandwich(sample, model.theta, alpha, self.rho, *last)
             rows = [errors.contrast(row)[:4] for row in asked.contrasts.matrix]
             told = ContrastTable(np.array(rows), errors.units, errors.rank)
             proof, history = model.certificate, model.history
@@ -181,10 +188,11 @@ class RoommateModel(Parameters):
         try:
             with loop.trusted():
                 settings = self.alpha, self.rho, self.tol
-                model, alpha, tried, missed = learn(sample, *settings, self._watched, loop)
+                model, alpha, tried, missed = learn(sample, *settings, watched, loop)
                 keep(model, alpha, tried)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
+                last.clear()  # of a fit that was gone on with it may be thinned out
                 keep(ended.model, ended.given, [])
             raise
         loop.finish()
@@ -218,9 +226,6 @@ class RoommateModel(Parameters):
         if strange:
             raise ValueError(f"no_answer: {strange[0]!r} is no column of answers")
         return given.without({name: listed(values) for name, values in self.no_answer.items()})
-
-    def _watched(self, states: Iterator[Progress]) -> Iterator[Progress]:
-        return track(states, "roommates", self.progress)
 
     def _keep(self, known: Knowledge) -> None:
         fitted = known.fitted
