@@ -17,7 +17,7 @@ from typing import Any, TypeVar, overload
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS = {"nopython": True, "nogil": True}
-USUAL = "5 to 20 s"  # that a first fit compiles for: `python -m benchmarks first_use`
+USUAL = "2 to 11 s"  # that a first fit compiles for: `python -m benchmarks first_use`
 
 # What kernels do where they call a stub, by the stub; part of their source, see compiler.digest.
 VARIANTS: dict[Any, list[Callable[..., Any]]] = {}

@@ -31,6 +31,10 @@ log = logging.getLogger("mlestruct")
 class Backend:
     """A max-flow solver: `cut(ends, capacity, pull, flow)` → True for nodes on the sink's side.
 
+    That is the cut least in Σ capacity of cut edges + Σ |pull| of denied nodes: one with positive
+    pull wants the sink's side, one with negative pull the source's. There is a node at least.
+    PyMaxflow loops for ever on NaN and infinity and answers wrongly on negative capacities.
+
     `largest(arcs)` is the largest capacity it adds without rounding in a graph with so many arcs,
     `together` the number of flow nodes up to which solving many small models as one graph pays.
     Where it `resumes`, it starts from `flow` (along each edge) and leaves the new flow there.
@@ -41,48 +45,6 @@ class Backend:
     largest: Callable[[int], float]
     together: int
     resumes: bool = False
-
-
-def min_cut(
-    ends: Ints, capacity: Array, pull: Array, backend: Backend, flow: Array | None = None
-) -> Marks:
-    """The side of each node in the cut least in Σ capacity of cut edges + Σ |pull| of denied nodes.
-
-    A node with positive pull wants the sink's side (True), with negative pull the source's.
-    `flow` along the edges, whole numbers, is where a resuming back end starts; it is overwritten.
-    """
-    _gate(ends, capacity, pull, backend)
-    if flow is None:
-        flow = np.zeros(len(capacity))
-    else:
-        _gate_numbers("flow", flow, -(2.0**53), 2.0**53, backend)
-    if not len(pull):
-        return np.zeros(0, dtype=np.bool_)
-    return backend.cut(ends, capacity, pull, flow)
-
-
-def _gate(ends: Ints, capacity: Array, pull: Array, backend: Backend) -> None:
-    # PyMaxflow loops for ever on NaN and infinity and answers wrongly on negative capacities.
-    largest = backend.largest(len(capacity) + len(pull))
-    _gate_numbers("capacity", capacity, 0.0, largest, backend)
-    _gate_numbers("pull", pull, -largest, largest, backend)
-    if ends.shape != (len(capacity), 2):
-        raise ValueError(f"edges have shape {ends.shape}, wanted {(len(capacity), 2)}")
-    if len(ends) and not (ends.min() >= 0 and ends.max() < len(pull)):
-        raise ValueError(f"edges must join nodes 0 to {len(pull) - 1}")
-
-
-def _gate_numbers(name: str, values: Array, least: float, most: float, backend: Backend) -> None:
-    whole = values == np.rint(values)
-    if not (
-        values.min(initial=least) >= least and values.max(initial=most) <= most and whole.all()
-    ):
-        right = whole & (values >= least) & (values <= most)
-        place = int(np.argmin(right))
-        raise ValueError(
-            f"{name}[{place}] = {values[place]} must be a whole number between {least} and {most}"
-            f" for {backend.name}"
-        )
 
 
 def resolve(backend: "str | Backend | None") -> Backend:

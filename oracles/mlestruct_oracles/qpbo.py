@@ -25,7 +25,7 @@ from mlestruct.errors import Infeasible
 from mlestruct.structures.base import Array, Flags, Ints, Marks
 from mlestruct_oracles import qpbo_forms as forms
 from mlestruct_oracles import qpbo_kernels as kernels
-from mlestruct_oracles.maxflow import Backend, min_cut, resolve
+from mlestruct_oracles.maxflow import Backend, resolve
 
 LARGEST = 1e280  # larger scores could overflow once added up and penalised
 
@@ -261,7 +261,7 @@ def _sides(
     if flows:
         old = flows.flow, flows.layout, flows.shift
         kernels.resume(edges, coupling, shift, flip, balanced, *old, flow)
-    sink = min_cut(ends, capacity, pull, backend, flow if flows else None)
+    sink = backend.cut(ends, capacity, pull, flow) if len(pull) else np.zeros(0, dtype=np.bool_)
     if flows:
         kernels.keep(flow, flows.layout, flows.flow)
     side = kernels.read(first, sink, flip, balanced)
