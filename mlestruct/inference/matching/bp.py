@@ -29,6 +29,8 @@ def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual,
                 off = np.log1p(-min(tau[e], 1.0 - 1e-15))
                 sent[0, e] = -x[u] / rho - off
                 sent[1, e] = -x[head[e]] / rho - off
+    else:
+        tau[:] = 0.0  # what it held before is no part of a warm start
     both = np.ones(n, dtype=np.bool_)
     worst, before, sweep, keep = np.inf, np.inf, 0, 0.0
     while sweep < sweeps:

@@ -9,9 +9,11 @@ from scipy.optimize import linprog
 import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
-from mlestruct.inference.matching.odd import Cohort, Family, HullScaling, HullState
+from mlestruct.inference import best
+from mlestruct.inference.matching.odd import Cohort, Family, HullScaling, HullState, binding
 from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.routine import routine
+from mlestruct.objectives import Sum
 
 TRIANGLES = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]
 STRUCTURES = {
@@ -189,6 +191,46 @@ def test_examples_do_not_see_each_other(rho, rng):
         again = direct.many(batch, np.concatenate(parts), warm)
         same = direct.many(batch, np.concatenate(parts), found.warm)
         assert again.tau.tobytes() == same.tau.tobytes()
+
+
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_a_fit_ended_anywhere_goes_on_with_the_same_bits(rho, tmp_path, monkeypatch):
+    """Sets and prices are part of what a checkpoint keeps; the proof is over the hull."""
+    rng = np.random.default_rng(5)
+    structures = [ms.Matching(8)] * 6
+    X = np.concatenate([grouped(rng, structure, 4.0) for structure in structures])
+    X = np.stack([X, rng.standard_normal(len(X))], axis=1)
+    drawn = best(ms.Batch.of(structures), X[:, 0] + 0.3 * rng.gumbel(size=len(X)))[0]
+    batch = ms.Batch.of(structures, drawn)
+
+    def fit(checkpoint=None):
+        by = ms.FrankWolfe(tol=1e-7, rounds=300, checkpoint=checkpoint)
+        found = ms.mle_struct(rho, regulariser=0.1, solver=by).fit(batch, ms.Dense.of(batch, X))
+        return found, [row[2:] for row in found.history]
+
+    whole, rows = fit()
+    assert whole.route == "direct"
+    assert whole.certificate.relative <= 1e-7
+    assert any(len(sets) for sets in binding(Entropy.of(batch, rho), X @ whole.theta))
+    ask, left, kept = Sum.__call__, [0], ms.Checkpoint(tmp_path / "fit", every=1)
+
+    def mortal(self, theta):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return ask(self, theta)
+
+    monkeypatch.setattr(Sum, "__call__", mortal)
+    for ends in (3, 10, 30, 90, 1000):
+        left[0] = ends
+        try:
+            found, again = fit(kept)
+            break
+        except KeyboardInterrupt:
+            continue
+    assert ends > 10
+    assert found.theta.tobytes() == whole.theta.tobytes()
+    assert again == rows
 
 
 @pytest.mark.parametrize("wrong", ["even", "negative", "nan", "nodes"])
