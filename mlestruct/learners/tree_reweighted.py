@@ -24,6 +24,7 @@ from mlestruct.structures.base import Array
 from mlestruct.structures.spanning_trees import heaviest_tree
 from mlestruct.trees import Tree
 
+INNER = 0.3  # of the tolerance is a fit's under one ρ; the rest is left for what ρ may still gain
 KEPT = 0.05  # of the uniform trees in every ρ: messages divide by ρ, and 0 would drop an edge
 TREES = "local polytope and all mixtures of spanning trees"
 
@@ -100,7 +101,9 @@ class Tightened(Wraps):
 
     def under(self, rho: Weights, loop: Loop | None, calls: int = 0) -> Learner:
         """The learner at this ρ, inside a loop that has spent calls."""
-        learner = replace(self.learner, surrogate=mle_struct(rho.__getitem__).surrogate)
+        solver = replace(self.learner.solver, tol=INNER * self.learner.solver.tol)
+        surrogate = mle_struct(rho.__getitem__).surrogate
+        learner = replace(self.learner, surrogate=surrogate, solver=solver)
         return learner if loop is None else learner.within(loop, calls)
 
     def _infer(
