@@ -29,7 +29,7 @@ from mlestruct.frank_wolfe.proof import (
     summed,
 )
 from mlestruct.frank_wolfe.settings import FrankWolfe, Step, Sums
-from mlestruct.frank_wolfe.sharing import LAST, Sharing
+from mlestruct.frank_wolfe.sharing import LAST, MORE, Sharing
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.kernels import clock
 from mlestruct.method import Progress
@@ -113,13 +113,14 @@ def take(
         gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
         joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
     elif step == "pairwise":
-        gained = _towards(iterate, order, vertices, moments, number)
+        more = 0 if sharing is None else MORE
+        gained = _towards(iterate, order, vertices, moments, number, more)
         if sharing is not None:
 
             def shared(order: Ints, found: Array) -> float:
                 moments = dual.features.each(found)
                 iterate.make_room(found, moments)
-                return _towards(iterate, order, found, moments, number)
+                return _towards(iterate, order, found, moments, number, more)
 
             sharing.take(iterate, vertices, gained, shared)
         count, least = solver.corrective or 0, WORTH * gained
@@ -129,18 +130,20 @@ def take(
             count, least = flat.MORE * count, flat.WORTH * gained
             flat.settled_passes(count, least, order, number, p, x, atoms, gram, s)
         else:
-            given = order, vertices, moments, number, iterate.floor, p, x, atoms, s
+            given = order, vertices, moments, number, iterate.floor, more, p, x, atoms, s
             steps.passes(False, count, least, *given)
     else:
         first, p, x, s = (number + 1) * len(order), iterate.p, iterate.x, iterate.s
         steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)
 
 
-def _towards(iterate: Iterate, order: Ints, vertices: Array, moments: Array, number: int) -> float:
+def _towards(
+    iterate: Iterate, order: Ints, vertices: Array, moments: Array, number: int, more: int
+) -> float:
     """These blocks' vertices become atoms and are stepped to; returns what that gains."""
-    p, x, s, atoms, floor = iterate.p, iterate.x, iterate.s, iterate.atoms, iterate.floor
-    gained = steps.passes(True, 1, 0.0, order, vertices, moments, number, floor, p, x, atoms, s)
-    return float(gained)
+    p, x, s, atoms = iterate.p, iterate.x, iterate.s, iterate.atoms
+    given = order, vertices, moments, number, iterate.floor, more, p, x, atoms, s
+    return float(steps.passes(True, 1, 0.0, *given))
 
 
 @dataclass
@@ -178,9 +181,10 @@ class _Run:
         dual, inner = beginning(dual, oracle, known)
         tau = inner.tau if start is None else inner.pull(start)
         iterate, centre = Iterate.start(dual, tau, inner.tau, active=False), None
-        if solver.centre and not margin and solver.step not in FIXED:
+        if solver.centre and solver.step not in FIXED:
             r = np.zeros(dual.features.d) if start is None else iterate.x.r
-            centre = Centre.of(dual, dual.regulariser.weights(r), tau)
+            at = dual.regulariser.weights(r)
+            centre = Centre.of_margin(dual, at) if margin else Centre.of(dual, at, tau)
             iterate.regularise(centre.moved(dual.regulariser))
         return cls(
             solver, dual, oracle.polytope, inner, tau, iterate, centre, margin,
@@ -258,7 +262,10 @@ class _Run:
         take(self.solver, self.step, number, iterate, found.vertices, self.margin, self.sharing)
         if self.centre is not None:
             theta, rest = iterate.x.theta.copy(), found.gap - found.lag
-            self.centre.follow(self.dual, theta, iterate.x.tau, found.lag, rest, number)
+            if self.margin:
+                self.centre.at = self.best.theta
+            else:
+                self.centre.follow(self.dual, theta, iterate.x.tau, found.lag, rest, number)
             iterate.regularise(self.centre.moved(self.dual.regulariser))
         self.number += 1
         if self.step == "pairwise" and self.number >= self.solver.warm and entropic:

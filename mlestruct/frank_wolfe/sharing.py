@@ -28,6 +28,7 @@ LONGEST = 32  # rounds left out at most, after one in which not even the first p
 # Vertices per part, above which an example takes no more of others: a mean needs one more vertex
 # than it has dimensions, and the weight of those that are not needed is slow to go.
 FULL = 2
+MORE = 4  # pairs of steps per scoring, for a vertex per part: so the weight goes sooner
 
 # member[first[m]:first[m] + size[m]] have the structure of m, which stands at ``place`` among them
 Kin = namedtuple("Kin", "member first size place")

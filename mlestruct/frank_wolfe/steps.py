@@ -17,9 +17,7 @@ from mlestruct.kernels import kernel
 # delta: a direction, not zero on ``place`` alone; change: its moments, on the weights ``column``
 Scratch = namedtuple("Scratch", "delta place column change a t dt theta lead up down")
 
-# Steps per scoring of an active set, and so many more with a vertex per part: then many vertices
-# hold a little weight that has to leave. A line search costs less than a scoring.
-PAIRS, MORE = 2, 4
+PAIRS = 2  # steps taken per scoring of an active set: a line search costs less than a scoring
 FRESH = 4  # rounds, or corrective passes, between recomputations of stiffness
 
 
@@ -229,13 +227,16 @@ def _heaviest(m, atoms):
 
 
 @kernel
-def pair_steps(m, forced, fresh, now, floor, p, x, atoms, s):
-    """The most promising pairwise steps of block m, the first towards ``forced`` where given."""
+def pair_steps(m, forced, fresh, now, floor, more, p, x, atoms, s):
+    """The most promising pairwise steps of block m, the first towards ``forced`` where given.
+
+    They are ``PAIRS``, and ``more`` for as many vertices as the block has parts.
+    """
     known, loose = atoms.known[m], atoms.rest[m] > 2.0 * floor
     lead = score(m, fresh, loose, p, x, atoms, s)
     spare = (atoms.rest[m] - floor) * -lead if loose else 0.0
     decrease = 0.0
-    for _ in range(PAIRS + MORE * known // (p.offsets[m + 1] - p.offsets[m])):
+    for _ in range(PAIRS + more * known // (p.offsets[m + 1] - p.offsets[m])):
         toward, away, down = -2, -2, 0.0
         if spare > 0.0:
             away, down = -1, spare
@@ -267,7 +268,7 @@ def _least(m, floor, atoms):
 
 
 @kernel
-def passes(new, count, least, order, vertices, moments, now, floor, p, x, atoms, s):
+def passes(new, count, least, order, vertices, moments, now, floor, more, p, x, atoms, s):
     """At most ``count`` passes over blocks, while one gains ``least``; returns the last one's gain.
 
     Every pass takes each block's best pairwise steps, one block after the other. With ``new``
@@ -279,7 +280,8 @@ def passes(new, count, least, order, vertices, moments, now, floor, p, x, atoms,
         decrease, fresh = 0.0, (now if new else done) % FRESH == 0
         for m in order:
             forced = insert(m, vertices, moments, now, p, atoms) if new else -1
-            decrease += pair_steps(m, forced, fresh, now, _least(m, floor, atoms), p, x, atoms, s)
+            low = _least(m, floor, atoms)
+            decrease += pair_steps(m, forced, fresh, now, low, more, p, x, atoms, s)
         if decrease < least:
             break
     return decrease

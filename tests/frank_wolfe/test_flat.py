@@ -1,6 +1,7 @@
 """Max-margin rounds: settled blocks, sparse moments, and the best weights so far."""
 
 from collections import namedtuple
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -55,6 +56,7 @@ def test_settled_blocks_are_the_best_mixture_of_their_vertices(words, monkeypatc
     """KKT of the restricted problem, from scores computed afresh; no array drifts on the way."""
     dual = ssvm(regulariser=0.5).dual(*words)
     iterate = watched(monkeypatch, dual, 12)
+    dual = replace(dual, regulariser=iterate.regulariser)  # of the steps: θ is held
     p, x, atoms, s, order = iterate.p, iterate.x, iterate.atoms, iterate.s, np.arange(8)
     gram = flat.gram_of(atoms, iterate.gram)
     flat.settled_passes(3000, 1e-16, order, 99, p, x, atoms, gram, s)
