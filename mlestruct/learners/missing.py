@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,15 +23,16 @@ from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Running, engine_of
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
-from mlestruct.inference import Marginals, marginals
+from mlestruct.inference import marginals
 from mlestruct.inference.matching.hull import relaxed
+from mlestruct.inference.proof import infer
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Wraps
 from mlestruct.learners.primal import Primal
 from mlestruct.method import Progress
 from mlestruct.objectives.difference import difference
-from mlestruct.oracle import resolve
+from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.direct import COARSEST, Descending, descents_of
@@ -132,6 +133,14 @@ class Missing(Wraps):
         return replace(problem, around=around).run(start, loop)
 
 
+class _Bounded(NamedTuple):
+    """τ, and an interval for every example's log Z."""
+
+    tau: Array
+    lower: Array
+    upper: Array
+
+
 @dataclass(frozen=True)
 class _Problem:
     """Examples, what was seen of them, and ``around`` what they are learned by."""
@@ -181,8 +190,8 @@ class _Problem:
         def proof(
             running: Running, regulariser: Regulariser, theta: Array, enough: float, keep: bool
         ) -> Proven:
-            del running, regulariser, enough, keep
-            one = self.look(0, theta)
+            del running, regulariser, keep
+            one = self.look(0, theta, enough=0.5 * enough)
             return Proven(_certificate(one), odd, [one.target], one.left, one)
 
         return Descending(
@@ -215,10 +224,15 @@ class _Problem:
             raise ValueError(f"{learner.name} is no likelihood: missing labels need one")
         return dual
 
-    def look(self, number: int, theta: Array, loop: Loop | None = None) -> Filled:
-        """What these weights come to, and what was not seen filled in by them."""
+    def look(
+        self, number: int, theta: Array, loop: Loop | None = None, enough: float = 0.0
+    ) -> Filled:
+        """What these weights come to, and what was not seen filled in by them.
+
+        ``enough`` is the gap of an example's log Z below which no closer proof is looked for.
+        """
         dual = self.dual()
-        seen, full = (self._infer(dual, b, theta, loop) for b in (self.clamped, dual.batch))
+        seen, full = (self._infer(dual, b, theta, loop, enough) for b in (self.clamped, dual.batch))
         weight, cost = dual.batch.weight, dual.regulariser.value(theta)
         lower = float(weight @ (seen.lower - full.upper)) - cost
         upper = float(weight @ (seen.upper - full.lower)) - cost
@@ -227,14 +241,21 @@ class _Problem:
         left = inside + dual.regulariser.bracket(theta, lack)
         return Filled(number, theta, lower, upper, left, seen.tau)
 
-    def _infer(self, dual: Dual, batch: Batch[Any], theta: Array, loop: Loop | None) -> Marginals:
+    def _infer(
+        self, dual: Dual, batch: Batch[Any], theta: Array, loop: Loop | None, enough: float
+    ) -> _Bounded:
         """Marginals and log Z of both kinds of examples under the same entropy."""
-        learner, solver = self.around.learner, None
+        learner, scores, rho = self.around.learner, dual.scores(theta), dual.entropy.rho
+        if (by := self._routine(dual, batch)) is not None:
+            entropy, oracle = Entropy.of(batch, rho), Validated(resolve(learner.oracle, batch))
+            known = infer(batch, entropy, oracle, by, scores, enough=enough * len(batch))
+            return _Bounded(known.tau, known.lower, known.lower + known.gaps)
+        solver = None
         if learner.oracle is not None or learner.route == "frank_wolfe":
             tol = min(learner.solver.tol, 0.1 * self.around.tol)
             solver = replace(learner.solver, tol=tol, checkpoint=loop)
-        scores, rho = dual.scores(theta), dual.entropy.rho
-        return marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
+        found = marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
+        return _Bounded(found.tau, found.lower, found.upper)
 
 
 @dataclass(frozen=True)
