@@ -27,7 +27,7 @@ STRUCTURES = {
     "components": lambda: ms.Matching(8, [(u, v) for h in (0, 4) for u in range(h, h + 4)
                                           for v in range(u + 1, h + 4)]),
 }  # fmt: skip
-SEEDS = [*range(3), *(pytest.param(k, marks=pytest.mark.nightly) for k in range(3, 30))]
+SEEDS = [0, *(pytest.param(k, marks=pytest.mark.nightly) for k in range(1, 30))]
 
 
 def vertices(structure):
@@ -221,7 +221,7 @@ def test_a_fit_ended_anywhere_goes_on_with_the_same_bits(rho, tmp_path, monkeypa
         return ask(self, theta)
 
     monkeypatch.setattr(Sum, "__call__", mortal)
-    for ends in (3, 10, 30, 90, 1000):
+    for ends in (20, 90, 1000):
         left[0] = ends
         try:
             found, again = fit(kept)
