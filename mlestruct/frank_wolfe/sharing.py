@@ -24,6 +24,7 @@ from mlestruct.trees import Tree, like
 LAST = 10  # rounds whose answers are remembered: 160 bytes a coordinate at the peak
 NEAR = 64  # of its kin that an example looks at, at most
 PASSES, WORTH = 10, 0.15  # passes a round at most; what the last gains of a round's own steps
+RICH = 4  # passes for as many answers at hand as an example has parts, and at least one
 LONGEST = 32  # rounds left out at most, after one in which not even the first pass gained that
 # Vertices per part, above which an example takes no more of others: a mean needs one more vertex
 # than it has dimensions, and the weight of those that are not needed is slow to go.
@@ -73,7 +74,8 @@ class Sharing:
         dual, x = iterate.dual, iterate.x
         atoms: Any = iterate.atoms
         known, most = _rows(dual.batch, self.answers), FULL * np.diff(dual.batch.offsets)
-        for number in range(PASSES):
+        at_hand = LAST * np.minimum(self.kin.size, NEAR).sum() / dual.batch.size
+        for number in range(int(np.clip(RICH * at_hand, 1, PASSES))):
             score = dual.features.potentials(x.theta) + x.smooth + x.rough
             found, lead = np.zeros(len(score)), np.zeros(len(dual.batch))
             best_of_kin(score, x.tau, dual.batch.offsets, self.kin, known, found, lead)
