@@ -142,8 +142,10 @@ class Actor:
         return reply
 
     def release(self) -> None:
+        """Once: a desk that was lost and has no successor is let go at the end again."""
+        if self.desk is not None:
+            self.used.remove(self.address)
         self.desk = self.asked = None
-        self.used.remove(self.address)
 
     def end(self) -> None:
         """The scheduler may notice a loss later than we do; a worker that is there hangs."""

@@ -146,6 +146,7 @@ class Estimator(Predictor):
         validation: Examples | None,
         checkpoint: AnyCheckpoint,
     ) -> Self:
+        self.check_switches()
         learnt, alphas = copy.copy(self), alphas_of(self.alpha)
         if checkpoint is not None and len(alphas) > 1 and validation is None:
             _refuse_chance(self.random_state)

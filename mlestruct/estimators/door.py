@@ -90,10 +90,10 @@ class Given:
 
 def check_lengths(X: Sequence[Any], y: Sequence[Any] | None) -> None:
     """Where there are outcomes, as many as examples, and at least one."""
-    if not hasattr(X, "__len__"):
+    if not hasattr(X, "__len__") or hasattr(X, "tocsr"):  # of scipy.sparse: rows, not examples
         raise ValueError(f"X is a list of examples, not a {type(X).__name__}")
     if y is not None:
-        if not hasattr(y, "__len__"):
+        if not hasattr(y, "__len__") or hasattr(y, "tocsr"):
             raise ValueError(f"y is a list of outcomes, not a {type(y).__name__}")
         if len(X) != len(y):
             raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
@@ -147,7 +147,7 @@ def rng_of(random_state: Any) -> np.random.Generator:
     """A generator from a seed, a generator or None."""
     try:
         return np.random.default_rng(random_state)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"random_state is {random_state!r}; it seeds nothing: {error}") from error
 
 

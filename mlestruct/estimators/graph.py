@@ -193,6 +193,7 @@ class GraphModel(Labelled):
 
     def names(self) -> list[str]:
         """``feature: label``, then the tables of every edge feature."""
+        self._check_fitted()
         labels = [str(label) for label in self.classes_.tolist()]
         features = self._names + ["constant"] * self.intercept
         found = [f"{feature}: {label}" for feature in features for label in labels]

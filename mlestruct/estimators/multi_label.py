@@ -74,7 +74,7 @@ class MultiLabelModel(Weighable):
         self.n_features_in_ = _table(X).shape[1]
         self.sets_ = all(isinstance(labels, (set, frozenset)) for labels in y)
         if self.sets_:
-            self.classes_ = classes_of([sorted(labels) for labels in y])
+            self.classes_ = classes_of([sorted(labels, key=str) for labels in y])
         else:
             width = _zeros_and_ones(y, None).shape[1]
             self.classes_ = np.array(
@@ -143,6 +143,7 @@ class MultiLabelModel(Weighable):
 
     def names(self) -> list[str]:
         """``label: feature``, then ``label with label``."""
+        self._check_fitted()
         labels = [str(label) for label in self.classes_.tolist()]
         features = self._columns or numbered(self.n_features_in_)
         features = features + ["constant"] * self.intercept
@@ -207,7 +208,7 @@ def _by_label(rows: Array, labels: int) -> sp.csr_array:
 def _zeros_and_ones(y: Sequence[Any], labels: int | None) -> Array:
     """(examples, labels) of 0 and 1."""
     try:
-        table = as_numbers([np.asarray(row) for row in y], "y")
+        table = as_numbers(list(y), "y")
     except ValueError as error:
         raise ValueError(
             f"y holds rows of 0 and 1 per label, or sets of labels: {error}"

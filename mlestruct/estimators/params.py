@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Self
 
+import numpy as np
+
 
 class _Requests(dict[str, Any]):
     """What was asked of each method; scikit-learn's clone copies it by the attribute's name."""
@@ -31,6 +33,13 @@ class Parameters:
         for name, value in params.items():
             setattr(self, name, value)
         return self
+
+    def check_switches(self) -> None:
+        """A ValueError for a yes-or-no setting that is neither: any text would be a yes."""
+        for name, default in self._defaults().items():
+            value = getattr(self, name)
+            if isinstance(default, bool) and not (np.isscalar(value) and value in (0, 1)):
+                raise ValueError(f"{name} is {value!r}; it must be True or False")
 
     @classmethod
     def check_names(cls, names: Iterable[str]) -> None:

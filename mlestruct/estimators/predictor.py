@@ -120,6 +120,7 @@ class Predictor(Parameters):
 
     def names(self) -> list[str]:
         """A name per weight: those of the columns, where there are as many."""
+        self._check_fitted()
         if self._columns is not None and len(self._columns) == len(self.coef_):
             return list(self._columns)
         return [f"feature {j}" for j in range(len(self.coef_))]

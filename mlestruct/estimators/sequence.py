@@ -261,6 +261,7 @@ class SequenceModel(Labelled):
 
     def names(self) -> list[str]:
         """``feature: label`` and ``label → next label``."""
+        self._check_fitted()
         names = tied_names(*self._tied())
         return names if self._allowed is None else [names[j] for j in self._allowed]
 

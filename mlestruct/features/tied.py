@@ -160,7 +160,9 @@ class Tied:
 def _rows_of(given: Any, start: Ints, unit: str) -> Any:
     """All rows in one matrix, from one matrix or one per example."""
     listed = isinstance(given, (list, tuple))
-    parts = [_matrix(part, unit) for part in (given if listed else [given])]
+    places = [f"example {m}: " for m in range(len(given))] if listed else [""]
+    each = zip(given if listed else [given], places, strict=True)
+    parts = [_matrix(part, place + unit) for part, place in each]
     if listed:
         check_parts(parts, np.diff(start), unit)
     sparse = sp.issparse(parts[0])
@@ -174,7 +176,9 @@ def _rows_of(given: Any, start: Ints, unit: str) -> Any:
 
 
 def _matrix(part: Any, unit: str) -> Any:
-    if hasattr(part, "tocsr") and part.dtype.kind in "biuf":  # of scipy.sparse
+    if hasattr(part, "tocsr"):  # of scipy.sparse
+        if part.dtype.kind not in "biuf":
+            raise ValueError(f"{unit} features have dtype {part.dtype}; expected numbers")
         return sound(part, f"{unit} features").astype(float)
     return as_numbers(part, f"{unit} features")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
-from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.base import Array, Structure, refuse_masked
 
 DOUBT = 1e-6  # relative: what a solver's own sum of its answer's scores may be off
 
@@ -170,6 +170,9 @@ def _as_vertex(structure: Structure, answer: Any, example: int) -> Array:
     if isinstance(answer, (set, frozenset)):
         answer = sorted(answer)
     try:
+        refuse_masked(answer, "the answer")
+        if np.iscomplexobj(answer):
+            raise ValueError("it holds complex numbers")
         array = np.asarray(answer, dtype=float)
         if array.shape == structure.shape and ((array >= 0) & (array <= 1)).all():
             vector = array.reshape(-1)

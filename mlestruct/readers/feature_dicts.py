@@ -37,12 +37,24 @@ def pairs_of(position: Position) -> Iterable[tuple[str, float]]:
                 yield name, 1.0
         elif isinstance(value, Mapping):
             yield from ((f"{name}:{inner}", number) for inner, number in pairs_of(value))
-        elif isinstance(value, (int, float, np.number)):
-            yield name, float(value)
-        elif isinstance(value, Iterable):
+        elif isinstance(value, (int, float, np.integer, np.floating)):
+            yield name, _finite(name, value)
+        elif isinstance(value, Iterable) and not _whole(value):
             yield from ((f"{name}:{inner}", 1.0) for inner in _in_order(value))
         else:
             raise ValueError(f"attribute {name!r} has value {value!r}; expected number or text")
+
+
+def _whole(value: Any) -> bool:
+    """Bytes have members, and an array without axes pretends to."""
+    return isinstance(value, bytes) or getattr(value, "shape", None) == ()
+
+
+def _finite(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"attribute {name!r} is a number of {len(str(value))} digits") from None
 
 
 def _each(position: Any) -> Iterable[Any]:
@@ -156,7 +168,7 @@ def _read(
                     kind = type(value)
                     if kind is str:
                         number = find(f"{name}:{value}")
-                    elif value is True or (value == 1.0 and (kind is float or kind is int)):
+                    elif value is True or ((kind is float or kind is int) and value == 1.0):
                         number = find(name)
                     else:
                         _add(pairs_of({name: value}), find, index, odd)

@@ -297,10 +297,26 @@ def as_numbers(values: Any, what: str) -> Array:
             return array.astype(float, copy=False)
         if array.dtype.kind == "O" and not any(v is None or isinstance(v, str) for v in array.flat):
             return array.astype(float)
-        why = f"dtype {array.dtype}"
+        why = f"dtype {array.dtype}" + _strange(array)
     except (TypeError, ValueError, OverflowError) as error:
-        why = str(error)
+        why = str(error) + _strange(values)
     raise ValueError(f"{what} must be numbers: {why}")
+
+
+def _strange(values: Any) -> str:
+    """The first entry that is no number, where entries can be told apart."""
+    array: Any = values if isinstance(values, np.ndarray) else getattr(values, "to_numpy", list)()
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "O":
+        return ""
+    for place, value in np.ndenumerate(array):
+        try:
+            if not isinstance(value, str):
+                float(value)
+                continue
+        except (TypeError, ValueError, OverflowError):
+            pass
+        return f"; entry {', '.join(map(str, place))} is {value!r}"
+    return ""
 
 
 def sound(matrix: Any, what: str) -> Any:
@@ -328,6 +344,9 @@ def refuse_masked(values: Any, what: str) -> None:
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         k = int(np.ma.getmaskarray(values).ravel().argmax())
         raise ValueError(f"{what}: entry {k} is masked; say what stands for missing numbers")
+    if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
+        for k, value in enumerate(values):
+            refuse_masked(value, f"{what}, row {k}")
 
 
 def as_integers(values: Any, what: str) -> Ints:
