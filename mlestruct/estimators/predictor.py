@@ -88,7 +88,8 @@ class Predictor(Parameters):
 
     def taken(self, X: Any, y: Any) -> Given:
         """A user's X, and y where there is one, as lists of examples and outcomes."""
-        if isinstance(X, Mapping) or not (hasattr(X, "__iter__") or hasattr(X, "__getitem__")):
+        listable = X is None or hasattr(X, "__iter__") or hasattr(X, "__getitem__")
+        if isinstance(X, Mapping) or not listable:
             raise ValueError(f"X is a list of examples, not one {type(X).__name__}: pass [X]")
         check_lengths(X, y)
         X = listed(X)
