@@ -159,6 +159,13 @@ WORK: dict[str, Callable[[], Work]] = {
     "the same, declared as Paths": lambda: alignment(True),
 }
 DIRECT = tuple(WORK)[:8]  # those with messages of the library's own
+MARGIN = (  # those learned by max-margin too
+    "12 grids 12×12, α = .1",
+    "chains 20 × 10 states, M = 50",
+    "bipartite n=30, peaked",
+    "knapsack of 30, own solver",
+    "TSP of 12 cities, Held-Karp",
+)
 
 
 def states(work: Work, method: str, rounds: int, tol: float, timed: Any) -> Any:
@@ -169,6 +176,10 @@ def states(work: Work, method: str, rounds: int, tol: float, timed: Any) -> Any:
     solver = ms.FrankWolfe(tol=tol, rounds=rounds, shards=1)
     if method.startswith("bcfw"):
         solver = ms.BCFW(tol=tol, rounds=rounds, centre=method == "bcfw, centre")
+    if method.startswith("margin"):
+        solver = ms.FrankWolfe(tol=tol, rounds=rounds, shards=1, centre=method == "margin")
+        margin = ms.ssvm(regulariser=work.alpha, solver=solver, oracle=timed)
+        return margin.states(work.batch, work.features)
     learner = ms.mle_struct(work.rho, regulariser=work.alpha, solver=solver, **settings)
     return learner.states(work.batch, work.features)
 

@@ -3,7 +3,8 @@
 Every method runs in a process of its own, one after the other: the library's default, the papers'
 block-coordinate Frank-Wolfe with exact line search (without and with the centre), the direct route
 to 1e-4 where the library has messages, and the default of an earlier checkout, the folder
-``MLESTRUCT_BEFORE``. Calls are per example; times are of the processor, kernels compiled.
+``MLESTRUCT_BEFORE``. Some are learned by max-margin as well, with and without the centre. Calls are
+per example; times are of the processor, kernels compiled.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks._oracle_alone import DIRECT, LEVELS, MOST, WORK
+from benchmarks._oracle_alone import DIRECT, LEVELS, MARGIN, MOST, WORK
 
 Row = dict[str, Any]
 HERE = Path(__file__).resolve().parents[1]
@@ -52,6 +53,11 @@ def run(quick: bool) -> Iterator[Row]:
         if before is not None:
             found["before"] = _ran(name, "ours", most, Path(before))
         yield from _rows(name, found)
+        if name in MARGIN and not quick:
+            held, free = (_ran(name, method, most, HERE) for method in ("margin", "margin, free"))
+            for level in LEVELS:
+                ours, peer = _reached(held, level)[0], _reached(free, level)[0]
+                yield _row(name, f"max-margin: calls to {level:g}", ours, peer, "no centre")
 
 
 def _ran(name: str, method: str, rounds: int, folder: Path) -> dict[str, Any]:
