@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.errors import Infeasible
+from mlestruct.errors import Infeasible, LostWorker
 from mlestruct.kernels import clock
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, remember
 from mlestruct.structures.base import Array, Ints, as_numbers
@@ -47,8 +47,13 @@ class Validated(Around):
         self._gate(batch, scores)
         try:
             answers = self.oracle.many(batch, scores.copy())
-        except StopIteration as error:  # it would end a loop of ours, and nobody would know
-            raise RuntimeError(f"{self._name} raised StopIteration") from error
+        except Exception as error:
+            place = self._culprit(batch, scores, error)
+            if isinstance(error, StopIteration):  # it would end a loop of ours, and nobody know
+                raise RuntimeError(f"{place}{self._name} raised StopIteration") from error
+            if place:
+                error.add_note(f"{place}the oracle raised this")
+            raise
         vertices, upper = self._arrays(batch, answers)
         used = np.flatnonzero(vertices != 0)  # of floats themselves it is ten times slower
         value = vertices[used]
@@ -102,6 +107,26 @@ class Validated(Around):
     @property
     def _name(self) -> str:
         return f"oracle {type(self.oracle).__name__}"
+
+    def _culprit(self, batch: Batch[Any], scores: Array, error: Exception) -> str:
+        """Which example it raises at when asked about that alone, found by halves; or nothing."""
+        told = [str(error), *getattr(error, "__notes__", [])]
+        if isinstance(error, LostWorker) or any(text.startswith("example ") for text in told):
+            return ""
+
+        def raises(members: Ints) -> bool:
+            flat = np.concatenate([scores[batch.coordinates(int(m))] for m in members])
+            try:
+                self.oracle.many(batch.select(members), flat)
+            except Exception as again:
+                return type(again) is type(error)
+            return False
+
+        left = np.arange(len(batch))
+        while len(left) > 1:
+            half = left[: len(left) // 2]
+            left = half if raises(half) else left[len(half) :]
+        return f"example {left[0]}: " if len(left) and raises(left) else ""
 
     def _gate(self, batch: Batch[Any], scores: Array) -> None:
         if np.isfinite(scores).all():

@@ -215,3 +215,35 @@ def test_what_is_wrong_is_refused_in_words(case):
 def test_what_is_not_fitted_says_so(make, asked):
     with pytest.raises(ValueError, match="not fitted yet: call fit first"):
         getattr(make(), asked)()
+
+
+class Blocks:
+    """A solver of many at once, which stumbles over one of them."""
+
+    polytope = "hull"
+
+    def __init__(self, error):
+        self.error, self.asked = error, 0
+
+    def many(self, batch, scores):
+        self.asked += len(batch)
+        rows = scores.reshape(len(batch), -1)
+        if (rows > 90).any():
+            raise self.error()
+        found = np.stack([best(row) for row in rows])
+        return found.ravel(), (found * rows).sum(axis=1)
+
+    def perturbable(self, batch):
+        return None
+
+
+@pytest.mark.parametrize("place", [0, 3, 7])
+@pytest.mark.parametrize("error", [ZeroDivisionError, StopIteration, KeyError])
+def test_a_solver_of_many_names_the_one_it_fails_at(error, place):
+    batch, scores = ms.Batch.of(CHOICE, count=8), RNG.normal(size=48)
+    scores[6 * place + 2], oracle = 99.0, Blocks(error)
+    with pytest.raises((error, RuntimeError)) as stop:
+        ms.inference.best(batch, scores, oracle)
+    told = [str(stop.value), *getattr(stop.value, "__notes__", [])]
+    assert any(text.startswith(f"example {place}: ") for text in told)
+    assert oracle.asked <= 25  # halves: no more than the first question again, and a bit
