@@ -103,3 +103,12 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path):
         assert (after.theta == whole.theta).all()
         assert (after.tau == whole.tau).all()
         assert after.certificate == whole.certificate
+
+
+@pytest.mark.parametrize("tree", [((), "1", 0), ((np.zeros(3),), 0, 0), ((), 0, None)])
+def test_what_no_run_left_is_refused(tree):
+    dual, *_ = knapsacks(0, [20] * 3)
+    with pytest.raises(ValueError, match="expected"):
+        Sharing.recalled(dual.batch, tree)
+    with pytest.raises(ValueError, match="another problem"):
+        Sharing.recalled(dual.batch.select([0]), ((), 0, 0))
