@@ -201,13 +201,6 @@ def _hanging(parent: Ints) -> NDArray[np.bool_]:
     return inside
 
 
-def least_odd_cut(network: Array, terminal: NDArray[np.bool_]) -> float:
-    """The least cut with an odd number of terminals on each side; inf if there is none."""
-    sets = odd_cuts(network, terminal)
-    cuts = [network[np.ix_(inside, ~inside)].sum() for inside in sets]
-    return float(min(cuts, default=np.inf))
-
-
 @kernel
 def cut_tree(network, cap, parent, value):  # type: ignore[no-untyped-def]
     """Gusfield's cut tree: parents and values of least cuts by n − 1 maximum flows on the graph.

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.scaling import Scaling
-from mlestruct.structures.odd_sets import least_odd_cut, odd_set_proof
+from mlestruct.structures.odd_sets import odd_cuts, odd_set_proof
 from mlestruct.testing import vertices
 
 
@@ -81,7 +81,13 @@ def test_the_least_odd_cut_is_that_of_enumeration(rng):
             for inside in (np.isin(np.arange(n), some) for some in combinations(range(n), k))
             if terminal[inside].sum() % 2
         ]
-        assert least_odd_cut(network, terminal) == pytest.approx(min(cuts), abs=1e-9)
+        found = [network[np.ix_(s, ~s)].sum() for s in odd_cuts(network, terminal)]
+        assert min(found) == pytest.approx(min(cuts), abs=1e-9)
+        below = odd_cuts(network, terminal, min(cuts) + 1e-3)
+        assert min(network[np.ix_(s, ~s)].sum() for s in below) == pytest.approx(
+            min(cuts), abs=1e-9
+        )
+        assert len(odd_cuts(network, terminal, min(cuts) - 1e-3)) == 0
 
 
 @pytest.mark.parametrize("kind", ["perfect", "partial"])
