@@ -60,7 +60,9 @@ def remarks(table: Table, name: str) -> Iterator[str]:
     if not counts:
         return
     value, most = counts.most_common(1)[0]
-    if len(counts) > 1 and most >= NEAR_CONSTANT * len(shown):
+    if len(counts) == 1 and len(shown) > 1:
+        yield f"column {name!r} is {value!r} for all {most} who answered: it tells nobody apart"
+    elif len(shown) > 1 and most >= NEAR_CONSTANT * len(shown):
         yield f"column {name!r} is {value!r} for {most} of {len(shown)}: it tells few people apart"
     if len(counts) >= NEAR_ID * len(shown) and len(counts) > MOST_LEVELS:
         yield f"column {name!r} is different for nearly everybody, as an id or a free text is"

@@ -26,6 +26,8 @@ FINDINGS = (
     (r"column (.+): (.+) differ in case or signs only, and count as different",
      r"Spalte \1: \2 unterscheiden sich nur in der Schreibweise und zählen als verschieden"),
     (r"column (.+): (\d+) of (\d+) cells are blank", r"Spalte \1: \2 von \3 Zellen sind leer"),
+    (r"column (.+) is (.+) for all (\d+) who answered: it tells nobody apart",
+     r"Spalte \1 ist \2 bei allen \3, die geantwortet haben: Sie unterscheidet niemanden"),
     (r"column (.+) is (.+) for (\d+) of (\d+): it tells few people apart",
      r"Spalte \1 ist \2 bei \3 von \4: Sie unterscheidet kaum jemanden"),
     (r"column (.+) is different for nearly everybody, .*",

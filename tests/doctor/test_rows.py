@@ -3,6 +3,7 @@
 import pytest
 
 from mlestruct.doctor import Told, examine
+from mlestruct.doctor.columns import remarks
 from mlestruct.doctor.rows import (
     faults,
     faults_of_people,
@@ -89,3 +90,13 @@ def test_faults_of_rules(forbid, require, expected):
     found = list(faults_of_rules(PEOPLE, "id", ["gender"], forbid, require))
     assert len(found) == len(expected)
     assert all(f.startswith(e) for f, e in zip(found, expected, strict=True)), found
+
+
+def test_constant_columns_are_named():
+    """A blank is no answer of its own, and one person alone is no constant."""
+    people = table({"a": [3, 3, 3], "b": ["x", None, "x"], "c": [1, 2, 1]})
+    said = [list(remarks(people, name)) for name in "abc"]
+    assert said[0] == ["column 'a' is '3' for all 3 who answered: it tells nobody apart"]
+    assert said[1] == ["column 'b' is 'x' for all 2 who answered: it tells nobody apart"]
+    assert said[2] == []
+    assert list(remarks(table({"a": [3]}), "a")) == []
