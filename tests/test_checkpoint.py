@@ -16,7 +16,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.frank_wolfe.asking import Asking
+from mlestruct.frank_wolfe.sharded_oracle import ShardedOracle
 from mlestruct.learners import (
     camel,
     contrastive,
@@ -61,7 +61,7 @@ def mortal(monkeypatch):
 
         return evaluated
 
-    for evaluating in (Asking, Sum, Coupled):
+    for evaluating in (ShardedOracle, Sum, Coupled):
         monkeypatch.setattr(evaluating, "__call__", counted(evaluating.__call__))
     online = sys.modules["mlestruct.learners.online"]
     monkeypatch.setattr(online, "_step", counted(online._step))

@@ -23,7 +23,6 @@ import numpy as np
 from mlestruct.checkpoint import Loop
 from mlestruct.dual import MIX, Certificate, Dual
 from mlestruct.frank_wolfe.active_set import Iterate, footprint
-from mlestruct.frank_wolfe.asking import OracleShard
 from mlestruct.frank_wolfe.best import Best
 from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.proof import (
@@ -35,6 +34,7 @@ from mlestruct.frank_wolfe.proof import (
     settings_of,
 )
 from mlestruct.frank_wolfe.settings import BCFW
+from mlestruct.frank_wolfe.sharded_oracle import OracleShard
 from mlestruct.frank_wolfe.steps import plain_step
 from mlestruct.kernels import clock
 from mlestruct.method import Progress

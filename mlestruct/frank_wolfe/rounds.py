@@ -14,10 +14,10 @@ from mlestruct.dual import MIX, Dual, Interior
 from mlestruct.engine import engine_of
 from mlestruct.frank_wolfe import flat, steps
 from mlestruct.frank_wolfe.active_set import Iterate, capacity, footprint
-from mlestruct.frank_wolfe.asking import Asking, RemoteOracle
+from mlestruct.frank_wolfe.atoms import scaled_pass
 from mlestruct.frank_wolfe.best import Best
 from mlestruct.frank_wolfe.centre import Centre
-from mlestruct.frank_wolfe.joint import joint_step
+from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.proof import (
     Reply,
     beginning,
@@ -29,6 +29,7 @@ from mlestruct.frank_wolfe.proof import (
     summed,
 )
 from mlestruct.frank_wolfe.settings import FrankWolfe, Step, Sums
+from mlestruct.frank_wolfe.sharded_oracle import RemoteOracle, ShardedOracle
 from mlestruct.frank_wolfe.sharing import LAST, MORE, Sharing
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.kernels import clock
@@ -74,7 +75,7 @@ class Rounds:
         engine = engine_of(solver.engine, solver.workers)
         remote = RemoteOracle(engine, self.oracle)
         run = _Run.begin(solver, self.dual, remote, self.start, self.inner)
-        with Asking(engine, self.dual.batch, self.oracle, solver.shards) as asked:
+        with ShardedOracle(engine, self.dual.batch, self.oracle, solver.shards) as asked:
             if loop.tree is not None:
                 run.recall(loop.tree, asked)
             while True:
@@ -111,7 +112,7 @@ def take(
     warm = number < solver.warm and not margin and step in ("pairwise", "block")
     if warm or step in ("batch", "batch_fixed"):
         gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
-        joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
+        _joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
     elif step == "pairwise":
         more = 0 if sharing is None else MORE
         gained = _towards(iterate, order, vertices, moments, number, more)
@@ -135,6 +136,35 @@ def take(
     else:
         first, p, x, s = (number + 1) * len(order), iterate.p, iterate.x, iterate.s
         steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)
+
+
+def _joint_step(
+    iterate: Iterate, vertices: Array, moments: Array, gamma: float | None, most: float, now: int
+) -> None:
+    """One step of all blocks together by a common γ, exact unless it is given."""
+    delta = vertices - iterate.x.tau
+    if gamma is None:
+        gamma = _along(iterate, delta, iterate.x.r - iterate.dual.residual(vertices), most)
+    iterate.x.tau[:] += gamma * delta
+    if iterate.atoms is not None:
+        scaled_pass(vertices, moments, now, gamma, iterate.p, iterate.atoms)
+    iterate.synchronise()
+
+
+def _along(iterate: Iterate, delta: Array, change: Array, most: float) -> float:
+    dual, p, x = iterate.dual, iterate.p, iterate.x
+    linear, quadratic = -float(dual.batch.bias @ dual.weigh(delta)), 0.0
+    if p.ridge:
+        linear -= float(x.theta @ change)
+        quadratic = float((change**2 / iterate.regulariser.lam).sum())
+    line, d = dual.entropy.line(x.tau, delta), len(change)
+    a, t, dt = line.a, line.t, line.dt
+    moving = (a != 0) & (dt != 0)
+    along = Line(
+        linear, quadratic, x.r, change, np.arange(d), d, p.ridge, p.terms,
+        1.0, a[moving], t[moving], dt[moving], int(moving.sum()),
+    )  # fmt: skip
+    return float(search(along, most)[0])
 
 
 def _towards(
@@ -191,14 +221,14 @@ class _Run:
             margin and start is None, solver.step, Best(), Smoothing(), tries(dual.entropy),
         )  # fmt: skip
 
-    def tree(self, asked: Asking) -> Tree:
+    def tree(self, asked: ShardedOracle) -> Tree:
         own = self.step, self.number, self.asking, self.bytes
         held = None if self.centre is None else self.centre.tree()
         shared = None if self.sharing is None else self.sharing.tree()
         point, memory = self.iterate.tree(), asked.running.memory()
         return own, self.best.tree(), self.smoothing.tree(), held, shared, point, memory
 
-    def recall(self, tree: Tree, asked: Asking) -> None:
+    def recall(self, tree: Tree, asked: ShardedOracle) -> None:
         own, best, smoothing, held, shared, point, memory = tree
         self.step, self.number, self.asking, self.bytes = own
         self.best, self.smoothing = Best(*best), Smoothing(*smoothing)
@@ -210,7 +240,7 @@ class _Run:
         self.iterate.recall(point)
         asked.running.remember(memory)
 
-    def ask(self, asked: Asking, sums: Sums | None) -> Reply:
+    def ask(self, asked: ShardedOracle, sums: Sums | None) -> Reply:
         """Every example's best vertex at θ and at a point near τ, and what that proves."""
         if self.number and self.number % CHECKED == 0:
             self.iterate.synchronise()

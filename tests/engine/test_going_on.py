@@ -7,7 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.engine import Serial, Threads
-from mlestruct.frank_wolfe.asking import Asking
+from mlestruct.frank_wolfe.sharded_oracle import ShardedOracle
 from mlestruct.objectives import Sum, base
 
 
@@ -29,7 +29,7 @@ def ended(monkeypatch):
 
         return asked
 
-    for asking in (Asking, Sum):
+    for asking in (ShardedOracle, Sum):
         monkeypatch.setattr(asking, "__call__", counted(asking.__call__))
     return lambda count: left.__setitem__(0, count)
 

@@ -88,7 +88,7 @@ class RemoteOracle:
         return answers
 
 
-class Asking:
+class ShardedOracle:
     """Asks the oracle for all examples, by fixed shards on an engine."""
 
     def __init__(self, engine: Engine, batch: Batch[Any], oracle: Oracle[Any], count: int) -> None:
