@@ -119,9 +119,11 @@ class Labelled(Weighable):
 
     def learn_labels(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """``classes_``, and ``void_``: the codes that mean no label."""
-        if self.unseen == "hidden":  # where void labels are left out, none is among these
-            self.void_ = codes_of(self.void, self._seen(X, y, ()))
-        seen = self._seen(X, y, self.void_)
+        hidden = self.unseen == "hidden"  # where void labels are left out, none is among these
+        seen = self._seen(X, y, () if hidden else self.void_)
+        if hidden:
+            self.void_ = codes_of(self.void, seen)
+            seen = self._seen(X, y, self.void_) if self.void_ else seen
         named = [labels for one in seen for labels in one.among.values() if labels]
         self.classes_ = classes_of([*(one.labels for one in seen), *named])
 

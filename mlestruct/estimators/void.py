@@ -51,6 +51,9 @@ def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
     return Seen(as_labels(array[known]), known, among)
 
 
+WHOLE = {int, str, bool, np.str_, np.int64}  # kinds of which no value is missing
+
+
 def _listed(given: Mapping[Any, Any], nodes: int) -> list[Any]:
     strange = [i for i in given if not isinstance(i, (int, np.integer)) or not 0 <= i < nodes]
     if strange:
@@ -71,7 +74,7 @@ def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     """Where there is no value at all: None, NaN, pandas' NA."""
     if array.dtype.kind in "fc":
         return np.isnan(array)
-    if array.dtype.kind != "O":
+    if array.dtype.kind != "O" or set(map(type, array.flat)) <= WHOLE:
         return np.zeros(array.shape, dtype=bool)
     flat = [v is None or type(v).__name__ == "NAType" or _is_nan(v) for v in array.ravel()]
     return np.array(flat, dtype=bool).reshape(array.shape)
