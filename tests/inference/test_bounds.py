@@ -134,7 +134,7 @@ def test_tangents_reach_bethes_value(structure, spread, rng):
     """Beside the messages of ρ = 1, which end where the value is stationary."""
     batch, score = ms.Batch.of(structure, count=1), spread * rng.standard_normal(structure.size)
     entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)
-    tau = routine(entropy).many(batch, score).tau
+    tau = routine(entropy).over("degrees").many(batch, score).tau
     value = float(entropy.each(tau)[0] + score @ tau)
     assert value - 0.02 <= bethe_value(structure, score) <= value + 1e-7 * (1.0 + abs(value))
 
