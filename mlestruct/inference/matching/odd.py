@@ -6,11 +6,10 @@ S of nodes, Σ τ inside S ≤ (|S| − 1)/2 (Edmonds 1965). With prices z ≥ 0
     max over the hull of ⟨score, τ⟩ + H  ≤  D(z) = log Z(score') + Σ_S z_S (|S| − 1)/2,
 
 where score' is less z_S for all pairs inside S, and log Z is over the degrees: scaling's, bounded
-by the nodes' prices. D is convex, a bound for any
-sets and prices, and equal at its least where every set that binds is among them. Its slope is what
-sets have left, its Hessian that of log Z between them: Newton's steps find the least over the sets
-known, a cut tree (:func:`mlestruct.structures.odd_sets.violated_sets`) what its τ breaks, until it
-breaks none.
+by the nodes' prices. D is convex, a bound for any sets and prices, and equal at its least where
+every set that binds is among them. Its slope is what sets have left, its Hessian that of log Z
+between them: Newton's steps find the least over the sets known, a cut tree
+(:func:`mlestruct.structures.odd_sets.violated_sets`) what its τ breaks, until it breaks none.
 """
 
 from __future__ import annotations
