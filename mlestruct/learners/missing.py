@@ -108,7 +108,7 @@ class Missing(Wraps):
         weights of 0 are stationary then. A checkpoint's rounds do not come again, but for the last
         of a finished fit.
         """
-        problem = Problem(self, batch, clamp(batch, observed), features)
+        problem = PartlySeen(self, batch, clamp(batch, observed), features)
         keeps = self.learner.solver.checkpoint
         loop = begin(keeps, self.name, lambda: {"start": digest(start)})
         for said in problem.run(start, loop):
@@ -122,11 +122,11 @@ class Missing(Wraps):
     def name(self) -> str:
         return f"{self.learner.name} with labels missing"
 
-    def problem(self, batch: Batch[Any], features: Features) -> Problem:
+    def problem(self, batch: Batch[Any], features: Features) -> PartlySeen:
         """Of a batch of :func:`mlestruct.batch.seen`; no optimum is claimed."""
-        return Problem(self, batch, pinned(batch), features)
+        return PartlySeen(self, batch, pinned(batch), features)
 
-    def run(self, problem: Problem, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
+    def run(self, problem: PartlySeen, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
         """From the weights of the one before."""
         around = replace(self, learner=replace(self.learner, regulariser=given))
         start = None if last is None else last.theta
@@ -142,7 +142,7 @@ class _Bounded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class PartlySeen:
     """Examples, what was seen of them, and ``around`` what they are learned by."""
 
     around: Missing
@@ -262,7 +262,7 @@ class Problem:
 class _Filling:
     """What was not seen filled in by its means, then a fit: a method for the loop."""
 
-    problem: Problem
+    problem: PartlySeen
     start: Array | None
     spent: int = 0
     size: int = 0

@@ -22,11 +22,14 @@ def climb(score: Array, views: Array, a: Array, weight: Array, live: Ints, barri
     """Every row's ``weight`` becomes the best one; its first ``live[b]`` atoms are any."""
     k = score.shape[1]
     M, both, moved = np.empty((k, k)), np.empty((k, 2)), np.empty(k)
-    t, curve = np.empty(len(a)), np.empty(len(a))
+    t, curve, turned = np.empty(len(a)), np.empty(len(a)), np.empty((len(a), k))
     for b in range(len(score)):
         n = live[b]
+        for i in range(n):
+            for v in range(len(a)):
+                turned[v, i] = views[b, i, v]
         for _ in range(NEWTON):
-            _fill(score[b], views[b], a, weight[b], n, barrier, t, curve, M, both)
+            _fill(score[b], views[b], turned, a, weight[b], n, barrier, t, curve, M, both)
             _eliminate(M, both, n)
             if _step(score[b], views[b], a, weight[b], n, barrier, t, both, moved):
                 break
@@ -36,6 +39,7 @@ def climb(score: Array, views: Array, a: Array, weight: Array, live: Ints, barri
 def _fill(
     score: Array,
     views: Array,
+    turned: Array,
     a: Array,
     w: Array,
     n: int,
@@ -48,7 +52,8 @@ def _fill(
     """The scaled Hessian, and two right sides: the slope, and the weights (for Σ w = 1).
 
     A multiple of w wᵀ is added, which no step within Σ w = 1 feels: it makes the matrix definite
-    where an entropy is concave only there. ``t`` is left holding minus the entropy's slopes.
+    where an entropy is concave only there. ``t`` is left holding minus the entropy's slopes;
+    ``turned`` are the views with atoms along the rows, which products run along.
     """
     _mix(views, w, n, t)
     firm = 1.0
@@ -63,10 +68,15 @@ def _fill(
         both[i, 0] = w[i] * slope + barrier
         both[i, 1] = w[i]
         for j in range(i + 1):
-            bend = firm
-            for v in range(len(a)):
-                bend += views[i, v] * views[j, v] * curve[v]
-            M[i, j] = M[j, i] = w[i] * w[j] * bend
+            M[i, j] = firm
+        for v in range(len(a)):
+            bend = views[i, v] * curve[v]
+            if bend != 0.0:
+                for j in range(i + 1):
+                    M[i, j] += bend * turned[v, j]
+        for j in range(i + 1):
+            M[i, j] *= w[i] * w[j]
+            M[j, i] = M[i, j]
         M[i, i] += barrier
 
 
