@@ -41,7 +41,7 @@ class Search(NamedTuple):
     reached_at: Array
 
 
-@kernel
+@kernel(unrolled=True)
 def solve_all(tables: Array, prices: Array, column: Ints, upper: Array) -> int:
     """Match every table; the first that has no matching comes back, or NONE.
 
