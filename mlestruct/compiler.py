@@ -350,8 +350,8 @@ class Whole(codegen.JITCodeLibrary):  # type: ignore[misc]
     """An entry with its parts, optimised once; Numba does it twice, for counts that are left out.
 
     Loops are not unrolled unless the kernel says so: a third of emission, and no slower but for
-    Viterbi's (6 %). Parts are not optimised before entries link them: with variables in registers
-    by then, loops over pairs of states ran a third slower.
+    Viterbi's (6 %) and the assignment's (a fifth). Parts are not optimised before entries link
+    them: with variables in registers by then, loops over pairs of states ran a third slower.
     """
 
     unrolled = False
