@@ -410,8 +410,10 @@ class Estimator(Predictor):
         known = self.known(given)
         outcomes = self.encode(known.X, known.told)
         if any(isinstance(outcome, Partial) for outcome in outcomes):
-            left = ", or a fit with unseen='left_out'" if hasattr(self, "unseen") else ""
-            raise ValueError(f"intervals need every label, and some outcomes are partial{left}")
+            raise ValueError(
+                "intervals need every label, and some outcomes are partial: where labels are "
+                "missing, a fit with unseen='left_out' leaves their nodes out"
+            )
         batch, features = self._problem(known.X, outcomes, known.weight)
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())

@@ -18,7 +18,7 @@ import numpy as np
 from mlestruct.batch import Batch, clamp, pinned
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
-from mlestruct.drive import drive, last, then
+from mlestruct.drive import drive, last, then, within
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Running, engine_of
 from mlestruct.entropy import Entropy
@@ -170,8 +170,8 @@ class PartlySeen:
 
     def _rounds(self, method: _Filling, loop: Loop) -> Iterator[Progress]:
         around = self.around
-        budget = replace(around.learner.solver.budget, tol=around.tol, rounds=around.rounds)
-        return drive(method, budget, loop)
+        solver = within(around.learner.solver, loop, method.spent)
+        return drive(method, replace(solver.budget, tol=around.tol, rounds=around.rounds), loop)
 
     def _routine(self, dual: Dual, batch: Batch[Any]) -> Routine | None:
         learner = self.around.learner
@@ -202,12 +202,18 @@ class PartlySeen:
             coarse=any(one.loosened(COARSEST) is not one for one in (full, clamped)),
             descents=partial(descents_of, dual, full),
             tol=self.around.tol,
-            setting=lambda: {**dual.named(), "routine": digest(full), "start": digest(start)},
+            setting=lambda: {**self.setting(start), "routine": digest(full)},
             size=2 * dual.batch.size,
             given=start,
             name=self.around.name,
             proof=proof,
         )
+
+    def setting(self, start: Array | None) -> dict[str, Any]:
+        """What tells this problem from others, with what was seen, and the limits of its fit."""
+        solver = self.around.learner.solver
+        known = {"start": digest(start), "budget": repr(solver.budget), "tol": self.around.tol}
+        return {**self._like(self.dual()).named(), **known, "rounds": self.around.rounds}
 
     def _like(self, dual: Dual) -> Dual:
         """Of what was seen, as the learner has its examples: with their bias, without outcomes."""
@@ -272,8 +278,7 @@ class _Filling:
         return self.problem.around.name
 
     def setting(self) -> dict[str, Any]:
-        around = self.problem.around
-        return {"rounds": around.rounds, "tol": around.tol, "start": digest(self.start)}
+        return self.problem.setting(self.start)
 
     def rounds(self, loop: Loop) -> Iterator[Progress]:
         theta, number, calls = self.start, 0, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -210,3 +211,23 @@ def test_learners_without_a_likelihood_refuse_what_is_missing(learner, rng):
         match="cannot learn from Partial outcomes: use mle_struct, trw or exact_mle, or leave",
     ):
         ms.SequenceModel(learner=learner).fit([rng.standard_normal((3, 2))], [["a", None, "b"]])
+
+
+@pytest.mark.parametrize("settings", [{}, {"solver": "frank_wolfe"}, {"learner": "exact_mle"}])
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_checkpoint_of_other_labels_is_refused(settings, ended, rng, tmp_path):
+    """The same chains with other labels seen: what was learned of those is no model of these."""
+    X = [rng.standard_normal((4, 2)) for _ in range(6)]
+    y = [rng.integers(0, 2, 4).tolist() for _ in X]
+    one, other = (
+        [[None if rng.random() < 0.3 else label for label in labels] for labels in y]
+        for _ in range(2)
+    )
+    model = ms.SequenceModel(tol=1e-2, max_rounds=1000 if ended else 1, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ms.errors.ConvergenceWarning)
+        found = model.fit(X, one, checkpoint=tmp_path / "fit.npz").coef_
+        again = model.fit(X, one, checkpoint=tmp_path / "fit.npz").coef_
+        np.testing.assert_array_equal(again, found)
+        with pytest.raises(ValueError, match="checkpoint"):
+            model.fit(X, other, checkpoint=tmp_path / "fit.npz")

@@ -50,7 +50,7 @@ from mlestruct.estimators.stored import StoredFit
 from mlestruct.learners import Interrupted, Model
 from mlestruct.method import Progress
 from mlestruct.progress import Show, track
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Table, table
 
 NoAnswer = Sequence[Any] | Mapping[str, Any]
@@ -141,32 +141,8 @@ class RoommateModel(Parameters):
         ended goes on, bit for bit; Ctrl-C leaves the model of the last round.
         """
         self._check_settings()
-        given = table(people, [self.id, *self._groups])
-        taken = [self.id, *self._groups, *self._homes_in(given)]
-        roles = roles_of(given.names, {role: getattr(self, role) for role in ROLES}, taken)
-        roles_of(given.names, {"protected": self.protected}, ())  # refuses names of no column
-        given = self._coded(given, [name for name, role in roles.items() if role != "ignore"])
-        known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
-        everybody = People.read(given, self.id, self._groups, known, self.missing, {}, faults)
-        observed = read_pairs(pairs, everybody, self._columns)
-        if self.unpaired == "refuse":
-            refuse_unpaired(everybody, observed)
-        blocks, left_out = blocks_of(observed, everybody)
-        answers = {asked.column: given[asked.column] for asked in known}
-        odd = [*doubts(given, known), *everybody.notes]
-        odd += in_words(leaks(answers, observed.rows, everybody.group_of))
-        for doubt in odd:
-            warnings.warn(doubt, DataWarning, stacklevel=2)
-        notes = [*given.said, *notes, *odd]
-        asked = Questions(known, self.answers, self.missing == "neutral", self.extra or {})
-        if not asked.names:
-            raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
-        sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
-        notes += left_out
-
+        sample, asked, known_again, notes = self._sampled(people, pairs)
         baseline = logistic(sample)
-        known_again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
-
         last: list[Array] = []  # the τ of the last round of the fit that is kept
 
         def watched(states: Iterator[Progress]) -> Iterator[Progress]:
@@ -200,6 +176,32 @@ class RoommateModel(Parameters):
         how = model.short, model.certificate, self.tol, missed
         Ending(*how, len(self.alpha_scores_), self.get_params()).warn(type(self).__name__)
         return self
+
+    def _sampled(self, people: Any, pairs: Any) -> tuple[Sample, Questions, Ints, list[str]]:
+        """What is learned from, what was asked, marks of the pairs, and what is to be said."""
+        given = table(people, [self.id, *self._groups])
+        taken = [self.id, *self._groups, *self._homes_in(given)]
+        roles = roles_of(given.names, {role: getattr(self, role) for role in ROLES}, taken)
+        roles_of(given.names, {"protected": self.protected}, ())  # refuses names of no column
+        given = self._coded(given, [name for name, role in roles.items() if role != "ignore"])
+        known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
+        everybody = People.read(given, self.id, self._groups, known, self.missing, {}, faults)
+        observed = read_pairs(pairs, everybody, self._columns)
+        if self.unpaired == "refuse":
+            refuse_unpaired(everybody, observed)
+        blocks, left_out = blocks_of(observed, everybody)
+        answers = {asked.column: given[asked.column] for asked in known}
+        odd = [*doubts(given, known), *everybody.notes]
+        odd += in_words(leaks(answers, observed.rows, everybody.group_of))
+        for doubt in odd:
+            warnings.warn(doubt, DataWarning, stacklevel=3)
+        notes = [*given.said, *notes, *odd]
+        asked = Questions(known, self.answers, self.missing == "neutral", self.extra or {})
+        if not asked.names:
+            raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
+        sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
+        again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
+        return sample, asked, again, notes + left_out
 
     def _check_settings(self) -> None:
         for name, allowed in ALLOWED.items():
