@@ -24,7 +24,7 @@ from mlestruct.estimators.door import (
     part_of,
     rng_of,
 )
-from mlestruct.estimators.predictor import Predictor
+from mlestruct.estimators.predictor import Predictor, seen_in_targets
 from mlestruct.estimators.weights import ALIKE, labels_of, with_weights
 from mlestruct.features import Features
 from mlestruct.features.level import alike, levelled
@@ -438,7 +438,7 @@ class Estimator(Predictor):
             batch, scores = found._scored(given, given.told)
             assert batch.target is not None
             tau = np.clip(found._marginals(batch, scores).tau, TINY, 1.0 - TINY)
-            right = np.where(batch.target > 0.5, tau, 1.0 - tau)[~np.isnan(batch.target)]
+            right = np.where(batch.target > 0.5, tau, 1.0 - tau)[seen_in_targets(batch.target)]
             return -float(np.log(right).mean())
 
         best = minimize_scalar(loss, bounds=(-SHARP, SHARP), method="bounded", options=XTOL)

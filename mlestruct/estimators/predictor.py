@@ -328,7 +328,7 @@ class Predictor(Parameters):
             np.concatenate([part.ravel() for part in self._shaped(given.X, batch, flat)])
             for flat in (self._marginals(batch, scores).tau, batch.target)
         )
-        known = ~np.isnan(truth)
+        known = seen_in_targets(truth)
         return Calibration.of(tau[known], truth[known], bins)
 
     def _check_fitted(self) -> None:
@@ -410,3 +410,11 @@ class Predictor(Parameters):
                 tol = NAT / max(1.0, abs(float(found.lower.sum())))
         tell(gaps, found.certificate.withheld)
         return found
+
+
+def seen_in_targets(target: Array) -> NDArray[np.bool_]:
+    """Which coordinates were seen; a ValueError where none was."""
+    known = ~np.isnan(target)
+    if not known.any():
+        raise ValueError("nothing in y is known: there is nothing to compare probabilities with")
+    return known

@@ -238,3 +238,14 @@ def test_minus_one_is_void_in_any_type_that_holds_it(kind, dtype, rng):
     given = [np.where(rng.random(one.shape) < 0.3, -1, one).astype(dtype) for one in y]
     model = make(tol=1e-3).fit(X, given)
     assert [float(label) for label in model.classes_] == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_probabilities_are_compared_with_something(kind, rng):
+    """Labels of which none is known are refused, not averaged."""
+    make, X, y = examples(kind, rng)
+    model = make(tol=1e-3).fit(X, y)
+    nothing = [voided(labels, np.ones(labels.shape, dtype=bool), "none") for labels in y]
+    for asked in (model.calibration, model.recalibrated):
+        with pytest.raises(ValueError, match="nothing in y is known"):
+            asked(X, nothing)
