@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.dual import Dual
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.frank_wolfe import slopes, steps
-from mlestruct.frank_wolfe.slots import CAP, occupied, recalled, room, widened, widths
+from mlestruct.frank_wolfe.slots import CAP, empty_atoms, occupied, recalled, widened, widths
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree, like
@@ -36,7 +36,7 @@ class Iterate:
     """A feasible τ, kept either alone (plain steps) or as weights of a bounded active set.
 
     Memory per example: (support · 16 + moments · 8, or 32 where they are sparse) bytes per atom,
-    at most ``CAP`` atoms and ``BUDGET`` bytes in all; a full set pours its lightest atom into the
+    at most ``CAP`` atoms and ``BUDGET`` bytes in all; a full set merges its lightest atom into the
     base point.
     """
 
@@ -67,7 +67,7 @@ class Iterate:
         iterate = cls(dual, u, dual.regulariser, _problem(dual), x, s)
         if active:
             none = np.zeros(len(batch), dtype=np.int64)
-            iterate.atoms = room(tau, x.moment, none, np.diff(columns.start), False, 1)
+            iterate.atoms = empty_atoms(tau, x.moment, none, np.diff(columns.start), False, 1)
         iterate.synchronise()
         return iterate
 
@@ -125,9 +125,9 @@ class Iterate:
         else:
             cap = _capacity(self.dual, width, wide, sparse)
             wide = np.minimum((1 + sparse) * wide, np.diff(self.dual.features.columns.start))
-            self.atoms = room(atoms.base, atoms.base_moment, width, wide, sparse, cap)
+            self.atoms = empty_atoms(atoms.base, atoms.base_moment, width, wide, sparse, cap)
 
-    def pour(self, vertices: Array) -> None:
+    def bases_to_atoms(self, vertices: Array) -> None:
         """Every base, a vertex itself, becomes an atom."""
         moments = self.dual.features.each(vertices)
         self.make_room(vertices, moments)

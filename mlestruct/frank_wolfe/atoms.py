@@ -103,7 +103,7 @@ def _same(m, slot, vertices, length, atoms):
 
 @kernel
 def merge(m, slot, p, atoms):
-    """Pour an atom's weight into the base, so that a full set forgets an atom but no mass."""
+    """Add an atom's weight to the base, so that a full set forgets an atom but no mass."""
     weight, rest = atoms.weight[m, slot], atoms.rest[m]
     keep = rest / (rest + weight)
     for k in range(p.offsets[m], p.offsets[m + 1]):

@@ -1,6 +1,6 @@
 """Corrective passes where only R* is curved: a block's weights on its vertices are a small QP.
 
-Without entropy and under a ridge one pairwise step changes the other vertices' leads by rows of
+Without entropy and under a ridge one pairwise step changes the other vertices' scores by rows of
 their moments' Gram matrix. So after one scoring a block takes as many steps as it has vertices, of
 O(vertices) each, and its point and the weights θ follow once.
 """
@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct.frank_wolfe.atom_scores import products
 from mlestruct.frank_wolfe.atoms import add_row
-from mlestruct.frank_wolfe.leads import products
 from mlestruct.frank_wolfe.slopes import refresh_weights
 from mlestruct.kernels import kernel
 
 MORE, WORTH = 8, 0.01  # passes for each corrective one, and what the last gains, as in rounds
-ENOUGH = 0.1  # of a block's first difference of leads: a smaller one ends its steps
+ENOUGH = 0.1  # of a block's first difference of scores: a smaller one ends its steps
 
 # product[m, i, j] = ⟨moments of slot i, those of slot j⟩ in the metric 1/λ, where both have ``tag``
 Gram = namedtuple("Gram", "tag product")
@@ -39,19 +39,19 @@ def gram_of(atoms: Any, gram: Any = None) -> Any:
 
 
 @kernel
-def settled_passes(count, least, order, now, p, x, atoms, gram, s):
-    """At most ``count`` passes over all blocks, each settled, while a pass gains ``least``."""
+def quadratic_passes(count, least, order, now, p, x, atoms, gram, s):
+    """At most ``count`` passes over all blocks' programs, while a pass gains ``least``."""
     for _ in range(count):
         decrease = 0.0
         for m in order:
-            decrease += _settle(m, now, p, x, atoms, gram, s)
+            decrease += _solve(m, now, p, x, atoms, gram, s)
         if decrease < least:
             break
 
 
 @kernel
-def _settle(m, now, p, x, atoms, gram, s):
-    known, weight, lead, old = atoms.known[m], atoms.weight[m], s.lead, s.up
+def _solve(m, now, p, x, atoms, gram, s):
+    known, weight, score, old = atoms.known[m], atoms.weight[m], s.score, s.up
     if known < 2:
         return 0.0
     here = p.column_start[m]
@@ -62,10 +62,10 @@ def _settle(m, now, p, x, atoms, gram, s):
             _relate(m, slot, column, p, atoms, gram, s)
     for j in range(wide):
         s.theta[j] = x.theta[column[j]]
-    products(m, known, s.theta, here, atoms.moment, False, lead)
-    products(m, known, x.smooth, 0, atoms.vertex, True, lead)
+    products(m, known, s.theta, here, atoms.moment, False, score)
+    products(m, known, x.smooth, 0, atoms.vertex, True, score)
     old[:known] = weight[:known]
-    decrease = _exchange(p.weight[m], known, lead, weight, gram.product[m])
+    decrease = _exchange(p.weight[m], known, score, weight, gram.product[m])
     s.change[:wide] = 0.0
     for slot in range(known):
         share = weight[slot] - old[slot]
@@ -84,19 +84,20 @@ def _settle(m, now, p, x, atoms, gram, s):
 
 
 @kernel
-def _exchange(scale, known, lead, weight, product):
+def _exchange(scale, known, score, weight, product):
     """Pairwise steps of a block from the atom that a step loses least by, to the leading one."""
     decrease, first = 0.0, -1.0
     for _ in range(known):
-        toward = np.argmax(lead[:known])
+        toward = np.argmax(score[:known])
         away, gain, spread = -1, 0.0, 0.0
         for slot in range(known):
-            ahead = lead[toward] - lead[slot]
+            ahead = score[toward] - score[slot]
             if weight[slot] > 0.0 and ahead > 0.0:
                 spread = max(spread, ahead)
-                bend = product[toward, toward] + product[slot, slot] - 2.0 * product[toward, slot]
-                gamma = min(weight[slot], ahead / max(scale * bend, 1e-300))
-                promise = gamma * (ahead - 0.5 * gamma * scale * bend)
+                own, both = product[toward, toward] + product[slot, slot], product[toward, slot]
+                curvature = own - 2.0 * both
+                gamma = min(weight[slot], ahead / max(scale * curvature, 1e-300))
+                promise = gamma * (ahead - 0.5 * gamma * scale * curvature)
                 if promise > gain:
                     away, gain, step = slot, promise, gamma
         if first < 0.0:
@@ -106,7 +107,7 @@ def _exchange(scale, known, lead, weight, product):
         weight[away] = 0.0 if step == weight[away] else weight[away] - step
         weight[toward] += step
         for slot in range(known):
-            lead[slot] -= scale * step * (product[toward, slot] - product[away, slot])
+            score[slot] -= scale * step * (product[toward, slot] - product[away, slot])
         decrease += scale * gain
     return decrease
 

@@ -129,7 +129,7 @@ def take(
         if dual.entropy.flat and dual.regulariser.plain:
             gram = iterate.gram = flat.gram_of(atoms, iterate.gram)
             count, least = flat.MORE * count, flat.WORTH * gained
-            flat.settled_passes(count, least, order, number, p, x, atoms, gram, s)
+            flat.quadratic_passes(count, least, order, number, p, x, atoms, gram, s)
         else:
             given = order, vertices, moments, number, iterate.floor, more, p, x, atoms, s
             steps.passes(False, count, least, *given)
@@ -270,7 +270,7 @@ class _Run:
             self.iterate = Iterate.start(dual, self.start, self.inner.tau, active=True)
             self.iterate.regularise(regulariser)
             if self.vertex_first:
-                self.iterate.pour(self.start)
+                self.iterate.bases_to_atoms(self.start)
             self.sharing = None if dual.entropy.flat else Sharing.of(dual.batch)
             if self.sharing is not None:
                 self.bytes += 16 * LAST * dual.batch.size

@@ -42,12 +42,12 @@ class FrankWolfe(Limited):
 
     ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with at most
     ``corrective`` passes over known vertices between calls, while they gain, 8 unless the structure
-    says otherwise); plain ``block`` or
-    ``batch`` steps with exact line search; ``stale_fixed``, 2M/(k+2M) towards vertices that were
-    all asked for at one θ; or the papers' ``batch_fixed`` 2/(k+2). ``auto`` is pairwise unless
-    memory has too little room for vertices. The papers' own is :class:`BCFW`. ``centre`` holds θ
-    near where it was (max-margin: near the best so far), so that questions do not leap; fixed steps
-    have none.
+    says otherwise); plain ``block`` or ``batch`` steps with exact line search; ``stale_fixed``,
+    2M/(k+2M) towards vertices that were all asked for at one θ; or the papers' ``batch_fixed``
+    2/(k+2). ``auto`` is pairwise unless memory has too little room for vertices. The papers' own is
+    :class:`BCFW`. ``centre`` holds θ near where it was (max-margin: near the best so far), so that
+    questions do not leap; fixed steps have none.
+
     ``shards`` fixes what is asked together, so any ``engine`` with any number of ``workers`` gives
     the same bits: ``threads`` (the default of several workers), or another of
     :mod:`mlestruct.engine`. Adapts by counts, never by clock. With a ``checkpoint`` a run goes on

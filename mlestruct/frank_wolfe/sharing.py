@@ -77,9 +77,9 @@ class Sharing:
         at_hand = LAST * np.minimum(self.kin.size, NEAR).sum() / dual.batch.size
         for number in range(int(np.clip(RICH * at_hand, 1, PASSES))):
             score = dual.features.potentials(x.theta) + x.smooth + x.rough
-            found, lead = np.zeros(len(score)), np.zeros(len(dual.batch))
-            best_of_kin(score, x.tau, dual.batch.offsets, self.kin, known, found, lead)
-            order = np.flatnonzero((lead > 0.0) & (atoms.known < most))
+            found, gain = np.zeros(len(score)), np.zeros(len(dual.batch))
+            best_of_kin(score, x.tau, dual.batch.offsets, self.kin, known, found, gain)
+            order = np.flatnonzero((gain > 0.0) & (atoms.known < most))
             if steps(order, found) < WORTH * gained:
                 if number == 0:
                     self.wait = self.pause = min(2 * self.pause + 1, LONGEST)
@@ -109,9 +109,9 @@ def _rows(batch: Batch[Any], answers: list[Array]) -> Any:
 
 
 @kernel
-def best_of_kin(score, tau, offsets, kin, known, found, lead):
+def best_of_kin(score, tau, offsets, kin, known, found, gain):
     """The answer that is best for each example, if it is better than τ, and by how much."""
-    blocks = len(lead)
+    blocks = len(gain)
     rounds = (len(known.start) - 1) // blocks
     for m in range(blocks):
         top, best, shift = 0.0, -1, 0
@@ -128,6 +128,6 @@ def best_of_kin(score, tau, offsets, kin, known, found, lead):
                 if total > top:
                     top, best, shift = total, row, apart
         if best >= 0:
-            lead[m] = top - here
+            gain[m] = top - here
             for e in range(known.start[best], known.start[best + 1]):
                 found[known.where[e] + shift] = known.amount[e]

@@ -31,7 +31,7 @@ def widths(dual: Dual, vertices: Array, moments: Array) -> tuple[Ints, Ints, boo
     return extent(vertices, dual.batch.offsets), wide, sparse
 
 
-def room(base: Array, moment: Array, width: Ints, wide: Ints, sparse: bool, cap: int) -> Any:
+def empty_atoms(base: Array, moment: Array, width: Ints, wide: Ints, sparse: bool, cap: int) -> Any:
     """Empty slots for vertices of so many entries, and moments of so many."""
     blocks = len(width)
     return Atoms(
@@ -92,7 +92,7 @@ def recalled(dual: Dual, tree: Tree) -> Any:
     _refuse_foreign(dual, kept)
     sparse = kept.moment.place is not None
     width, wide = kept.vertex.width, kept.moment.width
-    atoms = room(kept.base, kept.base_moment, width, wide, sparse, kept.cap)
+    atoms = empty_atoms(kept.base, kept.base_moment, width, wide, sparse, kept.cap)
     atoms.known[:], atoms.rest[:], atoms.interior[:] = kept.known, kept.rest, kept.interior
     slots = _used(atoms)
     for name in PER_SLOT:

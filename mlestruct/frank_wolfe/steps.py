@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from mlestruct.frank_wolfe.atom_scores import score_atoms
 from mlestruct.frank_wolfe.atoms import add_row, insert
-from mlestruct.frank_wolfe.leads import score
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_slopes
 from mlestruct.kernels import kernel
 
 # delta: a direction, not zero on ``place`` alone; change: its moments, on the weights ``column``
-Scratch = namedtuple("Scratch", "delta place column change a t dt theta lead up down")
+Scratch = namedtuple("Scratch", "delta place column change a t dt theta score up down")
 
 PAIRS = 2  # steps taken per scoring of an active set: a line search costs less than a scoring
 FRESH = 4  # rounds, or corrective passes, between recomputations of stiffness
@@ -233,8 +233,8 @@ def pair_steps(m, forced, fresh, now, floor, more, p, x, atoms, s):
     They are ``PAIRS``, and ``more`` for as many vertices as the block has parts.
     """
     known, loose = atoms.known[m], atoms.rest[m] > 2.0 * floor
-    lead = score(m, fresh, loose, p, x, atoms, s)
-    spare = (atoms.rest[m] - floor) * -lead if loose else 0.0
+    base_score = score_atoms(m, fresh, loose, p, x, atoms, s)
+    spare = (atoms.rest[m] - floor) * -base_score if loose else 0.0
     decrease = 0.0
     for _ in range(PAIRS + more * known // (p.offsets[m + 1] - p.offsets[m])):
         toward, away, down = -2, -2, 0.0

@@ -41,7 +41,7 @@ def watched(monkeypatch, dual, count):
     return kept[0]
 
 
-def leads(dual, iterate, m):
+def atom_scores(dual, iterate, m):
     """⟨Φθ + bias, vertex⟩ of every known vertex of an example, and their weights."""
     score, own = dual.scores(dual.theta(iterate.x.tau)), iterate.atoms.vertex
     found = []
@@ -59,11 +59,11 @@ def test_settled_blocks_are_the_best_mixture_of_their_vertices(words, monkeypatc
     dual = replace(dual, regulariser=iterate.regulariser)  # of the steps: θ is held
     p, x, atoms, s, order = iterate.p, iterate.x, iterate.atoms, iterate.s, np.arange(8)
     gram = flat.gram_of(atoms, iterate.gram)
-    flat.settled_passes(3000, 1e-16, order, 99, p, x, atoms, gram, s)
+    flat.quadratic_passes(3000, 1e-16, order, 99, p, x, atoms, gram, s)
     for m in order:
-        lead, weight = leads(dual, iterate, m)
+        score, weight = atom_scores(dual, iterate, m)
         assert (weight > 1e-9).sum() > 1 or m > 0
-        np.testing.assert_allclose(lead[weight > 1e-9], lead.max(), atol=1e-6)
+        np.testing.assert_allclose(score[weight > 1e-9], score.max(), atol=1e-6)
     tracked = x.tau.copy(), x.r.copy(), x.theta.copy()
     sets.rebuild(x.tau, p, atoms)
     fresh = x.tau, dual.residual(x.tau), dual.theta(x.tau)
@@ -134,7 +134,7 @@ def test_vertices_with_more_entries_than_any_before_find_room(words, monkeypatch
 def test_rows_of_nothing_are_sparse_all_the_same():
     """An empty matching has no entries; taken for a dense row it was read beyond its end."""
     none = np.zeros(2, dtype=np.int64)
-    atoms = slots.room(np.full(6, 0.2), np.zeros(0), none, none, False, 4)
+    atoms = slots.empty_atoms(np.full(6, 0.2), np.zeros(0), none, none, False, 4)
     shape = np.ones(2), np.array([0, 3, 6]), np.zeros(3, dtype=np.int64)
     p = namedtuple("Problem", "weight offsets column_start")(*shape)
     sets.scaled_pass(np.zeros(6), np.zeros(0), 0, 0.9, p, atoms)

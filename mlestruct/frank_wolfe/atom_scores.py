@@ -1,4 +1,4 @@
-"""How far every known vertex of a block is ahead of its mean, and what a step promises."""
+"""Scores of a block's known vertices, and what a pairwise step to or from one promises."""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 from __future__ import annotations
@@ -36,36 +36,36 @@ def _base_score(m, p, x, atoms, s):
 
 
 @kernel
-def score(m, fresh, loose, p, x, atoms, s):
-    """Every atom's lead ⟨Φθ + bias + ∇H(τ), atom − mean⟩ and what a step to or from it promises.
+def score_atoms(m, fresh, loose, p, x, atoms, s):
+    """Every atom's score ⟨Φθ + bias + ∇H(τ), atom − mean⟩ and what a step to or from it promises.
 
-    That is lead² / stiffness, or all its weight's worth where that is less: choosing by slope
+    That is score² / stiffness, or all its weight's worth where that is less: choosing by slope
     alone would forever chase coordinates of tiny probability. The stiffness may be a few passes
-    old (a gather saved). Returns the base's lead.
+    old (a gather saved). Returns the base's score.
     """
     here, known = p.column_start[m], atoms.known[m]
     theta = s.theta[: p.column_start[m + 1] - here]
     for j in range(len(theta)):
         theta[j] = x.theta[p.column[here + j]]
-    products(m, known, theta, here, atoms.moment, False, s.lead)
-    products(m, known, x.smooth, 0, atoms.vertex, True, s.lead)
+    products(m, known, theta, here, atoms.moment, False, s.score)
+    products(m, known, x.smooth, 0, atoms.vertex, True, s.score)
     if p.start[m] < p.start[m + 1]:
-        products(m, known, x.rough, 0, atoms.vertex, True, s.lead)
+        products(m, known, x.rough, 0, atoms.vertex, True, s.score)
     if fresh:
         products(m, known, x.stiff, 0, atoms.vertex, False, atoms.stiff[m])
-    lead, weight, stiff = s.lead, atoms.weight[m], atoms.stiff[m]
+    score, weight, stiff = s.score, atoms.weight[m], atoms.stiff[m]
     mean, mass, base = 0.0, 0.0, 0.0
     if loose:
         base, mass = _base_score(m, p, x, atoms, s), atoms.rest[m]
         mean = base * mass
     for slot in range(known):
-        mean += lead[slot] * weight[slot]
+        mean += score[slot] * weight[slot]
         mass += weight[slot]
     mean /= max(mass, 1e-300)
     for slot in range(known):
-        ahead = lead[slot] - mean
+        ahead = score[slot] - mean
         behind = max(-ahead, 0.0)
-        bend = stiff[slot] + 1e-12
-        s.up[slot] = ahead * ahead / bend if ahead > 0.0 else 0.0
-        s.down[slot] = behind * min(weight[slot], behind / bend)
+        curvature = stiff[slot] + 1e-12
+        s.up[slot] = ahead * ahead / curvature if ahead > 0.0 else 0.0
+        s.down[slot] = behind * min(weight[slot], behind / curvature)
     return base - mean
