@@ -18,11 +18,7 @@ from typing import Any
 
 import numpy as np
 from mlestruct_oracles.blossom import perfect_matching, prove
-from mlestruct_oracles.blossom_sparse import (
-    perfect_matching_priced,
-    perfect_matching_sparse,
-    prove_sparse,
-)
+from mlestruct_oracles.blossom_sparse import perfect_matching_sparse, prove_sparse
 from scipy.spatial import Delaunay
 
 QUESTIONS, LEVELS = 14, 5
@@ -211,27 +207,6 @@ def against_peers(name: str, weights: np.ndarray, absent: set[str]) -> Iterator[
         yield row(workload, "seconds", seconds, **against)
 
 
-def against_cold(name: str, weights: np.ndarray) -> Iterator[dict[str, Any]]:
-    """A warm start after one per cent of noise against a cold one."""
-    n = len(weights)
-    noise = np.random.default_rng(1).normal(scale=0.01 * weights.std(), size=(n, n))
-    new = weights + (noise + noise.T) / 2**0.5
-    old = perfect_matching(weights)
-    warm, _ = median_seconds(lambda: perfect_matching(new, warm=old), 5)
-    cold, _ = median_seconds(lambda: perfect_matching(new), 5)
-    workload = f"{name}, n={n}, 1 % noise"
-    yield row(workload, "seconds, warm", warm, peer=cold, peer_name="own cold start")
-
-
-def by_pricing(name: str, table: np.ndarray, n: int) -> Iterator[dict[str, Any]]:
-    """A complete graph that is never held; its gap is certified."""
-    left, right = one_hot(n, 0) @ table, one_hot(n, 0).T
-    start = time.perf_counter()
-    matching = perfect_matching_priced(n, lambda first, last: left[first:last] @ right)
-    yield row(f"{name}, n={n}, priced", "seconds", time.perf_counter() - start)
-    yield row(f"{name}, n={n}, priced", "certified gap", matching.gap)
-
-
 def joined_pairings(n: int, degree: int, rng: np.random.Generator) -> np.ndarray:
     """The edges of so many random perfect matchings: almost regular, and one is perfect."""
     pairs = [np.sort(rng.permutation(n).reshape(-1, 2), axis=1) for _ in range(degree)]
@@ -286,11 +261,8 @@ def run(quick: bool) -> Iterable[dict[str, Any]]:
         for name, table in WORKLOADS.items():
             weights = scores(n, table(0), seed=0)
             yield from against_peers(name, weights, absent)
-            yield from against_cold(name, weights)
     for n in (1000, 10_000) if quick else (1000, 10_000, 100_000):
         yield from of_sparse(n, absent)
-    for name, table in WORKLOADS.items():
-        yield from by_pricing(name, table(0), 2000 if quick else 12_000)
 
 
 if __name__ == "__main__":

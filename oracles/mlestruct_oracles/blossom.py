@@ -37,8 +37,6 @@ class OddSets(Sequence[Ints]):
         return len(self.first)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return OddSets(self.order, self.first[index], self.last[index])
         return np.sort(self.order[self.first[index] : self.last[index]])
 
     @property
@@ -65,7 +63,7 @@ class ProvenMatching:
     weight: float
     upper: float
     y: Array
-    odd_sets: Sequence[Ints]
+    odd_sets: OddSets
     z: Array
     perfect: bool
 
@@ -75,13 +73,12 @@ class ProvenMatching:
         return self.upper - self.weight
 
 
-def perfect_matching(weights: ArrayLike, warm: ProvenMatching | None = None) -> ProvenMatching:
+def perfect_matching(weights: ArrayLike) -> ProvenMatching:
     """The heaviest perfect matching of a complete or masked graph: O(n³), nearer O(n²) as a rule.
 
     Parameters
     ----------
     weights: symmetric (n, n) array, n even; -inf forbids an edge; the diagonal is ignored.
-    warm: the answer to similar weights; its duals are repaired in one sweep and save searches.
 
     Whole-number weights are solved without rounding while duals stay below 2**51 (on a complete
     graph, weights below 2**49 do): then ``gap`` is exactly 0.
@@ -98,12 +95,10 @@ def perfect_matching(weights: ArrayLike, warm: ProvenMatching | None = None) -> 
     """
     scores = symmetric(weights)
     refuse_odd(len(scores))
-    return match(scores, warm, perfect=True)
+    return match(scores, perfect=True)
 
 
-def maximum_weight_matching(
-    weights: ArrayLike, warm: ProvenMatching | None = None
-) -> ProvenMatching:
+def maximum_weight_matching(weights: ArrayLike) -> ProvenMatching:
     """The heaviest matching, in which nodes may stay single: O(n³); as ``perfect_matching``.
 
     An edge of negative weight is never used. With weights 1 and -inf it is a matching with as many
@@ -114,16 +109,16 @@ def maximum_weight_matching(
     >>> maximum_weight_matching([[0, 2, 3], [2, 0, -1], [3, -1, 0]]).partner
     array([ 2, -1,  0])
     """
-    return match(symmetric(weights), warm, perfect=False)
+    return match(symmetric(weights), perfect=False)
 
 
-def match(scores: Array, warm: ProvenMatching | None, perfect: bool) -> ProvenMatching:
+def match(scores: Array, perfect: bool) -> ProvenMatching:
     """Run the dense kernel on checked scores and read the answer and the duals off its forest."""
     from mlestruct_oracles.blossom_rows import Neighbours  # Numba: only when it is needed
 
     n = len(scores)
     edges = Neighbours(scores, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    forest, left = search(edges, n, warm, perfect)
+    forest, left = search(edges, n, perfect)
     if left:
         raise stranded(forest)
     partner = forest.node["mate"][:n].astype(np.int64)
@@ -131,8 +126,8 @@ def match(scores: Array, warm: ProvenMatching | None, perfect: bool) -> ProvenMa
     return answer(forest, partner, scores[used, partner[used]], perfect)
 
 
-def search(edges: Any, n: int, warm: ProvenMatching | None, perfect: bool) -> tuple[Any, int]:
-    """Run the kernel from the usual or the old duals: its forest, and how many trees are stuck."""
+def search(edges: Any, n: int, perfect: bool) -> tuple[Any, int]:
+    """Run the kernel: its forest, and how many trees are stuck."""
     from mlestruct_oracles import blossom_kernel as kernel
 
     y = np.zeros(n)
@@ -140,14 +135,10 @@ def search(edges: Any, n: int, warm: ProvenMatching | None, perfect: bool) -> tu
     if perfect:
         refuse_isolated(y)
     whole = bool(np.all((y == np.rint(2.0 * y) / 2.0) | (y == -math.inf)))
-    if warm is not None:
-        y = warm_duals(warm, n)
     if not perfect:
         np.maximum(y, 0.0, out=y)
     if whole:  # whole weights: whole duals at the start keep every later one a multiple of 1/2
         np.ceil(y, out=y)
-    if warm is not None:
-        kernel.cover(edges, y)
     forest, left = kernel.solve(edges, y, perfect)
     return forest, int(left)
 
@@ -168,16 +159,10 @@ def answer(forest: Any, partner: Ints, used: Array, perfect: bool) -> ProvenMatc
     return ProvenMatching(partner, math.fsum(used), dual_value(y, sets, z), y, sets, z, perfect)
 
 
-def dual_value(y: Array, sets: Sequence[Ints], z: Array) -> float:
+def dual_value(y: Array, sets: OddSets, z: Array) -> float:
     """``sum(y) + sum(z * (size - 1) / 2)``, summed without rounding."""
-    halves = z * (sizes(sets) // 2)
+    halves = z * (sets.sizes // 2)
     return math.fsum([*y.tolist(), *halves.tolist()])
-
-
-def sizes(sets: Sequence[Ints]) -> Ints:
-    if isinstance(sets, OddSets):
-        return sets.sizes
-    return np.array([len(nodes) for nodes in sets], np.int64)
 
 
 def prove(weights: ArrayLike, matching: ProvenMatching) -> float:
@@ -192,33 +177,16 @@ def prove(weights: ArrayLike, matching: ProvenMatching) -> float:
     >>> prove(scores, maximum_weight_matching(scores))
     0.0
     """
+    from mlestruct_oracles.blossom_sparse import prove_sparse
+
     scores = symmetric(weights)
-    n = len(scores)
-    check_answer(n, matching)
-    y, around = node_duals(matching), sets_around(n, matching)
-    shortfall, sets = 0.0, list(matching.odd_sets)
-    for v in range(n):
-        uncovered = scores[v] - y - y[v]
-        for index in around[v]:
-            uncovered[sets[index]] -= matching.z[index]
-        uncovered[v] = -math.inf
-        shortfall = max(shortfall, float(uncovered.max()))
-    used = np.flatnonzero(np.arange(n) < matching.partner)
-    return certified_gap(matching, scores[used, matching.partner[used]], shortfall)
+    ends = np.argwhere(np.triu(scores > -math.inf, 1))
+    return prove_sparse(len(scores), ends, scores[tuple(ends.T)], matching)
 
 
 def node_duals(matching: ProvenMatching) -> Array:
     """The y that the proof uses: where nodes may stay single, negative ones count as 0."""
     return matching.y if matching.perfect else np.maximum(matching.y, 0.0)
-
-
-def sets_around(n: int, matching: ProvenMatching) -> list[list[int]]:
-    """For each node the numbers of the odd sets that hold it."""
-    around: list[list[int]] = [[] for _ in range(n)]
-    for index, members in enumerate(matching.odd_sets):
-        for v in members:
-            around[v].append(index)
-    return around
 
 
 def certified_gap(matching: ProvenMatching, used: Array, shortfall: float) -> float:
@@ -241,15 +209,10 @@ def check_answer(n: int, matching: ProvenMatching) -> None:
     sets = matching.odd_sets
     if np.any(matching.z < 0) or len(matching.z) != len(sets):
         raise ValueError("each odd set needs a dual z >= 0")
-    if isinstance(sets, OddSets):
-        whole = np.array_equal(np.sort(sets.order), np.arange(n))
-        inside = np.all((sets.first >= 0) & (sets.first < sets.last) & (sets.last <= n))
-        if not whole or not inside or np.any(sets.sizes % 2 == 0):
-            raise ValueError("not odd sets of nodes: no order of all, or places that do not fit it")
-        return
-    for members in sets:
-        if len(members) % 2 == 0 or len(np.unique(members)) != len(members):
-            raise ValueError(f"not an odd set of nodes: {some(members)}")
+    whole = np.array_equal(np.sort(sets.order), np.arange(n))
+    inside = np.all((sets.first >= 0) & (sets.first < sets.last) & (sets.last <= n))
+    if not whole or not inside or np.any(sets.sizes % 2 == 0):
+        raise ValueError("not odd sets of nodes: no order of all, or places that do not fit it")
 
 
 def symmetric(weights: ArrayLike) -> Array:
@@ -271,16 +234,6 @@ def symmetric(weights: ArrayLike) -> Array:
         scores = scores.copy()
         np.fill_diagonal(scores, 0.0)
     return scores
-
-
-def warm_duals(warm: ProvenMatching, n: int) -> Array:
-    """Old node duals that cover without odd sets: half of each set's z goes to its nodes."""
-    if warm.y.shape != (n,) or not np.all(np.isfinite(warm.y)):
-        raise ValueError(f"warm must be a Matching of {n} nodes, not of {warm.y.shape[0]}")
-    y = warm.y.copy()
-    for members, value in zip(warm.odd_sets, warm.z, strict=True):
-        y[members] += value / 2
-    return y
 
 
 def refuse_odd(n: int) -> None:

@@ -56,13 +56,6 @@ def half_maxima(edges: Neighbours, y: Array) -> None:
 
 
 @uncounted()
-def cover(edges: Neighbours, y: Array) -> None:
-    """Raise any duals until every edge is covered: one sweep over the edges."""
-    for v in range(y.size):
-        y[v] = max(y[v], row_excess(edges, y, v))
-
-
-@uncounted()
 def tighten(edges: Neighbours, forest: Forest, lowest: float) -> None:
     """Lower each dual in turn as far as it goes and match along edges that became tight."""
     y, mate = forest.y, forest.node.mate
@@ -255,7 +248,7 @@ def search(edges: Neighbours, forest: Forest, perfect: bool) -> int:
 
 @kernel
 def solve(edges: Neighbours, y: Array, perfect: bool) -> tuple[Forest, int]:
-    """Match the graph from any duals that cover its edges; the forest and the trees left over."""
+    """Match the graph from duals that cover its edges; the forest and the trees left over."""
     forest = allocate(y.size)
     for v in range(y.size):
         forest.y[v] = y[v]
