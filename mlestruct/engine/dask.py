@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlestruct.engine.desk import Desk, Reply
 from mlestruct.engine.protocol import Maker
 from mlestruct.engine.remote import Care, Gone, Remote
 from mlestruct.engine.wire import packed, unpacked
+from mlestruct.engine.worker import Reply, Worker
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 LOOK = 1.0  # seconds between looks at whether a silent worker is still there
@@ -107,13 +107,13 @@ def _threads() -> dict[str, str]:
 
 
 class Actor:
-    """A desk at a Dask worker."""
+    """Our worker, as an actor at one of Dask's."""
 
     def __init__(self, client: Any, address: str, used: list[str]) -> None:
         self.client, self.address, self.used = client, address, used
         used.append(address)
-        self.desk: Any = client.submit(
-            Desk, actor=True, workers=[address], allow_other_workers=False, pure=False
+        self.worker: Any = client.submit(
+            Worker, actor=True, workers=[address], allow_other_workers=False, pure=False
         )
         self.asked: Any = None
         self.lost = False
@@ -121,9 +121,9 @@ class Actor:
     def send(self, request: str, *arguments: Any) -> None:
         frames = packed((request, *arguments))
         try:
-            if not hasattr(self.desk, "reply"):
-                self.desk = self._waited(self.desk, None)
-            self.asked = self.desk.reply(frames)
+            if not hasattr(self.worker, "reply"):
+                self.worker = self._waited(self.worker, None)
+            self.asked = self.worker.reply(frames)
         except Gone:
             raise
         except Exception as error:
@@ -142,10 +142,10 @@ class Actor:
         return reply
 
     def release(self) -> None:
-        """Once: a desk that was lost and has no successor is let go at the end again."""
-        if self.desk is not None:
+        """Once: a worker that was lost and has no successor is released at the end again."""
+        if self.worker is not None:
             self.used.remove(self.address)
-        self.desk = self.asked = None
+        self.worker = self.asked = None
 
     def end(self) -> None:
         """The scheduler may notice a loss later than we do; a worker that is there hangs."""

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlestruct.engine.desk import Desk, Reply
 from mlestruct.engine.protocol import Maker
 from mlestruct.engine.remote import Care, Gone, Remote
 from mlestruct.engine.wire import packed, receive, send, unpacked
+from mlestruct.engine.worker import Reply, Worker
 
 try:
     import resource
@@ -133,11 +133,11 @@ def work(fd: int, memory: int | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's to deal with
     if memory is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    desk = Desk()
+    worker = Worker()
     with socket.socket(fileno=fd) as line:
         while True:
             try:
                 frames = receive(line)
             except (EOFError, ConnectionError):
                 return
-            send(line, desk.reply(frames))
+            send(line, worker.reply(frames))

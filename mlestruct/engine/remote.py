@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from mlestruct.engine.desk import Reply
-from mlestruct.engine.isolate import culprit
 from mlestruct.engine.protocol import Maker, Tree
+from mlestruct.engine.worker import Reply
 from mlestruct.errors import LostWorker
 
 log = logging.getLogger("mlestruct")
@@ -29,7 +28,7 @@ class Gone(Exception):
 class Host(Protocol):
     """A worker and the line to it. Both methods raise :class:`Gone`; ``end`` never does.
 
-    Interface: ``send(request, *arguments)`` of :class:`mlestruct.engine.desk.Desk`;
+    Interface: ``send(request, *arguments)`` of :class:`mlestruct.engine.worker.Worker`;
     ``receive(seconds)`` → its reply; ``release()`` when its shards are no longer needed;
     ``end()`` kills it.
     """
@@ -209,3 +208,30 @@ def _opened(reply: Reply) -> Any:
     if not done:
         raise value
     return value
+
+
+def culprit(
+    makers: Mapping[int, Maker],
+    questions: Mapping[int, Any],
+    survives: Callable[[Maker, Any], bool],
+) -> int | None:
+    """The number of an example that alone does not let a worker survive, or None.
+
+    Makers offer ``halves(question)`` → two (maker, question), and ``first``, the number of their
+    first example. O(shards + log examples) workers.
+    """
+    for number, maker in makers.items():
+        found = _within(maker, questions[number], survives)
+        if found is not None:
+            return found
+    return None
+
+
+def _within(maker: Any, question: Any, survives: Callable[[Maker, Any], bool]) -> int | None:
+    if survives(maker, question) or not hasattr(maker, "halves"):
+        return None
+    halves = maker.halves(question)
+    if not halves:
+        return int(maker.first)
+    found = (_within(half, asked, survives) for half, asked in halves)
+    return next((example for example in found if example is not None), None)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.engine import Engine, Running, Tree
 from mlestruct.errors import counted_from
-from mlestruct.oracle import Answers, Oracle
+from mlestruct.oracle import Answers, Oracle, memory, remember
+from mlestruct.oracle.wrappers import Around
 from mlestruct.structures.base import Array
 
 
@@ -36,12 +35,10 @@ class OracleShard:
             raise counted_from(error, self.first) from error.__cause__
 
     def memory(self) -> Tree:
-        recall: Callable[..., Tree] | None = getattr(self.oracle, "memory", None)
-        return None if recall is None else recall(self.batch)
+        return memory(self.oracle, self.batch)
 
     def remember(self, tree: Tree) -> None:
-        if tree is not None:
-            self.oracle.remember(self.batch, tree)  # type: ignore[attr-defined]
+        remember(self.oracle, self.batch, tree)
 
 
 @dataclass(frozen=True)
@@ -69,18 +66,11 @@ class OracleShards:
 
 
 @dataclass(frozen=True)
-class RemoteOracle:
+class RemoteOracle(Around):
     """An oracle asked where the engine has its shards: what it does there is not done here."""
 
     engine: Engine
     oracle: Oracle[Any]
-
-    @property
-    def polytope(self) -> str:
-        return self.oracle.polytope
-
-    def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
-        return self.oracle.perturbable(batch)
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         with self.engine.start([partial(OracleShard, batch, self.oracle, 0)]) as running:

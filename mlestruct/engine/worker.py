@@ -14,8 +14,8 @@ Reply = tuple[bool, Any]
 """(True, what was asked for) or (False, the exception it ended in)."""
 
 
-class Desk:
-    """Shards by number, and one method per request; what they raise is an answer too."""
+class Worker:
+    """Its shards by number, and one method per request; what they raise is an answer too."""
 
     def __init__(self) -> None:
         self.shards: dict[int, Shard] = {}
