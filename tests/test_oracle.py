@@ -8,6 +8,7 @@ import pytest
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import (
+    CATALOGUE,
     Answer,
     BruteForce,
     Cached,
@@ -184,7 +185,7 @@ def test_masks_pass_through_every_wrapper():
 
 def test_names_defaults_and_what_is_no_oracle():
     batch = Batch.of(PERFECT)
-    assert type(resolve(None, batch)).__name__ == "Assignment"
+    assert type(resolve(None, batch).oracle).__name__ == "Assignment"
     assert type(resolve("simplices", batch)) is Simplices
     given = BruteForce(vertices)
     assert resolve(given, batch) is given
@@ -214,3 +215,14 @@ def test_brute_force_says_when_nothing_is_left():
     structure = Custom(2, exactly_one=[[0, 1]], fixed=[0, 0])
     with pytest.raises(Infeasible, match="no outcome respects"):
         ask(BruteForce(lambda s: np.eye(2)), structure)
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_a_row_of_the_catalogue_names_its_solvers_polytope(name):
+    """A default solver that is never asked is never loaded, and certificates name its polytope."""
+    stated = CATALOGUE[name].polytope
+    try:
+        solver = load(name)
+    except ImportError as error:
+        pytest.skip(str(error))
+    assert stated is None or stated == solver.polytope

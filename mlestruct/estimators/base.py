@@ -27,7 +27,7 @@ from mlestruct.estimators.door import (
 from mlestruct.estimators.predictor import Predictor, seen_in_targets
 from mlestruct.estimators.weights import ALIKE, labels_of, with_weights
 from mlestruct.features import Features
-from mlestruct.features.level import alike, levelled
+from mlestruct.features.level import alike, drowned, levelled
 from mlestruct.features.squares import squares
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
@@ -38,7 +38,6 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics.affordability import MOST, advice
 from mlestruct.structures.base import Array, as_numbers
-from mlestruct.train.units import drowned
 
 if TYPE_CHECKING:
     from mlestruct.estimators.summary import Summary
@@ -177,8 +176,9 @@ class Estimator(Predictor):
             learnt.alpha_scores_, learnt.notes_ = scores, [*learnt.notes_, at_chosen._chosen]
         self.__dict__ = learnt.__dict__
         loop.finish()
-        how = self._short, self.certificate_, self.tol, missed, tried, self.get_params()
-        Ending(*how).warn(type(self).__name__)
+        if self._short:
+            how = self._short, self.certificate_, self.tol, missed, tried, self.get_params()
+            Ending(*how).warn(type(self).__name__)
         return self
 
     def _named(self) -> dict[str, Any]:
@@ -267,13 +267,16 @@ class Estimator(Predictor):
         outcomes = self.encode(X, y)
         partly = any(isinstance(outcome, Partial) for outcome in outcomes)
         batch, features = self._problem(X, outcomes, weight, seen if partly else Batch.of)
-        self.notes_ = self._notes(batch)
-        batch, notes = self.counted(batch, y), self.notes_
+        counted = self.counted(batch, y)
+        batch, self.notes_ = counted, [ALIKE] if counted is not batch else []
+        if self.penalty == "standardised":
+            self.notes_.append("alpha is on weights of columns divided by their root mean squares")
+        before = self.notes_
         tried: dict[int, tuple[Array, dict[str, Any]]] = {}
         missed: list[float] = []
         for number, model in self._path(batch, features, alphas, partly, loop):
             self._keep(_scoring(model, features.d), float(alphas[number]))
-            self.notes_ = [*notes, *self._unheard(batch, features)]
+            self.notes_ = [*before, *self._notes(batch, features)]
             if len(alphas) == 1:
                 self.alpha_scores_ = []
                 return []
@@ -287,12 +290,17 @@ class Estimator(Predictor):
         self.notes_ = [*self.notes_, self._chosen]
         return [alpha for alpha in missed if alpha != self.alpha_]
 
-    def _notes(self, batch: Batch[Any]) -> list[str]:
-        """What a summary says besides, in words."""
-        advised = advice(batch, self.rho) if self.learner == "mle_struct" else None
-        notes = [] if advised is None or self.oracle is not None else [advised]
-        if self.penalty == "standardised":
-            notes.append("alpha is on weights of columns divided by their root mean squares")
+    def _notes(self, batch: Batch[Any], features: Features) -> list[str]:
+        """What these examples say of the weights learned from them, in words."""
+        surrogate = self.learner == "mle_struct" and self.oracle is None
+        notes = advice(batch, self.inference_) if surrogate else []
+        size = np.abs(self.coef_) * self.scale_
+        quiet = np.flatnonzero(size <= QUIET * size.max(initial=0.0))
+        if len(quiet) and features.d <= MOST and (same := alike(batch, features, quiet)):
+            listed = ", ".join(self.names()[j] for j in same)
+            notes.append(
+                f"the same for every outcome, so that nothing can be learned of it: {listed}"
+            )
         return notes
 
     def _path(
@@ -366,18 +374,6 @@ class Estimator(Predictor):
         self.converged_, self._short = model.converged, model.short
         self.solver_seconds_ = model.asking
         self.inference_, self._learned = model.inference, model.learned
-
-    def _unheard(self, batch: Batch[Any], features: Features) -> list[str]:
-        """Names of the columns that all outcomes share; their weights are 0, or nearly so."""
-        if features.d > MOST:
-            return []
-        size = np.abs(self.coef_) * self.scale_
-        quiet = np.flatnonzero(size <= QUIET * size.max(initial=0.0))
-        same, names = alike(batch, features, quiet), self.names()
-        if not same:
-            return []
-        listed = ", ".join(names[j] for j in same)
-        return [f"the same for every outcome, so that nothing can be learned of it: {listed}"]
 
     def intervals(
         self,

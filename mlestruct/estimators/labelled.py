@@ -16,7 +16,6 @@ from mlestruct.estimators.door import Given
 from mlestruct.estimators.labels import classes_of
 from mlestruct.estimators.void import AUTO, Seen, codes_of, observed, seen_in
 from mlestruct.estimators.weights import (
-    ALIKE,
     ClassWeight,
     Weighted,
     class_weights,
@@ -50,9 +49,7 @@ class Weighable(Estimator):
         raise NotImplementedError
 
     def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
-        found = counting(batch, self.weights_of_labels(batch, y))
-        self.notes_ = self.notes_ if found is batch else [*self.notes_, ALIKE]
-        return found
+        return counting(batch, self.weights_of_labels(batch, y))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from mlestruct.features.base import Features as Features
     from mlestruct.features.base import NoFeatures as NoFeatures
     from mlestruct.features.dense import Dense as Dense
+    from mlestruct.features.dense import as_features as as_features
     from mlestruct.features.functions import Functions as Functions
-    from mlestruct.features.given import as_features as as_features
     from mlestruct.features.masked import Masked as Masked
     from mlestruct.features.pairs import Pairs as Pairs
     from mlestruct.features.questions import Question as Question
@@ -25,9 +25,8 @@ __getattr__, _lazy = lazily(
     __name__,
     {
         "features.base": "Columns Features NoFeatures",
-        "features.dense": "Dense",
+        "features.dense": "Dense as_features",
         "features.functions": "Functions",
-        "features.given": "as_features",
         "features.masked": "Masked",
         "features.pairs": "Pairs",
         "features.questions": "Question",

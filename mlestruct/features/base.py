@@ -37,7 +37,9 @@ class Features(Protocol):
     """An adjoint pair: ⟨potentials(θ), τ⟩ = ⟨θ, moments(τ)⟩, rows aligned with a batch.
 
     Interface: ``d``; ``potentials(theta)`` → flat scores; ``moments(tau)`` → Σ over the batch;
-    ``each(tau)`` → every example's own moments on its ``columns``, flat; ``select(members)``.
+    ``each(tau)`` → every example's own moments on its ``columns``, flat; ``select(members)``;
+    ``squares(v)`` → diag(Φᵀ diag(v) Φ) by one pass over the entries of Φ, or None where these are
+    not at hand (:func:`mlestruct.features.squares.squares` does without).
     """
 
     @property
@@ -48,6 +50,7 @@ class Features(Protocol):
     def moments(self, tau: Array) -> Array: ...
     def each(self, tau: Array) -> Array: ...
     def select(self, members: Ints) -> Features: ...
+    def squares(self, v: Array) -> Array | None: ...
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,9 @@ class NoFeatures:
 
     def select(self, members: Ints) -> NoFeatures:
         raise NotImplementedError("features that are empty have no rows to select")
+
+    def squares(self, v: Array) -> Array:
+        return np.zeros(0)
 
 
 def check_parts(parts: Sequence[Any], sizes: Sequence[int] | Ints, unit: str) -> None:

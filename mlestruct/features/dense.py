@@ -1,18 +1,20 @@
-"""A feature row per coordinate."""
+"""A feature row per coordinate, as users mostly give features."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import (
     CHUNK,
     Columns,
+    Features,
     check_parts,
     refuse_none,
     refuse_nonfinite,
@@ -28,7 +30,6 @@ class Dense:
 
     matrix: NDArray[Any]
     offsets: Ints
-    at_hand: ClassVar[bool] = True
 
     @classmethod
     def of(cls, batch: Batch[Any], matrix: Any) -> Dense:
@@ -91,17 +92,17 @@ def _stack(batch: Batch[Any], matrix: Any) -> NDArray[Any]:
     if not isinstance(matrix, (list, tuple)):
         array = np.asanyarray(matrix)
         return _flat(array)
-    parts = [_flat(_array(one, m)) for m, one in enumerate(matrix)]
+    parts = []
+    for m, given in enumerate(matrix):
+        try:
+            array = np.asarray(given)
+        except ValueError as error:
+            raise ValueError(f"example {m}: {error}") from error
+        if array.dtype.kind in "OmM":
+            array = as_numbers(array, f"example {m}: features")
+        parts.append(_flat(array))
     check_parts(parts, np.diff(batch.offsets), "coordinate")
     return np.concatenate(parts)
-
-
-def _array(given: Any, m: int) -> NDArray[Any]:
-    try:
-        array = np.asarray(given)
-    except ValueError as error:
-        raise ValueError(f"example {m}: {error}") from error
-    return as_numbers(array, f"example {m}: features") if array.dtype.kind in "OmM" else array
 
 
 def _flat(array: NDArray[Any]) -> NDArray[Any]:
@@ -109,6 +110,18 @@ def _flat(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim < 3:
         return array
     return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
+
+
+def as_features(batch: Batch[Any], X: Any) -> Features:
+    """Features as they are, scipy.sparse (one or a list), or dense arrays (one or a list)."""
+    if hasattr(X, "potentials"):
+        return X
+    first = X[0] if isinstance(X, (list, tuple)) and len(X) else X
+    if not sp.issparse(first):
+        return Dense.of(batch, X)
+    from mlestruct.features.sparse import Sparse
+
+    return Sparse.of(batch, X)
 
 
 @kernel

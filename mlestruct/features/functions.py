@@ -86,6 +86,9 @@ class Functions:
             out[m] = moments
         return out.ravel()
 
+    def squares(self, v: Array) -> None:
+        """The entries of Φ are not at hand."""
+
     def select(self, members: Ints) -> Functions:
         return Functions(
             [self.inputs[m] for m in members],

@@ -6,7 +6,6 @@ attribute of one side alone). Structures say what it is: :meth:`Structure.levell
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,14 @@ from mlestruct.features.dense import Dense
 from mlestruct.structures.base import Array, Ints, Structure
 
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
+DEEP = 1e8  # times λ: from here on an error of inference's last digits is a gap that shows
+
+
+def drowned(batch: Batch[Any], features: Features, lam: Array) -> Ints:
+    """Columns so large for their penalty that what all outcomes share in them has to go."""
+    if not isinstance(features, Dense):
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(features.squares(batch.weight[batch.owner]) / len(batch) > DEEP * lam)
 
 
 def levelled(batch: Batch[Any], features: Features, wanted: Ints) -> Features:
@@ -25,8 +32,7 @@ def levelled(batch: Batch[Any], features: Features, wanted: Ints) -> Features:
 
     Columns stay as they are where features are not a dense row per coordinate.
     """
-    groups = list(_movable(batch))
-    if not isinstance(features, Dense) or not groups or len(wanted) == 0:
+    if len(wanted) == 0 or not isinstance(features, Dense) or not (groups := _movable(batch)):
         return features
     matrix = np.array(features.matrix, dtype=float)
     for structure, members in groups:
@@ -62,5 +68,5 @@ def alike(batch: Batch[Any], features: Features, asked: Ints) -> list[int]:
     return left
 
 
-def _movable(batch: Batch[Any]) -> Iterator[tuple[Structure, Ints]]:
-    return (group for group in batch.groups() if group[0].movable)
+def _movable(batch: Batch[Any]) -> list[tuple[Structure, Ints]]:
+    return [group for group in batch.groups() if group[0].movable]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features
-from mlestruct.features.squares import squares
 from mlestruct.structures.base import Array, Ints
 
 
@@ -81,8 +80,9 @@ class Masked:
     def moments(self, tau: Array) -> Array:
         return self.gather(self.inner.moments(tau))
 
-    def squares(self, v: Array) -> Array:
-        return self.gather(squares(self.inner, v))
+    def squares(self, v: Array) -> Array | None:
+        found = self.inner.squares(v)
+        return None if found is None else self.gather(found)
 
     def each(self, tau: Array) -> Array:
         return np.asarray(self.inner.each(tau)[self._columns[1]])

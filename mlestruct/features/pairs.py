@@ -161,6 +161,9 @@ class Pairs:
         ]
         return np.concatenate([np.empty(0), *met])
 
+    def squares(self, v: Array) -> None:
+        """The entries of Φ are not at hand."""
+
     def select(self, members: Ints) -> Pairs:
         return Pairs(
             self.questions,

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.features.base import Columns
-from mlestruct.features.squares import squares
 from mlestruct.structures.base import Array, Ints
 
 
@@ -42,9 +41,10 @@ class Shared:
     def moments(self, tau: Array) -> Array:
         return np.asarray(self.spread.T @ self.inner.moments(tau))
 
-    def squares(self, v: Array) -> Array:
+    def squares(self, v: Array) -> Array | None:
         """Inner weights that share one are of different coordinates."""
-        return np.asarray(self.spread.power(2).T @ squares(self.inner, v))
+        found = self.inner.squares(v)
+        return None if found is None else np.asarray(self.spread.power(2).T @ found)
 
     def each(self, tau: Array) -> Array:
         inner = self.inner.columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +28,6 @@ class Sparse:
     offsets: Ints
     columns: Columns = field(repr=False)
     local: Ints = field(repr=False)  # every entry's place among its example's columns
-    at_hand: ClassVar[bool] = True
 
     @classmethod
     def of(cls, batch: Batch[Any], matrix: Any) -> Sparse:

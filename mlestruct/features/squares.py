@@ -13,22 +13,15 @@ FEW, PROBES = 64, 32  # weights that are tried one by one; random signs where th
 
 
 def squares(features: Features, v: Array) -> Array:
-    """diag(Φᵀ diag(v) Φ), exactly where features have ``squares`` of their own or d ≤ 64; v ≥ 0.
+    """diag(Φᵀ diag(v) Φ), exactly where the entries of Φ are at hand or d ≤ 64; v ≥ 0.
 
     Otherwise an estimate of it that needs moments alone: E[(Φᵀ √v ε)²] over random signs ε, which
     is off by a quarter. Always the same for the same features and v.
     """
-    own: Any = getattr(features, "squares", None)
+    own = features.squares(v)
     if own is not None:
-        return np.asarray(own(v))
+        return own
     return _columns(features, v) if features.d <= FEW else _probed(features, v)
-
-
-def at_hand(features: Features) -> bool:
-    """The entries of Φ are, or those of what it is made of: squares are one pass over them."""
-    while hasattr(features, "inner"):
-        features = features.inner
-    return bool(getattr(features, "at_hand", False))
 
 
 def power(matrix: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,7 +37,6 @@ class Tied:
     offsets: Ints
     states: int
     table: int
-    at_hand: ClassVar[bool] = True
 
     @classmethod
     def of(cls, batch: Batch[FactorGraph], nodes: Any, factors: Any = None) -> Tied:

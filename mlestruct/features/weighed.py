@@ -9,7 +9,6 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features, restart
-from mlestruct.features.squares import squares
 from mlestruct.structures.base import Array, Ints
 
 
@@ -36,8 +35,9 @@ class Weighed:
     def moments(self, tau: Array) -> Array:
         return np.asarray(self.inner.moments(self.weight * tau))
 
-    def squares(self, v: Array) -> Array:
-        return squares(self.inner, self.weight**2 * v)
+    def squares(self, v: Array) -> Array | None:
+        found: Array | None = self.inner.squares(self.weight**2 * v)
+        return found
 
     def each(self, tau: Array) -> Array:
         return np.asarray(self.inner.each(self.weight * tau))

@@ -14,7 +14,6 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
-from mlestruct.features.squares import squares
 from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Wraps, check_problem
@@ -128,9 +127,9 @@ class Lifted:
     def moments(self, tau: Array) -> Array:
         return self.inner.moments(self.W.T @ tau)
 
-    def squares(self, v: Array) -> Array:
+    def squares(self, v: Array) -> Array | None:
         """A piece's coordinate is one of the whole's."""
-        return squares(self.inner, self.W.power(2).T @ v)
+        return self.inner.squares(self.W.power(2).T @ v)
 
     def each(self, tau: Array) -> Array:
         """One pass over the whole's features per rank."""

@@ -26,10 +26,9 @@ from mlestruct.objectives.base import parts, places
 from mlestruct.objectives.difference import of_seen
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.descents import descend
+from mlestruct.train.descents import columns, descend, units
 from mlestruct.train.slopes import descend_slopes
 from mlestruct.train.small_batches import SmallBatches
-from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
 Doubt = Callable[[int], str]

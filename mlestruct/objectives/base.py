@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,17 +39,27 @@ class Objective(Protocol):
     head's name to its scores (``score``: one per coordinate) and inference inside may stop at a
     relative error ``tol``. ``exact_gradient`` is False where the gradient is not the value's own
     (truncated inference); then line searches mean nothing and the trainer takes plain steps.
-    Where answers depend on ``warm``, two more: ``pack(warm)`` → it as a tree of arrays, and
-    ``unpack(batch, tree)`` → the warm start again. ``cheaper(batch, heads)`` may offer pieces of
-    the same numbers at less cost, see :data:`Cheaper`.
+    Each with a default here: where answers depend on ``warm``, ``pack(warm)`` → it as a tree of
+    arrays, and ``unpack(batch, tree)`` → the warm start again; ``cheaper(batch, heads)`` may offer
+    pieces of the same numbers at less cost, see :data:`Cheaper`.
     """
 
     @property
     def exact_gradient(self) -> bool: ...
 
+    @abstractmethod
     def __call__(
         self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float
     ) -> Values: ...
+
+    def pack(self, warm: Any) -> Tree:
+        return None
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Any:
+        return None
+
+    def cheaper(self, batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -138,12 +149,10 @@ class ShardSummand:
         return ShardValue(found.value, gradient, found.stalled)
 
     def memory(self) -> Tree:
-        pack: Any = getattr(self.objective, "pack", None)
-        return None if pack is None or self.warm is None else pack(self.warm)
+        return None if self.warm is None else self.objective.pack(self.warm)
 
     def remember(self, tree: Tree) -> None:
-        unpack: Any = getattr(self.objective, "unpack", None)
-        self.warm = None if tree is None else unpack(self.batch, tree)
+        self.warm = None if tree is None else self.objective.unpack(self.batch, tree)
 
 
 def places(heads: Mapping[str, Head]) -> dict[str, slice]:
@@ -218,8 +227,7 @@ class Share:
         ``general``: by no others, as where a part of a batch could have them that as a whole could
         not.
         """
-        offered: Any = None if general else getattr(objective, "cheaper", None)
-        cheaper = None if offered is None else offered(batch, heads)
+        cheaper = None if general else objective.cheaper(batch, heads)
         return cls(objective, batch, heads, np.arange(len(batch)), cheaper, proves, before)
 
     @property

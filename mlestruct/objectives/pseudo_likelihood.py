@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.features.weighed import coordinate_weights
-from mlestruct.objectives.base import Values
+from mlestruct.objectives.base import Objective, Values
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
@@ -31,7 +31,7 @@ class Conditionals(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PseudoLikelihood:
+class PseudoLikelihood(Objective):
     """−Σ_m w_m Σ_i log p(y_i | the rest) for labelled graphs with factors of any order.
 
     A variable is unobserved where its table in the batch's target is no vertex; terms that hold

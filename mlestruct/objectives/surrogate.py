@@ -8,13 +8,13 @@ from typing import Any
 
 from mlestruct.batch import Batch
 from mlestruct.inference.routine import Routine
-from mlestruct.objectives.base import Cheaper, Head, Values
+from mlestruct.objectives.base import Cheaper, Head, Objective, Values
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
 
 @dataclass(frozen=True)
-class Surrogate:
+class Surrogate(Objective):
     """Minus the surrogate log-likelihood; its gradient is τ − φ, exact once messages converge.
 
     Scores hold the bias, so a bias counts in the likelihood as it does in the dual.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle.protocol import Answers, Oracle
+from mlestruct.oracle.protocol import HULL, Answers, Oracle
+from mlestruct.oracle.wrappers import Around
 from mlestruct.structures.base import Array, Structure, one_of
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
@@ -27,6 +29,10 @@ class PerStructure:
 
     @classmethod
     def default(cls, batch: Batch[Any]) -> PerStructure:
+        """What the batch's structures name as theirs."""
+        orphans = sorted({type(s).__name__ for s in batch.structures if s.default_oracle is None})
+        if orphans:
+            raise ValueError(f"{' and '.join(orphans)} has no default oracle: pass oracle=")
         named = {s.default_oracle for s in batch.structures if isinstance(s.default_oracle, str)}
         shared = {name: load(name) for name in named}
         oracles = {
@@ -63,12 +69,14 @@ class Entry:
     """One solver: ``place`` is module:class, made with ``settings``, asked about ``serves``.
 
     ``serves`` names a class of structures; without it every structure that states constraints is
-    taken. Names, so that no structure's module is imported for its line here.
+    taken. Names, so that no structure's module is imported for its line here. ``polytope`` is the
+    solver's own; None where that depends on what it was asked.
     """
 
     place: str
     serves: str = "Structure"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    polytope: str | None = HULL
 
     def make(self) -> Oracle[Any]:
         """The solver; its module is imported now."""
@@ -79,23 +87,24 @@ class Entry:
 
 QPBO = "mlestruct_oracles.qpbo_oracle:QPBO"
 CUT = "mlestruct_oracles.qpbo_oracle:GraphCut"
+LOCAL, MATCHINGS = "local polytope", "convex hull of matchings"
 
 CATALOGUE = {
     "assignment": Entry("mlestruct_oracles.assignment:Assignment", "BipartiteMatching"),
     "b_matching": Entry("mlestruct_oracles.b_matching:BMatchingSolver", "BMatching"),
-    "blossom": Entry("mlestruct_oracles.general_matching:Blossom", "Matching"),
+    "blossom": Entry("mlestruct_oracles.general_matching:Blossom", "Matching", {}, MATCHINGS),
     "cp_sat": Entry("mlestruct_oracles.cp_sat:CPSat"),
     "graph_cut": Entry(CUT, "FactorGraph"),
     "graph_cut_ortools": Entry(CUT, "FactorGraph", {"backend": "ortools"}),
     "graph_cut_pymaxflow": Entry(CUT, "FactorGraph", {"backend": "pymaxflow"}),
-    "linear_program": Entry("mlestruct_oracles.linear_program:LinearProgram"),
+    "linear_program": Entry("mlestruct_oracles.linear_program:LinearProgram", polytope=None),
     "min_cost_flow": Entry("mlestruct_oracles.min_cost_flow:MinCostFlow", "Flow"),
     "networkx_matching": Entry("mlestruct_oracles.networkx_matching:NetworkxMatching", "Matching"),
     "planar_ising": Entry("mlestruct_oracles.planar_ising:PlanarIsing", "Ising"),
-    "qpbo": Entry(QPBO, "FactorGraph"),
-    "qpbo_ortools": Entry(QPBO, "FactorGraph", {"backend": "ortools"}),
-    "qpbo_pymaxflow": Entry(QPBO, "FactorGraph", {"backend": "pymaxflow"}),
-    "relaxation": Entry("mlestruct_oracles.relaxation:Relaxation", "FactorGraph"),
+    "qpbo": Entry(QPBO, "FactorGraph", {}, LOCAL),
+    "qpbo_ortools": Entry(QPBO, "FactorGraph", {"backend": "ortools"}, LOCAL),
+    "qpbo_pymaxflow": Entry(QPBO, "FactorGraph", {"backend": "pymaxflow"}, LOCAL),
+    "relaxation": Entry("mlestruct_oracles.relaxation:Relaxation", "FactorGraph", {}, LOCAL),
     "shortest_path": Entry("mlestruct_oracles.shortest_path:ShortestPath", "Paths"),
     "simplices": Entry("mlestruct.oracle:Simplices"),
     "trw_s": Entry("mlestruct_oracles.trw_s:TRWS", "FactorGraph"),
@@ -104,10 +113,31 @@ CATALOGUE = {
 """Every solver with a name; a structure's default is one of these, or an oracle of its own."""
 
 
+@dataclass(frozen=True)
+class Later(Around):
+    """A solver of the catalogue that is loaded when it is first asked, which many fits never do."""
+
+    name: str
+
+    @cached_property
+    def oracle(self) -> Oracle[Any]:  # type: ignore[override]
+        return load(self.name)
+
+    @property
+    def polytope(self) -> str:
+        return CATALOGUE[self.name].polytope or self.oracle.polytope
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        return self.oracle.many(batch, scores)
+
+
 def resolve(oracle: AnyOracle, batch: Batch[Any]) -> Oracle[Any]:
     """An oracle from a name, a plain callable, an oracle, or None (the structure's default)."""
     if oracle is None:
-        oracle = _default(batch)
+        owns = [structure.default_oracle for structure in batch.structures]
+        if None in owns or owns.count(owns[0]) < len(owns):
+            return PerStructure.default(batch)
+        oracle = Later(owns[0]) if owns[0] in CATALOGUE else owns[0]
     if isinstance(oracle, str):
         _refuse_misfit(oracle, batch)
         return load(oracle)
@@ -118,17 +148,6 @@ def resolve(oracle: AnyOracle, batch: Batch[Any]) -> Oracle[Any]:
 
         return Solver(oracle)
     raise ValueError(f"an oracle is a name, a callable or has a method many; got {oracle!r}")
-
-
-def _default(batch: Batch[Any]) -> AnyOracle:
-    """What the batch's structures name as theirs; one for each where they differ."""
-    orphans = sorted({type(s).__name__ for s in batch.structures if s.default_oracle is None})
-    if orphans:
-        raise ValueError(f"{' and '.join(orphans)} has no default oracle: pass oracle=")
-    first, *others = batch.structures
-    if all(other.default_oracle == first.default_oracle for other in others):
-        return first.default_oracle
-    return PerStructure.default(batch)
 
 
 def _refuse_misfit(name: str, batch: Batch[Any]) -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
-from mlestruct.reweighting import Rho
+from mlestruct.inference.choose import Inference
 from mlestruct.structures.base import Structure
 
 if TYPE_CHECKING:
@@ -33,23 +30,22 @@ def total(batch: Batch[Structure]) -> float:
     return float(sum(cost[k] for k in batch.which.tolist()))
 
 
-def advice(batch: Batch[Structure], rho: Rho) -> str | None:
-    """A line for whoever learns by a surrogate where the true weights could be had."""
-    if not affordable(batch.structures):
-        return None
-    each = [int(np.flatnonzero(batch.which == k)[0]) for k in np.unique(batch.which)]
-    if Entropy.of(batch.select(each), rho).bound.kind == "exact":
-        return None
-    return (
+def advice(batch: Batch[Structure], learned: Inference) -> list[str]:
+    """A line for whoever ``learned`` by a surrogate where the true weights could be had."""
+    if not affordable(batch.structures) or learned.sums(batch):
+        return []
+    return [
         "exact sums are affordable here, and this surrogate's weights are known to be off: "
         "learner='exact_mle' learns the true ones"
-    )
+    ]
 
 
 def seconds(structure: Structure) -> float:
     """About what one example takes; infinite where nothing sums this kind of structure."""
-    known = (kind.__name__ for kind in type(structure).__mro__ if kind.__name__ in SECONDS)
-    return SECONDS[next(known, "")](structure)
+    for kind in type(structure).__mro__:
+        if kind.__name__ in SECONDS:
+            return SECONDS[kind.__name__](structure)
+    return float("inf")
 
 
 def _graph(graph: FactorGraph) -> float:
@@ -80,7 +76,6 @@ def _pairs(matching: Matching) -> float:
 
 
 SECONDS: dict[str, Callable[[Any], float]] = {
-    "": lambda structure: float("inf"),
     "Paths": lambda paths: 1e-8 * float(paths.size),
     "FactorGraph": _graph,
     "Ising": _ising,

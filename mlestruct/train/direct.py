@@ -24,9 +24,8 @@ from mlestruct.objectives import Head, Sum, Surrogate
 from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.descents import descend
+from mlestruct.train.descents import columns, descend, units
 from mlestruct.train.proofs import Proven, proven, prover
-from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
 if TYPE_CHECKING:

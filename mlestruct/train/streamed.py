@@ -22,10 +22,9 @@ from mlestruct.method import Progress
 from mlestruct.objectives.base import EvaluationPoint, Share
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.descents import descend
+from mlestruct.train.descents import columns, descend, units
 from mlestruct.train.direct import COARSEST, Descending
 from mlestruct.train.proofs import Prove, Proving
-from mlestruct.train.units import columns, units
 from mlestruct.trees import Tree
 
 Source = Callable[[], tuple[Batch[Any], Features]]

@@ -16,7 +16,7 @@ from mlestruct.inference.exact import exact, sample_states
 from mlestruct.learners import LEARNERS
 from mlestruct.learners.primal import Primal
 from mlestruct.learners.pseudo import partly_observed
-from mlestruct.objectives.base import Values
+from mlestruct.objectives.base import Objective, Values
 from mlestruct.testing import vertices
 
 TIGHT = ms.FrankWolfe(tol=1e-8, rounds=500)
@@ -134,7 +134,7 @@ def test_restarts_are_needed_where_messages_jump_between_fixed_points(frustrated
 
 
 @dataclass(frozen=True)
-class Jumping:
+class Jumping(Objective):
     """½ |scores − 1|²; from the fourth warm answer on it is higher, and its slopes point up."""
 
     exact_gradient: bool = True

@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.families.fitting.condensed import Condensed, Optima, recalled
 from mlestruct.families.fitting.losses import Loss, ObservedTables
-from mlestruct.objectives.base import Values
+from mlestruct.objectives.base import Objective, Values
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
@@ -26,7 +26,7 @@ class Warm:
 
 
 @dataclass(frozen=True)
-class Implicit:
+class Implicit(Objective):
     """Σ_m w_m L(b_m, outcome m) with b = argmin Σ w b log b − ⟨score, b⟩ over the local polytope.
 
     Heads are ``score``, and ``weight`` where the coefficients w are learned too (an exponential

@@ -12,7 +12,7 @@ from mlestruct.batch import Batch
 from mlestruct.families.fitting.losses import Loss, ObservedTables
 from mlestruct.families.fitting.truncated import Iteration, Messages
 from mlestruct.families.fitting.truncated.batches import groups, rows
-from mlestruct.objectives.base import Values
+from mlestruct.objectives.base import Objective, Values
 from mlestruct.structures.base import Array, Ints
 
 
@@ -25,7 +25,7 @@ class EqualRuns(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Procedural:
+class Procedural(Objective):
     """Σ_m w_m L(beliefs of example m after T iterations, outcome m).
 
     Heads in their order are scores of iteration 1, 2, …; the last serves all that follow, so one

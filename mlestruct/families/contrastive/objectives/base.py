@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.objectives.base import Values
+from mlestruct.objectives.base import Objective, Values
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree
@@ -39,7 +39,7 @@ class EnergySteps(Protocol):
 
 
 @dataclass(frozen=True)
-class Contrastive:
+class Contrastive(Objective):
     """CF = Σ w_m (F_0 − F_k) ≥ 0, with the gradient of k steps held fixed: τ_k − τ_0.
 
     F_0 is taken at the data, hidden variables relaxed given what was seen, and F_k after k steps
