@@ -17,7 +17,7 @@ import numpy as np
 
 import mlestruct as ms
 from benchmarks import frank_wolfe as made
-from mlestruct.oracle import Validated, resolve
+from mlestruct.oracle import Counted, resolve
 
 LEVELS = (1e-1, 1e-2, 1e-3)
 MOST = 400  # rounds, or passes
@@ -199,8 +199,21 @@ def measured(name: str, method: str, rounds: int) -> dict[str, Any]:
     return {"reached": reached, "ended": ended}
 
 
+class Timed(Counted):
+    """The processor's seconds in a solver; what is checked of its answers is the library's time.
+
+    The same for every checkout, and asked for twice a round: the processor's clock is slow.
+    """
+
+    def many(self, batch: Any, scores: Any) -> Any:
+        start = time.process_time()
+        answers = self.oracle.many(batch, scores)
+        self.seconds += time.process_time() - start
+        return answers
+
+
 def _timed(work: Work) -> Any:
-    return made.Timed(Validated(resolve(work.solver, work.batch)), 0.0)
+    return Timed(resolve(work.solver, work.batch))
 
 
 if __name__ == "__main__":

@@ -94,6 +94,38 @@ def test_fixed_coordinates_reach_a_callable_as_scores():
     assert np.isfinite(pin(Custom(4, fixed=[-1, 0, 1, -1]), score)).all()
 
 
+@pytest.mark.parametrize("number", [int, float, np.int8])
+def test_arcs_that_look_like_a_vector_are_read_as_arcs(number):
+    """[0, 1]: no path of two arcs as a vector, and the only one as a list of arcs' numbers.
+
+    Answered by one array that the solver overwrites, beside answers that are vectors.
+    """
+    road = Paths([(0, 1), (1, 2)], 0, 2)
+    batch = Batch.of([road, PERFECT, road])
+    own = np.zeros(2, dtype=number)
+
+    def solve(structure, score):
+        if structure == PERFECT:
+            return best(score).astype(number)
+        own[:] = [1, 1] if score[0] > 0 else [0, 1]
+        return own
+
+    scores = np.concatenate([[-1.0, 3], np.arange(9.0), [1.0, 3]])
+    vertices, upper = Validated(Solver(solve)).many(batch, scores)
+    assert vertices[[0, 1, 11, 12]].tolist() == [1.0] * 4
+    np.testing.assert_allclose(upper, [2.0, scores[2:11] @ vertices[2:11], 4.0])
+
+
+@pytest.mark.parametrize("wrong", [-1e-12, 1 + 1e-12, np.nan, np.inf])
+def test_an_entry_that_is_no_share_is_refused_whatever_its_size(wrong):
+    structure = Custom(3)
+    answer = np.array([0.0, 1.0, wrong])
+    with pytest.raises(ValueError, match="example 1: the solver's answer is no outcome"):
+        Solver(lambda s: answer if s[0] else np.zeros(3)).many(
+            Batch.of(structure, count=2), np.repeat([0.0, 1.0], 3)
+        )
+
+
 def ask(oracle, structure=PERFECT, score=None):
     score = np.arange(float(structure.size)) if score is None else np.asarray(score, float)
     return oracle.many(Batch.of(structure), score)

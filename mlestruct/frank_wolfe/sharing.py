@@ -102,7 +102,7 @@ class Sharing:
 
 def _rows(batch: Batch[Any], answers: list[Array]) -> Any:
     flat = np.concatenate(answers)
-    where = np.flatnonzero(flat)
+    where = np.flatnonzero(flat != 0)  # of floats themselves it is ten times slower
     edges = (np.arange(len(answers))[:, None] * batch.size + batch.offsets[:-1]).ravel()
     start = np.searchsorted(where, np.append(edges, len(flat)))
     return Answers(start, where % batch.size, flat[where])

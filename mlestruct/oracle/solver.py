@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -41,28 +42,45 @@ class Solver:
             raise ValueError(f"sense is 'max' or 'min', not {self.sense!r}")
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        vertices, upper = np.empty(batch.size), np.empty(len(batch))
-        ask, sign = _asking(self.solve), 1.0 if self.sense == "max" else -1.0
+        """What asking costs besides the solver's own time is paid once a batch where it can be."""
+        vertices, upper = np.empty(batch.size), np.full(len(batch), np.inf)
+        exact = np.ones(len(batch), dtype=bool)
+        unsure: dict[int, Any] = {}  # answers of a vector's shape, and their type of number
+        sign = 1.0 if self.sense == "max" else -1.0
         for m in range(len(batch)):
             structure, part = batch.structure(m), batch.coordinates(m)
-            score = sign * pin(structure, scores[part]).reshape(structure.shape)  # to overwrite
-            try:
-                answer = ask(structure, score.copy())
-            except StopIteration as error:  # it would end a loop of ours, and nobody would know
-                raise RuntimeError(f"example {m}: the solver raised StopIteration") from error
-            except Exception as error:
-                error.add_note(f"example {m}: the solver raised this")
-                raise
-            answer = _without_value(structure, answer, score, m)
-            bounded = isinstance(answer, Answer)
-            given = answer.vertex if bounded else answer
-            vertex = _stand_in(batch, m) if given is None else _as_vertex(structure, given, m)
-            vertices[part] = vertex
-            if bounded:
-                upper[m] = _own_bound(answer.upper, structure, scores[part], m, sign)
+            given = self._answer(structure, scores[part], sign, m)
+            if isinstance(given, Answer):
+                upper[m] = _own_bound(given.upper, structure, scores[part], m, sign)
+                given, exact[m] = given.vertex, False
+            if given is None:
+                vertices[part], exact[m] = _stand_in(batch, m), False
+            elif _shaped(structure, given):
+                vertices[part], unsure[m] = given.reshape(-1), given.dtype
             else:
-                upper[m] = np.inf if given is None else attained(scores[part], vertex)
-        return vertices, upper
+                vertices[part] = _as_vertex(structure, given, m)
+        _settle(batch, vertices, unsure)
+        reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
+        return vertices, np.where(exact, reached, upper)
+
+    def _answer(self, structure: Structure, score: Array, sign: float, example: int) -> Any:
+        """What the solver says to this score."""
+        asked = sign * pin(structure, score).reshape(structure.shape)  # to overwrite
+        own: tuple[Any, ...] = (asked.copy(),)
+        if self._second is not None:
+            own = (structure, *own) if self._second == "structure" else (*own, structure.instance)
+        try:
+            answer = self.solve(*own)
+        except StopIteration as error:  # it would end a loop of ours, and nobody would know
+            raise RuntimeError(f"example {example}: the solver raised StopIteration") from error
+        except Exception as error:
+            error.add_note(f"example {example}: the solver raised this")
+            raise
+        return _without_value(structure, answer, asked, example)
+
+    @cached_property
+    def _second(self) -> str | None:
+        return _second(self.solve)
 
     def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
         if self.mask is None:
@@ -131,16 +149,6 @@ def takes_instance(oracle: Any) -> bool:
     return callable(call) and not hasattr(call, "many") and _second(call) == "instance"
 
 
-def _asking(solve: Callable[..., Any]) -> Callable[[Structure, Array], Any]:
-    """(structure, score) → answer, by what the solver takes."""
-    second = _second(solve)
-    if second is None:
-        return lambda structure, score: solve(score)
-    if second == "instance":
-        return lambda structure, score: solve(score, structure.instance)
-    return solve
-
-
 def _second(call: Callable[..., Any]) -> str | None:
     """What a solver takes besides the score: None, ``structure`` (first) or ``instance`` (last)."""
     try:
@@ -164,6 +172,23 @@ def _positional(call: Callable[..., Any]) -> int:
         p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
         for p in parameters
     )
+
+
+def _shaped(structure: Structure, answer: Any) -> bool:
+    """Whether an answer is an array of numbers of a vector's shape."""
+    array = type(answer) is np.ndarray and answer.dtype.kind in "biuf"
+    return array and answer.shape == structure.shape
+
+
+def _settle(batch: Batch[Any], vertices: Array, unsure: dict[int, Any]) -> None:
+    """A list of arcs can look like a vector: what is none of the structure's is read again."""
+    for structure, members in batch.groups():
+        rows = batch.rows(vertices, members)
+        inside = structure.contains(rows) & ((rows >= 0) & (rows <= 1)).all(axis=1)
+        for m in members[~inside].tolist():
+            if m in unsure:
+                own = vertices[batch.coordinates(m)]
+                own[:] = _as_vertex(structure, own.astype(unsure[m]).reshape(structure.shape), m)
 
 
 def _as_vertex(structure: Structure, answer: Any, example: int) -> Array:

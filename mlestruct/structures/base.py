@@ -167,9 +167,10 @@ class Structure:
 
     def violation(self, point: Array) -> Array:
         """The largest violation of a stated constraint, for points along the leading axes."""
-        if self._constraints is None:
+        stated = self._constraints
+        if stated is None or len(stated.lo) == 0:
             return np.zeros(point.shape[:-1])
-        return self._constraints.slack(point)
+        return stated.slack(point)
 
     def in_hull(self, tau: ArrayLike, tol: float = 1e-8) -> NDArray[np.bool_]:
         """True where a point is a mixture of outcomes, if that takes more than the constraints."""
