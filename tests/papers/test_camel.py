@@ -14,10 +14,14 @@ from papers.camel import (
     CLASSES,
     LEARN,
     MAIL_FOLDS,
+    NAMES,
     PAIRS,
     SIGNAL,
+    TABLE_1,
     accuracy,
     coarse,
+    conll,
+    documents,
     generate,
     hints,
     ner,
@@ -25,6 +29,7 @@ from papers.camel import (
     seminars,
     vision,
 )
+from papers.contrastive import QUARTERS, SAMPLE, quarters, skips
 
 Printed = Callable[..., list[Row]]
 
@@ -86,7 +91,7 @@ def test_ner_quickly(shared_data: Path, printed: Printed) -> None:
 
 @pytest.mark.parametrize(
     ("experiment", "folds"),
-    [(seminar_sample, 1), pytest.param(seminars, MAIL_FOLDS, marks=pytest.mark.nightly)],
+    [(seminar_sample, QUARTERS), pytest.param(seminars, MAIL_FOLDS, marks=pytest.mark.nightly)],
 )
 def test_seminars_quickly(
     experiment: Experiment, folds: int, shared_data: Path, printed: Printed
@@ -95,3 +100,66 @@ def test_seminars_quickly(
     assert [row["learner"] for row in rows] == list(LEARN)
     assert all(row["folds"] == folds for row in rows)
     assert all(0 <= row[name] <= 100 for row in rows for name in ("micro F1", "macro F1"))
+
+
+def test_quarters_share_no_mail() -> None:
+    """At most 60 to learn from and as many to label; fewer where the corpus is small."""
+    for count in (8, 30, 486, 2000):
+        parts = [part for pair in quarters(count) for part in pair]
+        assert {len(part) for part in parts} == {min(SAMPLE, count // QUARTERS // 2)}
+        together = np.concatenate(parts)
+        assert len(set(together)) == len(together)
+        assert together.max() < count
+
+
+CORPUS = """-DOCSTART- -X- -X- O
+
+{0} NNP I-NP I-PER
+met VBD I-VP O
+{1} NNP I-NP I-LOC
+
+Later RB I-ADVP O
+{0} NNP I-NP I-PER
+left VBD I-VP O
+
+-DOCSTART- -X- -X- O
+
+The DT I-NP O
+{0} NNP I-NP I-ORG
+{1} NNP I-NP B-ORG
+"""  # made up, in the form of CoNLL-2003's files
+
+
+def test_conll_links_words_within_documents(tmp_path: Path) -> None:
+    (tmp_path / "eng").write_text(CORPUS.format("Ada", "Rome"))
+    X, y = documents(tmp_path / "eng")
+    assert [[x["word"] for x in text] for text in X] == [
+        ["Ada", "met", "Rome", "Later", "Ada", "left"], ["The", "Ada", "Rome"]
+    ]  # fmt: skip
+    assert [tags[-1] for tags in y] == ["O", "B-ORG"]
+    assert X[0][0]["speech"] == "NNP"
+    assert X[0][3]["before"] == "<s>"  # neighbours are within the sentence
+    assert [skips(text) for text in X] == [[(0, 4)], []]
+
+
+def test_conll_prints_table_1(tmp_path: Path, printed: Printed) -> None:
+    """Each learner's row beside the paper's, from files that the test makes up."""
+    home = tmp_path / "conll2003"
+    home.mkdir()
+    (home / "eng.train").write_text(
+        CORPUS.format("Ada", "Rome") + "\n" + CORPUS.format("Bo", "Rio")
+    )
+    (home / "eng.testb").write_text(CORPUS.format("Ada", "Rio"))
+    rows = printed(conll, tmp_path)
+    assert [row["learner"] for row in rows] == list(LEARN)
+    for row in rows:
+        said = TABLE_1.get(row["learner"], (None, None))
+        assert (row["paper's micro F1"], row["paper's macro F1"]) == said
+        assert 0 <= row["macro F1"] <= row["micro F1"] * len(NAMES) <= 100 * len(NAMES)
+    assert max(row["micro F1"] for row in rows) == 100
+
+
+def test_conll_without_its_document_marks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "eng").write_text(CORPUS.partition("\n\n")[2])
+    with pytest.raises(ValueError, match="does not begin with -DOCSTART-"):
+        documents(tmp_path / "eng")
