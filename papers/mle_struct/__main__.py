@@ -5,7 +5,7 @@ import sys
 from papers._run import main
 from papers.mle_struct.denoising import denoising
 from papers.mle_struct.density import density
-from papers.mle_struct.horses import horses
+from papers.mle_struct.horses import horses, horses_80
 from papers.mle_struct.house import house
 from papers.mle_struct.inference import inference
 from papers.mle_struct.markets import markets
@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "inference": inference,
     "denoising": denoising,
     "horses": horses,
+    "horses_80": horses_80,
     "roommates": roommates,
     "markets": markets,
     "planar": planar,

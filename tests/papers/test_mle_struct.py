@@ -12,7 +12,7 @@ from papers._run import Row
 from papers.mle_struct.clock import reached
 from papers.mle_struct.denoising import LAMS, copies, denoising
 from papers.mle_struct.density import density
-from papers.mle_struct.horses import LEARNERS, horses, smaller, whitening
+from papers.mle_struct.horses import LEARNERS, MLE_STRUCT, horses, horses_80, smaller, whitening
 from papers.mle_struct.house import house, load, published
 from papers.mle_struct.inference import LEVELS, inference
 from papers.mle_struct.judge import area, binned
@@ -203,3 +203,9 @@ def test_horses_are_found(shared_data: Path, printed: Printed) -> None:
     assert min(row["test error"] for row in rest) < ground["test error"]
     for row in rest:
         assert row["s to 0.1"] <= row["s to 0.01"] <= row["seconds"]
+
+
+def test_horses_at_80_are_found_by_both_routes(shared_data: Path, printed: Printed) -> None:
+    ground, *rest = printed(horses_80, shared_data)
+    assert tuple(row["method"] for row in rest) == MLE_STRUCT
+    assert min(row["test error"] for row in rest) < ground["test error"]
