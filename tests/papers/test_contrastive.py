@@ -3,12 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+import mlestruct as ms
 from papers._run import Row
 from papers.contrastive import (
     CLAIM,
     COLD,
     CURVE,
     METHODS,
+    best_rows,
     curve,
     f1,
     hidden,
@@ -54,3 +59,15 @@ def test_the_rest_of_the_family_quickly(printed: Printed) -> None:
     assert rows[0]["from exact"] == 0
     assert all(0 <= row["from exact"] <= 1 and 0 <= row["test error %"] <= 100 for row in rows)
     assert {"CF10-Kikuchi", "contrastive divergence, 1"} <= {row["method"] for row in rows}
+
+
+@pytest.mark.parametrize("side", [2, 3, 4])
+def test_best_rows_is_the_best_labelling(side: int) -> None:
+    graph = ms.plaquettes(side, side)
+    every = np.arange(2**graph.n_nodes)[:, None] >> np.arange(graph.n_nodes) & 1
+    vertices = np.array([graph.encode(labels) for labels in every[:: 1 if side < 4 else 97]])
+    for seed in range(3):
+        score = np.random.default_rng(seed).standard_normal(graph.size)
+        found = best_rows(graph, score)
+        assert graph.contains(found[None]).all()
+        assert score @ found >= (vertices @ score).max() - 1e-12
