@@ -136,12 +136,16 @@ class Fold:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What one method says of every token, fold after fold, and what learning it cost."""
+    """What one method says of every token, fold after fold, and what learning it cost.
+
+    ``rested``: how many fits came to rest; others found no step, or had no rounds left.
+    """
 
     f1: list[float]
     labels: Any
     seconds: float
     rounds: int
+    rested: int
 
 
 def f1(setting: Setting) -> Iterator[Row]:
@@ -187,6 +191,7 @@ def table(
             "training CPU s": found.seconds,
             f"{baseline}'s time / its own": base.seconds / found.seconds,
             "rounds": found.rounds,
+            "came to rest": f"{found.rested} of {len(folds)}",
             f"tokens only it / only {baseline} has right": f"{test[0]} / {test[1]}",
             "McNemar p": test.p_value,
         }
@@ -463,16 +468,17 @@ def crossed(make: Make, folds: Sequence[Fold], by: ms.FrankWolfe) -> Fitted:
     """Learn without each fold, and label it; the first sentences alone once before, to compile."""
     learner, few = make(regulariser=LAM, solver=by), np.arange(min(5, len(folds[0].batch)))
     learner.fit(folds[0].batch.select(few), folds[0].features.select(few))
-    scores, labels, seconds, rounds = [], [], 0.0, 0
+    scores, labels, seconds, rounds, rested = [], [], 0.0, 0, 0
     for fold in folds:
         began = time.process_time()
         model = learner.fit(fold.batch, fold.features)
         seconds += time.process_time() - began
         rounds += len(model.history)
+        rested += model.converged
         found = marginals(fold.unseen, fold.unseen_features.potentials(model.theta)) > 0.5
         scores.append(f1_score(fold.truth, found).f1)
         labels.append(found)
-    return Fitted(scores, np.concatenate(labels), seconds, rounds)
+    return Fitted(scores, np.concatenate(labels), seconds, rounds, rested)
 
 
 def solver(setting: Setting) -> ms.FrankWolfe:
