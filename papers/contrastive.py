@@ -493,15 +493,16 @@ def marginals(batch: Any, scores: Any) -> Any:
     return np.concatenate([tau[batch.offsets[m] + 2 * i + 1] for m, i in enumerate(nodes)])
 
 
+EXPERIMENTS = {
+    "seminars": seminars,
+    "seminar_claim": seminar_claim,
+    "seminar_sample": seminar_sample,
+    "seminar_curve": seminar_curve,
+    "f1": f1,
+    "curve": curve,
+    "hidden": hidden,
+    "others": others,
+}
+
 if __name__ == "__main__":
-    experiments = {
-        "seminars": seminars,
-        "seminar_claim": seminar_claim,
-        "seminar_sample": seminar_sample,
-        "seminar_curve": seminar_curve,
-        "f1": f1,
-        "curve": curve,
-        "hidden": hidden,
-        "others": others,
-    }
-    sys.exit(main("contrastive", experiments))
+    sys.exit(main("contrastive", EXPERIMENTS))

@@ -24,4 +24,5 @@ EXPERIMENTS = {
     "scenes": scenes,
 }
 
-sys.exit(main("fitting", EXPERIMENTS))
+if __name__ == "__main__":
+    sys.exit(main("fitting", EXPERIMENTS))

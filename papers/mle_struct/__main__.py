@@ -28,4 +28,5 @@ EXPERIMENTS = {
     "density": density,
 }
 
-sys.exit(main("mle_struct", EXPERIMENTS))
+if __name__ == "__main__":
+    sys.exit(main("mle_struct", EXPERIMENTS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,16 +40,6 @@ def test_every_experiment_runs_quickly(
     assert rows
     found = [value for row in rows for key, value in row.items() if key in ("error", "test 4")]
     assert all(0 <= value <= 1 for value in found)
-
-
-def test_the_command_offers_every_experiment(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["papers.fitting", "--help"])
-    with pytest.raises(SystemExit):
-        runpy.run_module("papers.fitting", run_name="__main__")
-    offered = capsys.readouterr().out
-    assert all(experiment.__name__ in offered for experiment in EXPERIMENTS)
 
 
 def test_further_draws_are_other_coins_on_the_same_images(shared_data: Path) -> None:
