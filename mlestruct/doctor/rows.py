@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.estimators.roommates import Plan
 from mlestruct.estimators.roommates.pairing import Worth
-from mlestruct.estimators.roommates.people import People, label
+from mlestruct.estimators.roommates.people import People, faults_of_ids, label
 from mlestruct.estimators.roommates.questionnaire import some
 from mlestruct.estimators.roommates.rules import Rule
 from mlestruct.tables import Column, Table, missing
@@ -33,16 +33,10 @@ def faults(table: Table) -> Iterator[str]:
 
 def faults_of_people(table: Table, id_column: str, groups: Sequence[str]) -> Iterator[str]:
     """Ids missing or given twice, and people without a group."""
-    for name in (id_column, *groups):
+    yield from faults_of_ids(table, id_column)
+    for name in groups:
         gone = np.flatnonzero(missing(bare(table.as_names(name))))
         yield from some(f"{table.at(int(row), name)} has no {name!r}" for row in gone)
-    ids = _listed(table.as_names(id_column))
-    first = {who: row for row, who in reversed(list(enumerate(ids)))}
-    yield from some(
-        f"id {ids[k]!r} is in more than one row"
-        + (f": {table.both(first[ids[k]], k)}" if table.places else "")
-        for k in repeats(ids)
-    )
 
 
 def remarks_on_groups(table: Table, groups: Sequence[str]) -> Iterator[str]:
@@ -68,7 +62,12 @@ def faults_of_rules(
     forbid: Sequence[Rule],
     require: Sequence[Rule],
 ) -> Iterator[str]:
-    """Why nobody could keep these rules: the first contradiction, in few people where it can be."""
+    """Why nobody could keep these rules: the first contradiction, in few people where it can be.
+
+    Rules among people who are faulty themselves are not tried.
+    """
+    if any(faults_of_people(people, id_column, groups)):
+        return
     try:
         read = People.read(people, id_column, groups, [], "refuse")
         alike = [Worth((), read.codes[group.members], {}) for group in read.groups]

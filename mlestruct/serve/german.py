@@ -37,7 +37,7 @@ FINDINGS = (
     (r"column (.+) holds infinite numbers(?:, the first in (.+))?",
      r"Spalte \1 enthält unendliche Zahlen"),
     (r"(.+) has no ('.+')", r"\1 hat keinen Wert in \2"),
-    (r"id (.+) is in more than one row(.*)", r"Kennung \1 steht in mehr als einer Zeile\2"),
+    (r"id (.+) is in (.*(?:rows|lines) \d+ and \d+)", r"Kennung \1 steht zweimal: \2"),
     (r"(.+): one person, who has nobody to share with",
      r"\1: eine Person, die mit niemandem wohnen kann"),
     (r"(.+): (\d+) people, an odd number, so one of them stays alone",

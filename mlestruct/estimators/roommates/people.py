@@ -141,16 +141,20 @@ def ids_of(table: Table, column: str) -> list[Any]:
     """Everybody's id, as it is written; none missing, none twice."""
     if len(table) == 0:
         raise ValueError("the table of people is empty")
+    refuse(faults_of_ids(table, column))
+    return table.as_names(column).tolist()
+
+
+def faults_of_ids(table: Table, column: str) -> list[str]:
+    """Whose id is missing, and which are given twice."""
     values = table.as_names(column)
-    ids = values.tolist()
     first: dict[Any, int] = {}
     faults = [f"{table.at(int(row), column)} has no {column!r}" for row in _gone(values)]
     twice = []
-    for row, own in enumerate(ids):
+    for row, own in enumerate(values.tolist()):
         if own is not None and first.setdefault(own, row) != row:
             twice.append(f"id {own!r} is in {table.both(first[own], row)}")
-    refuse([*some(faults), *some(twice)])
-    return ids
+    return [*some(faults), *some(twice)]
 
 
 def _gone(values: Column) -> Ints:
