@@ -15,7 +15,7 @@ import numpy as np
 import mlestruct as ms
 from benchmarks._clock import least
 from mlestruct.families.fitting.losses import LOSSES
-from mlestruct.families.fitting.procedural_objective import Procedural
+from mlestruct.families.fitting.procedural import Procedural
 from mlestruct.families.fitting.truncated import Messages, beliefs
 
 Row = dict[str, Any]

@@ -17,15 +17,53 @@ from mlestruct.estimators.roommates.learning import Truth
 from mlestruct.estimators.roommates.pairing import Decision, likely
 from mlestruct.estimators.roommates.rooms import Fixed
 from mlestruct.estimators.roommates.rules import Consent, Rule
-from mlestruct.html import Html, element, paragraphs
+from mlestruct.html import Html, element, inner, paragraphs
 from mlestruct.report import sections
 from mlestruct.report.cards import cards
 from mlestruct.report.export import export_csv
 from mlestruct.report.headline import headline
-from mlestruct.report.page import Section, page
+from mlestruct.report.look import SCRIPT, STYLE
 from mlestruct.report.survey import survey
 from mlestruct.report.words import Words
 from mlestruct.tables import Table
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: the id that links to it, its heading, its content."""
+
+    id: str
+    heading: str
+    content: Sequence[object]
+
+
+def page(
+    title: str, sections: Sequence[Section], opening: Sequence[object] = (), language: str = "en"
+) -> str:
+    """The whole document: title, opening, links to the sections, the sections that have content."""
+    full = [section for section in sections if inner(section.content)]
+    links = [element("a", section.heading, href=f"#{section.id}") for section in full]
+    body = [
+        element("section", element("h2", section.heading), section.content, id=section.id)
+        for section in full
+    ]
+    head = Html(
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    )
+    style = element("style", Html(STYLE))
+    return "<!DOCTYPE html>\n" + element(
+        "html",
+        element("head", head, element("title", title), style),
+        element(
+            "body",
+            element("header", element("h1", title), opening),
+            element("nav", links, aria_label=title),
+            element("main", body),
+            element("script", Html(SCRIPT)),
+        ),
+        lang=language,
+    )
+
 
 EACH = 10  # most probable partners of everybody in probabilities.csv
 

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from mlestruct.structures.base import Constraints as Constraints
     from mlestruct.structures.base import Structure as Structure
     from mlestruct.structures.base import Views as Views
+    from mlestruct.structures.bipartite import BipartiteMatching as BipartiteMatching
     from mlestruct.structures.clusters import ClusterGraph as ClusterGraph
     from mlestruct.structures.custom import Custom as Custom
     from mlestruct.structures.flow import Flow as Flow
     from mlestruct.structures.graph import FactorGraph as FactorGraph
     from mlestruct.structures.ising import Ising as Ising
-    from mlestruct.structures.matching import BipartiteMatching as BipartiteMatching
     from mlestruct.structures.matching import Matching as Matching
     from mlestruct.structures.paths import Paths as Paths
     from mlestruct.structures.regions import RegionGraph as RegionGraph
@@ -35,7 +35,8 @@ __getattr__, __all__ = lazily(
         "structures.flow": "Flow",
         "structures.graph": "FactorGraph",
         "structures.ising": "Ising",
-        "structures.matching": "BipartiteMatching Matching",
+        "structures.bipartite": "BipartiteMatching",
+        "structures.matching": "Matching",
         "structures.paths": "Paths",
         "structures.regions": "RegionGraph plaquettes",
         "structures.shapes": "chain grid skip_chain tree",

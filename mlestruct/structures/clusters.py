@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.links import Link
-from mlestruct.structures.regions import RegionGraph
+from mlestruct.structures.regions import Link, RegionGraph
 
 
 class ClusterGraph(RegionGraph):

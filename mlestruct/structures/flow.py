@@ -23,7 +23,7 @@ from mlestruct.structures.base import (
     refuse_many,
 )
 from mlestruct.structures.binary import binary_bound, binary_counting, binary_views
-from mlestruct.structures.graph_edges import checked_arcs
+from mlestruct.structures.graph_edges import checked_arcs, net_outflow
 
 Supply = Mapping[int, int | tuple[int, int]]
 
@@ -75,9 +75,7 @@ class Flow(Structure):
 
     def net(self) -> sp.csr_array:
         """(nodes × arcs): 1 where an arc leaves, −1 where it enters."""
-        column = np.repeat(np.arange(self.size), 2)
-        sign = np.tile([1.0, -1.0], self.size)
-        return sp.csr_array((sign, (self.arcs.ravel(), column)), shape=(self.n_nodes, self.size))
+        return net_outflow(self.n_nodes, self.arcs)
 
     def encode(self, outcome: ArrayLike) -> Array:
         used = self._arcs(outcome)

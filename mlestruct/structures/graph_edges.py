@@ -162,6 +162,12 @@ def checked_arcs(arcs: Any) -> Ints:
     return pairs
 
 
+def net_outflow(n_nodes: int, arcs: Ints) -> sp.csr_array:
+    """(nodes × arcs): 1 where an arc leaves, −1 where it enters."""
+    column, sign = np.repeat(np.arange(len(arcs)), 2), np.tile([1.0, -1.0], len(arcs))
+    return sp.csr_array((sign, (arcs.ravel(), column)), shape=(n_nodes, len(arcs)))
+
+
 def checked_edges(n_nodes: int, edges: Any) -> Ints:
     """Edges between two different nodes that there are, each once."""
     ends = as_pairs(edges)

@@ -19,6 +19,7 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
 )
+from mlestruct.structures.binary import binary_views
 from mlestruct.structures.graph_edges import checked_edges
 from mlestruct.structures.spanning_trees import components, edge_appearance
 
@@ -73,11 +74,7 @@ class Ising(Structure):
 
     def views(self) -> Views:
         """Every edge's agreement and disagreement."""
-        m = self.size
-        edge, row = np.arange(m), np.arange(2 * m)
-        C = sp.csr_array((np.repeat([1.0, -1.0], m), (row, np.r_[edge, edge])), shape=(2 * m, m))
-        D = sp.csr_array((np.ones(2 * m), (row, np.r_[edge, edge])), shape=(2 * m, m))
-        return Views(C, np.repeat([0.0, 1.0], m), D, np.zeros((0, 2), dtype=np.int64))
+        return binary_views(self.size)
 
     @cached_property
     def _trees(self) -> Array:

@@ -21,7 +21,7 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
 )
-from mlestruct.structures.bipartite import BipartiteMatching, Kind, Pairs, hall_violator
+from mlestruct.structures.bipartite import Pairs
 from mlestruct.structures.graph_edges import Edges, as_pairs
 from mlestruct.structures.matching_entropy import (
     matching_concave,
@@ -30,16 +30,6 @@ from mlestruct.structures.matching_entropy import (
     matching_views,
     shearer,
 )
-
-__all__ = [
-    "BipartiteMatching",
-    "Kind",
-    "Matching",
-    "Pairs",
-    "hall_violator",
-    "matching_counting",
-    "matching_views",
-]
 
 
 class Matching(Structure):

@@ -21,7 +21,7 @@ from mlestruct.structures.base import (
     as_integers,
     refuse_many,
 )
-from mlestruct.structures.graph_edges import checked_arcs
+from mlestruct.structures.graph_edges import checked_arcs, net_outflow
 
 
 class Paths(Structure):
@@ -107,19 +107,9 @@ class Paths(Structure):
         eye = sp.eye_array(self.size, format="csr")
         C = sp.csr_array(sp.vstack([eye, self._entering()]))
         n_inner = len(self.inner)
-        D = sp.block_array(
-            [
-                [
-                    sp.csr_array(
-                        (np.ones(self.size), (np.arange(self.size), self.arcs[:, 0])),
-                        shape=(self.size, self.n_nodes),
-                    ),
-                    None,
-                ],
-                [None, sp.eye_array(n_inner)],
-            ],
-            format="csr",
-        )
+        tail = np.arange(self.size), self.arcs[:, 0]
+        leaves = sp.csr_array((np.ones(self.size), tail), shape=(self.size, self.n_nodes))
+        D = sp.block_diag([leaves, sp.eye_array(n_inner)], format="csr")
         over = np.stack([self.inner, self.n_nodes + np.arange(n_inner)], axis=1)
         return Views(C, np.zeros(C.shape[0]), sp.csr_array(D), over)
 
@@ -133,15 +123,8 @@ class Paths(Structure):
     def constraints(self) -> Constraints:
         """Flow conservation, one unit out of the source."""
         node = np.arange(self.n_nodes)
-        arc = np.arange(self.size)
-        leaves = sp.csr_array(
-            (np.ones(self.size), (self.arcs[:, 0], arc)), shape=(self.n_nodes, self.size)
-        )
-        enters = sp.csr_array(
-            (np.ones(self.size), (self.arcs[:, 1], arc)), shape=(self.n_nodes, self.size)
-        )
         net = (node == self.source).astype(float) - (node == self.sink)
-        return Constraints(sp.csr_array(leaves - enters), net, net)
+        return Constraints(net_outflow(self.n_nodes, self.arcs), net, net)
 
     def clamp(self, observed: Sequence[int]) -> Paths:
         """Paths through all the observed arcs."""

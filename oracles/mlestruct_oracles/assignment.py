@@ -11,7 +11,7 @@ from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.matching import BipartiteMatching
+from mlestruct.structures.bipartite import BipartiteMatching
 
 NONE = -1  # a row's column, before it has one
 Start = tuple[Array, Ints]  # prices of columns, and every row's column

@@ -22,7 +22,7 @@ from mlestruct.families.fitting.truncated import (
     one_by_one,
     there_and_back,
 )
-from mlestruct.families.fitting.truncated.schedule import Sweep
+from mlestruct.families.fitting.truncated.compiled import Sweep
 from mlestruct.learners import LEARNERS
 from papers._run import Row, Setting
 from papers.fitting.digits import FIT, both, load, tied

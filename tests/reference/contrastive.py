@@ -12,10 +12,10 @@ from mlestruct.batch import Batch
 from mlestruct.families.contrastive.belief_optimisation import (
     belief_optimisation,
     bethe,
+    cells,
     couplings,
     logits,
 )
-from mlestruct.families.contrastive.bethe_pairs import cells
 from mlestruct.families.contrastive.objectives import BlockSteps, Contrastive
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.mean_field import mean_field

@@ -10,7 +10,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.families.fitting.condensed import Condensed
 from mlestruct.families.fitting.losses import LOSSES, Classification, Loss
-from mlestruct.families.fitting.procedural_objective import Procedural
+from mlestruct.families.fitting.procedural import Procedural
 from mlestruct.families.fitting.truncated import Messages, beliefs, one_by_one
 from mlestruct.inference.exact import exact
 from mlestruct.learners.pseudo import partly_observed

@@ -7,7 +7,7 @@ import pytest
 
 from mlestruct.html import Html, element, shown, table
 from mlestruct.report.charts import APART, Axis, calibration_plot, factors, shares, spread
-from mlestruct.report.page import Section, page
+from mlestruct.report.roommates import Section, page
 
 NASTY = "<script>alert('x')</script>&\"=1+1"
 

@@ -9,8 +9,12 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
-from mlestruct.families.contrastive.belief_optimisation import belief_optimisation, bethe, logits
-from mlestruct.families.contrastive.bethe_pairs import cells
+from mlestruct.families.contrastive.belief_optimisation import (
+    belief_optimisation,
+    bethe,
+    cells,
+    logits,
+)
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
 

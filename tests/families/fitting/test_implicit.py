@@ -9,8 +9,7 @@ from mlestruct.families.fitting.condensed import (
     Newton,
     sparse,
 )
-from mlestruct.families.fitting.implicit import coefficients, implicit
-from mlestruct.families.fitting.implicit_objective import Implicit
+from mlestruct.families.fitting.implicit import Implicit, coefficients, implicit
 from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.families.fitting.procedural import procedural
 from mlestruct.features.per_table import PerTable

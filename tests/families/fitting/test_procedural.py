@@ -7,7 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.families.fitting.losses import LOSSES
-from mlestruct.families.fitting.procedural_objective import Procedural
+from mlestruct.families.fitting.procedural import Procedural
 from mlestruct.families.fitting.truncated import (
     MeanField,
     Messages,
@@ -15,7 +15,6 @@ from mlestruct.families.fitting.truncated import (
     flooding,
     message_steps,
     runs,
-    tape,
     there_and_back,
 )
 from mlestruct.reweighting import counting_numbers
@@ -204,7 +203,7 @@ def test_checkpoints_change_nothing(rng, monkeypatch, method):
     heads = {"a": rng.standard_normal(batch.size), "b": rng.standard_normal(batch.size)}
     objective = Procedural(LOSSES["ucl"], METHODS[method], 7)
     whole = objective(batch, heads, None, 0.0)
-    monkeypatch.setattr(tape, "MEMORY", 1000)
+    monkeypatch.setattr(runs, "MEMORY", 1000)
     pieces = objective(batch, heads, None, 0.0)
     for name in heads:
         assert (whole.gradient[name] == pieces.gradient[name]).all()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.inference.routine import Routine
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
@@ -97,3 +98,27 @@ def clamped(batch: Batch[Any]) -> Batch[Any] | None:
 
 def _clamp(graph: FactorGraph, target: Array) -> FactorGraph:
     return graph.clamp(np.where(seen(graph, target[None])[0], graph.decode(target), -1))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """F_0 − F_∞ with F_∞ = −log Z, and F_0 = −log Z(clamped) where labels are hidden.
+
+    ``messages`` makes the routine for a batch: mean field gives ML-MF, belief propagation ML-BP.
+    Started anywhere, so with cycles it may end above F_0 and CF may be negative.
+    """
+
+    messages: Callable[[Batch[Any]], Routine]
+    exact: bool = True
+
+    def __call__(self, batch: Batch[Any], scores: Array, warm: Any) -> BeforeAfter:
+        assert batch.target is not None
+        if warm is None:
+            held = clamped(batch)
+            warm = self.messages(batch), held, None if held is None else self.messages(held)
+        routine, held, given = warm
+        end, tau, _ = routine.many(batch, scores)
+        start, data = batch.totals(scores * batch.target), batch.target
+        if held is not None:
+            start, data, _ = given.many(held, scores)
+        return BeforeAfter(-np.asarray(start), -end, data, tau, warm)

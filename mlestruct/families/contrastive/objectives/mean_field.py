@@ -23,14 +23,12 @@ GROW, LEAST = 1.1, 1e-9
 class MeanFieldSteps:
     """Any labelled graph without forbidden entries, from q = y: no smoothing is needed.
 
-    ``parallel``: all nodes move together, a share a of the way to their best responses. Each
-    example has its own a: halved, and the sweep taken again, where F would rise, and growing by a
-    tenth, to at most 1, otherwise. Else node after node, all the way, which cannot raise F.
-    O(Σ table sizes · order) per sweep.
+    All nodes move together, a share a of the way to their best responses. Each example has its own
+    a: halved, and the sweep taken again, where F would rise, and growing by a tenth, to at most 1,
+    otherwise. O(Σ table sizes · order) per sweep.
     """
 
     steps: int = 10
-    parallel: bool = True
     exact: bool = False
     _ready: dict[FactorGraph, tuple[MessagePlan, Array]] = field(
         default_factory=dict, repr=False, compare=False
@@ -47,14 +45,14 @@ class MeanFieldSteps:
             known = seen(graph, batch.rows(batch.target, members))
             how = (batch.offsets[members], scores, known, even)
             part = np.empty((2, len(members)))
-            _relax(*how, self.steps, self.parallel, data, tau, part, full)
+            _relax(*how, self.steps, data, tau, part, full)
             start[members], end[members] = part
         return BeforeAfter(start, end, data, tau)
 
 
 @kernel(error_model="numpy")
 def _relax(
-    offsets: Any, scores: Any, known: Any, even: Any, steps: int, parallel: bool,
+    offsets: Any, scores: Any, known: Any, even: Any, steps: int,
     data: Any, tau: Any, free_energy: Any, plan: Any,
 ) -> None:  # fmt: skip
     size, first = plan.table_start[-1], plan.node_start[-1]
@@ -81,14 +79,7 @@ def _relax(
         free_energy[0, m] = -value
         out = tau[offsets[m] : offsets[m] + size]
         out[:] = q
-        if parallel:
-            value = _together(score, steps, value, out, goal, fresh, plan)
-        else:
-            for _ in range(steps):
-                for i in range(n):
-                    update(i, score, 0.0, out, goal, plan)
-            value = finish(score, out, plan)
-        free_energy[1, m] = -value
+        free_energy[1, m] = -_together(score, steps, value, out, goal, fresh, plan)
 
 
 @kernel(error_model="numpy")

@@ -13,11 +13,11 @@ import numpy as np
 from mlestruct.families.fitting.condensed.moves import (
     BACK,
     LEAST,
-    bend,
     central,
     clamp,
+    converged,
     follow,
-    settled,
+    newton,
 )
 from mlestruct.families.fitting.condensed.proof import shortfall
 from mlestruct.families.fitting.condensed.workspace import answer, charge, load, unload, workspaces
@@ -96,9 +96,9 @@ def _advance(lane, course, least, tol, score, weight, b, slack, frame, space):
             course.gap[lane] = _missing(lane, score, weight, b, frame, space)
             phase[lane] = DONE
         return
-    moved = bend(at, delta, frame.table_start[0])
+    moved = newton(at, delta, frame.table_start[0])
     lost = not least > 0.0 or not moved < 1e6
-    if settled(moved, course.best[lane], tol):
+    if converged(moved, course.best[lane], tol):
         course.gap[lane] = _missing(lane, score, weight, b, frame, space)
         phase[lane], lost = DONE, not course.gap[lane] <= PROVEN
     if moved < 0.5 * course.best[lane]:

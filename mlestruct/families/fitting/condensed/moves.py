@@ -38,7 +38,7 @@ def clamp(b, delta, clamps):
 
 
 @kernel(error_model="numpy")
-def bend(b, delta, nodes):
+def newton(b, delta, nodes):
     """Newton's step; the largest relative move."""
     largest = 0.0
     for k in range(len(b)):
@@ -51,7 +51,7 @@ def bend(b, delta, nodes):
 
 
 @kernel
-def settled(moved, before, tol):
+def converged(moved, before, tol):
     """Whether the next step, which Newton's convergence foretells, would be below ``tol``."""
     if moved <= tol:
         return True

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
+
+from mlestruct.batch import Batch
 from mlestruct.families.fitting.truncated import message_steps
-from mlestruct.families.fitting.truncated.compiled import CompiledGraph, compiled, refuse
+from mlestruct.families.fitting.truncated.compiled import (
+    CompiledGraph,
+    Order,
+    compiled,
+    refuse,
+    there_and_back,
+)
 from mlestruct.families.fitting.truncated.runs import FieldRun, MessageRun, OddsRun
-from mlestruct.families.fitting.truncated.schedule import Order, there_and_back
 from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.reweighting import Rho
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -42,7 +51,7 @@ class Iteration(Protocol):
 class Messages:
     """Sum-product with counting numbers ρ (1: belief propagation), from messages 1.
 
-    ``order`` makes one iteration's :class:`~mlestruct.families.fitting.truncated.schedule.Sweep`.
+    ``order`` makes one iteration's :class:`~mlestruct.families.fitting.truncated.compiled.Sweep`.
     """
 
     rho: Rho = 1.0
@@ -74,3 +83,29 @@ class MeanField:
             refuse(graph)
             self._ready[graph] = plan(graph, graph.counting(1.0))
         return FieldRun(self._ready[graph], scores, iterations, whole)
+
+
+TOGETHER = 8  # examples whose tapes are alive at once
+
+
+def groups(batch: Batch[Any]) -> Iterator[tuple[Any, Ints]]:
+    """Structures with at most ``TOGETHER`` of their examples."""
+    for structure, members in batch.groups():
+        for first in range(0, len(members), TOGETHER):
+            yield structure, members[first : first + TOGETHER]
+
+
+def rows(batch: Batch[Any], sets: Sequence[Array], members: Ints) -> Array:
+    """(sets × examples × coordinates) of flat scores."""
+    return np.stack([batch.rows(scores, members) for scores in sets])
+
+
+def beliefs(
+    batch: Batch[Any], sets: Sequence[Array], method: Iteration, iterations: int, whole: bool = True
+) -> Array:
+    """What the iterations believe; a set of scores per iteration, the last for all that follow."""
+    tau = np.empty(batch.size)
+    for structure, members in groups(batch):
+        run = method.run(structure, rows(batch, sets, members), iterations, whole)
+        tau[batch.index(members)] = run.tau.ravel()
+    return tau
