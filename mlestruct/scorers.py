@@ -1,12 +1,13 @@
 """Scorers for searches and cross-validation: (estimator, X, y) → a number, larger is better.
 
 Each works on one fitted estimator and lists of examples of any sizes, and takes the place of
-scikit-learn's ``scoring=``.
+scikit-learn's ``scoring=``. The estimator may be the last step of a pipeline, or a search's best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -34,22 +35,44 @@ class Decides(Protocol):
     def predict(self, X: Sequence[Any]) -> list[Any]: ...
 
 
+Scorer = Callable[[Any, Sequence[Any], Sequence[Any]], float]
+
+
+def _of_the_last_step(scorer: Scorer) -> Scorer:
+    """The same for pipelines, whose other steps make the last one's X, and for fitted searches."""
+
+    @wraps(scorer)
+    def own(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
+        model = getattr(model, "best_estimator_", model)
+        if not hasattr(model, "steps"):
+            return scorer(model, X, y)
+        for _, step in model.steps[:-1]:
+            X = X if step in (None, "passthrough") else step.transform(X)
+        return own(model.steps[-1][1], X, y)
+
+    return own
+
+
+@_of_the_last_step
 def parts_right(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Mean share of parts (rows, variables, coordinates) predicted right: ``score`` itself."""
     return model.score(X, y)
 
 
+@_of_the_last_step
 def all_right(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Share of examples predicted without any mistake."""
     pairs = zip(model.predict(X), y, strict=True)
     return float(np.mean([_same(predicted, observed) for predicted, observed in pairs]))
 
 
+@_of_the_last_step
 def log_likelihood(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """What is proven of the mean log-likelihood of an example: the interval's lower end."""
     return model.log_likelihood(X, y)[0] / len(X)
 
 
+@_of_the_last_step
 def evidence(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """The mean exact log-likelihood of an example, summed or annealed: no bound, to a nat or so.
 
@@ -58,11 +81,13 @@ def evidence(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     return float(model.evidence(X, y).value) / len(X)
 
 
+@_of_the_last_step
 def brier(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Minus the mean squared error of the parts' probabilities."""
     return -float(model.calibration(X, y).brier)
 
 
+@_of_the_last_step
 def calibrated(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Minus the expected calibration error. Constant probabilities can be calibrated too."""
     return -float(model.calibration(X, y).error)
@@ -71,9 +96,7 @@ def calibrated(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
 Costs = str | Callable[[Any], Any]
 
 
-def regret(
-    costs: Costs, sense: Literal["min", "max"] = "min"
-) -> Callable[[Decides, Sequence[Any], Sequence[Any]], float]:
+def regret(costs: Costs, sense: Literal["min", "max"] = "min") -> Scorer:
     """A scorer: minus what the model's decisions cost more than the best, as a share of the best.
 
     ``costs`` are the true costs of an example's parts, to be minimised: the name of its entry, or
@@ -83,6 +106,7 @@ def regret(
     so that larger is better.
     """
 
+    @_of_the_last_step
     def scorer(model: Decides, X: Sequence[Any], y: Sequence[Any]) -> float:
         reached, least = _reached(model, X, costs, sense)
         return -float((reached - least).sum() / max(np.abs(least).sum(), 1e-300))
@@ -90,15 +114,14 @@ def regret(
     return scorer
 
 
-def cost_equal(
-    costs: Costs, tol: float = 1e-9, sense: Literal["min", "max"] = "min"
-) -> Callable[[Decides, Sequence[Any], Sequence[Any]], float]:
+def cost_equal(costs: Costs, tol: float = 1e-9, sense: Literal["min", "max"] = "min") -> Scorer:
     """A scorer: the share of examples whose decision costs as little as the best one.
 
     Decisions that differ from the observed ones and cost the same count as right, up to ``tol``
     of the least cost; ``costs`` and ``sense`` as in :func:`regret`.
     """
 
+    @_of_the_last_step
     def scorer(model: Decides, X: Sequence[Any], y: Sequence[Any]) -> float:
         reached, least = _reached(model, X, costs, sense)
         return float(np.mean(reached - least <= tol * np.maximum(np.abs(least), 1.0)))

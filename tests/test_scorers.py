@@ -75,3 +75,29 @@ def test_regret_of_values_is_that_of_costs_with_their_sign():
         assert values(model, X, y) == costs(model, X, y)
         with pytest.raises(ValueError, match="sense is 'min' or 'max'"):
             make("value", sense="most")(model, X, y)
+
+
+def test_scorers_ask_the_last_step_of_a_pipeline_and_the_best_of_a_search(sequences):
+    """On what its other steps make of X; the scores are those of the estimator by itself."""
+    pytest.importorskip("sklearn", reason="scikit-learn is optional")
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    train, _, test = sequences
+    half = FunctionTransformer(lambda X: [x / 2 for x in X])
+    pipe = make_pipeline(half, "passthrough", ms.SequenceModel(tol=1e-4))
+    own = ms.SequenceModel(tol=1e-4).fit([x / 2 for x in train.X], train.y)
+    halved = [x / 2 for x in test.X]
+    named = ("parts_right", "all_right", "log_likelihood", "evidence", "brier", "calibrated")
+    for name in named:
+        scorer = getattr(scorers, name)
+        assert scorer(pipe.fit(train.X, train.y), test.X, test.y) == scorer(own, halved, test.y)
+    search = GridSearchCV(
+        pipe, {"sequencemodel__alpha": [0.1, 1.0]}, scoring=scorers.log_likelihood, cv=2
+    ).fit(train.X, train.y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert (
+        scorers.brier(search, test.X, test.y)
+        == -search.best_estimator_[-1].calibration(halved, test.y).brier
+    )

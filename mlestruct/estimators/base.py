@@ -218,7 +218,9 @@ class Estimator(Predictor):
         how = f"alpha was chosen by the mean {words} of examples not learned from"
         how += f", in {self.folds} folds" if self.folds is not None else ""
         rule = ", the largest within one standard error of the best"
-        self._chosen = how + rule * self.one_standard_error
+        ends = {alphas.max(): "largest", alphas.min(): "smallest"}
+        edge = f"; it is the {ends[alphas[best]]} tried" if alphas[best] in ends else ""
+        self._chosen = how + rule * self.one_standard_error + edge
         return best
 
     def _judged(self, X: Sequence[Any], y: Sequence[Any]) -> Array:
@@ -293,6 +295,7 @@ class Estimator(Predictor):
     def _notes(self, batch: Batch[Any], features: Features) -> list[str]:
         """What these examples say of the weights learned from them, in words."""
         surrogate = self.learner == "mle_struct" and self.oracle is None
+        surrogate &= ALIKE not in self.notes_  # exact_mle takes no weights
         notes = advice(batch, self.inference_) if surrogate else []
         size = np.abs(self.coef_) * self.scale_
         quiet = np.flatnonzero(size <= QUIET * size.max(initial=0.0))
@@ -406,10 +409,10 @@ class Estimator(Predictor):
         known = self.known(given)
         outcomes = self.encode(known.X, known.told)
         if any(isinstance(outcome, Partial) for outcome in outcomes):
-            raise ValueError(
-                "intervals need every label, and some outcomes are partial: where labels are "
-                "missing, a fit with unseen='left_out' leaves their nodes out"
-            )
+            advice = "learn from the examples of which every label is known, and give those"
+            if hasattr(self, "unseen"):
+                advice = "where labels are missing, a fit with unseen='left_out' leaves nodes out"
+            raise ValueError(f"intervals need every label, and some outcomes are partial: {advice}")
         batch, features = self._problem(known.X, outcomes, known.weight)
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())

@@ -88,6 +88,11 @@ class Given:
         return Ragged(at[m] if m in at else nothing(x) for m, x in enumerate(self.every))
 
 
+def one_alone(X: Any) -> ValueError:
+    """For one example in the place of a list of them."""
+    return ValueError(f"X is a list of examples, not one {type(X).__name__}: pass [X]")
+
+
 def check_lengths(X: Sequence[Any], y: Sequence[Any] | None) -> None:
     """Where there are outcomes, as many as examples, and at least one."""
     if not hasattr(X, "__len__") or hasattr(X, "tocsr"):  # of scipy.sparse: rows, not examples

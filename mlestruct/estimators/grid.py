@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.estimators.door import width_of
+from mlestruct.estimators.door import Given, one_alone, width_of
 from mlestruct.estimators.graph import GraphModel, Left
 from mlestruct.estimators.tables import Table
 from mlestruct.features.base import HUGE
@@ -39,10 +39,18 @@ class GridModel(GraphModel):
     """
 
     tables: Table | Mapping[Any, Table] = "full"
+    axes = 2
     contrast: bool = False
     neighbours: Literal[4, 8] = 4
     feature_names: Sequence[str] | None = None
     learns = (*GraphModel.learns, "contrast_", "bytes_")
+
+    def taken(self, X: Any, y: Any) -> Given:
+        """As :meth:`Predictor.taken`; what has the known features last is one picture alone."""
+        known = (getattr(self, "n_features_in_", 0),) if y is None else ()
+        if isinstance(X, np.ndarray) and known and X.shape[2:] == known:
+            raise one_alone(X)
+        return super().taken(X, y)
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, how pixels are scaled, and how much neighbours differ on average."""
@@ -64,7 +72,7 @@ class GridModel(GraphModel):
         """Every image as a graph of its pixels, row by row."""
         wholes = [x.whole if isinstance(x, Left) else x for x in X]
         images = [self._image(x, m) for m, x in enumerate(wholes)]
-        width_of(images, 3, "(rows, columns, features)", getattr(self, "n_features_in_", None))
+        width_of(images, 3, "(rows, columns, features)")
         graphs = [self._graph(image) for image in images]
         return [
             graph.part(x.known) if isinstance(x, Left) else graph

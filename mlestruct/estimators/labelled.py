@@ -166,20 +166,6 @@ class Labelled(Weighable):
     def present(self, x: Any, outcome: Any) -> NDArray[Any]:
         return np.asarray(self.classes_[outcome].reshape(self.shape_of(x)))
 
-    def _share_right(self, given: Given) -> float:
-        """Of the labels that are known in each example."""
-        X, weight, seen = given.X, given.weight, self._seen(given.X, given.told, self.void_)
-        if all(one.known.all() for one in seen):
-            return super()._share_right(given)
-        judged = [m for m, one in enumerate(seen) if one.known.any()]
-        if not judged:
-            raise ValueError("no label in y is known: there is nothing to score")
-        right = [
-            np.mean(predicted.ravel()[seen[m].known.ravel()] == seen[m].labels)
-            for m, predicted in zip(judged, self.predict([X[m] for m in judged]), strict=True)
-        ]
-        return float(np.average(right, weights=None if weight is None else weight[judged]))
-
 
 def _one_hot(batch: Batch[Any], m: int, states: int) -> NDArray[np.float64]:
     """(nodes × states): 1 at the observed state of every node that has one."""

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 class MatchingModel(Estimator):
     """Bipartite matchings: X holds (rows, columns, d) arrays, y each row's column (−1: none).
 
-    ``kind``: ``perfect``, ``one_sided`` (every row one column) or ``partial``. Other settings and
-    fitted attributes as :class:`Estimator`; the default entropy (ρ = ½) bounds log Z above.
+    An outcome may also be a (rows, columns) table of 0 and 1.
+    ``kind``: ``perfect``, ``one_sided`` (every row one column) or ``partial``. ``feature_names``
+    name the weights. Other settings and fitted attributes as :class:`Estimator`; the default
+    entropy (ρ = ½) bounds log Z above.
 
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.standard_normal((4, 4, 2)) for _ in range(10)]
@@ -32,6 +34,8 @@ class MatchingModel(Estimator):
     """
 
     kind: Kind = "perfect"
+    feature_names: Sequence[str] | None = None
+    axes = 3
 
     @property
     def n_features_in_(self) -> int:

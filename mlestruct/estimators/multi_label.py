@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, Partial
 from mlestruct.estimators.door import Columns, Given
 from mlestruct.estimators.labelled import Weighable
 from mlestruct.estimators.labels import Labels, classes_of, numbered
 from mlestruct.estimators.predictor import Decision
+from mlestruct.estimators.void import missing
 from mlestruct.estimators.weights import ClassWeight, class_weights, labels_of, node_weights
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
@@ -29,7 +31,8 @@ CHUNK = 256  # examples whose sets are scored in one product
 class MultiLabelModel(Weighable):
     """Sets of labels: X is (examples, p), y (examples, labels) of 0 and 1, or a list of sets.
 
-    Both may be frames, whose columns then name features and labels.
+    Both may be frames, whose columns then name features and labels. Entries of y that are None, NaN
+    or masked are not known: learning sums over them, and scores leave them out.
 
     A complete graph of labels: θ holds a weight per (label, feature), then one per pair of labels
     that both apply; with ``pairs=False`` every label is by itself. ``intercept`` adds a constant
@@ -76,7 +79,10 @@ class MultiLabelModel(Weighable):
         if self.sets_:
             self.classes_ = classes_of([sorted(labels, key=str) for labels in y])
         else:
-            width = _zeros_and_ones(y, None).shape[1]
+            table = _zeros_and_ones(y, None)
+            if np.isnan(table).all():
+                raise ValueError("no label in y is known: there is nothing to learn")
+            width = table.shape[1]
             self.classes_ = np.array(
                 range(width) if self._label_columns is None else self._label_columns
             )
@@ -84,7 +90,9 @@ class MultiLabelModel(Weighable):
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         y = [labels_of(labels) for labels in y]
         if not self.sets_:
-            return list(_zeros_and_ones(y, len(self.classes_)).astype(int))
+            table = _zeros_and_ones(y, len(self.classes_))
+            states = np.nan_to_num(table, nan=-1).astype(int)
+            return [Partial(row) if (row < 0).any() else row for row in states]
         known = set(self.classes_.tolist())
         found = []
         for m, labels in enumerate(y):
@@ -180,9 +188,8 @@ def _applying(setting: ClassWeight, labels: Labels, applies: Array) -> Array:
     """What every label counts where it applies; ``balanced``: as much as where it does not."""
     if setting != "balanced":
         return class_weights(setting, labels, np.zeros(len(labels)))
-    often = applies.sum(axis=0)
-    inside = (often > 0) & (often < len(applies))
-    return np.where(inside, (len(applies) - often) / np.maximum(often, 1), 1.0)
+    often, rarely = (applies == 1).sum(axis=0), (applies == 0).sum(axis=0)
+    return np.where((often > 0) & (rarely > 0), rarely / np.maximum(often, 1), 1.0)
 
 
 def _last(count: int, states: int) -> sp.csr_array:
@@ -206,9 +213,9 @@ def _by_label(rows: Array, labels: int) -> sp.csr_array:
 
 
 def _zeros_and_ones(y: Sequence[Any], labels: int | None) -> Array:
-    """(examples, labels) of 0 and 1."""
+    """(examples, labels) of 0 and 1, and NaN where nothing is known."""
     try:
-        table = as_numbers(list(y), "y")
+        table = as_numbers(_filled(list(y)), "y")
     except ValueError as error:
         raise ValueError(
             f"y holds rows of 0 and 1 per label, or sets of labels: {error}"
@@ -216,8 +223,17 @@ def _zeros_and_ones(y: Sequence[Any], labels: int | None) -> Array:
     if table.ndim != 2 or table.shape[1] == 0 or labels not in (None, table.shape[1]):
         expected = "labels" if labels is None else labels
         raise ValueError(f"y has shape {table.shape}; expected (examples, {expected})")
-    wrong = np.argwhere(~np.isin(table, (0, 1)))
+    wrong = np.argwhere(~np.isin(table, (0, 1)) & ~np.isnan(table))
     if len(wrong):
         m, k = wrong[0].tolist()
         raise ValueError(f"example {m}: label {k} is {table[m, k]:g}; it is 0 or 1")
     return table
+
+
+def _filled(rows: list[Any]) -> NDArray[Any]:
+    """A row per example, with NaN for what is None, missing or masked."""
+    table = np.array([np.ma.getdata(row) for row in rows])
+    gone = missing(table)
+    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        gone = gone | [np.ma.getmaskarray(row) for row in rows]
+    return np.where(gone, np.nan, table) if gone.any() else table

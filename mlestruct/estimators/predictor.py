@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from mlestruct.estimators.door import (
     check_lengths,
     columns_of,
     listed,
+    one_alone,
     rng_of,
     weights_of,
 )
@@ -63,8 +64,11 @@ class Predictor(Parameters):
     Interface: ``structures`` of every example; ``features`` aligned with their batch; ``encode``
     and ``present`` turn outcomes into the structures' and back; ``shape`` gives probabilities the
     form users see; ``names`` the weights. Where X and y are no lists of examples and outcomes, or
-    some examples have no part, ``taken`` makes lists of those that have.
+    some examples have no part, ``taken`` makes lists of those that have. An array of ``axes`` axes
+    is one example, not a list of them.
     """
+
+    axes: ClassVar[int] = 0
 
     oracle: AnyOracle
     rho: Rho
@@ -76,6 +80,7 @@ class Predictor(Parameters):
     workers: int
     engine: Engine | str | None
     random_state: int | np.random.Generator | None
+    feature_names: Sequence[str] | None = None
     coef_: Array
     inference_: Inference
     certificate_: Certificate
@@ -89,8 +94,9 @@ class Predictor(Parameters):
     def taken(self, X: Any, y: Any) -> Given:
         """A user's X, and y where there is one, as lists of examples and outcomes."""
         listable = X is None or hasattr(X, "__iter__") or hasattr(X, "__getitem__")
-        if isinstance(X, Mapping) or not listable:
-            raise ValueError(f"X is a list of examples, not one {type(X).__name__}: pass [X]")
+        alone = isinstance(X, np.ndarray) and X.ndim == self.axes > 0
+        if isinstance(X, Mapping) or not listable or alone:
+            raise one_alone(X)
         check_lengths(X, y)
         X = listed(X)
         return Given(X, None if y is None else listed(y), range(len(X)), X, columns_of(X))
@@ -120,8 +126,12 @@ class Predictor(Parameters):
         return flat.reshape(structure.shape)
 
     def names(self) -> list[str]:
-        """A name per weight: those of the columns, where there are as many."""
+        """A name per weight: ``feature_names``, or the columns', where there are as many."""
         self._check_fitted()
+        if self.feature_names is not None:
+            if len(self.feature_names) != len(self.coef_):
+                raise ValueError(f"{len(self.feature_names)} names for {len(self.coef_)} features")
+            return list(self.feature_names)
         if self._columns is not None and len(self._columns) == len(self.coef_):
             return list(self._columns)
         return [f"feature {j}" for j in range(len(self.coef_))]
@@ -263,17 +273,18 @@ class Predictor(Parameters):
         return self._share_right(self._given(X, y, sample_weight))
 
     def _share_right(self, given: Given) -> float:
+        """Of the parts that are known in each example."""
         batch, scores = self._scored(given, given.told)
         assert batch.target is not None
-        if batch.partly:
-            raise ValueError("the share of right parts is of whole outcomes: some are partial here")
-        right = []
-        for m, outcome in enumerate(self._decide(batch, scores, "map").outcomes):
-            structure = batch.structure(m)
-            loss, constant = structure.loss(batch.target[batch.coordinates(m)])
-            wrong = loss @ structure.encode(outcome) + constant
-            right.append(1.0 - wrong / structure.parts)
-        return float(np.average(right, weights=batch.weight))
+        found = self._decide(batch, scores, "map").outcomes
+        right = np.array([
+            _right(batch.structure(m), batch.target[batch.coordinates(m)], outcome)
+            for m, outcome in enumerate(found)
+        ])  # fmt: skip
+        judged = ~np.isnan(right)
+        if not judged.any():
+            raise ValueError("no label in y is known: there is nothing to score")
+        return float(np.average(right[judged], weights=batch.weight[judged]))
 
     def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]:
         """An interval for the exact log-likelihood, summed over the examples.
@@ -410,6 +421,20 @@ class Predictor(Parameters):
                 tol = NAT / max(1.0, abs(float(found.lower.sum())))
         tell(gaps, found.certificate.withheld)
         return found
+
+
+def _right(structure: Any, target: Array, outcome: Any) -> float:
+    """The share of parts that are right; of labels, of those that are known, NaN if none is."""
+    if not np.isnan(target).any():
+        loss, constant = structure.loss(target)
+        return 1.0 - (loss @ structure.encode(outcome) + constant) / structure.parts
+    if not hasattr(structure, "node_start"):
+        raise ValueError("the share of right parts is of whole outcomes: some are partial here")
+    found = target[structure.node_start[:-1] + outcome]
+    known = ~np.isnan(
+        np.add.reduceat(target[: structure.node_start[-1]], structure.node_start[:-1])
+    )
+    return float(found[known].mean()) if known.any() else float("nan")
 
 
 def seen_in_targets(target: Array) -> NDArray[np.bool_]:

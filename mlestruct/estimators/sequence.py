@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, Partial
-from mlestruct.estimators.door import Given, Ragged, check_lengths, width_of
+from mlestruct.estimators.door import Given, Ragged, check_lengths, one_alone, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
 from mlestruct.estimators.predictor import Decision
@@ -81,10 +81,14 @@ class SequenceModel(Labelled):
         """What tags may not do."""
         return ForbiddenTags.of(self.classes_.tolist(), self.constraints)
 
+    axes = 2
+
     def taken(self, X: Any, y: Any) -> Given:
         """The sequences that have a position, or a label without one."""
         given = super().taken(X, y)
         for m, x in enumerate(given.X):
+            if isinstance(x, Mapping) and not hasattr(x, "shape"):  # one token
+                raise one_alone(X)
             if not (hasattr(x, "__len__") or hasattr(x, "shape")):
                 raise ValueError(f"example {m}: X is {x!r}; expected a row or dict per position")
         labels = [0] * len(given.X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,7 +29,9 @@ class StructuredModel(Estimator):
     else its solver needs, or any object, of which ``feature_map`` makes the features. A solver is
     a function of the scores or of (scores, instance), where instance is the example as it is in X.
     ``structure`` is one :class:`Structure` for all examples, or a function of an example; by
-    default any 0/1 vector with an entry per row of the features, of any number, is an outcome.
+    default any 0/1 vector with an entry per row of the features, of any number, is an outcome, and
+    so is the set of the numbers of the parts that are used. Where parts form a table, of features
+    (rows, columns, d), scores and outcomes are (rows, columns).
 
     ``bias`` are scores known beforehand, as minus known costs: a function of an example, or the
     name of its entry, with a number per part. They count with weight 1 and are not learned.
@@ -69,6 +72,10 @@ class StructuredModel(Estimator):
         given = super().taken(X, y)
         return replace(given, columns=columns_of([self.rows(x) for x in given.X]))
 
+    @property
+    def axes(self) -> int:  # type: ignore[override]
+        return 2 if self.feature_map is None else 0
+
     def rows(self, x: Any) -> Any:
         """The (parts, d) features of one example."""
         if self.feature_map is not None:
@@ -100,9 +107,9 @@ class StructuredModel(Estimator):
             raise ValueError("StructuredModel needs structure=, or oracle= to solve without")
         rows = self.rows(x)
         shape = rows.shape if hasattr(rows, "shape") else np.shape(rows)
-        if len(shape) != 2:
+        if len(shape) < 2:
             raise ValueError(f"example {m}: features have shape {shape}; expected (parts, d)")
-        return Custom(int(shape[0]))
+        return Custom(math.prod(shape[:-1]), shape=shape[:-1])
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
         rows: list[Any] = [self.rows(x) for x in X]
@@ -127,14 +134,6 @@ class StructuredModel(Estimator):
         """Outcomes of the structures; those given as 0/1 per part are looked up."""
         structures = self.structures(X)
         return [_outcome(s, outcome) for s, outcome in zip(structures, y, strict=True)]
-
-    def names(self) -> list[str]:
-        """``feature_names``, or numbers."""
-        if self.feature_names is None:
-            return super().names()
-        if len(self.feature_names) != len(self.coef_):
-            raise ValueError(f"{len(self.feature_names)} names for {len(self.coef_)} features")
-        return list(self.feature_names)
 
 
 def _outcome(structure: Structure, given: Any) -> Any:

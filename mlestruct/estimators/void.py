@@ -39,7 +39,7 @@ def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
     if given is None or isinstance(given, str) or not isinstance(given, Iterable):
         raise ValueError(f"y is {given!r}; expected a label for each of {nodes} nodes")
     array = _array(given)
-    known = ~_missing(array)
+    known = ~missing(array)
     if isinstance(given, np.ma.MaskedArray):
         known &= ~np.ma.getmaskarray(given)
     for code in void:
@@ -70,7 +70,7 @@ def _array(given: Any) -> NDArray[Any]:
     return np.array(list(given), dtype=object)
 
 
-def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+def missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     """Where there is no value at all: None, NaN, pandas' NA."""
     if array.dtype.kind in "fc":
         return np.isnan(array)

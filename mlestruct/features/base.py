@@ -105,9 +105,11 @@ def refuse_nonfinite(array: Any, start: Ints, unit: str) -> None:
     if found is not None:
         row, column, value = found
         m = int(np.searchsorted(start, row, side="right") - 1)
-        why = f"; beyond {HUGE:g} nothing can be learned: divide it" if np.isfinite(value) else ""
+        advice = f"beyond {HUGE:g} nothing can be learned: divide it"
+        if not np.isfinite(value):
+            advice = "fill it in, and say in a feature of its own where you did"
         place = f"feature {column} of {unit} {row - start[m]}"
-        raise ValueError(f"example {m}: {place} is {value}{why}")
+        raise ValueError(f"example {m}: {place} is {value}; {advice}")
 
 
 def _within(values: Any) -> NDArray[np.bool_]:

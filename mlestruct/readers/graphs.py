@@ -105,12 +105,13 @@ class Graph:
         """Superpixels: a node for each region, an edge where two touch.
 
         ``regions`` (rows × columns) numbers the region of each pixel from 0 on, ``image`` has the
-        pixels' channels (rows × columns × channels). Nodes have each channel's mean and standard
-        deviation, and the mean row and column as shares of the picture. Edges have the ``border``
-        (the share of the smaller region's outline that the two have in common) and ``alike``,
-        exp(−‖difference of the means‖² / its mean over the edges of the picture).
+        pixels' channels (rows × columns × channels), uint8 ones divided by 255. Nodes have each
+        channel's mean and standard deviation, and the mean row and column as shares of the picture.
+        Edges have the ``border`` (the share of the smaller region's outline that the two have in
+        common) and ``alike``, exp(−‖difference of the means‖² / its mean over the picture's edges).
         """
         areas, pixels = _regions(regions), as_numbers(image, "an image")
+        pixels = pixels / 255.0 if getattr(image, "dtype", None) == np.uint8 else pixels
         pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
         if pixels.ndim != 3 or pixels.shape[:2] != areas.shape:
             raise ValueError(f"an image of shape {pixels.shape} for regions {areas.shape}")

@@ -124,9 +124,12 @@ class BipartiteMatching(Structure):
 
     def encode(self, outcome: ArrayLike) -> Array:
         partner = as_integers(outcome, "columns")
+        if partner.shape == self.shape:
+            partner = _chosen(partner)
         if partner.shape != (self.rows,):
             raise ValueError(
-                f"an outcome names a column for each of {self.rows} rows, got shape {partner.shape}"
+                f"an outcome names a column for each of {self.rows} rows, or is a 0/1 table, got "
+                f"shape {partner.shape}"
             )
         matched = np.flatnonzero(partner >= 0)
         if (partner < -1).any() or (partner >= self.columns).any():
@@ -267,3 +270,15 @@ def hall_violator(allowed: Any) -> tuple[list[int], list[int]] | None:
                 rows.add(int(row_of[column]))
                 frontier.append(int(row_of[column]))
     return sorted(rows), sorted(columns)
+
+
+def _chosen(table: Ints) -> Ints:
+    """The column of every row of a 0/1 table, −1 where there is none."""
+    wrong = np.argwhere((table != 0) & (table != 1))
+    if len(wrong):
+        row, column = wrong[0].tolist()
+        raise ValueError(f"pair ({row}, {column}) is {table[row, column]}; it is 0 or 1")
+    counts = table.sum(axis=1)
+    if (counts > 1).any():
+        raise ValueError(f"row {counts.argmax()} is matched to {counts.max()} columns")
+    return np.where(counts == 1, table.argmax(axis=1), -1)

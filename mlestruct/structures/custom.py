@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from mlestruct.structures.base import (
 
 class Custom(Structure):
     """0/1 vectors of ``size`` coordinates, known through a solver alone; an outcome is the vector.
+
+    An outcome may also be given as the set of the numbers of its ones.
 
     ``exactly_one`` lists groups of coordinates of which every outcome uses exactly one; they may
     overlap. ``A``, ``lower``, ``upper`` state lower ≤ A s ≤ upper, where you have them.
@@ -95,10 +97,13 @@ class Custom(Structure):
             shape=(len(lengths), self.size),
         )
 
-    def encode(self, outcome: ArrayLike) -> Array:
-        vector = as_numbers(outcome, "coordinates").reshape(-1)
+    def encode(self, outcome: ArrayLike | Set[int]) -> Array:
+        vector = self._vector(outcome)
         if vector.shape != (self.size,):
-            raise ValueError(f"an outcome has {self.size} coordinates, got {vector.shape[0]}")
+            raise ValueError(
+                f"an outcome has {self.size} coordinates, got {vector.shape[0]}; the numbers of "
+                "those that are used are a set, as in {0, 2}"
+            )
         wrong = np.flatnonzero((vector != 0) & (vector != 1))
         if len(wrong):
             raise ValueError(f"coordinate {wrong[0]} is {vector[wrong[0]]}; an outcome is 0 or 1")
@@ -107,6 +112,16 @@ class Custom(Structure):
                 raise ValueError(
                     f"group {number} has {int(vector[group].sum())} ones; exactly one was declared"
                 )
+        return vector
+
+    def _vector(self, outcome: ArrayLike | Set[int]) -> Array:
+        if not isinstance(outcome, Set):
+            return as_numbers(outcome, "coordinates").reshape(-1)
+        used, vector = as_integers(sorted(outcome), "numbers of coordinates"), np.zeros(self.size)
+        if len(used) and (used[0] < 0 or used[-1] >= self.size):
+            wrong = used[0] if used[0] < 0 else used[-1]
+            raise ValueError(f"there is no coordinate {wrong}; there are 0 to {self.size - 1}")
+        vector[used] = 1.0
         return vector
 
     def decode(self, vector: ArrayLike) -> Array:

@@ -128,3 +128,52 @@ def test_predictions_ask_for_what_was_learned():
     with pytest.raises(ValueError, match="StructuredModel needs structure="):
         ms.StructuredModel().fit(STREETS, CHOSEN)
     assert model.predict(CHAINS[1:2])[0].shape == (1,)  # no transition in the whole batch
+
+
+ALONE = {
+    "matching": (lambda: ms.MatchingModel(), PAIRS, PARTNERS, lambda X: X[0]),
+    "sequence": (lambda: ms.SequenceModel(), CHAINS, LABELS, lambda X: X[0]),
+    "parts": (
+        lambda: ms.StructuredModel(ONE_OF, oracle="simplices"),
+        STREETS,
+        CHOSEN,
+        lambda X: X[0],
+    ),
+    "words": (
+        lambda: ms.SequenceModel(),
+        [[{"w": "x"}, {"w": "y"}]] * 2,
+        [["a", "b"]] * 2,
+        lambda X: X[0],
+    ),
+    "picture": (
+        lambda: ms.GridModel(),
+        np.arange(96.0).reshape(4, 3, 4, 2) % 5,
+        np.arange(48).reshape(4, 3, 4) % 3,
+        lambda X: X[0],
+    ),
+    "grey picture": (
+        lambda: ms.GridModel(),
+        np.arange(48.0).reshape(4, 3, 4) % 5,
+        np.arange(48).reshape(4, 3, 4) % 3,
+        lambda X: X[0],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_one_example_alone_is_told_to_be_listed(kind):
+    """Its array would be read as a list of rows; what is a list of one example is answered."""
+    make, X, y, one = ALONE[kind]
+    model = make().fit(X, y)
+    for ask in (model.predict, model.predict_marginals, model.potentials):
+        with pytest.raises(ValueError, match=r"X is a list of examples, not one \w+: pass \[X\]"):
+            ask(one(X))
+        assert len(ask([one(X)])) == 1
+
+
+def test_a_stack_of_grey_pictures_is_no_picture():
+    """Of any number of channels before: only what is known of the last fit decides."""
+    stack = np.arange(48.0).reshape(4, 3, 4) % 5
+    model = ms.GridModel().fit(np.stack([stack] * 4, axis=-1), stack)
+    assert ms.GridModel().fit(stack, stack).predict(stack)[0].shape == (3, 4)
+    assert model.fit(stack, stack).predict(stack)[0].shape == (3, 4)

@@ -292,3 +292,17 @@ def test_progress_is_quiet_in_pipes_and_shown_on_request(matched, capsys):
     assert capsys.readouterr().err == ""
     ms.MatchingModel(tol=0.1, max_rounds=20, progress=True).fit(train.X, train.y)
     assert "20 calls × 12 examples ×" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("alphas", "word"),
+    [((1e-3, 1e-2), "largest"), ((10.0, 1e3), "smallest"), ((1e-3, 1.0, 1e3), "")],
+)
+def test_an_alpha_at_the_end_of_its_list_is_told(alphas, word):
+    """Better ones may lie beyond; one in the middle is left as it is."""
+    train, valid, _ = data.landmarks(sizes=(10, 10, 0), n=5, d=3)
+    model = ms.MatchingModel(alpha=alphas).fit(train.X, train.y, validation=(valid.X, valid.y))
+    end = {"largest": max(alphas), "smallest": min(alphas)}.get(word, 1.0)
+    told = [note for note in model.notes_ if "alpha was chosen" in note]
+    assert model.alpha_ == end
+    assert told[0].endswith(f"it is the {word} tried" if word else "not learned from")

@@ -284,3 +284,14 @@ def test_files_keep_everything(tmp_path, rng):
     for one, other in zip(model.predict_marginals(X), twin.predict_marginals(X), strict=True):
         np.testing.assert_array_equal(one, other)
     assert twin.score(X, y) == model.score(X, y)
+
+
+def test_bytes_of_regions_are_divided_as_those_of_grids():
+    """An image of uint8 is the same picture as that of its 255ths; other integers are numbers."""
+    image = np.random.default_rng(0).integers(0, 256, (4, 6, 3)).astype(np.uint8)
+    regions = np.arange(24).reshape(4, 6) // 4
+    by_hand = ms.Graph.from_regions(regions, image / 255.0)
+    for given, factor in ((image, 1.0), (image.astype(int), 255.0)):
+        graph = ms.Graph.from_regions(regions, given)
+        np.testing.assert_allclose(graph.nodes[:, :6], factor * by_hand.nodes[:, :6])
+        np.testing.assert_allclose(graph.ties, by_hand.ties)

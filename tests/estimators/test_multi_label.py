@@ -82,3 +82,59 @@ def test_what_is_no_table_of_labels_is_refused(change, message, rng):
     y[0] = 1
     with pytest.raises(ValueError, match=message):
         ms.MultiLabelModel().fit(*change(X, y))
+
+
+def gaps(rng, y):
+    return np.where(rng.random(y.shape) < 0.3, np.nan, y)
+
+
+FORMS = {
+    "masked": np.ma.masked_invalid,
+    "masked rows": lambda y: list(np.ma.masked_invalid(y)),
+    "frame": lambda y: pytest.importorskip("pandas").DataFrame(y),
+    "nullable frame": lambda y: pytest.importorskip("pandas").DataFrame(y).astype("Int64"),
+    "lists": lambda y: [[None if np.isnan(v) else int(v) for v in row] for row in y],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_labels_that_are_not_known_are_summed_over_however_they_are_written(form, rng):
+    """And one that is known is itself: without gaps nothing changes a bit."""
+    X, y = labelled(rng)
+    some = gaps(rng, y)
+    model = ms.MultiLabelModel().fit(X, some)
+    np.testing.assert_array_equal(ms.MultiLabelModel().fit(X, FORMS[form](some)).coef_, model.coef_)
+    whole = ms.MultiLabelModel().fit(X, FORMS[form](y.astype(float)))
+    np.testing.assert_array_equal(whole.coef_, ms.MultiLabelModel().fit(X, y).coef_)
+    with pytest.raises(ValueError, match=r"intervals need every label.*of which every label is"):
+        model.intervals(X, some)
+
+
+@pytest.mark.parametrize("learner", ["exact_mle", "mle_struct"])
+def test_without_pairs_gaps_are_rows_left_out(learner, rng):
+    """Labels by themselves: a row without a label says nothing of it, as in separate fits."""
+    X, y = labelled(rng, labels=3)
+    some = gaps(rng, y)
+    model = ms.MultiLabelModel(learner=learner, pairs=False, tol=1e-9).fit(X, some)
+    for k in range(3):
+        known = ~np.isnan(some[:, k])
+        alone = ms.MultiLabelModel(learner=learner, tol=1e-9).fit(X[known], y[known][:, [k]])
+        np.testing.assert_allclose(model.coef_[3 * k : 3 * k + 3], alone.coef_, atol=2e-4)
+
+
+def test_scores_and_weights_are_of_known_labels(rng):
+    """The share right in each example that has one; balanced classes count what is known."""
+    X, y = labelled(rng, 40, 3)
+    some = gaps(rng, y)
+    some[0] = np.nan
+    model = ms.MultiLabelModel().fit(X, some)
+    known, right = ~np.isnan(some), np.array(model.predict(X)) == some
+    shares = [right[m][known[m]].mean() for m in range(40) if known[m].any()]
+    assert model.score(X, some) == pytest.approx(np.mean(shares))
+    one = np.where(np.arange(3) == 1, some, np.nan)
+    counts = [np.sum(one[:, 1] == value) for value in (0, 1)]
+    by_hand = ms.MultiLabelModel(class_weight={1: counts[0] / counts[1]}, tol=1e-6).fit(X, one)
+    balanced = ms.MultiLabelModel(class_weight="balanced", tol=1e-6).fit(X, one)
+    np.testing.assert_allclose(balanced.coef_, by_hand.coef_, atol=1e-6)
+    with pytest.raises(ValueError, match="nothing to score"):
+        model.score(X, np.full(y.shape, np.nan))

@@ -297,3 +297,49 @@ def test_columns_of_frames_inside_examples_are_names():
 def test_one_example_is_no_list_of_them(one):
     with pytest.raises(ValueError, match=r"X is a list of examples, not one \w+: pass \[X\]"):
         ms.StructuredModel(oracle=lambda scores: scores > 0).fit(one, [[0, 1]])
+
+
+def test_parts_may_form_a_table(rng):
+    """Scores and outcomes have its shape; sets of numbers, rows and flat parts learn the same."""
+    from scipy.optimize import linear_sum_assignment
+
+    def best(scores, instance):
+        assert scores.shape == instance["features"].shape[:-1]
+        used = np.zeros(scores.shape)
+        used[linear_sum_assignment(scores, maximize=True)] = 1.0
+        return used
+
+    def flat(scores, instance):
+        return best(scores.reshape(instance["shape"]), instance["table"]).ravel()
+
+    X = [{"features": rng.random((n, n + 1, 2))} for n in (2, 3, 4) * 3]
+    y = [best(x["features"] @ [2.0, -1.0] + rng.gumbel(size=x["features"].shape[:2]), x) for x in X]
+    rows = [
+        {"features": x["features"].reshape(-1, 2), "shape": one.shape, "table": x}
+        for x, one in zip(X, y, strict=True)
+    ]
+    model = ms.StructuredModel(oracle=best).fit(X, y)
+    for outcomes in ([one.ravel() for one in y], [set(np.flatnonzero(one)) for one in y]):
+        twin = ms.StructuredModel(oracle=flat).fit(rows, outcomes)
+        np.testing.assert_array_equal(model.coef_, twin.coef_)
+    for x, found, tau in zip(X, model.predict(X), model.predict_marginals(X), strict=True):
+        assert found.shape == tau.shape == x["features"].shape[:2]
+    assert model.score(X, y) == twin.score(rows, [one.ravel() for one in y])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        ([1], r"example 0: an outcome has 3 coordinates, got 1; .* are a set, as in \{0, 2\}"),
+        ({3}, "example 0: there is no coordinate 3; there are 0 to 2"),
+        ({-1}, "example 0: there is no coordinate -1"),
+        ({0.5}, "example 0: numbers of coordinates are integers"),
+    ],
+)
+def test_numbers_of_parts_are_a_set(outcome, message):
+    X = [np.arange(6.0).reshape(3, 2)]
+    with pytest.raises(ValueError, match=message):
+        ms.StructuredModel(oracle=lambda scores: scores > 0).fit(X, [outcome])
+    for used in ({0, 2}, set(), frozenset({1})):
+        vector = np.isin(np.arange(3), list(used)).astype(float)
+        np.testing.assert_array_equal(ms.Custom(3).encode(used), vector)

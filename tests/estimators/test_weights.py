@@ -234,3 +234,19 @@ def test_terms_of_pseudo_likelihood_are_weighed_one_by_one(rng):
         given = [score @ graph.encode([*outcome[:i], k, *outcome[i + 1 :]]) for k in (0, 1)]
         total -= weight[i] * (given[outcome[i]] - np.logaddexp(*given))
     assert value == pytest.approx(total)
+
+
+@pytest.mark.parametrize("weigh", [{"class_weight": {1: 2.0}}, {}])
+def test_a_summary_advises_no_learner_that_refuses(weigh, rng):
+    """Exact sums are advised where they are affordable, and where labels count alike."""
+    ring = [(0, 1), (1, 2), (2, 3), (3, 0)]
+    X = [(rng.standard_normal((4, 2)), ring) for _ in range(6)]
+    y = [np.array([0, 0, 1, 1])] * 6
+    own = None if weigh else [np.arange(1.0, 5.0)] * 6
+    advice = "learner='exact_mle' learns the true ones"
+    weighed = ms.GraphModel(**weigh).fit(X, y, node_weight=own)
+    assert advice not in str(weighed.summary())
+    assert "labels count with weights" in str(weighed.summary())
+    assert advice in str(ms.GraphModel().fit(X, y).summary())
+    with pytest.raises(ValueError, match="exact_mle"):
+        ms.GraphModel(learner="exact_mle", **weigh).fit(X, y, node_weight=own)

@@ -87,3 +87,21 @@ def test_means_decode_to_an_outcome():
     assert partial.decode([0.7, 0.1, 0.1, 0.2]).tolist() == [0, -1]
     fork = Paths([(0, 1), (0, 2), (1, 3), (2, 3)], 0, 3)
     assert fork.decode([0.4, 0.6, 0.4, 0.6]) == [1, 3]
+
+
+@pytest.mark.parametrize("kind", ["perfect", "one_sided", "partial"])
+def test_a_table_of_pairs_is_an_outcome(kind, rng):
+    """Of 0 and 1, at most one column a row, as its list of columns; what is none has its place."""
+    from mlestruct import BipartiteMatching
+
+    structure = BipartiteMatching(3, 3 if kind == "perfect" else 4, kind)
+    chosen = rng.permutation(structure.columns)[:3]
+    if kind == "partial":
+        chosen[1] = -1
+    table = (chosen[:, None] == np.arange(structure.columns)).astype(int)
+    np.testing.assert_array_equal(structure.encode(table), structure.encode(chosen))
+    for spoil, message in ((2, r"pair \(0, \d\) is 2"), (1, r"row 0 is matched to 2 columns")):
+        wrong = table.copy()
+        wrong[0, (chosen[0] + 1) % structure.columns] = spoil
+        with pytest.raises(ValueError, match=message):
+            structure.encode(wrong)
