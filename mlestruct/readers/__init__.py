@@ -7,17 +7,17 @@ from mlestruct.lazy import lazily
 if TYPE_CHECKING:
     from mlestruct.readers.conll import read_columns as read_columns
     from mlestruct.readers.feature_dicts import Attributes as Attributes
-    from mlestruct.readers.feature_dicts import bio_chain as bio_chain
-    from mlestruct.readers.feature_dicts import bio_rules as bio_rules
     from mlestruct.readers.graphs import Graph as Graph
     from mlestruct.readers.graphs import graph_of as graph_of
     from mlestruct.readers.graphs import region_labels as region_labels
+    from mlestruct.readers.transitions import bio_chain as bio_chain
 
 __getattr__, __all__ = lazily(
     __name__,
     {
         "readers.conll": "read_columns",
-        "readers.feature_dicts": "Attributes bio_chain bio_rules",
+        "readers.feature_dicts": "Attributes",
         "readers.graphs": "Graph graph_of region_labels",
+        "readers.transitions": "bio_chain",
     },
 )

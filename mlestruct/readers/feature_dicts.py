@@ -13,8 +13,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.structures.base import Array, Ints, Shorts
-from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.shapes import chain
 
 Position = Mapping[str, Any] | Iterable[str]
 
@@ -195,33 +193,3 @@ def _add(
             if value != 1.0:
                 odd.append((len(index), value))
             index.append(number)
-
-
-def bio_rules(labels: Sequence[str]) -> tuple[list[int], list[tuple[int, int]]]:
-    """(labels that may not begin a sequence, pairs that may not follow each other) of BIO tags.
-
-    ``I-x`` follows only ``B-x`` and ``I-x``.
-    """
-    inside = [k for k, label in enumerate(labels) if str(label).startswith("I-")]
-    pairs = [
-        (j, k)
-        for k in inside
-        for j, before in enumerate(labels)
-        if str(before)[2:] != str(labels[k])[2:] or str(before)[:2] not in ("B-", "I-")
-    ]
-    return inside, pairs
-
-
-def bio_chain(labels: Sequence[str]) -> Callable[[int], FactorGraph]:
-    """length → a chain over these labels on which only well-formed BIO sequences are possible."""
-    first, pairs = bio_rules(labels)
-
-    def make(length: int) -> FactorGraph:
-        free, states = chain(length, len(labels)), len(labels)
-        fixed = free.fixed.copy()
-        fixed[first] = 0
-        entries = np.array([j * states + k for j, k in pairs], dtype=np.int64)
-        fixed[np.add.outer(free.table_start[:-1], entries)] = 0
-        return FactorGraph(free.cards, free.scope.reshape(-1, 2), fixed=fixed)
-
-    return make

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mlestruct.structures.base import Ints
 from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.shapes import chain
 
 SCHEMES = ("bio", "iobes")
 Forbidden = str | Iterable[tuple[Any, Any]] | None
@@ -27,9 +28,9 @@ class ForbiddenTags(NamedTuple):
     def of(cls, labels: Sequence[Any], forbidden: Forbidden) -> ForbiddenTags:
         """``forbidden`` is ``bio``, ``iobes``, or pairs (tag, next tag), None for the edge.
 
-        >>> Rules.of(["B-x", "I-x", "O"], "bio").pairs.tolist()
+        >>> ForbiddenTags.of(["B-x", "I-x", "O"], "bio").pairs.tolist()
         [[False, False, False], [False, False, False], [False, True, False]]
-        >>> Rules.of(["a", "b"], [("a", "b"), (None, "b")]).first.tolist()
+        >>> ForbiddenTags.of(["a", "b"], [("a", "b"), (None, "b")]).first.tolist()
         [1]
         """
         states, edge = len(labels), len(labels)
@@ -116,3 +117,9 @@ def _scheme(name: str, labels: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 def _split(label: Any) -> tuple[str, str]:
     mark, _, kind = str(label).partition("-")
     return ("", "") if label is None else (mark, kind)
+
+
+def bio_chain(labels: Sequence[str]) -> Callable[[int], FactorGraph]:
+    """length → a chain over these labels on which only well-formed BIO sequences are possible."""
+    forbidden = ForbiddenTags.of(labels, "bio")
+    return lambda length: forbidden.applied(chain(length, len(labels)))
