@@ -297,6 +297,9 @@ def example(name):
     if name == "sequence":
         X = rng.standard_normal((4, 5, 2))
         return ms.SequenceModel(), X, rng.integers(0, 2, (4, 5))
+    if name == "roommates":
+        people = [{"id": i, "tidy": int(level)} for i, level in enumerate(rng.integers(0, 5, 40))]
+        return ms.RoommateModel(ordinal="tidy"), people, [(i, i + 1) for i in range(0, 40, 2)]
     X = rng.standard_normal((4, 3, 2))
     best = lambda score: np.eye(3, dtype=int)[score.argmax()]
     model = ms.StructuredModel(ms.Custom(3, exactly_one=[[0, 1, 2]]), oracle=best)
@@ -320,7 +323,7 @@ for name, module in sorted(sys.modules.items()):
 """
 
 
-@pytest.mark.parametrize("front", ["matching", "sequence", "solver"])
+@pytest.mark.parametrize("front", ["matching", "sequence", "solver", "roommates"])
 def test_a_first_fit_loads_what_it_runs(front: str) -> None:
     """Modules of some size, of which nothing is called or compiled, are imported where used."""
     ran = subprocess.run(
@@ -330,8 +333,10 @@ def test_a_first_fit_loads_what_it_runs(front: str) -> None:
     idle = {name for name, lines, used in loaded if int(lines) > 110 and used == "0"}
     assert len(loaded) > 60
     assert idle <= {
-        "mlestruct.structures.matching",  # a kind that inference tells apart
+        "mlestruct.structures.matching",  # kinds that inference tells apart
+        "mlestruct.structures.bipartite",
         "mlestruct.features.dense",  # a kind whose columns can be levelled
+        "mlestruct.estimators.stored",  # the form that a fit's result is kept in
     }
     assert len(loaded) <= 100
     assert sum(int(lines) for _, lines, _ in loaded) <= 15_082

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct import files
 from mlestruct.dual import Certificate
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree, pack, unpack
@@ -50,6 +49,8 @@ def write(
 
     ``learned`` is what the kind of model knows besides.
     """
+    from mlestruct import files
+
     plain, again, beside = {}, [], {}
     for name, value in settings.items():
         try:
@@ -106,6 +107,8 @@ def loading(path: Path, kind: str) -> Iterator[None]:
 
 def read(path: Path, kind: str, again: Mapping[str, Any]) -> tuple[dict[str, Any], StoredFit, Tree]:
     """(settings, what was fitted, what was learned besides), the settings in ``again`` replaced."""
+    from mlestruct import files
+
     arrays, header = files.load(path, kind)
     with loading(path, kind):
         missing = [name for name in header["again"] if name not in again]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -250,6 +251,30 @@ def _kind(value: Any) -> str:
     if isinstance(value, str) or hasattr(value, "isoformat"):
         return "text"
     raise ValueError(f"{value!r} is no number, text or date")
+
+
+def table(given: Any, wanted: Collection[str] = ()) -> Table:
+    """A table from columns by name, a list of dicts, a file, or a pandas or polars frame.
+
+    Files are read as :func:`mlestruct.tables.read` does. Frames need the extra
+    ``mlestruct[tables]``. ``wanted`` columns decide which sheet, or which of two lines of names, is
+    meant.
+
+    >>> people = table([{"id": 7, "age": 20}, {"id": 8, "age": None}])
+    >>> people["age"].tolist(), people.rows([0]).native()
+    ([20.0, nan], [{'id': 7, 'age': 20.0}])
+    """
+    if isinstance(given, Table):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        from mlestruct.tables.reading import read
+
+        return read(given, wanted)
+    if isinstance(given, Mapping):
+        return checked(of_columns(given), dict)
+    if isinstance(given, Sequence):
+        return checked(of_rows(given), to_rows)
+    return of_frame(given)
 
 
 def of_columns(given: Mapping[Any, Any]) -> dict[str, list[Any]]:

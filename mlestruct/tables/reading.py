@@ -7,7 +7,7 @@ mean two things is left as text, or refused with its place.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,36 +21,12 @@ from mlestruct.tables.frames import (
     checked,
     evident,
     of_columns,
-    of_frame,
-    of_rows,
-    to_rows,
     typed,
 )
 from mlestruct.tables.grids import Grid, Places, letters
 from mlestruct.tables.headings import Headed, headed
 
 FilePath = str | os.PathLike[str]
-
-
-def table(given: Any, wanted: Collection[str] = ()) -> Table:
-    """A table from columns by name, a list of dicts, a file, or a pandas or polars frame.
-
-    Files are read as :func:`read` does. Frames need the extra ``mlestruct[tables]``. ``wanted``
-    columns decide which sheet, or which of two lines of names, is meant.
-
-    >>> people = table([{"id": 7, "age": 20}, {"id": 8, "age": None}])
-    >>> people["age"].tolist(), people.rows([0]).native()
-    ([20.0, nan], [{'id': 7, 'age': 20.0}])
-    """
-    if isinstance(given, Table):
-        return given
-    if isinstance(given, (str, os.PathLike)):
-        return read(given, wanted)
-    if isinstance(given, Mapping):
-        return checked(of_columns(given), dict)
-    if isinstance(given, Sequence):
-        return checked(of_rows(given), to_rows)
-    return of_frame(given)
 
 
 def read(

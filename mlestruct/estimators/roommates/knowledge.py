@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.roommates.evaluation import Held
 from mlestruct.estimators.roommates.learning import Extra, Truth, constant, pair_features
 from mlestruct.estimators.roommates.observed import ObservedGroup
-from mlestruct.estimators.roommates.pairing import Pairing, Worth
 from mlestruct.estimators.roommates.people import Group, People
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.estimators.roommates.summary import Contrasts, ContrastTable, RoommateSummary
@@ -21,6 +19,10 @@ from mlestruct.estimators.stored import StoredFit
 from mlestruct.features import Question
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
+
+if TYPE_CHECKING:
+    from mlestruct.estimators.roommates.evaluation import Held
+    from mlestruct.estimators.roommates.pairing import Pairing, Worth
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Knowledge:
 
     def worth(self, people: People, members: Ints) -> Worth:
         """The centred scores among some people."""
+        from mlestruct.estimators.roommates.pairing import Worth
+
         columns = people.table.rows(members).columns
         extra = {name: own(columns) for name, own in self.asked.extra.items()}
         codes = people.codes[members]
@@ -79,10 +83,14 @@ class Knowledge:
 
     def pairing(self, people: People, group: Group) -> Pairing:
         """A group without rules or rooms."""
+        from mlestruct.estimators.roommates.pairing import Pairing
+
         return Pairing.of(people, group, self.worth(people, group.members), self.rho)
 
     def held(self, people: People, block: ObservedGroup, truth: Truth | None = None) -> Held:
         """People whose pairs are known, with the learned scores, the baselines' and the truth's."""
+        from mlestruct.estimators.roommates.evaluation import Held
+
         asked, members = self.asked, block.members
         pairing = self.pairing(people, replace(block.group, members=members))
         batch = Batch.of(Matching(len(members)), count=1)

@@ -15,7 +15,6 @@ from mlestruct.estimators.roommates.people import People
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.features import Pairs, Question
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Model, mle_struct
 from mlestruct.learners.convex import Learner
@@ -71,6 +70,8 @@ class Sample:
 
     def log_likelihood(self, theta: Array, rho: float) -> float:
         """Of the pairs under these weights, by the surrogate."""
+        from mlestruct.inference import marginals
+
         scores = self.features.potentials(theta)
         found = marginals(self.batch, scores, rho=rho)
         assert self.batch.target is not None
@@ -104,6 +105,8 @@ def sandwich(
     """Errors of weights, from the observed pairs: for one year as for many."""
     dual = mle_struct(rho, regulariser=alpha).dual(sample.batch, sample.features)
     if tau is None:
+        from mlestruct.inference import marginals
+
         tau = marginals(sample.batch, sample.features.potentials(theta), rho=rho).tau
     return Sandwich.of(dual, theta, tau, "parts")
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from mlestruct.errors import DataWarning, not_fitted
 from mlestruct.estimators import stored
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.params import Parameters
-from mlestruct.estimators.roommates.evaluation import Evaluation, Held, evaluate
-from mlestruct.estimators.roommates.explanation import Explanation
 from mlestruct.estimators.roommates.knowledge import Knowledge, Questions, marks
 from mlestruct.estimators.roommates.leaks import in_words, leaks
 from mlestruct.estimators.roommates.learning import Extra, Sample, Truth, learn, logistic, sandwich
@@ -30,9 +28,7 @@ from mlestruct.estimators.roommates.observed import (
     read_pairs,
     refuse_unpaired,
 )
-from mlestruct.estimators.roommates.pairing import Decision, likely
 from mlestruct.estimators.roommates.people import Missing, People, ids_of
-from mlestruct.estimators.roommates.plan import Plan
 from mlestruct.estimators.roommates.questionnaire import (
     Answers,
     Names,
@@ -43,8 +39,6 @@ from mlestruct.estimators.roommates.questionnaire import (
     roles_of,
     survey,
 )
-from mlestruct.estimators.roommates.rooms import Fixed, rooms_of
-from mlestruct.estimators.roommates.rules import Consent, Rule, refused_by
 from mlestruct.estimators.roommates.summary import ContrastTable, RoommateSummary
 from mlestruct.estimators.stored import StoredFit
 from mlestruct.learners import Interrupted, Model
@@ -52,6 +46,14 @@ from mlestruct.method import Progress
 from mlestruct.progress import Show, track
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Table, table
+
+if TYPE_CHECKING:
+    from mlestruct.estimators.roommates.evaluation import Evaluation, Held
+    from mlestruct.estimators.roommates.explanation import Explanation
+    from mlestruct.estimators.roommates.pairing import Decision
+    from mlestruct.estimators.roommates.plan import Plan
+    from mlestruct.estimators.roommates.rooms import Fixed
+    from mlestruct.estimators.roommates.rules import Consent, Rule
 
 NoAnswer = Sequence[Any] | Mapping[str, Any]
 ROLES = ("ordinal", "binary", "categorical", "ignore")
@@ -312,6 +314,10 @@ class RoommateModel(Parameters):
         over. ``consent`` are pairs (person, other): whoever is named first may share only with the
         others so named. ``unknown`` takes the place of the model's own.
         """
+        from mlestruct.estimators.roommates.plan import Plan
+        from mlestruct.estimators.roommates.rooms import rooms_of
+        from mlestruct.estimators.roommates.rules import refused_by
+
         if decision not in ("map", "expected"):
             raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
         if fixed and rooms is None:
@@ -332,6 +338,8 @@ class RoommateModel(Parameters):
         Columns ``a``, ``b``, ``probability``, ``score``, ``group``, most probable first, in the
         kind of table that ``people`` is. Each person's probabilities add up to 1.
         """
+        from mlestruct.estimators.roommates.pairing import likely
+
         given, known = table(people), self._known
         read = self._read(given)
         pairings = [known.pairing(read, group) for group in read.groups]
@@ -341,6 +349,8 @@ class RoommateModel(Parameters):
         self, plan: Plan, person: Hashable, partner: Hashable = None, *, protected: bool = False
     ) -> Explanation:
         """Which answers help or hurt a pair: somebody's own in the plan, or with ``partner``."""
+        from mlestruct.estimators.roommates.explanation import Explanation
+
         other = plan.partner(person) if partner is None else partner
         if other is None:
             raise ValueError(f"{person!r} has no partner in the plan; name one by partner=")
@@ -370,6 +380,8 @@ class RoommateModel(Parameters):
         scores by which pairs were drawn, where they were generated: the best that can be reached.
         ``evidence`` adds the log-likelihood to a fraction of a nat, by annealing.
         """
+        from mlestruct.estimators.roommates.evaluation import evaluate
+
         groups, notes = self._held(people, pairs, truth)
         return evaluate(groups, top, notes, evidence)
 
