@@ -13,6 +13,7 @@ from papers.contrastive import (
     COLD,
     CURVE,
     METHODS,
+    STARTS,
     best_rows,
     curve,
     f1,
@@ -20,6 +21,7 @@ from papers.contrastive import (
     others,
     seminar_claim,
     seminar_sample,
+    seminar_starts,
     seminars,
 )
 
@@ -71,3 +73,9 @@ def test_best_rows_is_the_best_labelling(side: int) -> None:
         found = best_rows(graph, score)
         assert graph.contains(found[None]).all()
         assert score @ found >= (vertices @ score).max() - 1e-12
+
+
+def test_starts_are_compared_by_one_likelihood(shared_data: Path, printed: Printed) -> None:
+    rows = printed(seminar_starts, shared_data)
+    assert [row["method"] for row in rows] == 2 * list(STARTS)
+    assert all(row["minus log-likelihood"] > 0 for row in rows)
