@@ -21,7 +21,9 @@ def faults(table: Table) -> Iterator[str]:
     """What is wrong with any table."""
     if len(table) == 0:
         yield "the table is empty"
-    rows = list(zip(*(_listed(table.as_names(name)) for name in table.names), strict=True))
+    yield from table.mixed.values()
+    whole = [name for name in table.names if name not in table.mixed]
+    rows = list(zip(*(_listed(table.as_names(name)) for name in whole), strict=True))
     yield from some(f"{table.at(k)} repeats an earlier one" for k in repeats(rows))
     for name, column in table.columns.items():
         if column.dtype.kind == "f" and np.isinf(column).any():

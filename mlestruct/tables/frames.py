@@ -26,12 +26,18 @@ Column = NDArray[Any]
 Columns = dict[str, Column]
 
 
+class MixedColumn(ValueError):
+    """A column has numbers and text."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns of one length: integers, floats (NaN: missing), booleans or text (None: missing).
 
     ``back`` turns columns into the kind of table this one was made of. A table from a file also
     knows each cell as ``written`` there, its ``places``, and has ``said`` how the file was read.
+    Columns that are ``mixed``, of numbers and text, are as they were given: they can be carried
+    along, but not used until :meth:`without` has taken codes for "no answer" out of them.
     """
 
     columns: Columns
@@ -40,6 +46,8 @@ class Table:
     places: Places | None = field(default=None, repr=False)
     decimal: Decimal | None = None
     said: tuple[str, ...] = ()
+    mixed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What is wrong with each of them."""
 
     @property
     def names(self) -> list[str]:
@@ -56,6 +64,8 @@ class Table:
             raise ValueError(
                 f"{file}there is no column {name!r}; there are {', '.join(self.columns)}{hint}"
             )
+        if name in self.mixed:
+            raise ValueError(self.mixed[name])
         return self.columns[name]
 
     def as_names(self, name: str) -> Column:
@@ -117,9 +127,9 @@ class Table:
 
     def without(self, codes: Mapping[str, Sequence[Any]]) -> Table:
         """With these values of each column as blank cells: codes for "no answer", as written."""
-        columns, cells = dict(self.columns), dict(self.written or {})
+        columns, cells, mixed = dict(self.columns), dict(self.written or {}), dict(self.mixed)
         for name, values in codes.items():
-            shown = [written(cell) for cell in cells.get(name, self[name]).tolist()]
+            shown = [written(cell) for cell in cells.get(name, columns[name]).tolist()]
             coded = {written(value) for value in values} - {None}
             gone = np.array([cell in coded for cell in shown], dtype=bool)
             if name in cells:
@@ -127,9 +137,10 @@ class Table:
                 cells[name][gone] = None
                 columns[name], _ = typed(name, cells[name].tolist(), self.decimal)
             elif gone.any():
-                kept = zip(self[name].tolist(), gone, strict=True)
+                kept = zip(columns[name].tolist(), gone, strict=True)
                 columns[name] = column_of(name, [None if g else value for value, g in kept])
-        return replace(self, columns=columns, written=self.written and cells)
+                mixed.pop(name, None)
+        return replace(self, columns=columns, written=self.written and cells, mixed=mixed)
 
     def native(self) -> Any:
         """The same rows in the user's kind of table."""
@@ -158,7 +169,14 @@ def checked(lists: Mapping[str, list[Any]], back: Callable[[Columns], Any]) -> T
     lengths = {name: len(values) for name, values in lists.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"columns have different lengths: {lengths}")
-    return Table({name: column_of(name, values) for name, values in lists.items()}, back)
+    columns, mixed = {}, {}
+    for name, values in lists.items():
+        try:
+            columns[name] = column_of(name, values)
+        except MixedColumn as error:
+            columns[name], mixed[name] = np.empty(len(values), dtype=object), str(error)
+            columns[name][:] = [None if _absent(value) else value for value in values]
+    return Table(columns, back, mixed=mixed)
 
 
 def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Column, str]:
@@ -210,7 +228,10 @@ def column_of(name: str, values: list[Any]) -> Column:
         return column
     if "text" in kinds:
         row = kinds["text"]
-        raise ValueError(f"column {name!r} mixes numbers and text: row {row} is {values[row]!r}")
+        raise MixedColumn(
+            f"column {name!r} mixes numbers and text: row {row} is {values[row]!r}; make it one or "
+            "the other, or name codes for no answer in no_answer="
+        )
     if len(present) == len(values) and kinds.keys() == {"boolean"}:
         return np.array(values, dtype=bool)
     if len(present) == len(values) and "float" not in kinds:

@@ -118,6 +118,12 @@ def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
         return _by_room(pairs, people, columns)
     if columns.partner:
         return _by_partner(pairs, columns)
+    strange = [name for name in columns.partners if name not in pairs.columns]
+    if strange:
+        raise ValueError(
+            f"{pairs.file}there is no column {strange[0]!r}; there are {', '.join(pairs.columns)}: "
+            "partners= names the two columns of ids"
+        )
     listed = zip(*(_said(pairs, name) for name in columns.partners), strict=True)
     found = (tuple(who for who in row if who is not None) for row in listed)
     return [Home(ids, (row,)) for row, ids in enumerate(found) if ids]

@@ -278,3 +278,24 @@ def test_probabilities_of_each(tables, clean) -> None:
         listed = sorted((tau[pair] for pair in kept if who in pair), reverse=True)
         assert listed[:3] == mine[:3]
     assert (np.diff(some["probability"]) <= 0).all()
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_codes_are_taken_out_of_frames_as_out_of_files(framed, tmp_path) -> None:
+    """Text among numbers is refused where it is used, read where no_answer= names it."""
+    form = pytest.importorskip("pandas").DataFrame if framed else dict
+    rng = np.random.default_rng(0)
+    people = {"id": list(range(24)), "q": rng.integers(1, 6, 24).tolist(), "note": [1, "x"] * 12}
+    people["q"][3] = people["q"][8] = "n/a"
+    pairs = [(2 * k, 2 * k + 1) for k in range(12)]
+    path = tmp_path / "people.csv"
+    write_csv(path, people)
+    settings = {"ordinal": "q", "missing": "neutral"}
+    with pytest.raises(ValueError, match="column 'q' mixes numbers and text: row 8 is 'n/a'"):
+        RoommateModel(**settings).fit(form(people), pairs)
+    given, written = (
+        RoommateModel(**settings, no_answer=["n/a"]).fit(people, pairs)
+        for people in (form(people), path)
+    )
+    assert given.coef_.tobytes() == written.coef_.tobytes()
+    assert "ignored: note" in given.notes_
