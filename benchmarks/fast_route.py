@@ -26,7 +26,7 @@ from mlestruct.inference.routine import routine
 from mlestruct.lbfgs import StepPairs
 from mlestruct.learners import mle_struct
 from mlestruct.objectives import Head, Sum, Surrogate
-from mlestruct.objectives.base import parts
+from mlestruct.objectives.base import Share
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures import chain
 from mlestruct.train.direct import direct as by_marginals
@@ -58,7 +58,7 @@ def recursion() -> Row:
     messages = routine(dual.entropy)
     assert messages is not None
     heads = {"score": Head(dual.features, dual.batch.bias)}
-    pieces = parts(Surrogate(messages), dual.batch, heads)
+    pieces = Share.whole(Surrogate(messages), dual.batch, heads).split()
     total = Sum(Serial().start(pieces))
     memory, theta = StepPairs(dual.features.d, 10), np.zeros(dual.features.d)
     gradient, spent = total(theta)[1], [0.0, 0.0]

@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.errors import counting_from
 from mlestruct.structures.base import Array, Flags, Ints, Structure, as_count, as_numbers
 
 S = TypeVar("S", bound=Structure, covariant=True)
@@ -29,7 +28,8 @@ class Batch(Generic[S]):
     """Examples with their structures; equal structures are stored once. Equal only to itself.
 
     Coordinates of example m are ``offsets[m]:offsets[m+1]`` of every flat array. ``target`` is
-    the observed vertex (a mean vertex where labels are missing), None when only predicting.
+    the observed vertex (NaN where a :class:`Partial` outcome was not seen), None when only
+    predicting.
     """
 
     structures: tuple[S, ...]
@@ -61,10 +61,15 @@ class Batch(Generic[S]):
             distinct: tuple[S, ...] = (structures,)
             which = np.zeros(number, dtype=np.int64)
         else:
-            listed = _structures(structures)
-            number = len(listed)
+            if not isinstance(structures, Iterable):
+                raise ValueError(f"a batch is of structures, not of {structures!r}")
             place: dict[S, int] = {}
-            which = np.array([place.setdefault(s, len(place)) for s in listed], dtype=np.int64)
+            numbers = []
+            for m, structure in enumerate(structures):
+                if not isinstance(structure, Structure):
+                    raise ValueError(f"example {m}: {structure!r} is no structure")
+                numbers.append(place.setdefault(structure, len(place)))
+            number, which = len(numbers), np.array(numbers, dtype=np.int64)
             distinct = tuple(place)
         if number == 0:
             raise ValueError("a batch needs at least one example, got none")
@@ -74,24 +79,25 @@ class Batch(Generic[S]):
         if (sizes == 0).any():
             raise ValueError(f"example {int(np.argmin(sizes))} has a structure without coordinates")
         size = int(sizes.sum())
-        batch = cls(
-            distinct,
-            which,
-            _positive(weight, number),
-            _finite(bias, size),
-            None,
-        )
+        batch = cls(distinct, which, _positive(weight, number), _finite(bias, size))
         return batch if outcomes is None else replace(batch, target=batch._encode(outcomes))
 
     def _encode(self, outcomes: Sequence[Any]) -> Array:
-        target = np.empty(self.size)
+        target, whole = np.empty(self.size), np.ones(len(self), dtype=bool)
         for m, outcome in enumerate(outcomes):
-            structure = self.structures[self.which[m]]
+            structure, whole[m] = self.structure(m), not isinstance(outcome, Partial)
             try:
-                target[self.coordinates(m)] = structure.encode(outcome)
+                if whole[m]:
+                    target[self.coordinates(m)] = structure.encode(outcome)
+                else:
+                    fixed = structure.clamp(outcome.observed).fixed
+                    target[self.coordinates(m)] = np.where(fixed < 0, np.nan, fixed)
             except (ValueError, TypeError, IndexError) as error:
                 raise ValueError(f"example {m}: {error}") from error
         for structure, members in self.groups():
+            members = members[whole[members]]
+            if len(members) == 0:
+                continue
             vertices = self.rows(target, members)
             for k in np.flatnonzero(~structure.contains(vertices))[:1]:
                 raise ValueError(f"example {members[k]}: {_why_outside(structure, vertices[k])}")
@@ -118,6 +124,16 @@ class Batch(Generic[S]):
     def owner(self) -> Ints:
         """The example of every coordinate."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    @cached_property
+    def counts(self) -> Array | None:
+        """What every coordinate counts in learning, None where all count alike."""
+        each, alike = [], True
+        for structure in self.structures:
+            weight = structure.coordinate_weights()
+            alike &= weight is None
+            each.append(np.ones(structure.size) if weight is None else weight)
+        return None if alike else np.concatenate([each[k] for k in self.which])
 
     @cached_property
     def _seen(self) -> tuple[Ints, Ints, Array]:
@@ -185,16 +201,6 @@ class Batch(Generic[S]):
         return np.array_split(np.arange(len(self)), min(count, len(self)))
 
 
-def _structures(given: Any) -> list[Any]:
-    if not isinstance(given, Iterable):
-        raise ValueError(f"a batch is of structures, not of {given!r}")
-    listed = list(given)
-    for m, structure in enumerate(listed):
-        if not isinstance(structure, Structure):
-            raise ValueError(f"example {m}: {structure!r} is no structure")
-    return listed
-
-
 def spans(start: Ints, members: Ints) -> Ints:
     """All of ``start[m]:start[m+1]``, one member after the other."""
     length = np.diff(start)[members]
@@ -246,24 +252,6 @@ def _why_outside(structure: Structure, vertex: Array) -> str:
     return "the outcome violates the structure's constraints"
 
 
-def seen(structures: Any, outcomes: Sequence[Any], weight: ArrayLike | None = None) -> Batch[Any]:
-    """A batch of whole outcomes and :class:`Partial` ones: its target is NaN where unseen."""
-    batch = Batch.of(structures, count=len(outcomes), weight=weight)
-    target = np.empty(batch.size)
-    for m, outcome in enumerate(outcomes):
-        with counting_from(m):
-            target[batch.coordinates(m)] = _known(batch.structure(m), outcome)
-    return replace(batch, target=target)
-
-
-def _known(structure: Any, outcome: Any) -> Array | None:
-    """The target of one example; NaN where it was not seen."""
-    if not isinstance(outcome, Partial):
-        return Batch.of(structure, [outcome]).target
-    fixed = clamp(Batch.of(structure), [outcome.observed]).fixed
-    return np.where(fixed < 0, np.nan, fixed)
-
-
 def clamp(batch: Batch[Any], observed: Sequence[Any]) -> Batch[Any]:
     """The same examples, each restricted to the outcomes that agree with what was observed."""
     if len(observed) != len(batch):
@@ -278,7 +266,7 @@ def clamp(batch: Batch[Any], observed: Sequence[Any]) -> Batch[Any]:
 
 
 def pinned(batch: Batch[Any]) -> Batch[Any]:
-    """Every example of :func:`seen` restricted to what its target knows."""
+    """Every example restricted to what its target knows."""
     assert batch.target is not None
     known = np.where(np.isnan(batch.target), -1, batch.target).astype(np.int8)
     parts = [batch.structure(m).refix(known[batch.coordinates(m)]) for m in range(len(batch))]

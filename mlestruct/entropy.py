@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,13 +20,12 @@ FLOOR = 1e-16  # logarithms of differences are clipped here, never probabilities
 TINY = 1e-300  # logarithms of coordinates, which have digits down to there
 
 
-@dataclass(frozen=True)
-class Mixed:
+class Mixed(NamedTuple):
     """Views that are more than a coordinate or its complement: rows of C τ + c0, flat."""
 
     start: Ints  # rows of example m are start[m]:start[m+1]
     ptr: Ints  # entries of row v are ptr[v]:ptr[v+1]
-    index: Ints  # flat coordinates
+    place: Ints  # flat coordinates
     value: Array
     c0: Array
     a: Array
@@ -85,9 +84,12 @@ class Entropy:
         """
         if not (np.isfinite(as_numbers(temperature, "temperature")) and temperature >= 0):
             raise ValueError(f"temperature is {temperature}; it must be finite and not negative")
-        parts = tuple(_compile(s, rho, temperature, allow_nonconvex) for s in batch.structures)
-        bound, concave = _weakest([p.bound for p in parts]), all(p.concave for p in parts)
-        return cls(batch, parts, bound, concave, temperature, rho)
+        parts, bounds, concave = [], list[Bound](), True
+        for structure in batch.structures:
+            parts.append(part := _compile(structure, rho, temperature, allow_nonconvex))
+            bounds.append(part.bound)
+            concave &= part.concave
+        return cls(batch, tuple(parts), _weakest(bounds), concave, temperature, rho)
 
     @property
     def counting(self) -> tuple[Array, ...]:
@@ -111,10 +113,12 @@ class Entropy:
 
     @cached_property
     def _arrays(self) -> tuple[Array, Array, Mixed]:
-        batch, each = self.batch, [part.arrays for part in self.parts]
-        flat = [_tile(batch, kind) for kind in zip(*each, strict=True)]
-        a, b, lengths, index, value, c0, mixed = flat
-        rows, entries = np.array([(len(part[2]), len(part[3])) for part in each])[batch.which].T
+        batch, each, sizes = self.batch, [], []
+        for part in self.parts:
+            each.append(part.arrays)
+            sizes.append((len(part.arrays[2]), len(part.arrays[3])))
+        a, b, lengths, index, value, c0, mixed = map(partial(_tile, batch), zip(*each, strict=True))
+        rows, entries = np.array(sizes)[batch.which].T
         if self.gone is not None:
             known = zip(self.gone, (a, b, mixed), strict=True)
             a, b, mixed = (np.where(dead, 0.0, weight) for dead, weight in known)
@@ -129,13 +133,13 @@ class Entropy:
     def each(self, tau: Array) -> Array:
         """H of every example."""
         a, b, mixed = self._arrays
-        return _each(self.batch.offsets, a, b, *_fields(mixed), tau)
+        return _each(self.batch.offsets, a, b, *mixed, tau)
 
     def grad(self, tau: Array) -> Array:
         """∇H(τ); logarithms clipped at 1e-300 for coordinates, 1e-16 for differences."""
         out = np.empty_like(tau)
         a, b, mixed = self._arrays
-        _grad(a, b, *_fields(mixed)[1:], tau, out)
+        _grad(a, b, *mixed[1:], tau, out)
         return out
 
     def line(self, tau: Array, delta: Array) -> Terms:
@@ -151,7 +155,7 @@ class Entropy:
     def mixed_matrix(self) -> sp.csr_array:
         mixed = self.mixed
         shape = (len(mixed.a), self.batch.size)
-        return sp.csr_array((mixed.value, mixed.index, mixed.ptr), shape=shape)
+        return sp.csr_array((mixed.value, mixed.place, mixed.ptr), shape=shape)
 
     def views(self, tau: Array) -> tuple[Array, Array, Array]:
         """(coordinates, complements, mixed views) of τ."""
@@ -183,7 +187,7 @@ class Entropy:
         touched = (self.a != 0) | (self.b != 0)
         if len(self.mixed.a):
             rows = np.repeat(self.mixed.a != 0, np.diff(self.mixed.ptr))
-            touched[self.mixed.index[rows]] = True
+            touched[self.mixed.place[rows]] = True
         return touched
 
 
@@ -237,10 +241,6 @@ def _weakest(bounds: list[Bound]) -> Bound:
     if kinds <= {"exact", "upper"} or kinds <= {"exact", "lower"}:
         return next(bound for bound in bounds if bound.kind != "exact")
     return Bound("none", "; ".join(sorted({str(bound) for bound in bounds})))
-
-
-def _fields(mixed: Mixed) -> tuple[Ints, Ints, Ints, Array, Array, Array]:
-    return mixed.start, mixed.ptr, mixed.index, mixed.value, mixed.c0, mixed.a
 
 
 @kernel

@@ -34,8 +34,9 @@ def track(states: Iterable[Progress], name: str, show: Show = None) -> Iterator[
             yield state
         return
     seen: list[tuple[float, float]] = []
+    watched = sys.stderr.isatty() or in_notebook() if show is None else show
     for state in states:
-        if bar is None and _wanted(state, show):
+        if bar is None and watched and (show or state.cost.seconds > WORTH_SHOWING):
             bar = _bar(name, state)
         if bar is not None:
             seen.append((state.calls / max(state.cost.examples, 1), state.certificate.relative))
@@ -66,12 +67,6 @@ def heading(seen: Sequence[tuple[float, float]]) -> str:
         return ", no nearer lately"
     more = ceil(log(gaps[-1] / target) / pace)
     return f", {target:.0e} in about {more} calls an example more, if it goes on like this"
-
-
-def _wanted(state: Progress, show: bool | None) -> bool:
-    if show is not None:
-        return show
-    return (sys.stderr.isatty() or in_notebook()) and state.cost.seconds > WORTH_SHOWING
 
 
 def _bar(name: str, state: Progress) -> Any:

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch, Partial, seen
+from mlestruct.batch import Batch, Partial
 from mlestruct.checkpoint import Checkpoint, Writer
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
@@ -100,7 +100,7 @@ def hidden():
         Partial(np.where(rng.random(4) < 1 / 3, -1, rng.integers(0, 3, 4)))
         for _ in range(len(dual.batch))
     ]
-    return replace(dual, batch=seen(graph, outcomes))
+    return replace(dual, batch=Batch.of(graph, outcomes))
 
 
 def bits(state):

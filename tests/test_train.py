@@ -193,7 +193,7 @@ def test_tied_chains_are_the_general_objective(rng, monkeypatch, seen):
     messages = routine(dual.entropy)
     heads = {"score": base.Head(features, dual.batch.bias)}
     objective = Surrogate(messages)
-    shares = base.parts(objective, dual.batch, heads)
+    shares = base.Share.whole(objective, dual.batch, heads).split()
     general = base.Sum(Serial().start([replace(one, cheaper=None) for one in shares]))
     running = Serial().start(shares)
     cheap = base.Sum(running)

@@ -6,12 +6,13 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch, Partial, pinned, seen
+from mlestruct.batch import Batch, Partial, pinned
 from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
@@ -26,12 +27,11 @@ from mlestruct.estimators.door import (
 )
 from mlestruct.estimators.predictor import Predictor, seen_in_targets
 from mlestruct.estimators.weights import ALIKE, labels_of, with_weights
-from mlestruct.features import Features
-from mlestruct.features.level import alike, drowned, levelled
+from mlestruct.features import Dense, Features
+from mlestruct.features.level import alike, levelled
 from mlestruct.features.squares import squares
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
-from mlestruct.method import Progress
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import track
 from mlestruct.regulariser import Regulariser
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 Examples = tuple[Sequence[Any], Sequence[Any]]
 Penalty = Literal["raw", "standardised"]
 QUIET = 1e-3  # of the largest weight: a column of less may be one that all outcomes share
+DEEP = 1e8  # times λ: what all outcomes share in so large a column shows in the certificate
 SHARP, TINY = 2.0, 1e-12  # log of the largest factor
 XTOL: Any = {"xatol": 1e-3}  # how exact it is
 FREE = ("workers", "engine", "progress")  # settings that change no bit
@@ -266,9 +267,7 @@ class Estimator(Predictor):
 
         Returns the other alphas whose fits have not converged.
         """
-        outcomes = self.encode(X, y)
-        partly = any(isinstance(outcome, Partial) for outcome in outcomes)
-        batch, features = self._problem(X, outcomes, weight, seen if partly else Batch.of)
+        batch, features = self._problem(X, self.encode(X, y), weight)
         counted = self.counted(batch, y)
         batch, self.notes_ = counted, [ALIKE] if counted is not batch else []
         if self.penalty == "standardised":
@@ -276,8 +275,8 @@ class Estimator(Predictor):
         before = self.notes_
         tried: dict[int, tuple[Array, dict[str, Any]]] = {}
         missed: list[float] = []
-        for number, model in self._path(batch, features, alphas, partly, loop):
-            self._keep(_scoring(model, features.d), float(alphas[number]))
+        for number, model in self._path(batch, features, alphas, loop):
+            self._keep(model, float(alphas[number]), features.d)
             self.notes_ = [*before, *self._notes(batch, features)]
             if len(alphas) == 1:
                 self.alpha_scores_ = []
@@ -307,7 +306,7 @@ class Estimator(Predictor):
         return notes
 
     def _path(
-        self, batch: Batch[Any], features: Features, alphas: Array, partly: bool, loop: Loop
+        self, batch: Batch[Any], features: Features, alphas: Array, loop: Loop
     ) -> Iterator[tuple[int, Model]]:
         """(position of alpha, model), from the strongest on, each starting from the one before."""
         order = np.argsort(-alphas, kind="stable")
@@ -315,17 +314,16 @@ class Estimator(Predictor):
             features = levelled(batch, features, np.arange(features.d))
         self.scale_ = self._scale(features, batch.size)
         ridges = [self._ridge(features.d, float(alphas[k])) for k in order]
-        if self.penalty == "raw":
-            features = levelled(batch, features, drowned(batch, features, ridges[-1].lam))
+        if self.penalty == "raw" and isinstance(features, Dense):
+            size = features.squares(batch.weight[batch.owner]) / len(batch)
+            if (size > DEEP * ridges[-1].lam).any():
+                features = levelled(batch, features, np.flatnonzero(size > DEEP * ridges[-1].lam))
         learner = self._learner(ridges[0], loop)
-        if partly:
+        if batch.partly:
             from mlestruct.learners.missing import missing
 
             learner = missing(learner, tol=self.tol)
-
-        def watched(states: Iterator[Progress]) -> Iterator[Progress]:
-            return track(states, learner.name, self.progress)
-
+        watched = partial(track, name=learner.name, show=self.progress)
         models = learner.path(batch, features, ridges, watched)
         for k in order:
             try:
@@ -333,7 +331,7 @@ class Estimator(Predictor):
             except (Interrupted, Unwritten) as ended:
                 if ended.model is None:
                     raise
-                self._keep(_scoring(ended.model, features.d), float(alphas[k]))
+                self._keep(ended.model, float(alphas[k]), features.d)
                 self.alpha_scores_ = []
                 raise
             yield k, model
@@ -371,8 +369,12 @@ class Estimator(Predictor):
             solver=replace(self._solver(self.tol), checkpoint=loop),
         )
 
-    def _keep(self, model: Model, alpha: float) -> None:
-        self.coef_, self.certificate_, self.route_ = model.theta, model.certificate, model.route
+    def _keep(self, model: Model, alpha: float, d: int) -> None:
+        """The weights of scores; those of other heads are the inference's, which has them."""
+        w = model.theta
+        if w.ndim != 1 or w.dtype != float or len(w) < d or not np.isfinite(w).all():
+            raise ValueError(f"a fit came to weights of shape {w.shape} and {w.dtype} for {d}")
+        self.coef_, self.certificate_, self.route_ = w[:d], model.certificate, model.route
         self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
         self.converged_, self._short = model.converged, model.short
         self.solver_seconds_ = model.asking
@@ -407,13 +409,12 @@ class Estimator(Predictor):
         if ALIKE in self.notes_:
             raise ValueError("intervals are for labels that count alike: fit without their weights")
         known = self.known(given)
-        outcomes = self.encode(known.X, known.told)
-        if any(isinstance(outcome, Partial) for outcome in outcomes):
-            advice = "learn from the examples of which every label is known, and give those"
+        batch, features = self._problem(known.X, self.encode(known.X, known.told), known.weight)
+        if batch.partly:
+            todo = "learn from the examples of which every label is known, and give those"
             if hasattr(self, "unseen"):
-                advice = "where labels are missing, a fit with unseen='left_out' leaves nodes out"
-            raise ValueError(f"intervals need every label, and some outcomes are partial: {advice}")
-        batch, features = self._problem(known.X, outcomes, known.weight)
+                todo = "where labels are missing, a fit with unseen='left_out' leaves nodes out"
+            raise ValueError(f"intervals need every label, and some outcomes are partial: {todo}")
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
         named = self.names(), [] if features.d > MOST else self.contrasts(reference)
@@ -513,7 +514,7 @@ class Estimator(Predictor):
             inference = model._learner(Regulariser.of(0)).inference.recall(fitted.learned)
             ends = (inference, fitted.learned, fitted.short)
             found = Model(fitted.coef, fitted.certificate, fitted.history, fitted.route, *ends)
-            model._keep(found, fitted.alpha)
+            model._keep(found, fitted.alpha, len(fitted.coef))
             model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
             model.scale_ = np.ones(len(fitted.coef)) if fitted.scale is None else fitted.scale
             model._columns = fitted.columns
@@ -528,11 +529,3 @@ def _refuse_chance(random_state: Any) -> None:
             "several alphas hold out other examples every time with random_state=None, so a "
             "checkpoint could never be gone on from: give a number"
         )
-
-
-def _scoring(model: Model, d: int) -> Model:
-    """The weights of scores alone; those of other heads are the inference's, which has them."""
-    theta = model.theta
-    if theta.ndim != 1 or theta.dtype != float or len(theta) < d or not np.isfinite(theta).all():
-        raise ValueError(f"a fit came to weights of shape {theta.shape} and {theta.dtype} for {d}")
-    return model if len(theta) == d else replace(model, theta=theta[:d])

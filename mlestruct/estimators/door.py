@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mlestruct.structures.base import Array, as_numbers, refuse_masked
 
@@ -136,16 +136,6 @@ def agree(known: Columns, given: Columns, name: str) -> None:
         raise ValueError(
             f"{name} has columns {given}; the model learned from {known}, in that order"
         )
-
-
-def weights_of(sample_weight: ArrayLike | None, count: int) -> Array | None:
-    """A weight per example, or None."""
-    if sample_weight is None:
-        return None
-    weights = as_numbers(sample_weight, "sample_weight")
-    if weights.shape != (count,):
-        raise ValueError(f"sample_weight has shape {weights.shape} for {count} examples")
-    return weights
 
 
 def rng_of(random_state: Any) -> np.random.Generator:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.batch import Batch, Partial, pinned, seen
+from mlestruct.batch import Batch, pinned
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
 from mlestruct.errors import ConvergenceWarning, not_fitted
@@ -23,7 +23,6 @@ from mlestruct.estimators.door import (
     listed,
     one_alone,
     rng_of,
-    weights_of,
 )
 from mlestruct.estimators.params import Parameters
 from mlestruct.features import Features, as_features
@@ -31,7 +30,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.reweighting import Rho
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_numbers
 
 if TYPE_CHECKING:
     from mlestruct.estimators.calibration import Calibration
@@ -357,14 +356,18 @@ class Predictor(Parameters):
         """Examples in the columns learned from, with their weights."""
         agree(self._columns, given.columns, "X")
         agree(self._label_columns, given.labels, "y")
-        weights = weights_of(weight, len(given.every))
-        return given if weights is None else replace(given, weight=weights[list(given.places)])
+        if weight is None:
+            return given
+        weights = as_numbers(weight, "sample_weight")
+        if weights.shape != (len(given.every),):
+            raise ValueError(
+                f"sample_weight has shape {weights.shape} for {len(given.every)} examples"
+            )
+        return replace(given, weight=weights[list(given.places)])
 
     def _scored(self, given: Given, y: Sequence[Any] | None = None) -> tuple[Batch[Any], Array]:
         outcomes = None if y is None else self.encode(given.X, y)
-        partly = any(isinstance(outcome, Partial) for outcome in outcomes or ())
-        make = seen if partly else Batch.of
-        batch, features = self._problem(given.X, outcomes, given.weight, make)
+        batch, features = self._problem(given.X, outcomes, given.weight)
         if features.d != len(self.coef_):
             raise ValueError(f"X has {features.d} features; the model has {len(self.coef_)}")
         return batch, features.potentials(self.coef_) + batch.bias
@@ -374,13 +377,12 @@ class Predictor(Parameters):
         X: Sequence[Any],
         outcomes: Sequence[Any] | None,
         weight: Array | None,
-        make: Callable[..., Batch[Any]] = Batch.of,
     ) -> tuple[Batch[Any], Features]:
         """The way from a user's examples, encoded outcomes and weights to a batch with features.
 
         Scores known beforehand are the batch's bias.
         """
-        batch = make(self.structures(X), outcomes, weight=weight)
+        batch = Batch.of(self.structures(X), outcomes, weight=weight)
         known = self.offset(X)
         for m, part in enumerate(known or ()):
             size = batch.structure(m).size

@@ -17,14 +17,6 @@ from mlestruct.features.dense import Dense
 from mlestruct.structures.base import Array, Ints, Structure
 
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
-DEEP = 1e8  # times λ: from here on an error of inference's last digits is a gap that shows
-
-
-def drowned(batch: Batch[Any], features: Features, lam: Array) -> Ints:
-    """Columns so large for their penalty that what all outcomes share in them has to go."""
-    if not isinstance(features, Dense):
-        return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(features.squares(batch.weight[batch.owner]) / len(batch) > DEEP * lam)
 
 
 def levelled(batch: Batch[Any], features: Features, wanted: Ints) -> Features:
@@ -32,7 +24,7 @@ def levelled(batch: Batch[Any], features: Features, wanted: Ints) -> Features:
 
     Columns stay as they are where features are not a dense row per coordinate.
     """
-    if len(wanted) == 0 or not isinstance(features, Dense) or not (groups := _movable(batch)):
+    if not isinstance(features, Dense) or not (groups := _movable(batch)):
         return features
     matrix = np.array(features.matrix, dtype=float)
     for structure, members in groups:

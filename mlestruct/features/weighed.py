@@ -50,17 +50,7 @@ class Weighed:
 
 def weighed(batch: Batch[Any], features: Features) -> tuple[Batch[Any], Features]:
     """Bias and features with the weights of nodes and factors; the same where all count alike."""
-    weight = coordinate_weights(batch)
+    weight = batch.counts
     if weight is None:
         return batch, features
     return replace(batch, bias=batch.bias * weight), Weighed(features, weight, batch.offsets)
-
-
-def coordinate_weights(batch: Batch[Any]) -> Array | None:
-    """What every coordinate counts, None where all count alike."""
-    each = [structure.coordinate_weights() for structure in batch.structures]
-    if all(weight is None for weight in each):
-        return None
-    sizes = (structure.size for structure in batch.structures)
-    whole = [np.ones(n) if w is None else w for n, w in zip(sizes, each, strict=True)]
-    return np.concatenate([whole[k] for k in batch.which])

@@ -79,17 +79,15 @@ def infer(
         interior(batch, oracle, entropy)  # an oracle often knows why
         raise
     proof = own_proof(batch, entropy, oracle, quick, scores, found)
-    if proof is not None and (quick.exact or _enough(batch, proof, enough, relative)):
-        return proof
+    if proof is not None:
+        size = max(1.0, abs(float(batch.weight @ proof.lower)))
+        left = float(batch.weight @ proof.gaps)
+        if quick.exact or left <= max(enough, relative * size):
+            return proof
     if quick is not routine:
         found = routine.many(batch, scores, found.warm)
         proof = own_proof(batch, entropy, oracle, routine, scores, found)
     return asked_proof(batch, entropy, oracle, scores, found, proof)
-
-
-def _enough(batch: Batch[Any], proof: Inferred, enough: float, relative: float) -> bool:
-    size = max(1.0, abs(float(batch.weight @ proof.lower)))
-    return float(batch.weight @ proof.gaps) <= max(enough, relative * size)
 
 
 def own_proof(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mlestruct.lazy import getter
@@ -67,9 +68,7 @@ class Learners(Mapping[str, Callable[..., Any]]):
     """What makes each learner, by name; its module is imported when it is asked for."""
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        if name not in MAKERS:
-            raise KeyError(name)
-        made: Callable[..., Any] = _get(name)
+        made: Callable[..., Any] = getattr(import_module(f"mlestruct.{MAKERS[name]}"), name)
         return made
 
     def __iter__(self) -> Iterator[str]:

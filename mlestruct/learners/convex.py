@@ -64,7 +64,8 @@ class Learner(Fits):
     def dual(self, batch: Batch[Any], features: Features) -> Dual:
         """The dual objective this learner minimises."""
         check_problem(self.name, batch, features)
-        batch, features = weighed(batch, features)
+        if batch.counts is not None:
+            batch, features = weighed(batch, features)
         shaped, entropy = self.surrogate(batch)
         return Dual(shaped, features, entropy, ridge_of(self.regulariser, features.d))
 

@@ -12,7 +12,6 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, Unwritten, begin
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
-from mlestruct.features.weighed import coordinate_weights
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.method import Progress
 from mlestruct.regulariser import Regulariser
@@ -111,19 +110,20 @@ class Fits:
         spent = loop.clock.seconds
         for number, given in enumerate(regularisers, start=1):
             loop.clock.start(spent)  # what the caller does between two models is not the fit's time
+            model = None
             try:
                 with loop.trusted():
                     states = self.run(problem, given, last, loop)
                     model, last = _collected(through(states), self.inference)
+                loop.thin()
+                spent = loop.clock.seconds
+                if number == len(regularisers):
+                    loop.finish()
             except Interrupted as ended:
                 raise Interrupted(ended.model, given) from ended
             except Unwritten as ended:
-                ended.given = given
+                ended.model, ended.given = model or ended.model, given
                 raise
-            loop.thin()
-            spent = loop.clock.seconds
-            if number == len(regularisers):
-                _finish(loop, model, given)
             yield model
 
     def fit(self: Any, batch: Batch[Any], features: Features) -> Model:
@@ -152,15 +152,6 @@ class Wraps(Fits):
     @property
     def solver(self) -> Any:
         return self.learner.solver
-
-
-def _finish(loop: Loop, model: Model, given: Any) -> None:
-    """The file says so too; one that cannot leaves the model all the same."""
-    try:
-        loop.finish()
-    except Unwritten as ended:
-        ended.model, ended.given = model, given
-        raise
 
 
 def _collected(states: Iterator[Progress], inference: Inference) -> tuple[Model, Progress]:
@@ -197,10 +188,13 @@ def check_problem(name: str, batch: Batch[Any], features: Features) -> None:
     """There are outcomes to learn from, and the features score just the batch's coordinates."""
     if batch.target is None:
         raise ValueError(f"{name} learns from outcomes, and this batch has none")
-    rows = _rows(features)
+    if hasattr(features, "offsets"):
+        rows = int(features.offsets[-1])
+    else:  # a user's own are asked with all weights 0
+        rows = len(features.potentials(np.zeros(features.d)))
     if rows != batch.size:
         raise ValueError(f"features have {rows} rows for {batch.size} coordinates")
-    if name not in WEIGHED and coordinate_weights(batch) is not None:
+    if name not in WEIGHED and batch.counts is not None:
         raise ValueError(
             f"node and class weights mean nothing to {name!r}, which takes an example's labels as "
             f"one: use {', '.join(WEIGHED)}, or weigh whole examples by sample_weight"
@@ -213,10 +207,3 @@ def ridge_of(given: float | Regulariser, d: int) -> Regulariser:
     if len(regulariser) != d:
         raise ValueError(f"regulariser of {len(regulariser)} weights for {d} features")
     return regulariser
-
-
-def _rows(features: Features) -> int:
-    """Coordinates the features score; a user's own are asked with all weights 0."""
-    if hasattr(features, "offsets"):
-        return int(features.offsets[-1])
-    return len(features.potentials(np.zeros(features.d)))

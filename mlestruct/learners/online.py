@@ -15,7 +15,6 @@ from mlestruct.drive import Budget, drive
 from mlestruct.dual import Certificate
 from mlestruct.errors import counting_from
 from mlestruct.features import Features
-from mlestruct.features.weighed import coordinate_weights
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.learners.model import Fits, check_problem, ridge_of
@@ -119,7 +118,7 @@ def _step(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Arra
     one, features = example
     vertex, _ = oracle.many(one, features.potentials(theta) + one.bias)
     assert one.target is not None
-    off, weight = one.target - vertex, coordinate_weights(one)
+    off, weight = one.target - vertex, one.counts
     if not off.any():
         return np.zeros(len(theta))
     off = off if weight is None else off * weight

@@ -22,7 +22,7 @@ from mlestruct.lbfgs import Descent, Step, next_step
 from mlestruct.learners.model import Fits, check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.objectives import Head, Objective, Sum
-from mlestruct.objectives.base import parts, places
+from mlestruct.objectives.base import Share, places
 from mlestruct.objectives.difference import of_seen
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
@@ -149,7 +149,7 @@ class _Iterations:
     def _makers(self, objective: Objective) -> Sequence[Any]:
         if self.batch.partly:
             return of_seen(self.learner.objective, self.batch, self.heads)
-        return parts(objective, self.batch, self.heads)
+        return Share.whole(objective, self.batch, self.heads).split()
 
     def _begin(self) -> Array:
         """The weights to begin with."""

@@ -16,7 +16,7 @@ from mlestruct.method import Progress
 from mlestruct.objectives.base import Share
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
-from mlestruct.train.proofs import prover
+from mlestruct.train.proofs import likelihood
 from mlestruct.train.streamed import Reader, Source, stream
 
 
@@ -50,4 +50,4 @@ def _share(learner: Learner, batch: Batch[Any], features: Features) -> Share:
     dual = replace(learner, route="direct").dual(batch, features)
     messages = replace(learner, route="direct").messages(dual)
     assert messages is not None
-    return prover(dual, Validated(resolve(learner.oracle, batch)), messages)
+    return likelihood(dual, messages, Validated(resolve(learner.oracle, batch)))

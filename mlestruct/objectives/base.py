@@ -140,7 +140,9 @@ class ShardSummand:
 
     def _value(self, theta: Array, tol: float) -> ShardValue:
         heads, place = self.heads, self.places
-        scores = {name: head.scores(theta[place[name]]) for name, head in heads.items()}
+        scores = {}
+        for name, head in heads.items():
+            scores[name] = head.scores(theta[place[name]])
         found = self.objective(self.batch, scores, self.warm, tol)
         self.warm = found.warm
         gradient = np.zeros(len(theta))
@@ -191,11 +193,6 @@ class Sum:
         return value, gradient
 
 
-def shards(batch: Batch[Any]) -> list[Ints]:
-    """Fixed shares of a batch: as many as its size is worth, whatever the number of threads."""
-    return batch.shards(int(np.clip(batch.size // SHARD, 1, MOST)))
-
-
 @dataclass(frozen=True)
 class Share:
     """Makes one shard's piece; pickled, it takes along its own examples only.
@@ -240,8 +237,9 @@ class Share:
         return self.cheaper(self.members, self._general)
 
     def split(self) -> list[Share]:
-        """A maker per shard."""
-        return [replace(self, members=members) for members in shards(self.batch)]
+        """A maker per shard: as many as the batch's size is worth, whatever works on them."""
+        count = int(np.clip(self.batch.size // SHARD, 1, MOST))
+        return [replace(self, members=members) for members in self.batch.shards(count)]
 
     def halves(self, question: Any) -> list[tuple[Share, Any]]:
         """Makers of the two halves, each with the question; a single example has none."""
@@ -262,11 +260,6 @@ class Share:
         batch, heads, proves = self._own(self.members)
         whole = partial(Share.whole, general=self.cheaper is None)
         return whole, (self.objective, batch, heads, proves, self.first)
-
-
-def parts(objective: Objective, batch: Batch[Any], heads: Mapping[str, Head]) -> list[Share]:
-    """What makes the pieces, one per shard."""
-    return Share.whole(objective, batch, heads).split()
 
 
 def chosen(heads: Mapping[str, Head], batch: Batch[Any], members: Ints) -> dict[str, Head]:

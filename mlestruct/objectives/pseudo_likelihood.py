@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.features.weighed import coordinate_weights
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
@@ -80,7 +79,7 @@ def conditionals(batch: Batch[Any]) -> Conditionals:
     where = (place[np.concatenate(rows)], np.concatenate(columns))
     G = sp.csr_array((np.ones(len(where[0])), where), shape=(len(own), batch.size))
     start, table = _tables(batch, own)
-    weight, nodes = batch.weight[batch.owner][own], coordinate_weights(batch)
+    weight, nodes = batch.weight[batch.owner][own], batch.counts
     weight = weight if nodes is None else weight * nodes[own]
     return Conditionals(G, start, table, weight, batch.target[own], closed)
 

@@ -14,7 +14,6 @@ from mlestruct.structures.base import (
     Bound,
     Constraints,
     Flags,
-    Folded,
     Ints,
     Structure,
     Views,
@@ -157,11 +156,7 @@ class BipartiteMatching(Structure):
     def views(self) -> Views:
         return matching_views(self.incidence(), self.loose)
 
-    def folded(self, counting: Array) -> Folded:
-        return matching_folded(self, counting)
-
-    def counting(self, rho: float | ArrayLike | None = None) -> Array:
-        return matching_counting(self, rho)
+    folded, counting, convex = matching_folded, matching_counting, matching_concave
 
     def constraints(self) -> Constraints:
         loose = np.zeros(self.rows + self.columns, dtype=bool)
@@ -219,9 +214,6 @@ class BipartiteMatching(Structure):
             return None  # some view is dead: no column of a square one-sided matching stays single
         share = 1.0 / self.columns if self.kind != "partial" else 0.5 / max(self.shape)
         return np.full(self.size, share)
-
-    def convex(self, counting: Array) -> bool:
-        return matching_concave(self, counting)
 
     def bound(self, counting: Array) -> Bound:
         general = shearer(self, counting)

@@ -14,7 +14,6 @@ from mlestruct.structures.base import (
     Bound,
     Constraints,
     Flags,
-    Folded,
     Ints,
     Structure,
     Views,
@@ -122,15 +121,7 @@ class Matching(Structure):
     def views(self) -> Views:
         return matching_views(self.incidence(), self.loose)
 
-    def folded(self, counting: Array) -> Folded:
-        return matching_folded(self, counting)
-
-    def counting(self, rho: float | ArrayLike | None = None) -> Array:
-        """ρ per node, one number or a list; default ½, an upper bound on log Z."""
-        return matching_counting(self, rho)
-
-    def convex(self, counting: Array) -> bool:
-        return matching_concave(self, counting)
+    folded, counting, convex = matching_folded, matching_counting, matching_concave
 
     def bound(self, counting: Array) -> Bound:
         """Upper where ρ_u + ρ_v ≤ 1. Bethe is below on bipartite graphs only, hull or not."""

@@ -78,7 +78,7 @@ def _at_ends(graph: Incident, rho: Array) -> Array | float:
     return 2.0 * float(rho[0]) if np.ptp(rho) == 0 else np.asarray(graph.incidence().T @ rho)
 
 
-def matching_counting(graph: Incident, rho: float | ArrayLike | None) -> Array:
+def matching_counting(graph: Incident, rho: float | ArrayLike | None = None) -> Array:
     """c = 1 − ρ_u − ρ_v on edges and ρ_v on vertices; default ρ = ½."""
     given = np.asarray(0.5 if rho is None else rho, dtype=float)
     weight = np.broadcast_to(given, (graph.n_nodes,))

@@ -120,7 +120,12 @@ def descend(
     number per weight, in z = s·θ. ``since`` another descent's ``where()``, it goes on from there,
     and θ is ignored.
     """
-    lam, prior, units = regulariser.lam, regulariser.prior, _units(regulariser, factor, scale)
+    lam, prior = regulariser.lam, regulariser.prior
+    units: Scaled | Preconditioned
+    if factor is not None and regulariser.plain:
+        units = Preconditioned(factor)
+    else:
+        units = Scaled(np.ones(len(regulariser)) if scale is None else scale, regulariser)
     asked = at = np.empty(0)
     steps = descent(units.of(theta), memory, units.kinks(), units.first, since)
     said = next(steps, None)
@@ -137,11 +142,3 @@ def descend(
             pull *= lam
             value += 0.5 * float(pull @ (at - prior))
             said = steps.send((value, units.slope(gradient + pull)))
-
-
-def _units(
-    regulariser: Regulariser, factor: Array | None, scale: Array | None
-) -> Scaled | Preconditioned:
-    if factor is not None and regulariser.plain:
-        return Preconditioned(factor)
-    return Scaled(np.ones(len(regulariser)) if scale is None else scale, regulariser)

@@ -25,7 +25,7 @@ from mlestruct.oracle import Oracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import columns, descend, units
-from mlestruct.train.proofs import Proven, proven, prover
+from mlestruct.train.proofs import Proven, likelihood, proven
 from mlestruct.trees import Tree
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def direct(
         return {**dual.named(), **known, **asdict(solver.budget), "small": repr(small)}
 
     method = Descending(
-        shards=lambda: engine.start(prover(dual, oracle, routine).split()),
+        shards=lambda: engine.start(likelihood(dual, routine, oracle).split()),
         regulariser=dual.regulariser,
         examples=len(dual.batch),
         bound=str(dual.entropy.bound),

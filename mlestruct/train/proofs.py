@@ -35,8 +35,8 @@ class Prove(NamedTuple):
     theta: Array
     enough: float
     keep: bool
-    excess: Array | None = None
-    lam: Array | None = None
+    excess: Array | None
+    lam: Array
 
 
 class Proof(NamedTuple):
@@ -86,7 +86,7 @@ class Proving:
         weighed, enough = features.potentials(asked.theta), asked.enough * len(batch)
         scores = weighed + batch.bias
         found = infer(batch, entropy, self.oracle, self.routine, scores, warm, enough)
-        if asked.excess is not None and asked.lam is not None and found.withheld is None:
+        if asked.excess is not None and found.withheld is None:
             left = asked.excess * len(batch)
             tau = _balanced(batch, features, self.oracle, found.tau, left, asked.lam)
             value = entropy.each(tau) + batch.totals(scores * tau)
@@ -119,43 +119,42 @@ def _balanced(
     return tau
 
 
-def likelihood(dual: Dual, routine: Routine, proves: Proving | None = None) -> Share:
-    """The surrogate likelihood of all examples as one."""
+def likelihood(dual: Dual, routine: Routine, oracle: Oracle[Any] | None = None) -> Share:
+    """The surrogate likelihood of all examples as one; with an ``oracle`` it can be proven."""
     heads = {"score": Head(dual.features, dual.batch.bias)}
+    proves = None if oracle is None else Proving(dual.entropy, oracle, routine)
     return Share.whole(Surrogate(routine), dual.batch, heads, proves)
 
 
-def prover(dual: Dual, oracle: Oracle[Any], routine: Routine) -> Share:
-    """What makes a whole dual problem one shard, which evaluates and proves."""
-    return likelihood(dual, routine, Proving(dual.entropy, oracle, routine))
-
-
 def proven(
-    running: Running, regulariser: Regulariser, theta: Array, enough: float, *, keep: bool
+    running: Running,
+    regulariser: Regulariser,
+    theta: Array,
+    enough: float,
+    *,
+    keep: bool,
+    excess: Array | None = None,
 ) -> Proven:
     """What is proven at θ, and the τ of all shards where they are to be kept.
 
     Every shard climbs its own ladder of proofs; ``enough`` is the gap per example above which the
     oracle is asked. Where most of the gap is the weights' own and more than that, as columns of
-    1e9 have it, τ is balanced.
+    1e9 have it, τ is balanced: what its moments have in ``excess``, per example, is taken from it.
     """
-    found, lack, count = _joined(running, regulariser, asked := Prove(theta, enough, keep))
-    own = regulariser.bracket(theta, lack)
-    if not (regulariser.plain and own > max(found.certificate.gap / 2, 2 * enough * count)):
-        return found
-    excess = (lack - regulariser.grad(theta)) / count
-    asked = asked._replace(excess=excess, lam=regulariser.lam)
-    better, *_ = _joined(running, regulariser, asked)
-    return min(found, better, key=lambda one: one.certificate.gap)
-
-
-def _joined(running: Running, regulariser: Regulariser, asked: Prove) -> tuple[Proven, Array, int]:
-    """What the shards' parts prove together, what their moments lack, and of how many examples."""
-    first, *rest = found = running.round([asked] * len(running))
-    proof, lack, count = first.part, first.missing, first.examples
+    asked = Prove(theta, enough, keep, excess, regulariser.lam)
+    first, *rest = running.round([asked] * len(running))
+    proof, lack, count, moved, kept = first.part, first.missing, first.examples, first.moved, []
     for one in rest:
         proof, lack, count = proof + one.part, lack + one.missing, count + one.examples
-    gap = proof.gap + regulariser.bracket(asked.theta, lack)
-    proof = replace(proof, gap=gap, objective=float(regulariser.conj(lack) + proof.objective))
-    kept = [one.tau for one in found if one.tau is not None]
-    return Proven(proof, any(one.moved for one in found), kept), lack, count
+        moved |= one.moved
+    for one in (first, *rest) if keep else ():
+        kept.append(one.tau)
+    own = regulariser.bracket(theta, lack)
+    objective = float(regulariser.conj(lack) + proof.objective)
+    found = Proven(replace(proof, gap=proof.gap + own, objective=objective), moved, kept)
+    worth = own > max(found.certificate.gap / 2, 2 * enough * count)
+    if excess is not None or not (regulariser.plain and worth):
+        return found
+    excess = (lack - regulariser.grad(theta)) / count
+    better = proven(running, regulariser, theta, enough, keep=keep, excess=excess)
+    return min(found, better, key=lambda one: one.certificate.gap)

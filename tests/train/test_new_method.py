@@ -21,7 +21,7 @@ from mlestruct.learners.model import Fits, ridge_of
 from mlestruct.learners.primal import scored
 from mlestruct.method import Progress
 from mlestruct.objectives import Sum, Surrogate
-from mlestruct.objectives.base import parts
+from mlestruct.objectives.base import Share
 
 
 # What CONTRIBUTING.md, "How to add a method for the loop", asks for: this class.
@@ -44,7 +44,8 @@ class Downhill:
 
     def rounds(self, loop: Loop):
         entropy, ridge = Entropy.of(self.batch), self.ridge
-        makers = parts(Surrogate(routine(entropy)), self.batch, scored(self.batch, self.features))
+        heads = scored(self.batch, self.features)
+        makers = Share.whole(Surrogate(routine(entropy)), self.batch, heads).split()
         number, calls, length, theta = 0, 0, 1.0, np.zeros(self.features.d)
 
         def where():

@@ -9,7 +9,7 @@ from mlestruct.engine import Serial
 from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.oracle import resolve
-from mlestruct.train.proofs import proven, prover
+from mlestruct.train.proofs import likelihood, proven
 
 
 def test_messages_that_stall_prove_what_they_can_before_newton_goes_on(rng, monkeypatch):
@@ -23,7 +23,9 @@ def test_messages_that_stall_prove_what_they_can_before_newton_goes_on(rng, monk
     dual = learner.dual(batch, features)
     entered, ascend = [], convergent.ascend
     monkeypatch.setattr(convergent, "ascend", lambda *a: entered.append(a) or ascend(*a))
-    shards = prover(dual, resolve("linear_program", batch), SumProduct.of(dual.entropy, sweeps=6))
+    shards = likelihood(
+        dual, SumProduct.of(dual.entropy, sweeps=6), resolve("linear_program", batch)
+    )
     with Serial().start(shards.split()) as running:
         for tol, helped in ((0.5, False), (1e-7, True)):
             proof, *_ = proven(running, dual.regulariser, np.zeros(1), tol * abs(best), keep=True)

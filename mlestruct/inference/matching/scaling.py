@@ -70,11 +70,11 @@ class Scaling(Routine):
         if entropy.temperature != 1 or not entropy.concave:
             return None
         found = set()
-        for structure, counting in zip(entropy.batch.structures, entropy.counting, strict=True):
-            if type(structure) not in (BipartiteMatching, Matching):
+        for part in entropy.parts:
+            if type(part.structure) not in (BipartiteMatching, Matching):
                 return None
-            rho = float(counting[-1])
-            if not 0 <= rho <= 1 or not np.array_equal(counting, structure.counting(rho)):
+            rho = float(part.counting[-1])
+            if not 0 <= rho <= 1 or not np.array_equal(part.counting, part.structure.counting(rho)):
                 return None
             found.add(rho)
         return cls(found.pop()) if len(found) == 1 else None

@@ -15,7 +15,7 @@ from mlestruct.inference.exact import exact
 from mlestruct.lbfgs import next_step
 from mlestruct.learners import LEARNERS, contrastive, lbp
 from mlestruct.learners.pseudo import partly_observed, pseudo_likelihood
-from mlestruct.objectives.base import Head, Sum, parts
+from mlestruct.objectives.base import Head, Share, Sum
 from mlestruct.train.slopes import PathIntegral, descend_slopes
 from mlestruct.train.small_batches import SmallBatches
 
@@ -50,7 +50,11 @@ def test_the_k_step_gradient_vanishes_at_the_end(k, rng):
     """Φᵀ(τ_k − data) + λθ = 0: what truncated learning solves, though no objective has it."""
     batch, features = grids(rng)
     model = contrastive(solver=ms.FrankWolfe(tol=1e-9, rounds=300), k=k).fit(batch, features)
-    total = Sum(Serial().start(parts(Contrastive(BetheSteps(k)), batch, {"score": Head(features)})))
+    total = Sum(
+        Serial().start(
+            Share.whole(Contrastive(BetheSteps(k)), batch, {"score": Head(features)}).split()
+        )
+    )
     value, slope = total(model.theta)
     assert np.abs(slope + model.theta).max() < 1e-3
     reached = value + 0.5 * model.theta @ model.theta
@@ -63,7 +67,7 @@ def test_slopes_find_the_minimum_of_what_they_integrate(rng):
     """With an exact gradient the integral is the value, up to trapezoids, and so is its minimum."""
     batch, features = grids(rng)
     ridge = ms.Regulariser.of(features.d, 0.5)
-    makers = parts(Contrastive(BlockSteps()), batch, {"score": Head(features)})
+    makers = Share.whole(Contrastive(BlockSteps()), batch, {"score": Head(features)}).split()
     total, descent = Sum(Serial().start(makers)), descend_slopes(ridge, np.zeros(features.d))
     *_, (theta, value, *_) = islice(iter(lambda: next_step(descent, total), None), 60)
     want = pseudo_likelihood(regulariser=0.5, solver=SOLVER).fit(batch, features)
