@@ -13,7 +13,7 @@ from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
 from mlestruct.frank_wolfe.settings import Sums
 from mlestruct.frank_wolfe.slopes import reached
-from mlestruct.oracle import Oracle
+from mlestruct.oracle import Oracle, perturbable
 from mlestruct.structures.base import Array
 
 DIGITS = 1e-13  # of log Z: what floats may have lost
@@ -104,7 +104,7 @@ def beginning(dual: Dual, oracle: Any, known: Interior | None = None) -> tuple[D
 
 
 def refuse_masked(dual: Dual, oracle: Oracle[Any]) -> None:
-    mask = oracle.perturbable(dual.batch)
+    mask = perturbable(oracle, dual.batch)
     if mask is None:
         return
     wrong = np.flatnonzero(dual.entropy.perturbs() & ~mask)

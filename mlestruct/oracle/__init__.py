@@ -3,7 +3,17 @@
 from typing import TYPE_CHECKING
 
 from mlestruct.lazy import lazily
-from mlestruct.oracle.protocol import HULL, Answer, Answers, Oracle, attained, memory, remember
+from mlestruct.oracle.protocol import (
+    HULL,
+    Answer,
+    Answers,
+    Oracle,
+    attained,
+    memory,
+    one_by_one,
+    perturbable,
+    remember,
+)
 from mlestruct.oracle.registry import CATALOGUE, PerStructure, load, resolve
 from mlestruct.oracle.wrappers import Cached, Counted, Validated
 
@@ -34,6 +44,8 @@ __all__ = [
     "attained",
     "load",
     "memory",
+    "one_by_one",
+    "perturbable",
     "remember",
     "resolve",
     *_lazy,

@@ -46,9 +46,6 @@ class Simplices:
             upper[members] = np.where(answer > 0, table, 0.0).sum(axis=1)
         return vertices, upper
 
-    def perturbable(self, batch: Batch[Any]) -> None:
-        return None
-
 
 def _firsts(table: Array, sizes: Ints) -> Ints:
     """Where each group of columns has its largest entry first, row by row."""
@@ -83,6 +80,3 @@ class BruteForce:
             vertices[batch.index(members)] = listed[best].ravel()
             upper[members] = table[np.arange(len(members)), best]
         return vertices, upper
-
-    def perturbable(self, batch: Batch[Any]) -> None:
-        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.errors import Infeasible
 from mlestruct.structures.base import Array, Structure
 
 S_contra = TypeVar("S_contra", bound=Structure, contravariant=True)
@@ -31,10 +33,11 @@ class Oracle(Protocol[S_contra]):
 
     - ``polytope``: its name, for certificates (``"convex hull"`` when answers are exact);
     - ``many(batch, scores)`` → (vertices, upper): flat vertices, and for every example a bound
-      on the best score (equal to the score reached when the answer is exact);
-    - ``perturbable(batch)`` → mask of the coordinates whose score may be anything, or None: all.
+      on the best score (equal to the score reached when the answer is exact).
 
-    Scores may be −inf on coordinates the structure fixes at 0, and only there.
+    Scores may be −inf on coordinates the structure fixes at 0, and only there. An oracle that
+    does not take every other score has ``perturbable(batch)`` → mask of the coordinates whose
+    score may be anything.
 
     An oracle whose answers depend on what a batch was asked before (warm starts that choose among
     equally good answers) has two more methods, which checkpoints and lost workers need:
@@ -47,12 +50,37 @@ class Oracle(Protocol[S_contra]):
 
     def many(self, batch: Batch[S_contra], scores: Array) -> Answers: ...
 
-    def perturbable(self, batch: Batch[S_contra]) -> NDArray[np.bool_] | None: ...
+
+def one_by_one(
+    batch: Batch[Any], scores: Array, ready: Callable[[Any], Callable[[Array], tuple[Array, float]]]
+) -> Answers:
+    """Answers to one score after the other; ``ready(structure)`` makes a structure's solver.
+
+    It returns a vertex and a bound on the best score, or raises :class:`Infeasible`: the example's
+    number is added, and the structure's own reason takes the place of the solver's.
+    """
+    vertices, upper = np.empty(batch.size), np.empty(len(batch))
+    for structure, members in batch.groups():
+        solve = ready(structure)
+        for m in members.tolist():
+            part = batch.coordinates(m)
+            try:
+                vertices[part], upper[m] = solve(scores[part])
+            except Infeasible as error:
+                why = f"example {m}: {structure.impossible() or error}"
+                raise Infeasible(why, error.separators, error.groups) from error
+    return vertices, upper
 
 
 def attained(score: Array, vertex: Array) -> float:
     """⟨score, vertex⟩ with −inf · 0 = 0."""
     return float(np.where(vertex != 0, score, 0.0) @ vertex)
+
+
+def perturbable(oracle: Oracle[Any], batch: Batch[Any]) -> NDArray[np.bool_] | None:
+    """The coordinates whose score may be anything, where these are not all."""
+    own = getattr(oracle, "perturbable", None)
+    return None if own is None else own(batch)
 
 
 def memory(oracle: Oracle[Any], batch: Batch[Any]) -> Any:

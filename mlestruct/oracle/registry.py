@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle.protocol import HULL, Answers, Oracle
+from mlestruct.oracle.protocol import HULL, Answers, Oracle, perturbable
 from mlestruct.oracle.wrappers import Around
 from mlestruct.structures.base import Array, Structure, one_of
 
@@ -58,7 +58,7 @@ class PerStructure:
     def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
         free = np.ones(batch.size, dtype=bool)
         for structure, members in batch.groups():
-            mask = self.choose(structure).perturbable(batch.select(members))
+            mask = perturbable(self.choose(structure), batch.select(members))
             if mask is not None:
                 free[batch.index(members)] = mask
         return None if free.all() else free

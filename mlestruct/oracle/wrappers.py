@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible, LostWorker
 from mlestruct.kernels import clock
-from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, remember
+from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, perturbable, remember
 from mlestruct.structures.base import Array, Ints, as_numbers
 
 
@@ -25,7 +25,7 @@ class Around:
         return self.oracle.polytope
 
     def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
-        return self.oracle.perturbable(batch)
+        return perturbable(self.oracle, batch)
 
     def memory(self, batch: Batch[Any]) -> Any:
         return memory(self.oracle, batch)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.oracle import HULL, Oracle
+from mlestruct.oracle import HULL, Oracle, perturbable
 from mlestruct.structures.base import Array, Structure
 from mlestruct.testing.listing import hold, vertices
 
@@ -34,7 +34,7 @@ def check_oracle(
     found = vertices(structure, outcomes)
     batch = Batch.of(structure, count=instances)
     scores = _scores(structure, instances, rng)
-    mask = oracle.perturbable(batch)
+    mask = perturbable(oracle, batch)
     if mask is not None:
         rest = np.zeros(structure.size) if base is None else base
         scores = np.where(mask.reshape(scores.shape), scores, rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,12 +10,10 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle import HULL, Answers
+from mlestruct.oracle import HULL, Answers, one_by_one
 from mlestruct.structures.b_matching import BMatching
 from mlestruct.structures.base import Array, Ints
 from mlestruct_oracles.min_cost_flow import Network
-
-Found = tuple[Array, float] | None
 
 
 @dataclass(frozen=True)
@@ -29,25 +28,14 @@ class BMatchingSolver:
     polytope: str = HULL
 
     def many(self, batch: Batch[BMatching], scores: Array) -> Answers:
-        vertices, upper = np.empty(batch.size), np.empty(len(batch))
-        for structure, members in batch.groups():
-            flow = structure.as_flow()
-            solver = (
-                Gadget(structure)
-                if flow is None
-                else Network.of(flow[0], structure.fixed, *flow[1:])
-            )
-            for m in members.tolist():
-                part = batch.coordinates(m)
-                found: Found = solver.heaviest(scores[part])
-                if found is None:
-                    why = structure.impossible() or "no set of allowed pairs fills every node"
-                    raise Infeasible(f"example {m}: {why}")
-                vertices[part], upper[m] = found
-        return vertices, upper
+        return one_by_one(batch, scores, _ready)
 
-    def perturbable(self, batch: Batch[BMatching]) -> None:
-        return None
+
+def _ready(structure: BMatching) -> Callable[[Array], tuple[Array, float]]:
+    flow = structure.as_flow()
+    if flow is None:
+        return Gadget(structure).heaviest
+    return Network.of(flow[0], structure.fixed, *flow[1:]).heaviest
 
 
 @dataclass(frozen=True)
@@ -96,8 +84,8 @@ class Gadget:
         i, j = np.triu_indices(len(loose), 1)
         return np.stack([loose[i], loose[j]], axis=1)
 
-    def heaviest(self, score: Array) -> Found:
-        """A best vertex and a bound on the best score, or None where there is no b-matching."""
+    def heaviest(self, score: Array) -> tuple[Array, float]:
+        """A best vertex and a bound on the best score."""
         from mlestruct_oracles import blossom_sparse
 
         free, (copy, middle), exact = self.free, self.spokes, self.structure.exact.any()
@@ -114,8 +102,8 @@ class Gadget:
             weights = np.concatenate([weights, np.zeros(len(self.escapes))])
             try:
                 best = blossom_sparse.perfect_matching_sparse(nodes + nodes % 2, edges, weights)
-            except Infeasible:
-                return None
+            except Infeasible as error:
+                raise Infeasible("no set of allowed pairs fills every node") from error
         else:
             best = blossom_sparse.maximum_weight_matching_sparse(nodes, edges, weights)
         vertex = (self.structure.fixed == 1).astype(float)

@@ -48,9 +48,6 @@ class CPSat:
                 raise type(error)(f"example {m}: {error}") from error
         return vertices, upper
 
-    def perturbable(self, batch: Batch[Any]) -> None:
-        return None
-
 
 class _Model:
     """One structure's constraints, built once; each call replaces the objective and the hint."""

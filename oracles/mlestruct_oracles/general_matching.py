@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.errors import Infeasible
 from mlestruct.kernels import kernel
-from mlestruct.oracle import Answers
+from mlestruct.oracle import Answers, one_by_one
 from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.matching import Matching
 from mlestruct_oracles import blossom
@@ -50,21 +50,11 @@ class Blossom:
     _scratch: Scratch = field(default_factory=Scratch, repr=False, compare=False)
 
     def many(self, batch: Batch[Matching], scores: Array) -> Answers:
-        vertices, upper = np.zeros(batch.size), np.empty(len(batch))
-        for structure, members in batch.groups():
-            solve = self._sparse if _is_sparse(structure) else self._dense
-            for m in members.tolist():
-                part = batch.coordinates(m)
-                try:
-                    found = solve(structure, scores[part])
-                except Infeasible as error:
-                    why = f"example {m}: {structure.impossible() or error}"
-                    raise Infeasible(why, error.separators, error.groups) from error
-                upper[m] = _write(structure, scores[part], found, vertices[part])
-        return vertices, upper
+        return one_by_one(batch, scores, lambda structure: partial(self._best, structure))
 
-    def perturbable(self, batch: Batch[Matching]) -> None:
-        return None
+    def _best(self, structure: Matching, score: Array) -> tuple[Array, float]:
+        solve = _sparse if _is_sparse(structure) else self._dense
+        return _vertex(structure, score, solve(structure, score))
 
     def _dense(self, structure: Matching, score: Array) -> blossom.ProvenMatching:
         n = structure.n_nodes
@@ -84,18 +74,19 @@ class Blossom:
         finally:
             self._scratch.give_back(room)
 
-    def _sparse(self, structure: Matching, score: Array) -> blossom.ProvenMatching:
-        from mlestruct_oracles import blossom_sparse
-
-        open_ = _open(structure)
-        ends, weights = structure.ends[open_].astype(np.int64), score[open_]
-        if structure.kind == "perfect":
-            return blossom_sparse.perfect_matching_sparse(structure.n_nodes, ends, weights)
-        return blossom_sparse.maximum_weight_matching_sparse(structure.n_nodes, ends, weights)
-
 
 def _is_sparse(structure: Matching) -> bool:
     return SPARSE * 2 * structure.size < structure.n_nodes**2
+
+
+def _sparse(structure: Matching, score: Array) -> blossom.ProvenMatching:
+    from mlestruct_oracles import blossom_sparse
+
+    open_ = _open(structure)
+    ends, weights = structure.ends[open_].astype(np.int64), score[open_]
+    if structure.kind == "perfect":
+        return blossom_sparse.perfect_matching_sparse(structure.n_nodes, ends, weights)
+    return blossom_sparse.maximum_weight_matching_sparse(structure.n_nodes, ends, weights)
 
 
 def _open(structure: Matching) -> Ints:
@@ -104,17 +95,18 @@ def _open(structure: Matching) -> Ints:
     return np.flatnonzero(~shut)
 
 
-def _write(
-    structure: Matching, score: Array, found: blossom.ProvenMatching, vertex: Array
-) -> float:
-    """Mark the matching's edges; the bound on the best score, required pairs included."""
+def _vertex(
+    structure: Matching, score: Array, found: blossom.ProvenMatching
+) -> tuple[Array, float]:
+    """The matching's edges, and the bound on the best score, required pairs included."""
+    vertex = np.zeros(structure.size)
     used = np.flatnonzero(found.partner > np.arange(structure.n_nodes))
     vertex[structure.graph.place(used, found.partner[used])] = 1.0
     if structure.kind == "perfect":
-        return float(found.upper)
+        return vertex, float(found.upper)
     required = np.flatnonzero(structure.fixed == 1)
     vertex[required] = 1.0
-    return float(found.upper + score[required].sum())
+    return vertex, float(found.upper + score[required].sum())
 
 
 @kernel

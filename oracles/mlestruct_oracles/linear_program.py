@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle import Answers
+from mlestruct.oracle import Answers, one_by_one
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Constraints, Structure
 
@@ -42,23 +43,15 @@ class LinearProgram:
         return self._rows[structure]
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        vertices, upper = np.empty(batch.size), np.empty(len(batch))
-        for m in range(len(batch)):
-            structure, part = batch.structure(m), batch.coordinates(m)
-            score = np.where(structure.fixed == 0, 0.0, scores[part])
-            rows = self.constraints(structure)
-            # HiGHS's tolerances are absolute: scores of 1e-7 would all be optimal
-            shift = math.frexp(float(np.abs(score).max(initial=0.0)))[1]
-            found = _solve(structure, rows, np.ldexp(score, -shift))
-            if found is None:
-                raise Infeasible(f"example {m}: {structure.impossible() or 'no feasible point'}")
-            vertices[part], duals = found
-            bound = dual_bound(structure, rows, score, np.ldexp(duals, shift))
-            upper[m] = max(bound, float(score @ vertices[part]))
-        return vertices, upper
+        return one_by_one(batch, scores, lambda structure: partial(self._best, structure))
 
-    def perturbable(self, batch: Batch[Any]) -> None:
-        return None
+    def _best(self, structure: Structure, score: Array) -> tuple[Array, float]:
+        score, rows = np.where(structure.fixed == 0, 0.0, score), self.constraints(structure)
+        # HiGHS's tolerances are absolute: scores of 1e-7 would all be optimal
+        shift = math.frexp(float(np.abs(score).max(initial=0.0)))[1]
+        vertex, duals = _solve(structure, rows, np.ldexp(score, -shift))
+        bound = dual_bound(structure, rows, score, np.ldexp(duals, shift))
+        return vertex, max(bound, float(score @ vertex))
 
 
 def dual_bound(structure: Structure, rows: Constraints, score: Array, y: Array) -> float:
@@ -71,7 +64,7 @@ def dual_bound(structure: Structure, rows: Constraints, score: Array, y: Array) 
     return float(y @ side + np.maximum(reduced[open_], 0.0).sum() + reduced[forced].sum())
 
 
-def _solve(structure: Structure, rows: Constraints, score: Array) -> tuple[Array, Array] | None:
+def _solve(structure: Structure, rows: Constraints, score: Array) -> tuple[Array, Array]:
     from scipy.optimize import linprog
 
     equal = rows.lo == rows.hi
@@ -89,7 +82,7 @@ def _solve(structure: Structure, rows: Constraints, score: Array) -> tuple[Array
         method="highs-ds",  # simplex: an interior-point answer is no vertex
     )
     if result.status == 2:
-        return None
+        raise Infeasible("no feasible point")
     if result.status != 0:
         raise ValueError(f"HiGHS stopped with status {result.status}: {result.message}")
     duals = np.zeros(len(equal))

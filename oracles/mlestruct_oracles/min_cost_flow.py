@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle import HULL, Answers
+from mlestruct.oracle import HULL, Answers, one_by_one
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.flow import Flow, after_required
 
@@ -28,19 +28,11 @@ class MinCostFlow:
     polytope: str = HULL
 
     def many(self, batch: Batch[Flow], scores: Array) -> Answers:
-        vertices, upper = np.empty(batch.size), np.empty(len(batch))
-        for structure, members in batch.groups():
-            network = Network.of(structure.arcs, structure.fixed, structure.low, structure.high)
-            for m in members.tolist():
-                part = batch.coordinates(m)
-                answer = network.heaviest(scores[part])
-                if answer is None:
-                    raise Infeasible(f"example {m}: {structure.impossible()}")
-                vertices[part], upper[m] = answer
-        return vertices, upper
-
-    def perturbable(self, batch: Batch[Flow]) -> None:
-        return None
+        return one_by_one(
+            batch,
+            scores,
+            lambda flow: Network.of(flow.arcs, flow.fixed, flow.low, flow.high).heaviest,
+        )
 
 
 @dataclass(frozen=True)
@@ -68,8 +60,8 @@ class Network:
             fixed == 1,
         )
 
-    def heaviest(self, score: Array) -> tuple[Array, float] | None:
-        """A best vertex and a bound on the best score, or None where there is no flow."""
+    def heaviest(self, score: Array) -> tuple[Array, float]:
+        """A best vertex and a bound on the best score."""
         from ortools.graph.python import min_cost_flow
 
         scale = self.scale(score[self.free])
@@ -80,7 +72,7 @@ class Network:
         solver.set_nodes_supplies(np.arange(len(self.supply)), self.supply)
         status = solver.solve()
         if status in (solver.INFEASIBLE, solver.UNBALANCED):
-            return None
+            raise Infeasible("no flow has these net outflows")
         if status != solver.OPTIMAL:
             raise ArithmeticError(f"ortools' min-cost flow ended with {status}")
         vertex = self.required.astype(float)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle import HULL, Answers, attained
+from mlestruct.oracle import HULL, Answers, attained, one_by_one
 from mlestruct.structures.base import Array
 from mlestruct.structures.matching import Matching
 
@@ -20,18 +21,10 @@ class NetworkxMatching:
     polytope: str = HULL
 
     def many(self, batch: Batch[Matching], scores: Array) -> Answers:
-        vertices, upper = np.zeros(batch.size), np.empty(len(batch))
-        for m in range(len(batch)):
-            structure, part = batch.structure(m), batch.coordinates(m)
-            vertices[part] = _heaviest(structure, scores[part], m)
-            upper[m] = attained(scores[part], vertices[part])
-        return vertices, upper
-
-    def perturbable(self, batch: Batch[Matching]) -> None:
-        return None
+        return one_by_one(batch, scores, lambda structure: partial(_heaviest, structure))
 
 
-def _heaviest(structure: Matching, score: Array, example: int) -> Array:
+def _heaviest(structure: Matching, score: Array) -> tuple[Array, float]:
     import networkx
 
     graph = networkx.Graph()
@@ -45,6 +38,5 @@ def _heaviest(structure: Matching, score: Array, example: int) -> Array:
     vertex[structure.graph.index(pairs)] = 1.0
     single = np.flatnonzero(structure.incidence() @ vertex == 0)
     if perfect and len(single):  # networkx returns the largest matching without a word
-        why = f"the largest matching leaves node(s) {single.tolist()} single"
-        raise Infeasible(f"example {example}: {structure.impossible() or why}")
-    return vertex
+        raise Infeasible(f"the largest matching leaves node(s) {single.tolist()} single")
+    return vertex, attained(score, vertex)

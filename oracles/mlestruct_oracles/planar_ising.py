@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle import HULL, Answers, pin
+from mlestruct.oracle import HULL, Answers, one_by_one, pin
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.ising import Ising
 from mlestruct_oracles.blossom import perfect_matching
@@ -37,25 +38,20 @@ class PlanarIsing:
     _duals: dict[Any, DualGraph] = field(default_factory=dict, repr=False, compare=False)
 
     def many(self, batch: Batch[Ising], scores: Array) -> Answers:
-        vertices, upper = np.empty(batch.size), np.empty(len(batch))
-        for m in range(len(batch)):
-            graph, part = batch.structure(m), batch.coordinates(m)
-            key = graph.identity()
-            if key not in self._duals:
-                self._duals[key] = dual(graph)
-            score = pin(graph, scores[part])
-            vertex, bound = best_cut(self._duals[key], score)
-            forced = graph.fixed == 1
-            if (vertex[forced] != 1).any() or (vertex[graph.fixed == 0] != 0).any():
-                raise Infeasible(
-                    f"example {m}: fixed edges of a cycle disagree an odd number of times"
-                )
-            vertices[part] = vertex
-            upper[m] = bound - score[forced].sum() + scores[part][forced].sum()
-        return vertices, upper
+        return one_by_one(batch, scores, self._ready)
 
-    def perturbable(self, batch: Batch[Ising]) -> None:
-        return None
+    def _ready(self, graph: Ising) -> Callable[[Array], tuple[Array, float]]:
+        key, forced = graph.identity(), graph.fixed == 1
+        planar = self._duals[key] = self._duals.get(key) or dual(graph)
+
+        def heaviest(given: Array) -> tuple[Array, float]:
+            score = pin(graph, given)
+            vertex, bound = best_cut(planar, score)
+            if (vertex[forced] != 1).any() or (vertex[graph.fixed == 0] != 0).any():
+                raise Infeasible("fixed edges of a cycle disagree an odd number of times")
+            return vertex, float(bound - score[forced].sum() + given[forced].sum())
+
+        return heaviest
 
 
 def dual(graph: Ising) -> DualGraph:

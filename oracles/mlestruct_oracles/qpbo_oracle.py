@@ -39,9 +39,6 @@ class QPBO:
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
         return _many(qpbo, self.backend, self._flows, batch, scores)
 
-    def perturbable(self, batch: Batch[FactorGraph]) -> None:
-        return None
-
 
 @dataclass(frozen=True)
 class GraphCut:

@@ -37,6 +37,3 @@ class Relaxation:
             place = np.isin(batch.owner, left)
             vertices[place], upper[left] = self.program.many(part, scores[place])
         return vertices, upper
-
-    def perturbable(self, batch: Batch[FactorGraph]) -> None:
-        return None

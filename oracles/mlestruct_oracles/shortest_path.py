@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.kernels import kernel
-from mlestruct.oracle import HULL, Answers, pin
+from mlestruct.oracle import HULL, Answers, one_by_one, pin
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.paths import Paths
 
@@ -21,25 +22,20 @@ class ShortestPath:
     polytope: str = HULL
 
     def many(self, batch: Batch[Paths], scores: Array) -> Answers:
-        vertices, upper = np.zeros(batch.size), np.empty(len(batch))
-        for structure, members in batch.groups():
-            by_rank = _arcs_in_order(structure)
-            pinned = (structure.fixed >= 0).any()
-            for m in members:
-                part = batch.coordinates(int(m))
-                score = pin(structure, scores[part]) if pinned else scores[part]
-                answer = vertices[part]
-                if not _solve(
-                    score, structure.arcs, by_rank, structure.source, structure.sink, answer
-                ):
-                    raise Infeasible(f"example {m}: {structure.impossible()}")
-                if pinned and not structure.contains(answer):
-                    raise Infeasible(f"example {m}: {structure.impossible()}")
-                upper[m] = scores[part][answer != 0].sum()
-        return vertices, upper
+        return one_by_one(batch, scores, _ready)
 
-    def perturbable(self, batch: Batch[Paths]) -> None:
-        return None
+
+def _ready(paths: Paths) -> Callable[[Array], tuple[Array, float]]:
+    order, pinned = _arcs_in_order(paths), (paths.fixed >= 0).any()
+
+    def heaviest(score: Array) -> tuple[Array, float]:
+        vertex = np.zeros(paths.size)
+        found = _solve(pin(paths, score), paths.arcs, order, paths.source, paths.sink, vertex)
+        if not found or (pinned and not paths.contains(vertex)):
+            raise Infeasible("no path is allowed")
+        return vertex, float(score[vertex != 0].sum())
+
+    return heaviest
 
 
 def _arcs_in_order(structure: Paths) -> Ints:

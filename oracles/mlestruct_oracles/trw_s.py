@@ -59,9 +59,6 @@ class TRWS:
             upper[members] = best
         return vertices, upper
 
-    def perturbable(self, batch: Batch[FactorGraph]) -> None:
-        return None
-
     def _plan(self, structure: FactorGraph) -> NodeOrder:
         key = structure.identity()
         if key not in self._plans:

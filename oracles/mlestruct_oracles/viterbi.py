@@ -37,9 +37,6 @@ class Viterbi:
             upper[members] = best
         return vertices, upper
 
-    def perturbable(self, batch: Batch[FactorGraph]) -> None:
-        return None
-
     def schedule(self, structure: FactorGraph) -> Schedule:
         key = structure.identity()
         if key not in self._schedules:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch
 from mlestruct.inference.sampling.common import Samples
 from mlestruct.inference.scores import as_scores
-from mlestruct.oracle import Validated, resolve
+from mlestruct.oracle import Validated, perturbable, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Structure, as_count
@@ -34,7 +34,7 @@ def perturb_and_map(
     batch = Batch.of(structure, count=count)
     asked = resolve(oracle, batch)
     noisy = np.tile(perturbed(structure), count)
-    mask = asked.perturbable(batch)
+    mask = perturbable(asked, batch)
     noisy &= True if mask is None else mask
     noise = np.where(noisy, rng.gumbel(size=batch.size), 0.0)
     vertices, _ = Validated(asked).many(batch, np.tile(values, count) + noise)
