@@ -205,7 +205,7 @@ def test_only_node_scores_may_be_perturbed():
 def test_the_default_oracle_fits_the_graph(graph, name):
     """Forests exactly, binary loops by max-flow, other loops by an LP while that is quick."""
     assert graph.default_oracle == name
-    assert type(resolve(None, Batch.of(graph))) is type(load(name))
+    assert type(resolve(None, Batch.of(graph)).oracle) is type(load(name))
 
 
 def test_mixed_batches_use_each_graphs_own_oracle(rng):
