@@ -159,7 +159,8 @@ def refuse_below(batch: Batch[Any], upper: Array, here: Array, what: str) -> Non
         raise ValueError(
             f"example {m}: the oracle says that no score exceeds {upper[m]:.10g}, but {what} has "
             f"{here[m]:.10g}; where its answers may be wrong, let it return Answer(vertex, upper), "
-            "and where it minimises, say Solver(solve, sense='min')"
+            "where it minimises, say Solver(solve, sense='min'), and where scores are equal, as at "
+            "first all are, it has to keep its constraints, too"
         )
 
 

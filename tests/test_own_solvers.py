@@ -201,3 +201,15 @@ def test_closed_parts_are_declared_by_example():
     careless = ms.StructuredModel(structure, oracle=lambda scores: np.asarray(scores) > -9)
     with pytest.raises(ValueError, match="example"):
         careless.fit(X, y)
+
+
+def test_a_solver_whose_ties_break_its_constraints_is_told(rng):
+    """At equal scores, as all are at first, it takes more parts than it may."""
+
+    def two(scores):
+        return (scores >= np.sort(scores)[-2]).astype(float)  # all of them where all are equal
+
+    X = [rng.random((5, 2)) for _ in range(8)]
+    y = [two(x @ [1.0, -1.0]) for x in X]
+    with pytest.raises(ValueError, match=r"where scores are equal, .* keep its constraints"):
+        ms.StructuredModel(oracle=two).fit(X, y)

@@ -116,13 +116,13 @@ class GraphModel(Labelled):
                 ("edge", ties, graph.tie_names, self._tie_names),
                 *_of_cliques(graph, self._clique_names),
             ):
-                if given != len(known):
-                    raise ValueError(
-                        f"example {m} has {given} {what} features; expected {len(known)}"
-                    )
                 if names is not None and list(names) != known:
                     raise ValueError(
                         f"example {m} has {what} features {list(names)}; expected {known}"
+                    )
+                if given != len(known):
+                    raise ValueError(
+                        f"example {m} has {given} {what} features; expected {len(known)}"
                     )
 
     @property

@@ -9,6 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
+Wanted = bool | str | None
+UNCHANGED = "$UNCHANGED$"  # scikit-learn's own word for a request that stays as it is
+
 
 class _Requests(dict[str, Any]):
     """What was asked of each method; scikit-learn's clone copies it by the attribute's name."""
@@ -84,23 +87,36 @@ class Parameters:
         """Which of fit's and score's arguments scikit-learn's searches are to hand on."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
-        asked = getattr(self, "_metadata_request", {})
         request = MetadataRequest(owner=self)
         for method in ("fit", "score"):
-            if "sample_weight" in inspect.signature(getattr(type(self), method, id)).parameters:
-                wanted = asked.get(method)
-                getattr(request, method).add_request(param="sample_weight", alias=wanted)
+            for name in self._routed(method):
+                wanted = self._requested(method).get(name)
+                getattr(request, method).add_request(param=name, alias=wanted)
         return request
 
-    def set_fit_request(self, *, sample_weight: bool | str | None = None) -> Self:
-        """Whether searches hand ``sample_weight`` (True, or another name for it) to ``fit``."""
-        return self._request("fit", sample_weight)
+    def set_fit_request(
+        self, *, sample_weight: Wanted = UNCHANGED, node_weight: Wanted = UNCHANGED
+    ) -> Self:
+        """Whether searches hand weights (True, or another name for them) to ``fit``."""
+        return self._request("fit", sample_weight=sample_weight, node_weight=node_weight)
 
-    def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
+    def set_score_request(self, *, sample_weight: Wanted = UNCHANGED) -> Self:
         """Whether searches hand ``sample_weight`` (True, or another name for it) to ``score``."""
-        return self._request("score", sample_weight)
+        return self._request("score", sample_weight=sample_weight)
 
-    def _request(self, method: str, wanted: bool | str | None) -> Self:
+    def _routed(self, method: str) -> list[str]:
+        """The weights that a method takes."""
+        taken = inspect.signature(getattr(type(self), method, id)).parameters
+        return [name for name in ("sample_weight", "node_weight") if name in taken]
+
+    def _requested(self, method: str) -> dict[str, Wanted]:
+        return dict(getattr(self, "_metadata_request", {}).get(method, {}))
+
+    def _request(self, method: str, **wanted: Wanted) -> Self:
+        new = {name: value for name, value in wanted.items() if value != UNCHANGED}
+        strange = next((name for name in new if name not in self._routed(method)), None)
+        if strange is not None:
+            raise TypeError(f"{type(self).__name__}.{method} takes no {strange}")
         asked = getattr(self, "_metadata_request", {})
-        self._metadata_request = _Requests(asked, **{method: wanted})
+        self._metadata_request = _Requests(asked, **{method: self._requested(method) | new})
         return self
