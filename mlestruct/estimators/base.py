@@ -16,7 +16,7 @@ from mlestruct.batch import Batch, Partial, pinned
 from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
-from mlestruct.estimators.choosing import Scoring, scored_by, splits, winner
+from mlestruct.estimators.choosing import Scoring, own_score, scored_by, splits, winner
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.door import (
     Given,
@@ -24,6 +24,7 @@ from mlestruct.estimators.door import (
     listed,
     part_of,
     rng_of,
+    told_apart,
 )
 from mlestruct.estimators.predictor import Predictor, seen_in_targets
 from mlestruct.estimators.weights import ALIKE, labels_of, with_weights
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
 Penalty = Literal["raw", "standardised"]
+KINDS = "biufU"  # of arrays that model files hold: see files.py
 QUIET = 1e-3  # of the largest weight: a column of less may be one that all outcomes share
 DEEP = 1e8  # times λ: what all outcomes share in so large a column shows in the certificate
 SHARP, TINY = 2.0, 1e-12  # log of the largest factor
@@ -228,7 +230,7 @@ class Estimator(Predictor):
         """A score for each example, or one for all of them by a function of yours."""
         how, _ = scored_by(self.scoring, self._learner(Regulariser.of(0)).name)
         if callable(how):
-            return np.array([float(how(self, X, y))])
+            return own_score(how, self, X, y)
         if how == "parts_right":
             return np.array([self.score([one], [other]) for one, other in zip(X, y, strict=True)])
         batch, scores = self._scored(self._given(X, y), y)
@@ -457,7 +459,7 @@ class Estimator(Predictor):
         self._check_fitted()
         calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
         return Summary(
-            weights_by_name=dict(zip(self.names(), self.coef_.tolist(), strict=True)),
+            weights_by_name=dict(zip(told_apart(self.names()), self.coef_.tolist(), strict=True)),
             sure=intervals,
             certificate=self.certificate_,
             alpha=self.alpha_,
@@ -472,7 +474,14 @@ class Estimator(Predictor):
 
     def stored(self) -> dict[str, Any]:
         """What :meth:`prepare` learned, for a model file: trees of arrays by name."""
-        return {name: getattr(self, name) for name in self.learns}
+        learned = {name: getattr(self, name) for name in self.learns}
+        for name, value in learned.items():
+            if isinstance(value, np.ndarray) and value.dtype.kind not in KINDS:
+                raise ValueError(
+                    f"{name} are of {value.dtype}, such as {value.flat[0]!r}; model files hold "
+                    "numbers and text: learn from labels of these"
+                )
+        return learned
 
     def restore(self, learned: dict[str, Any]) -> None:
         """The inverse of :meth:`stored`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.structures.base import Array, Ints, as_count
+from mlestruct.structures.base import Array, Ints, as_count, as_numbers
 
 LIKELIHOODS = ("mle_struct", "exact_mle")
 
@@ -32,6 +32,16 @@ def scored_by(scoring: Scoring, learner: str) -> tuple[Any, str]:
     if scoring == "log_likelihood" and learner not in LIKELIHOODS:
         raise ValueError(f"{learner!r} has no log-likelihood to choose alpha by; scoring=None does")
     return scoring, NAMED[scoring]
+
+
+def own_score(how: Callable[..., float], model: Any, X: Sequence[Any], y: Sequence[Any]) -> Array:
+    """What a user's function says of a model, as the only row of a table of scores."""
+    score = as_numbers(how(model, X, y), "what scoring returns")
+    if score.size != 1 or np.isnan(score).any():
+        raise ValueError(
+            f"scoring returns {score.tolist()}; expected one number, the larger the better"
+        )
+    return score.reshape(1)
 
 
 def splits(

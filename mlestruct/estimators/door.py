@@ -130,6 +130,21 @@ def columns_of(X: Sequence[Any]) -> Columns:
     return first
 
 
+def told_apart(names: Iterable[str]) -> list[str]:
+    """Every name once: of equal ones the second is followed by (2).
+
+    >>> told_apart(["a", "b", "a"])
+    ['a', 'b', 'a (2)']
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        own, count = name, 1
+        while own in found:
+            own, count = f"{name} ({count + 1})", count + 1
+        found[own] = None
+    return list(found)
+
+
 def agree(known: Columns, given: Columns, name: str) -> None:
     """Columns are taken by position, so names that both have must agree."""
     if known is not None and given is not None and given != known:

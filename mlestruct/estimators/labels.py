@@ -24,8 +24,17 @@ def as_labels(labels: Any) -> Labels:
     if array.dtype.kind in "cV":
         raise ValueError(f"labels are numbers in an order, or text; these are {array.dtype}")
     if array.dtype.kind == "O" or not (isinstance(labels, np.ndarray) or array.dtype.kind in "iub"):
-        _refuse_merged(np.asarray(labels, dtype=object).ravel().tolist())
-    return np.array(array.tolist()) if array.dtype.kind == "O" else array
+        each = np.asarray(labels, dtype=object).ravel().tolist()
+        _refuse_merged(each)
+        if array.dtype.kind == "O":
+            array = np.array(array.tolist())
+        if array.dtype.kind == "f" and each and all(map(_is_whole, each)):  # signed beside unsigned
+            array = np.array([int(label) for label in each], dtype=object).reshape(array.shape)
+    return array
+
+
+def _is_whole(label: Any) -> bool:
+    return isinstance(label, int) or (isinstance(label, np.generic) and label.dtype.kind in "iu")
 
 
 def _refuse_merged(labels: list[Any]) -> None:
@@ -37,7 +46,7 @@ def _refuse_merged(labels: list[Any]) -> None:
     ended = next((label for label in texts if label.endswith("\0")), None)
     if ended is not None:
         raise ValueError(f"label {ended!r} ends in a NUL, which arrays of text drop")
-    whole = [n for n in labels if isinstance(n, (int, np.integer)) and abs(int(n)) > EXACT]
+    whole = [n for n in labels if _is_whole(n) and abs(int(n)) > EXACT]
     if whole and any(isinstance(label, (float, np.floating)) for label in labels):
         raise ValueError(f"label {whole[0]} beside fractions would be rounded")
 
@@ -59,9 +68,22 @@ def classes_of(y: Sequence[Any]) -> Labels:
             i = int((~np.isfinite(labels)).argmax())
             raise ValueError(f"example {m}: label {i} is {labels[i]}")
     try:
-        return np.unique(np.concatenate([labels for labels in given if labels.size]))
+        return np.unique(_joined([labels for labels in given if labels.size]))
     except TypeError as error:
         raise ValueError(f"labels cannot be sorted: {error}") from error
+
+
+def _joined(given: Sequence[Labels]) -> Labels:
+    """All in one array, exactly: to NumPy signed and unsigned integers together are fractions."""
+    found = np.concatenate(given)
+    whole = [labels for labels in given if labels.dtype.kind in "iu"]
+    if found.dtype.kind != "f" or not any(
+        int(abs(one.astype(object)).max()) > EXACT for one in whole
+    ):
+        return found
+    if len(whole) < len(given):
+        raise ValueError("labels beyond 2^53 in some examples beside fractions would be rounded")
+    return np.concatenate([labels.astype(object) for labels in given])
 
 
 def states_of(classes: Labels, labels: Any, m: int) -> Ints:

@@ -128,9 +128,11 @@ class Predictor(Parameters):
         """A name per weight: ``feature_names``, or the columns', where there are as many."""
         self._check_fitted()
         if self.feature_names is not None:
+            if isinstance(self.feature_names, str):
+                raise ValueError(f"feature_names is a list of names, not {self.feature_names!r}")
             if len(self.feature_names) != len(self.coef_):
                 raise ValueError(f"{len(self.feature_names)} names for {len(self.coef_)} features")
-            return list(self.feature_names)
+            return [str(name) for name in self.feature_names]
         if self._columns is not None and len(self._columns) == len(self.coef_):
             return list(self._columns)
         return [f"feature {j}" for j in range(len(self.coef_))]

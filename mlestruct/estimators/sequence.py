@@ -16,6 +16,7 @@ from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_n
 from mlestruct.estimators.predictor import Decision
 from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.features import Masked, Tied
+from mlestruct.features.base import HUGE
 from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags
 from mlestruct.structures.base import Array, Ints, Shorts
@@ -131,6 +132,8 @@ class SequenceModel(Labelled):
         if not lengths or min(lengths) == 0:
             return None
         start, index, data = attributes.entries(X)
+        if np.abs(data).max(initial=0.0) > HUGE:
+            return None  # what refuses such features says so
         states = len(self.classes_)
         node = np.zeros((len(start) - 1, states))
         pair = self._add_weights(start, index, data, node)
@@ -306,13 +309,20 @@ def _attributes() -> type[Attributes]:
     return Attributes
 
 
+def _holds(x: Any) -> bool:
+    """Whether an example is a list of positions: an array or a Series of objects is one too."""
+    return isinstance(x, (list, tuple)) or (
+        getattr(x, "dtype", None) == np.dtype(object) and x.ndim == 1
+    )
+
+
 def _all_named(X: Sequence[Any]) -> bool:
     return _named(X) and all(isinstance(x, (list, tuple)) for x in X)
 
 
 def _named(X: Sequence[Any]) -> bool:
     """Whether positions are dicts, lists or sets of named attributes, not rows of numbers."""
-    first = next((x[0] for x in X if isinstance(x, (list, tuple)) and len(x)), None)
+    first = next((next(iter(x)) for x in X if _holds(x) and len(x)), None)
     if isinstance(first, (list, tuple, Set)):
         return all(isinstance(name, str) for name in first)
     return isinstance(first, Mapping)

@@ -79,6 +79,10 @@ class StructuredModel(Estimator):
     def rows(self, x: Any) -> Any:
         """The (parts, d) features of one example."""
         if self.feature_map is not None:
+            if not callable(self.feature_map):
+                raise ValueError(
+                    f"feature_map is a function of an example, not {self.feature_map!r}"
+                )
             return self.feature_map(x)
         if isinstance(x, Mapping):
             if "features" not in x:
@@ -96,6 +100,8 @@ class StructuredModel(Estimator):
             structure = given(x) if callable(given) else given
             if structure is None:
                 structure = self._blank(x, m)
+            if not isinstance(structure, Structure):
+                raise ValueError(f"example {m}: structure= made {structure!r}, no Structure")
             if carried or isinstance(x, Mapping):
                 structure = structure.carrying(x, (m, digest(x)))
             found.append(structure)
@@ -122,8 +128,12 @@ class StructuredModel(Estimator):
 
     def _known(self, x: Any, m: int) -> Array:
         """The known scores of one example's parts."""
-        if not isinstance(self.bias, str):
-            given = self.bias(x)  # type: ignore[misc]
+        if callable(self.bias):
+            given = self.bias(x)
+        elif not isinstance(self.bias, str):
+            raise ValueError(
+                f"bias is a function of an example or the name of its entry, not {self.bias!r}"
+            )
         elif isinstance(x, Mapping) and self.bias in x:
             given = x[self.bias]
         else:
@@ -142,8 +152,8 @@ def _outcome(structure: Structure, given: Any) -> Any:
         structure.encode(given)
     except (ValueError, TypeError, IndexError):
         try:
-            vector = np.asarray(given, dtype=float).reshape(-1)
-        except (ValueError, TypeError):
+            vector = as_numbers(given, "an outcome").reshape(-1)
+        except ValueError:
             return given  # whose error names the example
         if vector.shape == (structure.size,) and np.isin(vector, (0, 1)).all():
             return structure.decode(vector) if structure.contains(vector) else given

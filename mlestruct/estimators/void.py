@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Partial
 from mlestruct.estimators.labels import Labels, as_labels, states_of
-from mlestruct.structures.base import Ints
+from mlestruct.structures.base import Ints, absent
 
 AUTO = "auto"
 SETS = (set, frozenset)
@@ -71,17 +71,14 @@ def _array(given: Any) -> NDArray[Any]:
 
 
 def missing(array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where there is no value at all: None, NaN, pandas' NA."""
+    """Where there is no value at all: None, NaN, NaT, pandas' NA."""
     if array.dtype.kind in "fc":
         return np.isnan(array)
+    if array.dtype.kind in "mM":
+        return np.isnat(array)
     if array.dtype.kind != "O" or set(map(type, array.flat)) <= WHOLE:
         return np.zeros(array.shape, dtype=bool)
-    flat = [v is None or type(v).__name__ == "NAType" or _is_nan(v) for v in array.ravel()]
-    return np.array(flat, dtype=bool).reshape(array.shape)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+    return np.array([absent(v) for v in array.ravel()], dtype=bool).reshape(array.shape)
 
 
 def codes_of(setting: Any, seen: Sequence[Seen]) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
+from mlestruct.batch import DECADES, Batch
 from mlestruct.estimators.door import Given, listed
 from mlestruct.structures.base import Array, as_numbers
 
@@ -97,6 +97,9 @@ def counting(batch: Batch[Any], each: Iterable[Array]) -> Batch[Any]:
     for m, weight in enumerate(weights):
         try:
             structure = batch.structure(m).weighed(weight)
+            if np.abs(np.log10(weight)).max() > DECADES:
+                raise ValueError(f"labels count {weight.min():g} to {weight.max():g}; weights lie "
+                                 f"between 1e-{DECADES} and 1e{DECADES}")  # fmt: skip
         except ValueError as error:
             raise ValueError(f"example {m}: {error}") from error
         which.append(place.setdefault(structure, len(place)))

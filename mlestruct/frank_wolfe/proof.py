@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest, name_of
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
+from mlestruct.errors import counting_from
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
 from mlestruct.frank_wolfe.settings import Sums
 from mlestruct.frank_wolfe.slopes import reached
@@ -97,10 +99,22 @@ def beginning(dual: Dual, oracle: Any, known: Interior | None = None) -> tuple[D
     """
     if is_margin(dual):
         assert dual.batch.target is not None
+        _refuse_minimiser(dual.batch, oracle)
         inner = Interior(dual.batch.target.copy(), dual.entropy, 0)
     else:
         inner = interior(dual.batch, oracle, dual.entropy) if known is None else known
     return Dual(dual.batch, dual.features, inner.entropy, dual.regulariser), inner
+
+
+def _refuse_minimiser(batch: Batch[Any], oracle: Any) -> None:
+    """Of a loss the least is no loss, that of the observed outcome: no bound would be broken."""
+    from mlestruct.oracle.solver import tells_best_from_worst
+
+    for m in range(len(batch)):
+        with counting_from(m):
+            one = batch.select([m])
+            if tells_best_from_worst(oracle, one, one.bias):
+                return
 
 
 def refuse_masked(dual: Dual, oracle: Oracle[Any]) -> None:

@@ -98,11 +98,13 @@ class _Epochs:
             memories = [memory(oracle, one) for one, _ in ones]
             return epoch, theta, total, rng.bit_generator.state, memories
 
+        maximises = False
         while True:
             mistakes = 0
             for m in rng.permutation(count):
                 with counting_from(int(m)):
                     step = _step(ones[m], oracle, theta)
+                    maximises = maximises or _tells(ones[m], oracle, theta)
                 mistakes += bool(step.any())
                 theta = theta + step / self.ridge.lam
                 total = total + theta
@@ -123,6 +125,15 @@ def _step(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Arra
         return np.zeros(len(theta))
     off = off if weight is None else off * weight
     return np.asarray(one.weight[0] * features.moments(off))
+
+
+def _tells(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Array) -> bool:
+    """Whether the solver is known to maximise: of one that minimises no weights would come out."""
+    from mlestruct.oracle.solver import tells_best_from_worst
+
+    one, features = example
+    score = features.potentials(theta) + one.bias
+    return bool(theta.any()) and tells_best_from_worst(oracle, one, score)
 
 
 def perceptron(

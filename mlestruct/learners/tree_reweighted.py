@@ -20,7 +20,7 @@ from mlestruct.learners.model import Wraps
 from mlestruct.method import Progress
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.spanning_trees import heaviest_tree
 from mlestruct.trees import Tree
 
@@ -208,7 +208,7 @@ def match_moments(
     mean = np.asarray(mean, dtype=float)
     if mean.shape != (graph.size,) or not graph.contains(mean, 1e-8):
         raise ValueError("the moments are no point of the graph's local polytope")
-    if not 0 <= smoothing <= 1:
+    if not 0 <= as_numbers(smoothing, "smoothing") <= 1:
         raise ValueError(f"smoothing is {smoothing}; it must be in 0..1")
     sizes = np.bincount(graph.table_of).astype(float)
     mean = (1 - smoothing) * mean + smoothing / sizes[graph.table_of]

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from mlestruct.oracle.solver import Solver as Solver
     from mlestruct.oracle.solver import pin as pin
     from mlestruct.oracle.solver import takes_instance as takes_instance
+    from mlestruct.oracle.solver import tells_best_from_worst as tells_best_from_worst
 
 __getattr__, _lazy = lazily(
     __name__,
     {
         "oracle.plain": "BruteForce Simplices",
-        "oracle.solver": "Solver pin takes_instance",
+        "oracle.solver": "Solver pin takes_instance tells_best_from_worst",
     },
 )
 __all__ = [

@@ -15,6 +15,7 @@ from mlestruct.batch import Batch
 from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
 from mlestruct.structures.base import Array, Structure, refuse_masked
 
+FEW = 5  # parts of an answer that are named by their types
 DOUBT = 1e-6  # relative: what a solver's own sum of its answer's scores may be off
 
 
@@ -88,6 +89,27 @@ class Solver:
         return np.concatenate([self.mask(batch.structure(m)) for m in range(len(batch))])
 
 
+def tells_best_from_worst(oracle: Any, example: Batch[Any], scores: Array) -> bool:
+    """Whether a user's function answers one example with more than it answers minus its scores.
+
+    A ValueError where it has less: then it minimises. Asks twice; nothing of other oracles.
+    """
+    inside = oracle
+    while hasattr(inside, "oracle"):
+        inside = inside.oracle
+    if not isinstance(inside, Solver):
+        return True
+    free = np.where(np.isfinite(scores), scores, 0.0)
+    best, worst = (attained(free, oracle.many(example, sign * free)[0]) for sign in (1.0, -1.0))
+    if worst > best + DOUBT * (1.0 + abs(best)):
+        raise ValueError(
+            f"example 0: asked for the best score, the solver answers {best:.6g}, and asked for "
+            f"the worst, {worst:.6g}: where it minimises costs, say sense='min', or "
+            "Solver(solve, sense='min')"
+        )
+    return best > worst
+
+
 def pin(structure: Structure, score: Array) -> Array:
     """Finite scores under which no best answer breaks a fixed coordinate, if any answer obeys.
 
@@ -102,10 +124,10 @@ def pin(structure: Structure, score: Array) -> Array:
 
 def _without_value(structure: Structure, answer: Any, score: Array, example: int) -> Any:
     """The answer alone where a solver returns (answer, its value), once the value is right."""
-    if not (type(answer) is tuple and len(answer) == 2 and np.ndim(answer[1]) == 0):
+    if not (type(answer) is tuple and len(answer) == 2 and _is_number(answer[1])):
         return answer
     first, value = answer
-    if np.ndim(first) == 0 or not isinstance(value, (float, int, np.floating, np.integer)):
+    if _is_number(first):
         return answer
     worth = attained(score.reshape(-1), _as_vertex(structure, first, example))
     if not abs(worth - value) <= DOUBT * (1.0 + abs(worth)):
@@ -117,6 +139,12 @@ def _without_value(structure: Structure, answer: Any, score: Array, example: int
             f"score it is {worth:.10g}{other}; a bound goes into Answer(answer, upper)"
         )
     return first
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (float, int, np.floating, np.integer)) or (
+        isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iuf"
+    )
 
 
 def _stand_in(batch: Batch[Any], m: int) -> Array:
@@ -196,9 +224,7 @@ def _as_vertex(structure: Structure, answer: Any, example: int) -> Array:
         answer = sorted(answer)
     try:
         refuse_masked(answer, "the answer")
-        if np.iscomplexobj(answer):
-            raise ValueError("it holds complex numbers")
-        array = np.asarray(answer, dtype=float)
+        array = _array(answer)
         if array.shape == structure.shape and ((array >= 0) & (array <= 1)).all():
             vector = array.reshape(-1)
             if array.ndim > 1 or structure.contains(vector):
@@ -209,6 +235,21 @@ def _as_vertex(structure: Structure, answer: Any, example: int) -> Array:
         raise ValueError(
             f"example {example}: the solver's answer is no outcome: {error}"
         ) from error
+
+
+def _array(answer: Any) -> Array:
+    try:
+        given = np.asarray(answer)
+        if given.dtype.kind != "c":
+            return np.asarray(given, dtype=float)
+    except (ValueError, TypeError):
+        several = isinstance(answer, (tuple, list)) and len(answer) <= FEW
+        kinds = f"({', '.join(type(part).__name__ for part in answer)})" if several else ""
+        raise ValueError(
+            f"it is of type {type(answer).__name__} {kinds}, no array of numbers; expected an "
+            "outcome, a 0/1 vector, or one of these and its value: (outcome, value)"
+        ) from None
+    raise ValueError("it holds complex numbers")
 
 
 def _encoded(structure: Structure, answer: Any, array: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.structures.base import Array, Ints, as_integers, as_numbers
+from mlestruct.structures.base import Array, Ints, as_integers, as_numbers, as_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,15 +208,18 @@ def _named(given: Any, what: str) -> tuple[tuple[str, ...] | None, Any]:
     names = getattr(given, "columns", None)
     matrix: Any
     if hasattr(given, "tocsr"):
-        matrix = sp.csr_array(given, dtype=float)
+        matrix = as_sparse(given, what)
     else:
         matrix = as_numbers(given, what)
         matrix = matrix[:, None] if matrix.ndim == 1 else matrix
     if matrix.ndim != 2:
         raise ValueError(f"{what} have shape {matrix.shape}; expected (rows, features)")
-    values: Any = matrix.data if sp.issparse(matrix) else matrix  # type: ignore[attr-defined]
-    if not np.isfinite(values).all():
-        raise ValueError(f"{what} hold {values[~np.isfinite(values)][0]}")
+    table: Any = matrix
+    if not np.isfinite(table.data if sp.issparse(matrix) else table).all():
+        dense = table.toarray() if sp.issparse(matrix) else table
+        row, column = np.argwhere(~np.isfinite(dense))[0]
+        name = column if names is None else repr(str(names[column]))
+        raise ValueError(f"{what} hold {dense[row, column]} in row {row}, column {name}")
     return None if names is None else tuple(map(str, names)), matrix
 
 
@@ -298,9 +301,10 @@ def _attributes(rows: Sequence[Any], names: Sequence[str], where: Sequence[str])
         for j, name in enumerate(names):
             if name not in row:
                 raise ValueError(f"{where[i]} has no attribute {name!r}")
-            if isinstance(row[name], str):
-                raise ValueError(f"{where[i]} has {name!r} = {row[name]!r}; features are numbers")
-            found[i, j] = row[name]
+            value = row[name]
+            if not isinstance(value, (int, float, np.number, np.bool_)):
+                raise ValueError(f"{where[i]} has {name!r} = {value!r}; features are numbers")
+            found[i, j] = value
     return found
 
 

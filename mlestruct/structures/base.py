@@ -340,6 +340,13 @@ def sound(matrix: Any, what: str) -> Any:
     return matrix
 
 
+def as_sparse(matrix: Any, what: str) -> sp.csr_array:
+    """Rows of real numbers, with indices that lie inside."""
+    rows = sp.csr_array(sound(matrix, what))
+    rows.data = as_numbers(rows.data, what)
+    return rows
+
+
 def refuse_masked(values: Any, what: str) -> None:
     """A masked entry is a missing one, and what is below the mask is nobody's number."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
@@ -363,6 +370,15 @@ def as_integers(values: Any, what: str) -> Ints:
     if len(wrong):
         raise ValueError(f"{what} are integers, got {array.flat[wrong[0]]:g}")
     return array.astype(np.int64)
+
+
+def absent(value: Any) -> bool:
+    """No value at all: None, NaN, NaT, pandas' NA."""
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def refuse_many(coordinates: float) -> None:

@@ -19,7 +19,7 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
     as_numbers,
-    sound,
+    as_sparse,
 )
 
 
@@ -60,7 +60,7 @@ class Custom(Structure):
                 raise ValueError(f"group {number} must name coordinates in 0..{size - 1}")
             if len(np.unique(group)) < len(group):
                 raise ValueError(f"group {number} names a coordinate twice")
-        self.rows = None if A is None else sp.csr_array(sound(A, "A"), dtype=float)
+        self.rows = None if A is None else as_sparse(A, "A")
         if self.rows is not None and self.rows.shape[1] != size:
             raise ValueError(f"A has {self.rows.shape[1]} columns for {size} coordinates")
         if self.rows is not None and not np.isfinite(self.rows.data).all():

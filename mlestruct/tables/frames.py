@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct.structures.base import absent
 from mlestruct.tables.cells import (
     Cell,
     Decimal,
@@ -219,12 +220,12 @@ def evident(columns: Iterable[Sequence[Cell]]) -> Decimal | None:
 
 def column_of(name: str, values: list[Any]) -> Column:
     """The one type that all present values share."""
-    absent = [_absent(value) for value in values]
-    present = [value for value, gone in zip(values, absent, strict=True) if not gone]
-    kinds = _kinds(name, values, absent)
+    none = [absent(value) for value in values]
+    present = [value for value, gone in zip(values, none, strict=True) if not gone]
+    kinds = _kinds(name, values, none)
     if kinds.keys() <= {"text"}:
         column = np.empty(len(values), dtype=object)
-        column[:] = [None if gone else str(v) for v, gone in zip(values, absent, strict=True)]
+        column[:] = [None if gone else str(v) for v, gone in zip(values, none, strict=True)]
         return column
     if "text" in kinds:
         row = kinds["text"]
@@ -242,15 +243,15 @@ def column_of(name: str, values: list[Any]) -> Column:
     long = next((v for v in present if _kind(v) == "integer" and abs(v) > EXACT), None)
     if long is not None:
         raise ValueError(f"column {name!r} has gaps or fractions, and {long} would lose digits")
-    numbers = zip(values, absent, strict=True)
+    numbers = zip(values, none, strict=True)
     return np.array([np.nan if gone else float(v) for v, gone in numbers])
 
 
-def _kinds(name: str, values: list[Any], absent: list[bool]) -> dict[str, int]:
+def _kinds(name: str, values: list[Any], none: list[bool]) -> dict[str, int]:
     """The kinds of values there are, with the last row of each."""
     kinds = {}
     for row, value in enumerate(values):
-        if not absent[row]:
+        if not none[row]:
             try:
                 kinds[_kind(value)] = row
             except ValueError as error:
@@ -258,14 +259,10 @@ def _kinds(name: str, values: list[Any], absent: list[bool]) -> dict[str, int]:
     return kinds
 
 
-def _absent(value: Any) -> bool:
-    return value is None or (isinstance(value, (float, np.floating)) and bool(np.isnan(value)))
-
-
 def _kind(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "boolean"
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, int) or (isinstance(value, np.generic) and value.dtype.kind in "iu"):
         return "integer"
     if isinstance(value, (float, np.floating)):
         return "float"

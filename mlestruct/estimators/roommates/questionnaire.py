@@ -16,6 +16,7 @@ from mlestruct.tables.cells import number, written
 from mlestruct.tables.suspicion import suspects, variants
 
 MOST_LEVELS = 40  # of one question; its weights grow with their square
+LARGEST = 1e12  # an answer; beyond, differences of answers lose digits
 SHOWN, EACH = 20, 5  # faults in one message, and of one kind
 MISSING = "no answer"
 IGNORE = "ignore"
@@ -43,6 +44,9 @@ class Answers:
                 "it as numbers, name codes for no answer in no_answer=, or the column in "
                 "categorical="
             )
+        largest = np.abs(levels).max(initial=0) if role == "ordinal" else 0
+        if largest > LARGEST:
+            raise ValueError(f"column {column!r}: an answer of {largest:g} is no level; divide it")
         if role == "ordinal" and len(levels) and np.equal(np.mod(levels, 1), 0).all():
             first, gaps = int(levels[0]), levels.astype(np.int64) - int(levels[0])
             counts = np.bincount(gaps, counts) if gaps[-1] < MOST_LEVELS else counts

@@ -11,7 +11,13 @@ from mlestruct.batch import Batch
 from mlestruct.errors import not_fitted
 from mlestruct.estimators.door import check_lengths
 from mlestruct.estimators.params import Parameters
-from mlestruct.families.joint.prediction import Mixture, Prediction, predict, stability
+from mlestruct.families.joint.prediction import (
+    Mixture,
+    Prediction,
+    check_mixture,
+    predict,
+    stability,
+)
 from mlestruct.learners.tree_reweighted import match_moments
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
@@ -25,8 +31,8 @@ class JointModel(Parameters):
     surrogate of both steps; ``smoothing`` ε mixes the moments with uniform tables.
 
     After ``fit``: ``coef_``, ``log_likelihood_`` (the surrogate's, per sample), ``stability_`` (how
-    far a change of scores moves the marginals at these weights, per unit) and ``converged_``
-    (always: the weights have a closed form).
+    far a change of scores moves the marginals at these weights, per unit; found when it is asked
+    for) and ``converged_`` (always: the weights have a closed form).
 
     >>> from mlestruct.structures import grid
     >>> model = JointModel(grid(1, 2), Mixture(0.6, [-1.0, 1.0], [0.5, 0.5]), smoothing=0.1)
@@ -51,6 +57,9 @@ class JointModel(Parameters):
         """Learn from complete labellings of the graph."""
         if not isinstance(self.graph, FactorGraph):
             raise ValueError(f"graph is a labelled graph, not a {type(self.graph).__name__}")
+        if not isinstance(self.mixture, Mixture):
+            raise ValueError(f"mixture is a Mixture, not {self.mixture!r}")
+        check_mixture(self.graph, self.mixture)
         check_lengths(labels, labels)
         target = Batch.of(self.graph, labels).target
         assert target is not None
@@ -58,8 +67,17 @@ class JointModel(Parameters):
         found = match_moments(self.graph, mean, self.rho, self.smoothing)
         self.coef_, self.log_likelihood_ = found.theta, found.log_likelihood
         self.converged_ = True  # a closed form
-        self.stability_ = stability(self.graph, found.theta, self.rho)
         return self
+
+    @property
+    def stability_(self) -> float:
+        """‖∇²B_ρ‖ at the weights."""
+        self._check_fitted()
+        return stability(self.graph, self.coef_, self.rho)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "coef_"):
+            raise not_fitted(self)
 
     def predict(self, observed: Sequence[ArrayLike]) -> list[Array]:
         """The estimate of every site's value, for each array of observations (NaN: unseen)."""
@@ -70,8 +88,7 @@ class JointModel(Parameters):
         return [found.labels for found in self._predicted(observed)]
 
     def _predicted(self, observed: Sequence[ArrayLike]) -> Iterator[Prediction]:
-        if not hasattr(self, "coef_"):
-            raise not_fitted(self)
+        self._check_fitted()
         check_lengths(observed, observed)
         for m, y in enumerate(observed):
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +12,18 @@ from numpy.typing import ArrayLike
 from mlestruct.batch import Batch
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
-from mlestruct.families.joint.newton import polish, response
+from mlestruct.errors import ConvergenceWarning, outside
+from mlestruct.families.joint.newton import LARGEST, response
 from mlestruct.features import NoFeatures
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference import marginals
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers
+
+TINY, HUGE = 1e-100, 1e100  # variances and log-likelihoods beyond leave floating point
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Mixture:
 
     def __post_init__(self) -> None:
         nu, sigma2 = as_numbers(self.nu, "nu"), as_numbers(self.sigma2, "sigma2")
+        as_numbers(self.alpha, "alpha")
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha is {self.alpha}; it must be in 0..1")
         if nu.ndim != 1 or nu.shape != sigma2.shape or len(nu) == 0:
@@ -47,6 +51,8 @@ class Mixture:
             raise ValueError(f"label {j} has nu {nu[j]} and variance {sigma2[j]}; expected > 0")
         object.__setattr__(self, "nu", nu)
         object.__setattr__(self, "sigma2", sigma2)
+        if self._spread.min() < TINY:
+            raise ValueError(f"sigma2 is {sigma2}: what is seen of a value has no spread")
 
     @property
     def _spread(self) -> Array:
@@ -88,32 +94,62 @@ def predict(
     Use the ``rho`` that θ was learned with: errors of learning and prediction then cancel. None
     is exact inference, by elimination.
     """
-    states, y = len(np.asarray(mixture.nu)), as_numbers(y, "observations")
+    check_mixture(graph, mixture)
+    y = as_numbers(y, "observations")
     if np.isinf(y).any():
         raise ValueError(f"the observation of site {np.flatnonzero(np.isinf(y))[0]} is infinite")
-    if (graph.cards != states).any() or np.shape(y) != (graph.n_nodes,):
-        raise ValueError(f"every site needs {states} labels and one observation (NaN: unseen)")
+    if np.shape(y) != (graph.n_nodes,):
+        raise ValueError(
+            f"observations have shape {np.shape(y)}; expected one of each of {graph.n_nodes} sites "
+            "(NaN: unseen)"
+        )
     score = np.array(theta, dtype=float)
-    score[: graph.node_start[-1]] += mixture.log_likelihood(y).ravel()
+    with np.errstate(over="ignore"):
+        likelihood = mixture.log_likelihood(y)
+    far = np.flatnonzero(~(np.abs(likelihood) <= HUGE).all(axis=1))
+    if len(far):
+        raise ValueError(f"the observation of site {far[0]} is {y[far[0]]:g}; no label explains it")
+    score[: graph.node_start[-1]] += likelihood.ravel()
     tau = exact(graph, score).tau if rho is None else beliefs(graph, score, rho)
-    labels = tau[: graph.node_start[-1]].reshape(-1, states)
+    labels = tau[: graph.node_start[-1]].reshape(graph.n_nodes, -1)
     return Prediction(tau, labels, (labels * mixture.estimates(y)).sum(axis=1))
 
 
-def beliefs(graph: FactorGraph, score: Array, rho: Rho) -> Array:
-    """argmax ⟨score, τ⟩ + H_ρ(τ): by messages where they converge, else by Frank-Wolfe and Newton.
+def check_mixture(graph: FactorGraph, mixture: Mixture) -> None:
+    """Every site has a label for each component."""
+    states = len(np.asarray(mixture.nu))
+    if (graph.cards != states).any():
+        site = int((graph.cards != states).argmax())
+        raise ValueError(f"site {site} has {graph.cards[site]} labels, the mixture {states}")
 
-    A stationary point only where H is not concave. ρ = 0 is independent sites in closed form.
+
+def beliefs(graph: FactorGraph, score: Array, rho: Rho) -> Array:
+    """argmax ⟨score, τ⟩ + H_ρ(τ): by messages where they converge, else as :func:`marginals` does.
+
+    A stationary point only where H is not concave; a :class:`ConvergenceWarning` where it is none.
+    ρ = 0 is independent sites in closed form.
     """
-    if isinstance(rho, float | int) and rho == 0:
+    if _alone(rho):
         return independent(graph, score)
-    dual = _inference(graph, score, rho)
-    messages = SumProduct.of(dual.entropy, takeover=False, residual=1e-12)
-    found = messages.many(dual.batch, score)
-    if found.warm[graph].residual[0] <= 1e-10:
+    batch: Batch[Any] = Batch.of(graph)
+    entropy = Entropy.of(batch, rho, allow_nonconvex=True)
+    found = SumProduct.of(entropy, takeover=False, residual=1e-12).many(batch, score)
+    left = float(found.warm[graph].residual[0])
+    if left <= 1e-10:
         return found.tau
-    oracle = Validated(resolve("linear_program", dual.batch))
-    return polish(dual, FrankWolfe(tol=1e-6, rounds=100).solve(dual, oracle).tau.copy())
+    if entropy.concave:
+        return marginals(batch, score, rho=rho).tau
+    warnings.warn(
+        f"messages have not converged: log-beliefs still move by {left:.1g}, and no proof is known "
+        f"of an entropy that is not concave, as with rho={rho!r}; rho='trees' has one",
+        ConvergenceWarning,
+        stacklevel=outside(),
+    )
+    return found.tau
+
+
+def _alone(rho: Rho) -> bool:
+    return isinstance(rho, float | int) and rho == 0
 
 
 def independent(graph: FactorGraph, score: Array) -> Array:
@@ -133,14 +169,16 @@ def independent(graph: FactorGraph, score: Array) -> Array:
 def stability(graph: FactorGraph, score: Array, rho: Rho) -> float:
     """‖∇²B_ρ‖ at a score: a change of the scores by ε moves the marginals by this much times ε.
 
-    Proposition 2's constant is the supremum over scores; this is its value here.
+    Proposition 2's constant is the supremum over scores; this is its value here. Of independent
+    sites only scores of their labels count. Dense: O(coordinates³).
     """
-    dual = _inference(graph, score, rho)
-    curvature = response(dual, beliefs(graph, score, rho), np.eye(graph.size))
-    return float(np.linalg.eigvalsh(curvature)[-1])
-
-
-def _inference(graph: FactorGraph, score: Array, rho: Rho) -> Dual:
+    tau = beliefs(graph, score, rho)
+    if _alone(rho):
+        sites = np.split(tau[: graph.node_start[-1]], graph.node_start[1:-1])
+        return max(float(np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1]) for p in sites)
+    if graph.size > LARGEST:
+        raise ValueError(f"stability is dense algebra: {graph.size} coordinates, at most {LARGEST}")
     batch: Batch[Any] = Batch.of(graph, bias=score)
     entropy = Entropy.of(batch, rho, allow_nonconvex=True)
-    return Dual(batch, NoFeatures(graph.size, 1), entropy, Regulariser.of(0))
+    dual = Dual(batch, NoFeatures(graph.size, 1), entropy, Regulariser.of(0))
+    return float(np.linalg.eigvalsh(response(dual, tau, np.eye(graph.size)))[-1])

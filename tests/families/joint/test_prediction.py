@@ -104,7 +104,7 @@ def test_stability_is_the_largest_response_to_a_change_of_scores(rho, grid, rng)
         (lambda: Mixture(0.5, [0.0, 1.0], [1.0, 0.0]), "label 1 has nu 1.0 and variance 0.0"),
         (
             lambda: predict(ms.grid(2, 2), np.zeros(24), MIXTURE, np.zeros(3)),
-            "needs 2 labels and one observation",
+            "expected one of each of 4 sites",
         ),
     ],
 )

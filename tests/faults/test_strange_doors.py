@@ -1,0 +1,290 @@
+"""Strange labels, answers, functions and tables: read right, or refused with place and advice."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+
+import mlestruct as ms
+from mlestruct.estimators.labels import classes_of, states_of
+from mlestruct.families.joint.prediction import Mixture, stability
+from mlestruct.structures import BipartiteMatching
+
+RNG = np.random.default_rng(0)
+WORDS = [RNG.normal(size=(n, 2)) for n in (3, 2, 4, 3, 5)]
+
+
+def tags(low, high):
+    """Labels that follow the first feature, as objects."""
+    found = [np.empty(len(x), dtype=object) for x in WORDS]
+    for labels, x in zip(found, WORDS, strict=True):
+        labels[:] = [high if value else low for value in x[:, 0] > 0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (np.int8(-1), np.uint64(2**64 - 1)),
+        (np.int64(-(2**62) - 1), np.uint64(2**63 + 1)),
+        (-1, 2**64 - 1),
+        (np.timedelta64(1, "s"), np.timedelta64(90, "s")),
+        (np.datetime64("2026-01-01"), np.datetime64("2026-01-02")),
+    ],
+)
+def test_labels_come_back_as_they_were_given(low, high):
+    model = ms.SequenceModel(alpha=1e-3).fit(WORDS, tags(low, high))
+    told = [label for one in model.predict(WORDS) for label in one.tolist()]
+    given = [label for one in tags(low, high) for label in one.tolist()]
+    plain = np.array(given).tolist() if isinstance(low, (np.datetime64, np.timedelta64)) else given
+    assert told == [int(v) if isinstance(v, np.integer) else v for v in plain]
+    assert all(type(label) is not float for label in told)
+
+
+def test_integers_of_two_widths_are_the_same_labels():
+    classes = classes_of([np.array([2**63 + 1], np.uint64), np.array([-1, 5])])
+    assert classes.tolist() == [-1, 5, 2**63 + 1]
+    assert states_of(classes, np.array([5, 2**63 + 1], np.uint64), 0).tolist() == [1, 2]
+    with pytest.raises(ValueError, match=r"beside fractions would be rounded"):
+        classes_of([np.array([2**53 + 1]), np.array([0.5])])
+
+
+@pytest.mark.parametrize("gone", [pd.NaT, np.datetime64("NaT")])
+def test_no_time_is_no_label(gone):
+    y = tags(np.datetime64("2026-01-01"), np.datetime64("2026-01-02"))
+    model = ms.SequenceModel().fit(WORDS, [[gone, *one[1:]] for one in y])
+    assert len(model.classes_) == 2
+
+
+@pytest.mark.parametrize("labels", [(b"a", b"b"), (2**70, 2**71), (np.datetime64("2026"),) * 2])
+def test_labels_that_files_cannot_hold_are_named(labels, tmp_path):
+    model = ms.SequenceModel().fit(WORDS, tags(*labels))
+    with pytest.raises(ValueError, match=r"classes_ are of .*such as .*learn from labels of these"):
+        model.save(tmp_path / "kept")
+
+
+TABLES = [RNG.normal(size=(9, 2)) for _ in range(4)]
+ROWS = [RNG.permutation(3) for _ in TABLES]
+
+
+def chosen(scores):
+    return linear_sum_assignment(-scores)[1]
+
+
+def learned(solve, **own):
+    model = ms.StructuredModel(
+        structure=BipartiteMatching(3), oracle=solve, tol=1e-2, max_rounds=60, **own
+    )
+    return model.fit(TABLES, ROWS)
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda s: (chosen(s), np.array(s[np.arange(3), chosen(s)].sum())),
+        lambda s: (np.eye(3)[chosen(s)], np.float32(s[np.arange(3), chosen(s)].sum())),
+    ],
+)
+def test_forms_of_an_answer(solve):
+    assert learned(solve).coef_.tobytes() == learned(chosen).coef_.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("solve", "says"),
+    [
+        (lambda s: (chosen(s), 1.0, "OPTIMAL"), r"of type tuple \(ndarray, float, str\)"),
+        (lambda s: (1.0, chosen(s)), r"of type tuple \(float, ndarray\)"),
+        (lambda s: (chosen(s), None), r"of type tuple \(ndarray, NoneType\)"),
+        (lambda s: dict(enumerate(chosen(s))), "of type dict"),
+    ],
+)
+def test_what_is_no_answer_is_called_by_its_type(solve, says):
+    with pytest.raises(ValueError, match=f"example 0: .*{says}"):
+        learned(solve)
+
+
+@pytest.mark.parametrize("learner", ["ssvm", "perceptron", "mle_struct"])
+def test_a_solver_that_minimises_is_told(learner):
+    with pytest.raises(ValueError, match=r"sense='min'"):
+        learned(lambda costs: chosen(-costs), learner=learner)
+    right = learned(lambda costs: chosen(-costs), learner=learner, sense="min")
+    assert right.coef_.tobytes() == learned(chosen, learner=learner).coef_.tobytes()
+
+
+@pytest.mark.parametrize("learner", ["ssvm", "perceptron"])
+def test_a_solver_with_one_answer_is_no_minimiser(learner):
+    model = ms.StructuredModel(oracle=lambda scores: np.array([1, 0, 1]), learner=learner)
+    assert model.fit([np.ones((3, 2))] * 2, [[1, 0, 1]] * 2).coef_.tolist() == [0.0, 0.0]
+
+
+PARTS = [RNG.normal(size=(4, 2)) for _ in range(4)]
+KEPT = [np.eye(4)[k] for k in range(4)]
+
+
+def one_part(scores):
+    return np.eye(4)[scores.argmax()]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        np.ma.masked_equal([1.0, 0.0, 0.0, 0.0], 0.0),
+        np.array([1, 0, 0, 0]) + 1j,
+        ["1", "0", "0", "0"],
+    ],
+)
+def test_outcomes_that_are_no_numbers_are_refused(outcome):
+    with pytest.raises(ValueError, match=r"example 0"):
+        ms.StructuredModel(oracle=one_part).fit(PARTS, [outcome, *KEPT[1:]])
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"bias": 3}, "bias is a function of an example or the name"),
+        ({"bias": np.zeros(4)}, "bias is a function of an example or the name"),
+        ({"feature_map": "features"}, "feature_map is a function"),
+        ({"structure": lambda x: 4}, "example 0: structure= made 4, no Structure"),
+        ({"alpha": [1.0, 2.0], "scoring": lambda m, X, y: np.nan}, "scoring returns"),
+        ({"alpha": [1.0, 2.0], "scoring": lambda m, X, y: "good"}, "what scoring returns"),
+    ],
+)
+def test_settings_that_are_none(setting, says):
+    with pytest.raises(ValueError, match=says):
+        ms.StructuredModel(oracle=one_part, **setting).fit(PARTS, KEPT)
+
+
+def test_names_of_features():
+    model = ms.StructuredModel(oracle=one_part, feature_names=["a", "a"]).fit(PARTS, KEPT)
+    assert model.summary().weights_by_name == dict(
+        zip(["a", "a (2)"], model.coef_.tolist(), strict=True)
+    )
+    model.feature_names = "ab"
+    with pytest.raises(ValueError, match=r"a list of names"):
+        model.summary()
+
+
+DICTS = [[{"a": 1.0}, {"b": 1.0}], [{"b": 1.0}, {"a": 1.0}]] * 2
+KINDS = [["x", "y"], ["y", "x"]] * 2
+
+
+def test_positions_in_an_array_are_positions():
+    model = ms.SequenceModel().fit(DICTS, KINDS)
+    plain = model.predict_marginals(DICTS[:1])[0]
+    for form in (lambda x: np.array(x, dtype=object), lambda x: pd.Series(x, index=[7, 3])):
+        given = [form(x) for x in DICTS]
+        assert model.predict_marginals(given[:1])[0].tobytes() == plain.tobytes()
+        assert model.predict(given[:1])[0].tolist() == model.predict(DICTS[:1])[0].tolist()
+        assert ms.SequenceModel().fit(given, KINDS).coef_.tobytes() == model.coef_.tobytes()
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_marginals", "decode"])
+def test_a_value_beyond_all_sizes_is_refused_by_every_method(method):
+    model = ms.SequenceModel().fit(DICTS, KINDS)
+    with pytest.raises(ValueError, match=r"is 1e[+]300; beyond 1e[+]50"):
+        getattr(model, method)([[{"a": 1e300}, {"b": 1.0}]])
+
+
+@pytest.mark.parametrize(
+    "given", [{"class_weight": {"x": 1e200}}, {"node_weight": [[1e-99, 1]] * 4}]
+)
+def test_weights_of_labels_have_the_range_of_those_of_examples(given):
+    fit = {name: given.pop(name) for name in list(given) if name == "node_weight"}
+    with pytest.raises(ValueError, match=r"example 0: labels count .* lie between 1e-30 and 1e30"):
+        ms.SequenceModel(**given).fit(DICTS, KINDS, **fit)
+
+
+def test_a_graph_says_which_number_is_none():
+    nodes, edges = np.arange(6.0).reshape(3, 2), [(0, 1), (1, 2)]
+    nodes[2, 1] = np.nan
+    for form, name in (
+        (np.asarray, "1"), (sp.csr_array, "1"),
+        (lambda x: pd.DataFrame(x, columns=["age", "size"]), "'size'"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"example 0: .* hold nan in row 2, column {name}"):
+            ms.GraphModel().fit([(form(nodes), edges)], [[0, 1, 0]])
+    with pytest.raises(ValueError, match=r"example 0: node features must be numbers: .*complex"):
+        ms.GraphModel().fit([(sp.csr_array(np.ones((3, 2)) * 1j), edges)], [[0, 1, 0]])
+    with pytest.raises(ValueError, match=r"A must be numbers: .*complex"):
+        ms.Custom(2, A=sp.csr_array(np.ones((1, 2)) * 1j), upper=[1])
+
+
+def people(tidy, major="a"):
+    return {"id": list(range(12)), "tidy": tidy, "major": [major, *"abcabcabcab"]}
+
+
+PAIRS = [(i, i + 6) for i in range(6)]
+
+
+@pytest.mark.parametrize("gone", [pd.NA, pd.NaT, np.datetime64("NaT"), None, np.nan])
+def test_no_answer_in_a_list_is_no_answer(gone):
+    model = ms.RoommateModel(ordinal="tidy", categorical="major", missing="neutral")
+    told = model.fit(people([0, 1, 2] * 4, gone), PAIRS)
+    plain = ms.RoommateModel(ordinal="tidy", categorical="major", missing="neutral")
+    assert told.coef_.tobytes() == plain.fit(people([0, 1, 2] * 4, None), PAIRS).coef_.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("odd", "says"),
+    [
+        (1e300, "'tidy': an answer of 1e[+]300 is no level"),
+        (2**62, "'tidy': an answer of 4.*e[+]18 is no level"),
+        (np.timedelta64(1, "s"), "'tidy', row 3: .*is no number, text or date"),
+    ],
+)
+def test_answers_that_are_none_are_refused(odd, says):
+    with pytest.raises(ValueError, match=says):
+        ms.RoommateModel(ordinal="tidy").fit(people([0, 1, 2, odd, *[1, 2] * 4]), PAIRS)
+
+
+LAW = Mixture(0.6, [-1.0, 1.0], [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Mixture("a", [0.0, 1.0], [1.0, 1.0]), "alpha must be numbers"),
+        (lambda: Mixture(1.0, [0.0, 1.0], [1e-320, 1.0]), "has no spread"),
+        (lambda: ms.JointModel(ms.grid(2, 2), 3).fit([[0] * 4]), "mixture is a Mixture"),
+        (lambda: ms.JointModel(ms.grid(2, 2, 3), LAW).fit([[0] * 4]), "3 labels, the mixture 2"),
+        (
+            lambda: ms.JointModel(ms.grid(2, 2), LAW, smoothing="a").fit([[0] * 4]),
+            "smoothing must be numbers",
+        ),
+    ],
+)
+def test_joint_settings_that_are_none(make, says):
+    with pytest.raises(ValueError, match=says):
+        make()
+
+
+@pytest.mark.parametrize("size", [1e154, -1e300])
+def test_an_observation_that_no_label_explains(size):
+    model = ms.JointModel(ms.grid(2, 2), LAW, smoothing=0.1).fit([[0, 1, 0, 1]])
+    with pytest.raises(ValueError, match=r"example 0: the observation of site 2 is"):
+        model.predict([[0.0, 1.0, size, 0.0]])
+
+
+def test_sites_alone_are_as_stable_as_a_coin():
+    """No probability moves by more than half of what its score does."""
+    graph = ms.grid(3, 3)
+    assert stability(graph, np.zeros(graph.size), 0.0) == pytest.approx(0.5)
+    assert stability(graph, RNG.normal(size=graph.size), 0) < 0.5
+
+
+def test_strong_couplings_are_inferred_or_said():
+    """Where messages do not converge, the moments come back all the same."""
+    graph = ms.grid(3, 3)
+    labels = [np.full(9, k % 2) for k in range(20)] + [RNG.integers(0, 2, 9)]
+    for smoothing in (1e-2, 1e-4):
+        model = ms.JointModel(graph, LAW, smoothing=smoothing).fit(labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = model.predict_marginals([np.full(9, np.nan)])[0]
+        mean = np.mean([np.eye(2)[one] for one in labels], axis=0)
+        np.testing.assert_allclose(found, (1 - smoothing) * mean + smoothing / 2, atol=1e-6)
