@@ -176,7 +176,7 @@ def checked(lists: Mapping[str, list[Any]], back: Callable[[Columns], Any]) -> T
             columns[name] = column_of(name, values)
         except MixedColumn as error:
             columns[name], mixed[name] = np.empty(len(values), dtype=object), str(error)
-            columns[name][:] = [None if _absent(value) else value for value in values]
+            columns[name][:] = [None if absent(value) else value for value in values]
     return Table(columns, back, mixed=mixed)
 
 
