@@ -7,8 +7,8 @@ import pytest
 
 from mlestruct import data
 from mlestruct.doctor import examine
-from mlestruct.serve import german
-from mlestruct.serve.words import ENGLISH, GERMAN
+from mlestruct.report import words as of_report
+from mlestruct.serve import german, words
 from mlestruct.tables import table
 
 FOREIGN = re.compile(r"\b(?:the|and|of|is|are|in a|which|column|row|line|cell|pairs|people)\b")
@@ -61,8 +61,8 @@ def test_how_a_file_was_read():
     )
 
 
-def test_both_languages_have_every_sentence():
-    assert ENGLISH.keys() == GERMAN.keys()
-    for key, words in ENGLISH.items():
-        places = set(re.findall(r"{\w+}", words))
-        assert places == set(re.findall(r"{\w+}", GERMAN[key])), key
+@pytest.mark.parametrize("texts", [words.TEXTS, of_report.TEXTS])
+def test_both_languages_of_a_sentence_say_the_same_values(texts):
+    for key, both in texts.items():
+        english, german = (set(re.findall(r"{\w+}", sentence)) for sentence in both)
+        assert english == german, key
