@@ -54,8 +54,8 @@ def respond(dual: Dual, m: int, tau: Array, sets: Any = None) -> Response:
         full = expanded(features)
         moved = _kkt(structure, point, a, b, C, entropy.mixed.a[rows] / views, full)
         return Response(full.T @ moved, None)
-    bend = a * (1.0 - point) + b * point
-    v = np.divide(point * (1.0 - point), bend, out=np.zeros_like(point), where=bend != 0)
+    diagonal = a * (1.0 - point) + b * point
+    v = np.divide(point * (1.0 - point), diagonal, out=np.zeros_like(point), where=diagonal != 0)
     rho = float(entropy.counting[batch.which[m]][-1]) * entropy.temperature
     return _nodes(structure, features, v, point, rho, sets)
 
@@ -177,11 +177,11 @@ def _kkt(
         )
     root = np.sqrt(np.maximum(tau, 0.0))
     scale = sp.diags_array(root)
-    bend = a + b * tau / np.maximum(1.0 - tau, 1e-300) + (tau <= 0)
+    diagonal = a + b * tau / np.maximum(1.0 - tau, 1e-300) + (tau <= 0)
     lifted = sp.diags_array(np.sqrt(np.abs(mixed))) @ C @ scale
     signed = sp.diags_array(np.sign(mixed)) @ lifted
     B = sp.csr_array(constraints.A @ scale)
-    top = sp.diags_array(bend) + lifted.T @ signed
+    top = sp.diags_array(diagonal) + lifted.T @ signed
     corner = sp.diags_array(np.full(B.shape[0], -RIDGE))
     system = sp.block_array([[top, B.T], [B, corner]], format="csc")
     right = np.vstack([root[:, None] * rhs, np.zeros((B.shape[0], rhs.shape[1]))])

@@ -70,10 +70,10 @@ def _fill(
         for j in range(i + 1):
             M[i, j] = firm
         for v in range(len(a)):
-            bend = views[i, v] * curve[v]
-            if bend != 0.0:
+            scaled = views[i, v] * curve[v]
+            if scaled != 0.0:
                 for j in range(i + 1):
-                    M[i, j] += bend * turned[v, j]
+                    M[i, j] += scaled * turned[v, j]
         for j in range(i + 1):
             M[i, j] *= w[i] * w[j]
             M[j, i] = M[i, j]

@@ -71,7 +71,7 @@ class Firth:
         return point, length <= 1e-3
 
     def _step(self, point: Point, along: Array | None) -> Array:
-        slope = point.slopes.score.sum(axis=0) + self.weight * point.slopes.bend
+        slope = point.slopes.score.sum(axis=0) + self.weight * point.slopes.third
         H = point.hessian
         step = np.linalg.solve(H, slope)
         if along is not None:

@@ -26,14 +26,14 @@ class Slopes(NamedTuple):
     """At one θ, along the columns of a basis: all that the estimates and errors are made of.
 
     ``value`` and ``score`` (θ's slope) are those of each example, ``hessian`` is how much each
-    example's expected moments move. ``bend`` is Σ_k ∂³ log Z / ∂β_j ∂β_k² summed over examples:
+    example's expected moments move. ``third`` is Σ_k ∂³ log Z / ∂β_j ∂β_k² summed over examples:
     the slope of log det H where the basis makes H the identity.
     """
 
     value: Array
     score: Array
     hessian: Array
-    bend: Array
+    third: Array
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Likelihood:
         score = score @ basis
         up, down = score[1 : r + 1], score[r + 1 :]
         hessian = ((down - up) / (2.0 * step)).transpose(1, 2, 0)
-        bend = -(up + down - 2.0 * score[0]).sum(axis=(0, 1)) / step**2
-        return Slopes(value[0], score[0], (hessian + hessian.transpose(0, 2, 1)) / 2.0, bend)
+        third = -(up + down - 2.0 * score[0]).sum(axis=(0, 1)) / step**2
+        return Slopes(value[0], score[0], (hessian + hessian.transpose(0, 2, 1)) / 2.0, third)
 
     def _asked(self, thetas: Array) -> tuple[Array, Array]:
         """Values (thetas × examples) and scores (thetas × examples × d)."""

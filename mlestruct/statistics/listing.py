@@ -51,7 +51,7 @@ class Listed:
 def listed(one: Batch[Any], oracle: Any, questions: int) -> tuple[Array | None, int]:
     """(all answers of one structure, questions asked); None for more than MOST, or where unsure.
 
-    Parts are settled one after the other: a score that is large on settled parts asks whether any
+    Parts are held one after the other: a score that is large on held parts asks whether any
     answer continues them so. An answer found speaks for all its own beginnings.
     """
     asked = Validated(resolve(oracle, one))

@@ -97,11 +97,11 @@ def _check_slopes(
             "the line's slope is the example's weight times the gradient's",
             f"{line.slope(0.0):.9g} against {1.7 * slope:.9g}",
         )
-        bend = (line.slope(h) - line.slope(-h)) / (2 * h)
+        curvature = (line.slope(h) - line.slope(-h)) / (2 * h)
         hold(
-            abs(bend - line.curvature(0.0)) <= 1e-5 * (1.0 + abs(bend)),
+            abs(curvature - line.curvature(0.0)) <= 1e-5 * (1.0 + abs(curvature)),
             "the line's curvature is its slope's by finite differences",
-            f"{line.curvature(0.0):.9g} against {bend:.9g}",
+            f"{line.curvature(0.0):.9g} against {curvature:.9g}",
         )
 
 

@@ -72,7 +72,7 @@ def _solve(
         for f in range(n_factors - 1, -1, -1):
             up = parent[f]
             if state[up] < 0:
-                best[m] += _settle(up, score, state, node_start)
+                best[m] += _root_state(up, score, state, node_start)
             entry = choice[choice_start[f] + state[up]]
             vertices[offsets[m] + table_start[f] + entry] = 1.0
             for i in range(arity[f]):
@@ -80,12 +80,12 @@ def _solve(
                 state[node_of[node]] = node - node_start[node_of[node]]
         for v in range(n_nodes):
             if state[v] < 0:
-                best[m] += _settle(v, score, state, node_start)
+                best[m] += _root_state(v, score, state, node_start)
             vertices[offsets[m] + node_start[v] + state[v]] = 1.0
 
 
 @kernel
-def _settle(v: int, score: Array, state: Ints, node_start: Ints) -> float:
+def _root_state(v: int, score: Array, state: Ints, node_start: Ints) -> float:
     """A root takes its best state; returns its score, which is its component's."""
     first = node_start[v]
     state[v] = 0

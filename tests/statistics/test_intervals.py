@@ -73,7 +73,7 @@ def test_slopes_are_those_of_every_outcome(name, rng):
         return np.linalg.slogdet(brute(batch, features, at)[1])[1]
 
     moved = [(volume(theta + 1e-5 * b) - volume(theta - 1e-5 * b)) / 2e-5 for b in basis.T]
-    np.testing.assert_allclose(found.bend, moved, atol=2e-2)
+    np.testing.assert_allclose(found.third, moved, atol=2e-2)
 
 
 @pytest.mark.parametrize("name", ["perfect", "chain", "paths"])

@@ -282,7 +282,7 @@ class Solved:
 
 
 def _by_duality(coupled: Coupled, x: Array, tau: Array) -> Certificate:
-    """What the dual proves of itself: its slope in θ where λ bends it, else the two values."""
+    """What the dual proves of itself: by its slope in θ where there is a λ, else by both values."""
     dual, violation = coupled.dual, coupled.violation(x)
     value, slope = coupled(x)
     short = slope[: coupled.d]

@@ -265,16 +265,16 @@ def _relax(
             break
         fell = False
         while length >= SHORTEST and not fell:
-            reached, bent = _try(model, a, held, length, scale, trial, q, q0, slope, fresh)
+            reached, turned = _try(model, a, held, length, scale, trial, q, q0, slope, fresh)
             if length * promise > NOISE * abs(F):
                 fell = reached <= F - ENOUGH * length * promise
             else:  # too little for F to show: ask whether the slope has turned
-                fell = bent >= -0.9 * promise
+                fell = turned >= -0.9 * promise
             tried, length = length, 0.5 * length
         if not fell:
             break
         # aim where a straight slope would be flat
-        aim = tried * promise / (promise - bent) if promise > bent else np.inf
+        aim = tried * promise / (promise - turned) if promise > turned else np.inf
         length = min(max(aim, 0.25 * tried), 4.0 * tried)
         a[:] = trial
         slope, fresh = fresh, slope
@@ -292,11 +292,11 @@ def _try(
     for i in range(len(a)):
         move = 0.0 if held[i] else length * scale[i] * slope[i]
         trial[i] = min(max(a[i] - move, -CLIP), CLIP)
-    reached, bent = _energy(*model, trial, q, q0, fresh), 0.0  # type: ignore[call-arg]
+    reached, turned = _energy(*model, trial, q, q0, fresh), 0.0  # type: ignore[call-arg]
     for i in range(len(a)):
         if not held[i]:
-            bent += scale[i] * q[i] * q0[i] * fresh[i] * slope[i]
-    return reached, bent
+            turned += scale[i] * q[i] * q0[i] * fresh[i] * slope[i]
+    return reached, turned
 
 
 @kernel(error_model="numpy")

@@ -25,8 +25,8 @@ def curvature(dual: Dual, tau: Array) -> Array:
     """∇²f at a point where every view with an entropy is positive, dense."""
     views, offset, coefficient = _views(dual)
     features = _matrix(dual)
-    bend = (views.T * (coefficient / (views @ tau + offset))) @ views
-    return np.asarray(bend + (features / dual.regulariser.lam) @ features.T)
+    entropy = (views.T * (coefficient / (views @ tau + offset))) @ views
+    return np.asarray(entropy + (features / dual.regulariser.lam) @ features.T)
 
 
 def _views(dual: Dual) -> tuple[Array, Array, Array]:

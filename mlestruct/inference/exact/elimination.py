@@ -38,7 +38,7 @@ def eliminate(
     todo = affordable(graph, memory, keep)
     closed = graph.closed()
     values = np.where(closed, -np.inf, scores) if closed.any() else scores
-    log_z = values[:, todo.settled].sum(axis=1)
+    log_z = values[:, todo.certain].sum(axis=1)
     messages: dict[int, Array] = {}
     conditionals: list[Array] = []
     for i, clique in enumerate(todo.cliques):
@@ -176,7 +176,7 @@ def _sum_out(table: Array) -> Array:
 
 def _walk_back(found: EliminationPlan, joint: list[Array], tau: Array) -> None:
     """Conditionals become joint tables in place, from the last summed to the first."""
-    tau[:, found.settled] = 1.0
+    tau[:, found.certain] = 1.0
     for i in range(len(found.cliques) - 1, -1, -1):
         clique = found.cliques[i]
         if clique.parent >= 0:

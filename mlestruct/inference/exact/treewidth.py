@@ -60,11 +60,11 @@ class Clique(NamedTuple):
 
 
 class EliminationPlan(NamedTuple):
-    """Cliques in elimination order, the states that are possible, and what is settled already."""
+    """Cliques in elimination order, the states that are possible, and what is certain already."""
 
     cliques: tuple[Clique, ...]
     states: tuple[Ints, ...]  # the possible states of every variable
-    settled: Ints  # coordinates every outcome uses
+    certain: Ints  # coordinates every outcome uses
     estimate: Estimate
 
 
@@ -87,14 +87,14 @@ def plan(graph: FactorGraph) -> EliminationPlan:
         return EliminationPlan((), states, np.zeros(0, dtype=np.int64), cost)
     position = {v: i for i, v in enumerate(order)}
     assigned: list[list[PossibleEntries]] = [[] for _ in order]
-    settled = []
+    certain = []
     for table in _tables(graph, states):
         if table.scope:
             assigned[min(position[v] for v in table.scope)].append(table)
         else:
-            settled.append(int(table.place))
+            certain.append(int(table.place))
     cliques = _cliques(order, given, position, assigned)
-    return EliminationPlan(cliques, states, np.array(settled, dtype=np.int64), cost)
+    return EliminationPlan(cliques, states, np.array(certain, dtype=np.int64), cost)
 
 
 def _cliques(
@@ -135,7 +135,7 @@ def possible_states(graph: FactorGraph) -> tuple[Ints, ...]:
 
 
 def _tables(graph: FactorGraph, states: tuple[Ints, ...]) -> list[PossibleEntries]:
-    """Node and factor tables without impossible states and settled variables."""
+    """Node and factor tables without impossible states and certain variables."""
     found = []
     for i, alive in enumerate(states):
         found.append(

@@ -70,17 +70,17 @@ def _linear_heads(kernel, own, y):
 @kernel(fastmath=FAST)
 def _bethe(kernel, s, own, y, slope):
     """As :func:`_linear` for τ = 2z/(1 + √(1−4z)), with dτ/dlog z = τ(1−τ)/(1−2τ)."""
-    mass, bend = 0.0, 0.0
+    mass, curvature = 0.0, 0.0
     for k in range(len(kernel)):
         z = kernel[k] * s[k] * own
         root = np.sqrt(max(1.0 - 4.0 * z, 1e-16))
         tau = 2.0 * z / (1.0 + root)
         d = z / root
         mass += tau
-        bend += d
+        curvature += d
         y[k] += tau
         slope[k] += d
-    return mass, bend
+    return mass, curvature
 
 
 @kernel
@@ -106,9 +106,11 @@ def sums(ptr, head, kernel, s, c, tails, heads, y, slope):
                 y[u] += kernel[e] * s[head[e]]
                 y[head[e]] += kernel[e] * own
         elif adjacent and c == -1.0:
-            mass, bend = _bethe(kernel[lo:hi], s[first:last], own, y[first:last], slope[first:last])
+            mass, curvature = _bethe(
+                kernel[lo:hi], s[first:last], own, y[first:last], slope[first:last]
+            )
             y[u] += mass
-            slope[u] += bend
+            slope[u] += curvature
         else:
             for e in range(lo, hi):
                 tau = entry(kernel[e] * own * s[head[e]], c)

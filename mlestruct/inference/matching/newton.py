@@ -23,12 +23,12 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds
     n = len(strict)
     direct = two_sided and n <= DENSE
     table = np.empty((n, n) if direct else (0, 0))
-    bend, gap, slope = np.empty(len(score)), np.empty(n), np.empty(n)
+    curvature, gap, slope = np.empty(len(score)), np.empty(n), np.empty(n)
     p, d, q, old = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     everyone = np.ones(n, dtype=np.bool_)
     for v in range(n):
         x[v] = x[v] if strict[v] else max(x[v], 0.0)
-    worst = _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope)
+    worst = _evaluate(score, ptr, head, strict, c, rho, x, tau, curvature, gap, slope)
     value = dual_value(score, ptr, head, strict, c, rho, x, tau)
     for _ in range(rounds):
         if worst <= residual:
@@ -37,9 +37,9 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds
         if direct:
             for v in range(n):
                 q[v] = 0.0 if strict[v] else np.exp(-x[v] / rho) / rho
-            eliminate(ptr, head, bend, q, gap, table, d, p)
+            eliminate(ptr, head, curvature, q, gap, table, d, p)
         else:
-            conjugate(ptr, head, bend, slope, everyone, gap, p, d, q, min(0.1, worst))
+            conjugate(ptr, head, curvature, slope, everyone, gap, p, d, q, min(0.1, worst))
         far = np.abs(p).max()
         step, found = min(1.0, 20.0 / max(far, 1e-300)), False
         for _ in range(30):
@@ -47,7 +47,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds
                 x[v] = old[v] + step * p[v]
                 if not strict[v]:  # a slack is at most one, so x ≥ 0
                     x[v] = max(x[v], NEARER * old[v])
-            worst = _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope)
+            worst = _evaluate(score, ptr, head, strict, c, rho, x, tau, curvature, gap, slope)
             new = dual_value(score, ptr, head, strict, c, rho, x, tau)
             if new <= value + 1e-14 * abs(value):
                 found = True
@@ -55,7 +55,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds
             step *= 0.5
         if not found:
             x[:] = old
-            return _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope)
+            return _evaluate(score, ptr, head, strict, c, rho, x, tau, curvature, gap, slope)
         value = new
     return worst
 
@@ -97,7 +97,7 @@ def eliminate(ptr, head, weight, ground, r, table, pivot, p):
 
 
 @kernel
-def _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope):
+def _evaluate(score, ptr, head, strict, c, rho, x, tau, curvature, gap, slope):
     """τ, its slopes, and every node's Σ τ + slack − 1; the largest."""
     gap[:] = 0.0
     slope[:] = 0.0
@@ -105,11 +105,11 @@ def _evaluate(score, ptr, head, strict, c, rho, x, tau, bend, gap, slope):
         for e in range(ptr[u], ptr[u + 1]):
             t = entry(np.exp(min(score[e] - x[u] - x[head[e]], 600.0)), c)
             tau[e] = t
-            bend[e] = t if c == 0.0 else t * (1.0 - t) / max(1.0 - (1.0 - c) * t, 1e-12)
+            curvature[e] = t if c == 0.0 else t * (1.0 - t) / max(1.0 - (1.0 - c) * t, 1e-12)
             gap[u] += t
             gap[head[e]] += t
-            slope[u] += bend[e]
-            slope[head[e]] += bend[e]
+            slope[u] += curvature[e]
+            slope[head[e]] += curvature[e]
     worst = 0.0
     for v in range(len(x)):
         if slope[v] == 0.0 and gap[v] == 0.0 and not strict[v]:

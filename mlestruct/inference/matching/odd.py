@@ -103,7 +103,7 @@ class Cohort:
         inside = family.sets.T.astype(float)
         return np.asarray((family.sets.sum(axis=1) - 1 - (inside * (table @ inside)).sum(0)) / 2.0)
 
-    def bend(self, family: Family, tau: Array) -> Array:
+    def curvature(self, family: Family, tau: Array) -> Array:
         """D's Hessian: A M Aᵀ of the sets' edges A, M the slopes of τ by scores over the degrees.
 
         M = W − W Bᵀ (B W Bᵀ + slacks)⁻¹ B W, with the nodes' edges B, and W = τ(1 − τ)/(1 − 2ρτ).
@@ -143,9 +143,9 @@ class Cohort:
             free = (family.price > 0) | (left < 0)
             if np.abs(left[free]).max(initial=0.0) <= ENOUGH or most < SHORTEST:
                 break
-            bend = self.bend(Family(family.sets[free], family.price[free]), now.tau)
-            bend[np.diag_indices(len(bend))] += RIDGE * np.abs(bend).max() + TINY
-            step = np.linalg.solve(bend, left[free])
+            curvature = self.curvature(Family(family.sets[free], family.price[free]), now.tau)
+            curvature[np.diag_indices(len(curvature))] += RIDGE * np.abs(curvature).max() + TINY
+            step = np.linalg.solve(curvature, left[free])
             long = np.abs(step).max()
             price = family.price.copy()
             price[free] = np.maximum(price[free] - min(1.0, most / long) * step, 0.0)
@@ -163,7 +163,7 @@ class Cohort:
         left = self.left(family, at.tau)
         return float(np.abs(left[(family.price > 0) | (left < 0)]).max(initial=0.0))
 
-    def settled(
+    def repriced(
         self, family: Family, warm: list[WarmPrices], broken: NDArray[np.bool_]
     ) -> tuple[Family, DualPoint]:
         """The least D over all odd sets, from a family and what is broken without it."""
@@ -236,7 +236,7 @@ class HullScaling(Routine):
                 place = batch.coordinates(members[i])
                 one = Cohort(structure, scores[place], replace(self.scaling, residual=FINE))
                 before = Family(known[0][i], known[1][i]).priced()
-                families[i], found = one.settled(before, [_row(here, i)], broken)
+                families[i], found = one.repriced(before, [_row(here, i)], broken)
                 log_z[members[i]], tau[place] = found.value, found.tau
                 mixtures[members[i]] = found.kept
                 _put(here, i, found.warm[0])

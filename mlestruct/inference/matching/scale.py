@@ -137,12 +137,12 @@ def _newton(v, strict, rho, x, s, y, slope):
 
 
 @kernel
-def _damped(mass, bend):
+def _damped(mass, curvature):
     """Newton's step in the logarithm of a row's mass, and how far that is from one."""
     if mass <= 0.0:
         return 0.0, 1.0
     size = np.log(mass)
-    step = -size * mass / max(bend, 1e-3 * mass)
+    step = -size * mass / max(curvature, 1e-3 * mass)
     limit = 1.0 + abs(size)
     return min(max(step, -limit), limit), abs(mass - 1.0)
 

@@ -71,16 +71,16 @@ def level(worth, x, strict, rho):
         top = -1
     now, low, high, step = x, -np.inf, np.inf, 1e-6
     for _ in range(200):
-        rest, bend, most, off = _others(worth, top, now, x, strict, rho)
+        rest, curvature, most, off = _others(worth, top, now, x, strict, rho)
         error, slope = np.inf, 0.0
         if rest < 1.0:
             if top >= 0:
                 own = worth[top] - np.log1p(-rest) - b * np.log(rest)
                 off += b * np.log(rest)
-                slope = bend * (b / rest - 1.0 / (1.0 - rest)) - 1.0
+                slope = curvature * (b / rest - 1.0 / (1.0 - rest)) - 1.0
             else:
                 own = -x - 2.0 * rho * np.log1p(-rest)
-                slope = -2.0 * rho * bend / (1.0 - rest) - 1.0
+                slope = -2.0 * rho * curvature / (1.0 - rest) - 1.0
             error = own - now
             if x + max(own, most) + off <= value:
                 value, best = x + max(own, most) + off, now
@@ -107,21 +107,21 @@ def _towards(now, low, high, error, slope, step):
 def _others(worth, top, now, x, strict, rho):
     """All but the likeliest at a level: their mass, −its slope, the highest, and b Σ log r."""
     b = 2.0 * rho - 1.0
-    rest, bend, most, off = 1e-300, 0.0, now, 0.0
+    rest, curvature, most, off = 1e-300, 0.0, now, 0.0
     for k in range(len(worth)):
         if k != top:
             q = entry(np.exp(worth[k] - now), -b)
             away = np.log1p(-q)
             rest += q
-            bend += q * (1.0 - q) / max(1.0 - (1.0 + b) * q, 1e-9)
+            curvature += q * (1.0 - q) / max(1.0 - (1.0 + b) * q, 1e-9)
             off += b * away
             if q > 1e-290:
                 most = max(most, worth[k] - np.log(q) - b * away)
     if not strict and top >= 0:
         single = np.exp(-0.5 * (x + now) / rho)
         rest += single
-        bend += 0.5 * single / rho
-    return rest, bend, most, off
+        curvature += 0.5 * single / rho
+    return rest, curvature, most, off
 
 
 @kernel
@@ -130,43 +130,43 @@ def approach(score, ptr, head, strict, rho, x, tau, residual, rounds):
     worst = np.inf
     for short in SHORT:
         near = min(rho, 1.0 - short)
-        worst = settle(score, ptr, head, strict, near, x, tau, residual, rounds)
+        worst = descend(score, ptr, head, strict, near, x, tau, residual, rounds)
     return worst
 
 
 @kernel
-def settle(score, ptr, head, strict, rho, x, tau, residual, rounds):
+def descend(score, ptr, head, strict, rho, x, tau, residual, rounds):
     """Damped Newton steps to the least D; τ is what an edge's ends mean, the return their error.
 
     O(nodes³) a step. The damping falls as long as D does, so that steps become Newton's.
     """
     n = len(x)
     start, other, edge = sides(ptr, head)
-    trial, slope, bend = x.copy(), np.zeros(n), np.zeros((n, n))
+    trial, slope, curvature = x.copy(), np.zeros(n), np.zeros((n, n))
     tried, steep, curved = np.zeros(len(score)), np.zeros(n), np.zeros((n, n))
-    value = _respond(score, start, other, edge, strict, rho, x, tau, slope, bend)
+    value = _respond(score, start, other, edge, strict, rho, x, tau, slope, curvature)
     damping = 1e-3
     for _ in range(rounds):
         if np.abs(slope).max() <= residual or damping > 1e12:
             break
         for v in range(n):
-            curved[v] = bend[v]
+            curved[v] = curvature[v]
             curved[v, v] += damping
         trial[:] = x - np.linalg.solve(curved, slope)
         new = _respond(score, start, other, edge, strict, rho, trial, tried, steep, curved)
         if new <= value:
             damping = max(0.1 * damping, LEAST)
-            value, x[:], tau[:], slope[:], bend[:] = new, trial, tried, steep, curved
+            value, x[:], tau[:], slope[:], curvature[:] = new, trial, tried, steep, curved
         else:
             damping *= 10.0
     return np.abs(slope).max()
 
 
 @kernel
-def _respond(score, start, other, edge, strict, rho, x, tau, slope, bend):
+def _respond(score, start, other, edge, strict, rho, x, tau, slope, curvature):
     """2D, its slope and its Hessian; τ is the mean of what an edge's two ends choose."""
     b, total = 2.0 * rho - 1.0, 0.0
-    tau[:], bend[:], slope[:] = 0.0, 0.0, 1.0
+    tau[:], curvature[:], slope[:] = 0.0, 0.0, 1.0
     for v in range(len(x)):
         near, at = other[start[v] : start[v + 1]], edge[start[v] : start[v + 1]]
         if len(near) == 0:
@@ -199,9 +199,9 @@ def _respond(score, start, other, edge, strict, rho, x, tau, slope, bend):
         d[top] = 0.0
         for i in range(k + 1):
             for j in range(k + 1):
-                bend[place[i], place[j]] -= far / left * d[i] * d[j]
-            bend[place[i], place[i]] += d[i]
-            bend[place[i], place[top]] -= d[i] / left
-            bend[place[top], place[i]] -= d[i] / left
-        bend[place[top], place[top]] += moved / left
+                curvature[place[i], place[j]] -= far / left * d[i] * d[j]
+            curvature[place[i], place[i]] += d[i]
+            curvature[place[i], place[top]] -= d[i] / left
+            curvature[place[top], place[i]] -= d[i] / left
+        curvature[place[top], place[top]] += moved / left
     return total

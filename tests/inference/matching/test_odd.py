@@ -146,13 +146,13 @@ def test_slopes_and_bends_are_those_of_the_dual_value(rng):
             sets[0, :3] = sets[1, :5] = sets[2, 2:5] = True
             family = Family(sets, np.array([0.5, 0.2, 0.3]))
             at, h = one.at(family, None), 1e-4
-            left, bend = one.left(family, at.tau), one.bend(family, at.tau)
+            left, curvature = one.left(family, at.tau), one.curvature(family, at.tau)
             for k in range(3):
                 ends = [family._replace(price=family.price + h * s * np.eye(3)[k]) for s in (1, -1)]
                 up, down = (one.at(end, None) for end in ends)
                 assert (up.value - down.value) / (2 * h) == pytest.approx(left[k], abs=1e-6)
                 moved = one.left(ends[0], up.tau) - one.left(ends[1], down.tau)
-                np.testing.assert_allclose(moved / (2 * h), bend[k], atol=2e-5)
+                np.testing.assert_allclose(moved / (2 * h), curvature[k], atol=2e-5)
 
 
 @pytest.mark.parametrize("rho", [0.5, 1.0])

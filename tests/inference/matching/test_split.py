@@ -10,7 +10,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference import best
 from mlestruct.inference.exact import exact
 from mlestruct.inference.matching.scaling import prepared
-from mlestruct.inference.matching.split import approach, settle, split_value
+from mlestruct.inference.matching.split import approach, descend, split_value
 from tests.reference.bethe_vertex import is_bethe_vertex
 
 STRUCTURES = {
@@ -104,5 +104,5 @@ def test_settled_ends_agree(rho, rng):
     structure = ms.BipartiteMatching(7)
     given, graph, _ = known(structure, 5.0 * rng.standard_normal(49), rho)
     tau = np.empty(49)
-    assert settle(*given, np.zeros(graph.nodes), tau, 1e-11, 100) < 1e-9
+    assert descend(*given, np.zeros(graph.nodes), tau, 1e-11, 100) < 1e-9
     np.testing.assert_allclose(structure.incidence() @ tau, 1.0, atol=1e-9)

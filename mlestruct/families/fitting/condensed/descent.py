@@ -144,19 +144,19 @@ def respond(weight, b, slope, frame, out):
 
 @kernel(error_model="numpy")
 def _slopes(lane, course, score, weight, b, slack, space):
-    """∇F and curvature; the majoriser bends twice as much, and not at all where F is concave."""
+    """∇F and curvature; the majoriser has twice that, and none where F is concave."""
     eta, w, at, z = score[lane], weight[lane], b[lane], slack[lane]
     inverse, curve, slope = space.inverse[lane], space.curve[lane], space.slope[lane]
     phase, mu, nodes = course.phase[lane], course.mu[lane], len(curve)
     scale = 2.0 if phase <= MAJORISE else 1.0
     for k in range(len(at)):
         slope[k] = w[k] * (np.log(at[k]) + 1.0) - eta[k]
-        bent = scale * w[k]
+        curved = scale * w[k]
         if phase == FOLLOW:
             slope[k] -= mu / at[k]
-            bent += z[k]
+            curved += z[k]
         elif phase <= MAJORISE and k < nodes:
-            bent = max(bent, 0.0)
-        inverse[k] = at[k] / bent
+            curved = max(curved, 0.0)
+        inverse[k] = at[k] / curved
         if k < nodes:
-            curve[k] = bent / at[k]
+            curve[k] = curved / at[k]

@@ -173,11 +173,11 @@ def conjugate(values, pattern, x):
         if (length <= target).all():
             break
         multiply(values, pattern, towards, product)
-        bend = (towards * product).sum(axis=0)
+        curvature = (towards * product).sum(axis=0)
         for lane in range(LANES):
             if length[lane] > target[lane]:
-                least[lane] = min(least[lane], bend[lane])
-        step = np.where(length > target, length / bend, 0.0)
+                least[lane] = min(least[lane], curvature[lane])
+        step = np.where(length > target, length / curvature, 0.0)
         found += step * towards
         right -= step * product
         for k in range(n):
