@@ -28,7 +28,6 @@ from mlestruct.learners import (
     pseudo_likelihood,
     trw_tightest,
 )
-from mlestruct.learners.missing import missing
 from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
@@ -148,7 +147,7 @@ def likelihood(**settings):
 
 
 def filled_in(tol=1e-2, **settings):
-    return replace(missing(mle_struct(0.5, **settings), tol), rounds=3)
+    return replace(mle_struct(0.5, **settings).of_seen(tol), rounds=3)
 
 
 def loosely(learner, solver, **settings):

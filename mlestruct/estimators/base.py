@@ -322,9 +322,7 @@ class Estimator(Predictor):
                 features = levelled(batch, features, np.flatnonzero(size > DEEP * ridges[-1].lam))
         learner = self._learner(ridges[0], loop)
         if batch.partly:
-            from mlestruct.learners.missing import missing
-
-            learner = missing(learner, tol=self.tol)
+            learner = learner.of_seen(self.tol)
         watched = partial(track, name=learner.name, show=self.progress)
         models = learner.path(batch, features, ridges, watched)
         for k in order:

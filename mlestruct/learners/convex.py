@@ -19,7 +19,7 @@ from mlestruct.features.weighed import weighed
 from mlestruct.frank_wolfe import BCFW, FrankWolfe
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.learners.model import Fits, check_problem, ridge_of
+from mlestruct.learners.model import Fits, Learns, check_problem, ridge_of
 from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
@@ -135,6 +135,12 @@ class Learner(Fits):
                 f"{dual.entropy.temperature:g}), so there is no direct route; use route='auto'"
             )
         return found
+
+    def of_seen(self, tol: float) -> Learns:
+        """Its likelihood of what was seen."""
+        from mlestruct.learners.missing import Missing
+
+        return Missing(self, tol)
 
     def problem(self, batch: Batch[Any], features: Features) -> tuple[Dual, Oracle[Any]]:
         """The dual, and who is asked."""

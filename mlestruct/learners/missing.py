@@ -29,13 +29,12 @@ from mlestruct.inference.proof import infer
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Wraps
-from mlestruct.learners.primal import Primal
 from mlestruct.method import Progress
 from mlestruct.objectives.difference import difference
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.direct import COARSEST, Descending, descents_of
+from mlestruct.train.direct import COARSEST, Descending, descents_of, estimate
 from mlestruct.train.proofs import Proven, likelihood
 from mlestruct.trees import Tree
 
@@ -198,7 +197,7 @@ class PartlySeen:
             shards=lambda: engine.start(pieces),
             regulariser=dual.regulariser,
             examples=len(dual.batch),
-            bound=str(dual.entropy.bound),
+            claim=partial(estimate, str(dual.entropy.bound)),
             coarse=any(one.loosened(COARSEST) is not one for one in (full, clamped)),
             descents=partial(descents_of, dual, full),
             tol=self.around.tol,
@@ -330,15 +329,3 @@ def _certificate(one: Filled) -> Certificate:
     return Certificate(
         one.stationarity, 0.0, one.lower, "surrogate", "not convex", withheld=str(one)
     )
-
-
-def missing(learner: Any, tol: float) -> Missing | Primal:
-    """The learner of what was seen; one without a likelihood is refused."""
-    if isinstance(learner, Primal) and learner.partly and learner.small is None:
-        return learner
-    if not isinstance(learner, Learner):
-        raise ValueError(
-            f"{learner.name} cannot learn from Partial outcomes: use mle_struct, trw or exact_mle, "
-            "or leave out what was not seen (unseen='left_out', where labels are missing)"
-        )
-    return Missing(learner, tol)

@@ -61,13 +61,18 @@ def collect(states: Iterator[Progress], inference: Inference = DEFAULT) -> Model
 
 
 class Learns(Protocol):
-    """A name, a model per regulariser, and the inference it keeps; ``through`` may watch."""
+    """A name, a model per regulariser, and the inference it keeps; ``through`` may watch.
+
+    ``of_seen(tol)`` is what learns of Partial outcomes, or a ValueError.
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
     def inference(self) -> Inference: ...
+
+    def of_seen(self, tol: float) -> Learns: ...
 
     def path(
         self,
@@ -86,6 +91,13 @@ class Fits:
     all runs share, ``run(problem, given, last, loop)`` the rounds under the ``given`` regulariser,
     inside a loop, where the ``last`` round under the one before is known, or None.
     """
+
+    def of_seen(self: Any, tol: float) -> Learns:
+        """Refused: it has no likelihood of what was seen."""
+        raise ValueError(
+            f"{self.name} cannot learn from Partial outcomes: use mle_struct, trw or exact_mle, or "
+            "leave out what was not seen (unseen='left_out', where labels are missing)"
+        )
 
     def problem(self, batch: Batch[Any], features: Features) -> Any:
         """The examples, or what is made of them once."""
@@ -184,10 +196,17 @@ WEIGHED = ("mle_struct", "trw", "lbp", "piecewise", "pseudo_likelihood", "ssvm",
 """The learners whose objective is a sum over nodes and factors, or over their scores."""
 
 
-def check_problem(name: str, batch: Batch[Any], features: Features) -> None:
-    """There are outcomes to learn from, and the features score just the batch's coordinates."""
+def check_problem(
+    name: str, batch: Batch[Any], features: Features, *, partly: bool = False
+) -> None:
+    """There are outcomes to learn from, and the features score just the batch's coordinates.
+
+    ``partly``: of outcomes a part is enough.
+    """
     if batch.target is None:
         raise ValueError(f"{name} learns from outcomes, and this batch has none")
+    if batch.partly and not partly:
+        raise ValueError(f"{name} learns from whole outcomes, and this batch has Partial ones")
     if hasattr(features, "offsets"):
         rows = int(features.offsets[-1])
     else:  # a user's own are asked with all weights 0

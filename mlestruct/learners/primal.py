@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, pinned
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest, named
 from mlestruct.drive import drive
@@ -18,15 +18,16 @@ from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
-from mlestruct.lbfgs import Descent, Step, next_step
-from mlestruct.learners.model import Fits, check_problem, ridge_of
+from mlestruct.lbfgs import Descent, Step
+from mlestruct.learners.model import Fits, Learns, check_problem, ridge_of
 from mlestruct.method import Progress
-from mlestruct.objectives import Head, Objective, Sum
+from mlestruct.objectives import Head, Objective
 from mlestruct.objectives.base import Share, places
-from mlestruct.objectives.difference import of_seen
+from mlestruct.objectives.difference import difference
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import columns, descend, units
+from mlestruct.train.direct import Descending
 from mlestruct.train.slopes import descend_slopes
 from mlestruct.train.small_batches import SmallBatches
 from mlestruct.trees import Tree
@@ -46,13 +47,12 @@ class Primal(Fits):
     """min over θ of R(θ) + Σ w_m ℓ_m(θ), by L-BFGS with bounds, λ per group and l1.
 
     The gap is Fenchel's for R: it bounds the error of a convex objective whose gradient is exact.
-    Elsewhere ``doubt`` says why nothing is certified. L-BFGS that finds no step is begun again
-    from where it stopped as long as that helps, ``restarts`` times at most, and from then on
-    inference begins anew at every evaluation: warm starts are what the objective jumps by. Where
-    the gradient is not the value's own, steps are judged by slopes alone; ``small`` takes
-    stochastic ones instead, and a round is an epoch. θ holds the weights of all ``heads``, one
-    after the other, and starts where ``begin`` says (default: the regulariser's optimum). Of
-    ``solver`` it takes ``tol``, ``rounds``, ``seconds``, ``workers`` and ``engine``.
+    Elsewhere ``doubt`` says why nothing is certified. Descents are those of
+    :class:`mlestruct.train.direct.Descending`, begun anew ``restarts`` times at most. Where the
+    gradient is not the value's own, steps are judged by slopes alone; ``small`` takes stochastic
+    ones instead, and a round is an epoch. θ holds the weights of all ``heads``, one after the
+    other, and starts where ``begin`` says (default: the regulariser's optimum). Of ``solver`` it
+    takes ``tol``, ``rounds``, ``seconds``, ``workers`` and ``engine``.
     """
 
     name: str
@@ -75,11 +75,41 @@ class Primal(Fits):
         self, batch: Batch[Any], features: Features, start: Array | None = None
     ) -> Iterator[Progress]:
         """Every iteration."""
-        check_problem(self.name, batch, features)
-        heads = self.heads(batch, features)
-        known = self, batch, features, heads, _ridge(self.regulariser, heads), start
-        method = _Iterations(*known, self.name, batch.size)
-        return drive(method, self.solver.budget, self.solver.checkpoint)
+        check_problem(self.name, batch, features, partly=self.partly)
+        heads, solver = self.heads(batch, features), self.solver
+        ridge, engine = _ridge(self.regulariser, heads), engine_of(solver.engine, solver.workers)
+        begin = None if self.begin is None else partial(self.begin, batch, features)
+
+        def setting() -> dict[str, Any]:
+            return {
+                **named(batch, heads, ridge),
+                "objective": digest(self.objective(batch)),
+                "start": digest(start),
+                **asdict(solver.budget),
+                "restarts": self.restarts,
+                "small": repr(self.small),
+            }
+
+        method = Descending(
+            shards=lambda: engine.start(self._makers(batch, heads)),
+            regulariser=ridge,
+            examples=len(batch),
+            claim=partial(self._claim, batch.partly),
+            descents=partial(self._descents, batch, heads, ridge),
+            tol=solver.tol,
+            restarts=self.restarts,
+            setting=setting,
+            size=batch.size,
+            given=begin if start is None else start,
+            name=self.name,
+            proof=None,
+            learned=partial(_besides, heads),
+        )
+        return drive(method, solver.budget, solver.checkpoint)
+
+    def of_seen(self, tol: float) -> Learns:
+        """Itself, where its objective is a likelihood."""
+        return self if self.partly and self.small is None else super().of_seen(tol)
 
     def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
         """From the weights of the one before."""
@@ -87,104 +117,28 @@ class Primal(Fits):
         batch, features = problem
         return one.states(batch, features, None if last is None else last.theta)
 
+    def _makers(self, batch: Batch[Any], heads: Mapping[str, Head]) -> Sequence[Any]:
+        """What makes shards; of outcomes seen in part: all outcomes less those that agree."""
+        if not batch.partly:
+            return Share.whole(self.objective(batch), batch, heads).split()
+        both = [replace(one, target=np.zeros(batch.size)) for one in (batch, pinned(batch))]
+        return difference(*(Share.whole(self.objective(one), one, heads) for one in both))
 
-@dataclass(frozen=True)
-class _Iterations:
-    """A primal learner on its examples, as a method for the loop."""
-
-    learner: Primal
-    batch: Batch[Any]
-    features: Features
-    heads: Mapping[str, Head]
-    ridge: Regulariser
-    start: Array | None
-    name: str
-    size: int
-
-    def setting(self) -> dict[str, Any]:
-        learner, solver = self.learner, self.learner.solver
-        return {
-            **named(self.batch, self.heads, self.ridge),
-            "objective": digest(learner.objective(self.batch)),
-            "start": digest(self.start),
-            "tol": solver.tol,
-            "rounds": solver.rounds,
-            "seconds": solver.seconds,
-            "restarts": learner.restarts,
-            "small": repr(learner.small),
-        }
-
-    def rounds(self, loop: Loop) -> Iterator[Progress]:
-        """L-BFGS; where it finds no step, again from there, by cold inference from then on."""
-        learner = self.learner
-        objective = learner.objective(self.batch)
-        engine = engine_of(learner.solver.engine, learner.solver.workers)
-        makers, descents = self._makers(objective), self._descents(objective)
-        number, attempt, taken, stalled, theta, since, memory = (
-            (0, 0, 0, 0, None, None, []) if loop.tree is None else loop.tree
-        )
-        theta = self._begin() if theta is None else theta
-
-        def where() -> Tree:
-            kept = number, attempt, taken, total.stalled
-            return *kept, theta, within(), running.memory()
-
-        while True:
-            with engine.start(makers) as running:
-                total = Sum(running)
-                total.cold = attempt > 0
-                if since is not None:
-                    running.remember(memory)
-                    total.stalled = stalled
-                descent = descents(theta, since=since)
-                while (step := next_step(descent, total)) is not None:
-                    theta, within = step.theta, step.where
-                    if not step.moved and taken > 1 and attempt < learner.restarts:
-                        break
-                    yield self._progress(number, step, total)
-                    number, taken = number + 1, taken + 1
-                    loop.save(where)
-            attempt, taken, since = attempt + 1, 0, None
-
-    def _makers(self, objective: Objective) -> Sequence[Any]:
-        if self.batch.partly:
-            return of_seen(self.learner.objective, self.batch, self.heads)
-        return Share.whole(objective, self.batch, self.heads).split()
-
-    def _begin(self) -> Array:
-        """The weights to begin with."""
-        if self.start is not None:
-            return self.start
-        if self.learner.begin is not None:
-            return self.learner.begin(self.batch, self.features)
-        return self.ridge.weights(np.zeros(len(self.ridge)))
-
-    def _descents(self, objective: Objective) -> Callable[..., Descent]:
-        if self.learner.small is not None:
-            return partial(self.learner.small.run, objective, self.batch, self.heads, self.ridge)
-        scale = _units(self.batch, self.heads, self.ridge)
+    def _descents(
+        self, batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser
+    ) -> Callable[..., Descent]:
+        objective = self.objective(batch)
+        if self.small is not None:
+            return partial(self.small.run, objective, batch, heads, ridge)
         by = descend if objective.exact_gradient else descend_slopes
-        return partial(by, self.ridge, scale=scale)
+        return partial(by, ridge, scale=_units(batch, heads, ridge))
 
-    def _progress(self, number: int, step: Step, total: Sum) -> Progress:
-        learner, doubt = self.learner, self.learner.doubt
-        gap = self.ridge.bracket(step.theta, -step.gradient)
-        claimed, why = (gap, None) if doubt is None else (np.inf, doubt(total.stalled))
-        if self.batch.partly:
+    def _claim(self, partly: bool, step: Step, gap: float, stalled: int) -> Certificate:
+        claimed, why = (gap, None) if self.doubt is None else (np.inf, self.doubt(stalled))
+        if partly:
             also = "" if why is None else f"; {why}"
             claimed, why = np.inf, f"with labels missing it is not convex{also}"
-        words = learner.polytope, learner.bound, why
-        return Progress(
-            round=number,
-            calls=(number + 1) * len(self.batch),
-            examples=len(self.batch),
-            certificate=Certificate(claimed, 0.0, -step.value, *words),
-            theta=step.theta,
-            route="direct",
-            learned=_besides(self.heads, step.theta),
-            left=gap / max(1.0, abs(step.value)),
-            over="" if step.moved else "step",
-        )
+        return Certificate(claimed, 0.0, -step.value, self.polytope, self.bound, why)
 
 
 def _ridge(given: float | Regulariser, heads: Mapping[str, Head]) -> Regulariser:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from mlestruct.batch import Batch, pinned
 from mlestruct.engine import Shard
-from mlestruct.objectives.base import EvaluationPoint, Head, Objective, ShardValue, Share
+from mlestruct.objectives.base import EvaluationPoint, ShardValue, Share
 from mlestruct.trees import Tree
 
 
@@ -57,11 +53,3 @@ class Differences:
 def difference(more: Share, less: Share) -> list[Differences]:
     """A maker per shard of the first less the second, each given as all examples as one."""
     return [Differences(share, replace(less, members=share.members)) for share in more.split()]
-
-
-def of_seen(
-    objective: Callable[[Batch[Any]], Objective], batch: Batch[Any], heads: Mapping[str, Head]
-) -> list[Differences]:
-    """log Z of all outcomes less that of those which agree with what the target knows."""
-    both = [replace(one, target=np.zeros(batch.size)) for one in (batch, pinned(batch))]
-    return difference(*(Share.whole(objective(one), one, heads) for one in both))

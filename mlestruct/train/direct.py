@@ -44,13 +44,15 @@ AGAIN = 0.1  # of the gap: if the weights' own part is more, a descent can still
 class _Phase:
     """What a fit knows beside its descent.
 
-    ``coarse``: inference may be; ``cold``: it has begun anew once. ``value`` is the start's;
-    ``share`` of the tolerance is what the weights' own gap may take.
+    ``coarse``: inference may be; ``cold``: how often a descent has begun anew, with inference that
+    is cold from then on, ``taken`` steps ago. ``value`` is the start's; ``share`` of the tolerance
+    is what the weights' own gap may take.
     """
 
     number: int = 0
     coarse: bool = False
-    cold: bool = False
+    cold: int = 0
+    taken: int = 0
     value: float = np.inf
     share: float = 1.0
 
@@ -60,38 +62,48 @@ class Descending:
     """R(θ) + Σ over shards, by a descent that asks them: a method for the loop.
 
     ``descents()`` makes what makes descents, from weights or from where another stands. Where a
-    search fails, inference gets finer, then starts cold, and another descent begins there.
-    ``coarse``: inference may be coarse at first. ``keep``: the last round is to hold τ. ``given``
-    are the weights to begin with. The gap to stop by is Fenchel's for R; a last round is proven,
-    by ``proof``, which is asked as :func:`mlestruct.train.proofs.proven` is.
+    search fails, inference gets finer, and another descent begins there; then, as long as that
+    helps and ``restarts`` times at most, one whose inference begins anew at every evaluation: warm
+    starts are what an objective jumps by. ``coarse``: inference may be coarse at first. ``keep``:
+    the last round is to hold τ. ``given`` are the weights to begin with, or makes them. The gap to
+    stop by is Fenchel's for R. ``claim(step, gap, stalled)`` is a round's certificate, with
+    inference stalled on so many examples; a last round is proven by ``proof``, if there is one,
+    which is asked as :func:`mlestruct.train.proofs.proven` is. ``learned(theta)`` is what weights
+    say of inference.
     """
 
     shards: Callable[[], AbstractContextManager[Running]]
     regulariser: Regulariser
     examples: int
-    bound: str
-    coarse: bool
+    claim: Callable[[Step, float, int], Certificate]
     descents: Callable[[], Callable[..., Descent]]
     tol: float
+    coarse: bool = False
+    restarts: int = 1
     setting: Callable[[], Setting] = dict
     size: int = 0
     keep: bool = True
-    given: Array | None = None
+    given: Array | Callable[[], Array] | None = None
     name: str = "direct"
-    proof: Callable[..., Proven] = proven
+    proof: Callable[..., Proven] | None = proven
+    learned: Callable[[Array], Tree] | None = None
 
     def start(self) -> Array:
         """The weights to begin with: the regulariser's optimum, where none are given."""
-        ridge = self.regulariser
-        return ridge.weights(np.zeros(len(ridge))) if self.given is None else self.given
+        if self.given is None:
+            return self.regulariser.weights(np.zeros(len(self.regulariser)))
+        return self.given() if callable(self.given) else self.given
 
     def rounds(self, loop: Loop) -> Iterator[Progress]:
         with self.shards() as running:
-            total, now, theta, since = Sum(running), _Phase(coarse=self.coarse), self.start(), None
+            total, now, since = Sum(running), _Phase(coarse=self.coarse), None
             total.tol = COARSEST if now.coarse else 0.0
-            if loop.tree is not None:
+            if loop.tree is None:
+                theta = self.start()
+            else:
                 phase, total.tol, theta, since, memory = loop.tree
                 now = _Phase(*phase)
+                total.cold = now.cold > 0
                 running.remember(memory)
             descents = self.descents()
             descent = descents(theta, since=since)
@@ -104,7 +116,7 @@ class Descending:
                 yield self._progress(step, total, now)
                 if not step.moved:  # another descent from here
                     descent, within = descents(theta), lambda: None
-                now.number += 1
+                now.number, now.taken = now.number + 1, now.taken + step.moved
                 loop.save(where)
 
     def _progress(self, step: Step, total: Sum, now: _Phase) -> Progress:
@@ -121,23 +133,24 @@ class Descending:
             round=now.number,
             calls=(now.number + 1) * self.examples,
             examples=self.examples,
-            certificate=Certificate(gap, 0.0, -step.value, "surrogate", self.bound, ESTIMATE),
+            certificate=self.claim(step, gap, total.stalled),
             theta=step.theta,
             route="direct",
+            learned=None if self.learned is None else self.learned(step.theta),
             left=gap / size / now.share,
             over="" if on else "step",
-            prove=partial(self._prove, step, total, now, gap),
+            prove=None if self.proof is None else partial(self._prove, step, total, now, gap),
         )
 
     def _finer(self, met: bool, moved: bool, total: Sum, now: _Phase) -> bool:
         """There is a way on: by a step, or from here by finer inference, or a cold one."""
+        helped = now.cold == 0 or now.taken > 1
         if now.coarse and not (met or moved) and TIGHTER * total.tol >= FINEST:
             total.tol = TIGHTER * total.tol
         elif now.coarse and (met or not moved):
             now.coarse, total.tol = False, 0.0
-        elif not (met or moved or now.cold):
-            now.cold = True
-            total.forget()
+        elif not (met or moved) and helped and now.cold < self.restarts:
+            now.cold, now.taken, total.cold = now.cold + 1, 0, True
         else:
             return moved
         return True
@@ -163,6 +176,7 @@ class Descending:
         return found if again[1] <= again[0] else self._proven(total, now, start, now.value)
 
     def _proven(self, total: Sum, now: _Phase, theta: Array, value: float) -> Progress:
+        assert self.proof is not None
         enough = PROOF * self.tol * max(1.0, abs(value)) / self.examples
         found = self.proof(total.running, self.regulariser, theta, enough, keep=self.keep)
         tau = np.concatenate([NONE, *found.tau])
@@ -179,6 +193,11 @@ class Descending:
             left=found.left,
             own=found.own,
         )
+
+
+def estimate(bound: str, step: Step, gap: float, stalled: int) -> Certificate:
+    """What a round before the last may say; ``bound`` is what log Z is."""
+    return Certificate(gap, 0.0, -step.value, "surrogate", bound, ESTIMATE)
 
 
 def direct(
@@ -207,7 +226,7 @@ def direct(
         shards=lambda: engine.start(likelihood(dual, routine, oracle).split()),
         regulariser=dual.regulariser,
         examples=len(dual.batch),
-        bound=str(dual.entropy.bound),
+        claim=partial(estimate, str(dual.entropy.bound)),
         coarse=routine.loosened(COARSEST) is not routine,
         descents=partial(descents_of, dual, routine, small),
         tol=solver.tol,

@@ -23,7 +23,7 @@ from mlestruct.objectives.base import EvaluationPoint, Share
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import columns, descend, units
-from mlestruct.train.direct import COARSEST, Descending
+from mlestruct.train.direct import COARSEST, Descending, estimate
 from mlestruct.train.proofs import Prove, Proving
 from mlestruct.trees import Tree
 
@@ -130,7 +130,7 @@ def stream(
             shards=lambda: nullcontext(running),
             regulariser=regulariser,
             examples=examples,
-            bound=" / ".join(dict.fromkeys(one.bound for one in found)),
+            claim=partial(estimate, " / ".join(dict.fromkeys(one.bound for one in found))),
             coarse=any(one.coarse for one in found),
             descents=lambda: partial(descend, regulariser, scale=scale),
             tol=solver.tol,

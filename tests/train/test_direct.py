@@ -14,7 +14,7 @@ from mlestruct.engine import Serial
 from mlestruct.objectives.base import ShardValue
 from mlestruct.regulariser import Regulariser
 from mlestruct.train.descents import descend
-from mlestruct.train.direct import Descending
+from mlestruct.train.direct import Descending, estimate
 from mlestruct.train.proofs import Proof, Prove
 
 BEST = np.array([3.0, -2.0])
@@ -26,7 +26,7 @@ def fitted(shard, ridge, coarse, rounds=1000):
         shards=lambda: Serial().start([lambda: shard]),
         regulariser=ridge,
         examples=1,
-        bound="exact",
+        claim=partial(estimate, "exact"),
         coarse=coarse,
         descents=lambda: partial(descend, ridge),
         tol=1e-10,
