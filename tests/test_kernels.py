@@ -30,7 +30,7 @@ MODULES = sorted(
     for package in (mlestruct, mlestruct_oracles)
     for path in Path(package.__file__).parent.rglob("*.py")
 )
-HERE = {"kernels.py", "compiler.py", "prebuilt.py"}
+HERE = {"kernels.py", "compiler.py", "lanes.py", "prebuilt.py"}
 
 
 def numbas(tree):

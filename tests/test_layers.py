@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Modules on one line do not know each other.
 LAYERS = [
     ["kernels", "prebuilt"],
-    ["compiler"],
+    ["compiler", "lanes"],
     ["digest", "errors", "html", "lazy", "trees"],
     ["engine", "files", "lock", "structures"],
     ["batch", "checkpoint", "plot"],

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlestruct.inference.graph.exponents import logarithm
 from mlestruct.inference.graph.rows import total
 from mlestruct.kernels import kernel
+from mlestruct.lanes import Row, add, rows
 
 FITS = 200
 FIT_TOL = 1e-15
+TINY = 1e-300  # logarithms of rows take normal numbers
+ONE = np.uint64(1)  # offsets are unsigned: signed ones are tested for counting from the end
 
 
 @kernel(error_model="numpy")
@@ -79,22 +83,41 @@ def _round(f, table, tau, sums, plan):
 
 @kernel(error_model="numpy")
 def _marginal(table, stride, out):
-    out[:] = 0.0
-    for k in range(len(table)):
-        out[(k // stride) % len(out)] += table[k]
+    for k in range(len(out)):
+        out[k] = 0.0
+    for first in range(0, len(table), stride * len(out)):
+        at = np.uint64(first)
+        for k in range(len(out)):
+            here = out[k]
+            for _ in range(stride):
+                here += table[at]
+                at += ONE
+            out[k] = here
 
 
 @kernel(error_model="numpy")
 def _scale(table, stride, factor):
-    for k in range(len(table)):
-        table[k] *= factor[(k // stride) % len(factor)]
+    for first in range(0, len(table), stride * len(factor)):
+        at = np.uint64(first)
+        for k in range(len(factor)):
+            for _ in range(stride):
+                table[at] *= factor[k]
+                at += ONE
+
+
+@rows(join=add)
+def _worth(score: Row, tau: Row, coefficient: Row) -> Row:
+    """τ (score − a log τ), 0 where τ is."""
+    worth = tau * (score - coefficient * logarithm(tau.most(TINY)))
+    return tau.where_above(0.0, worth, 0.0)
 
 
 @kernel
 def value(score, tau, coefficient):
     """⟨score, τ⟩ − Σ a τ log τ: the surrogate at a feasible τ, below its maximum by its error."""
-    total = 0.0
-    for k in range(len(tau)):
+    eights = len(tau) >> 3
+    total = _worth(eights, score, 0, tau, 0, coefficient, 0)
+    for k in range(8 * eights, len(tau)):
         if tau[k] > 0.0:
             total += tau[k] * (score[k] - coefficient[k] * np.log(tau[k]))
     return total

@@ -160,7 +160,7 @@ def tables(score, message, belief, gauge, tau, plan):
 
 @kernel
 def scratch(plan):
-    """Room for what one node needs, and for every table (four numbers a message, if binary)."""
+    """Room for what one node needs, and for every table."""
     widest, most = 1, 1
     for f in range(len(plan.counts)):
         here = plan.place[plan.scope_start[f + 1]] - plan.place[plan.scope_start[f]]
@@ -168,5 +168,4 @@ def scratch(plan):
     for i in range(len(plan.whole)):
         own = plan.node_start[i + 1] - plan.node_start[i]
         most = max(most, own * (plan.start[i + 1] - plan.start[i] + 2))
-    room = max(plan.table_start[-1] - plan.table_start[0], 4 * len(plan.around))
-    return np.empty(widest + most), np.empty(room)
+    return np.empty(widest + most), np.empty(plan.table_start[-1] - plan.table_start[0])

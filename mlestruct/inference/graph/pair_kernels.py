@@ -1,147 +1,259 @@
 """Sum-product on graphs of pairs in the linear domain: one log per message entry, no exp.
 
-Tables within exp(±RANGE) and beliefs clipped at exp(−CLIP) keep all quotients finite, and a
-clipped state lies so far below the others that no message feels it.
+Tables within exp(±RANGE) and beliefs clipped at exp(−CLIP) keep all products finite, and a clipped
+state lies so far below the others that no message feels it. States are padded to whole eights
+(:mod:`mlestruct.lanes`). Closed states and padding score CLOSED, which nothing finite changes, and
+have chance 0, so whatever messages say of them is lost. Messages into a node lie one after the
+other without padding: kernels write beyond each, in order, and read finite numbers there.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.inference.graph.exponents import exponentiate, take_logs
-from mlestruct.inference.graph.kernels import exponentials
+from mlestruct.inference.graph.exponents import exponential, exponentiate, logarithm
 from mlestruct.inference.graph.plan import PairMessages
 from mlestruct.inference.graph.sweeps import CLIP, RANGE, Sent, move
 from mlestruct.kernels import kernel, variant
+from mlestruct.lanes import EIGHT, Row, across, down, rows
+
+CLOSED = -1e300
+TINY = 1e-250  # in place of messages into closed states; those into open ones are above e^−RANGE
+HARDLY = -1e250  # no finite score
 
 
 @kernel(error_model="numpy")
-def begin_edges(message, belief, edges):
-    """What :func:`mlestruct.inference.graph.sweeps.run` works on; closed states have chance 0."""
-    chance = np.exp(np.maximum(belief, -CLIP))
-    for k in range(len(chance)):
-        if not edges.open[k]:
-            chance[k] = 0.0
-    return Sent(message, belief, np.exp(np.maximum(message, -RANGE)), chance)
+def begin_edges(score, message, belief, plan, edges):
+    """Scores as :func:`_move` reads them, and what :func:`.sweeps.run` works on."""
+    size = edges.node_start[-1]
+    field, log = np.full(size, CLOSED), np.empty(size)
+    room = edges.into[-1] + widest_row(edges)  # with what is read beyond the last message
+    chance, logs, inverse = np.zeros(size), np.zeros(room), np.ones(room)
+    for i in range(len(edges.whole)):
+        first, own = plan.node_start[i], plan.node_start[i + 1] - plan.node_start[i]
+        at = edges.node_start[i]
+        for k in range(own):
+            if plan.open[first + k]:
+                field[at + k] = score[first + k]
+                chance[at + k] = np.exp(max(belief[first + k], -CLIP))
+        for k in range(edges.node_start[i + 1] - at):
+            log[at + k] = CLOSED * (1.0 / edges.whole[i])  # as `believe` leaves it
+        for k in range(own):
+            if plan.open[first + k]:
+                log[at + k] = belief[first + k]
+        for p in range(edges.near_start[i], edges.near_start[i + 1]):
+            begin, place = edges.into[p], plan.place[plan.around[p]]
+            for k in range(own):
+                if plan.open[first + k]:
+                    logs[begin + k] = max(message[place + k], -RANGE)
+                    inverse[begin + k] = np.exp(-logs[begin + k])
+    return field, Sent(logs, log, inverse, chance)
 
 
 @kernel(error_model="numpy")
-def widest_table(score, table, plan):
-    """Fills ``table`` with exp(η_α/c_α); returns the largest range of its logs in one factor."""
-    exponentials(score, table, plan)
-    widest, first = 0.0, plan.table_start[0]
-    for k in range(plan.table_start[-1] - first):
-        if plan.open[first + k]:
-            widest = max(widest, -np.log(table[k])) if table[k] > 0.0 else np.inf
+def end_edges(sent, message, belief, plan, edges):
+    """Messages and beliefs as the general kernel has them."""
+    for i in range(len(edges.whole)):
+        first, own = plan.node_start[i], plan.node_start[i + 1] - plan.node_start[i]
+        for k in range(own):
+            is_open = plan.open[first + k]
+            belief[first + k] = sent.belief[edges.node_start[i] + k] if is_open else -np.inf
+        for p in range(edges.near_start[i], edges.near_start[i + 1]):
+            begin, place, top = edges.into[p], plan.place[plan.around[p]], -np.inf
+            for k in range(own):
+                if plan.open[first + k]:
+                    top = max(top, sent.message[begin + k])
+            for k in range(own):
+                is_open = plan.open[first + k]
+                message[place + k] = sent.message[begin + k] - top if is_open else 0.0
+
+
+@kernel(error_model="numpy")
+def padded_tables(score, plan, edges):
+    """exp(η_α/c_α) with padded rows, the largest 1; the largest range of its logs in one factor."""
+    table, widest = np.zeros(edges.table_start[-1]), 0.0
+    for f in range(len(plan.counts)):
+        first, last = plan.table_start[f], plan.table_start[f + 1]
+        cards, wide = _shape(f, plan)
+        top, least = -np.inf, np.inf
+        for k in range(first, last):
+            if plan.open[k]:
+                top, least = max(top, score[k]), min(least, score[k])
+        widest = max(widest, (top - least) / plan.counts[f])
+        at = edges.table_start[f]
+        for row in range(first, last, cards):
+            for k in range(cards):
+                lifted = (score[row + k] - top) / plan.counts[f]
+                table[at + k] = lifted if plan.open[row + k] else CLOSED
+            for k in range(cards, wide):
+                table[at + k] = CLOSED
+            at += wide
+    exponentiate(len(table) >> 3, table, 0, table, 0)
+    return widest, table
+
+
+@kernel(error_model="numpy")
+def edge_tables(sent, table, gauge, tau, plan, edges):
+    """Beliefs of nodes and edges, these only as consistent as messages have converged."""
+    for i in range(len(edges.whole)):
+        first, own, at = plan.node_start[i], edges.cards[i], edges.node_start[i]
+        mass = 0.0
+        for k in range(own):
+            tau[first + k] = np.exp(sent.belief[at + k]) if plan.open[first + k] else 0.0
+            mass += tau[first + k]
+        for k in range(own):
+            tau[first + k] /= mass
+    for p in range(len(edges.near)):
+        if not edges.second[p]:
+            _edge(p, sent, table, gauge, tau, plan, edges)
+
+
+@kernel(error_model="numpy")
+def _edge(p, sent, table, gauge, tau, plan, edges):
+    """The table of the message at position p: chances of both ends without each other's words."""
+    f = plan.owner[plan.around[p]]
+    i, j = plan.scope[plan.scope_start[f]], plan.scope[plan.scope_start[f] + 1]
+    cards, wide = _shape(f, plan)
+    rows = edges.node_start[i + 1] - edges.node_start[i]
+    ahead, behind = edges.node_start[j], edges.node_start[i]
+    without(wide >> 3, gauge, 0, sent.chance, ahead, sent.linear, edges.back[p])
+    without(rows >> 3, gauge, wide, sent.chance, behind, sent.linear, edges.into[p])
+    mass, at, to = 0.0, edges.entry[p], plan.table_start[f]
+    scale = 1.0 / (top(wide >> 3, gauge, 0) * top(rows >> 3, gauge, wide))
+    for row in range(edges.cards[i]):
+        factor = scale * gauge[wide + row]
+        for k in range(cards):
+            tau[to + k] = table[at + k] * gauge[k] * factor
+            mass += tau[to + k]
+        at += wide
+        to += cards
+    for k in range(plan.table_start[f], to):
+        tau[k] /= mass
+
+
+@kernel
+def _shape(f, plan):
+    """How long a table's rows are, and how long when padded."""
+    j = plan.scope[plan.scope_start[f] + 1]
+    cards = plan.node_start[j + 1] - plan.node_start[j]
+    return cards, (cards + 7) // 8 * 8
+
+
+@kernel
+def widest_row(edges):
+    """States of the node that has most, padded."""
+    widest = 0
+    for i in range(len(edges.whole)):
+        widest = max(widest, edges.node_start[i + 1] - edges.node_start[i])
     return widest
 
 
-ZERO, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
+@kernel
+def room(edges):
+    """For one node's messages, and for all its neighbours' beliefs."""
+    most = 0
+    for i in range(len(edges.whole)):
+        most = max(most, edges.near_start[i + 1] - edges.near_start[i])
+    return np.zeros(2 * widest_row(edges) * (most + 1))
 
 
-# Offsets in loops are unsigned: signed ones are tested for counting from the end, one by one.
-@kernel(error_model="numpy", forceinline=True)
-def _sums(p, mass, own, read, gauge, table, kind):
-    """The message at position p into ``gauge[mass:]``, the largest entry 1."""
-    others = np.uint64(kind.others[p])
-    ahead, back = np.uint64(kind.ahead[p]), np.uint64(kind.back[p])
-    row, column = np.uint64(kind.row[p]), np.uint64(kind.column[p])
-    cavity, fours = np.uint64(len(gauge)) - others, own - own % FOUR
-    for x in range(others):
-        gauge[cavity + x] = read.chance[ahead + x] / read.linear[back + x]
-    entry = np.uint64(kind.entry[p])
-    for k in range(ZERO, fours, FOUR):  # four sums at a time, which do not wait for each other
-        a, b, c, d, at = 0.0, 0.0, 0.0, 0.0, entry
-        for x in range(others):
-            v = gauge[cavity + x]
-            a += table[at] * v
-            b += table[at + row] * v
-            c += table[at + TWO * row] * v
-            d += table[at + THREE * row] * v
-            at += column
-        gauge[mass + k], gauge[mass + k + ONE] = a, b
-        gauge[mass + k + TWO], gauge[mass + k + THREE] = c, d
-        entry += FOUR * row
-    for k in range(fours, own):
-        a, at = 0.0, entry
-        for x in range(others):
-            a += table[at] * gauge[cavity + x]
-            at += column
-        gauge[mass + k] = a
-        entry += row
-    top = 0.0
-    for k in range(own):
-        top = max(top, gauge[mass + k])
-    for k in range(own):
-        gauge[mass + k] /= top
+@rows
+def without(chance: Row, inverse: Row) -> Row:
+    """A neighbour's belief without what this node told it."""
+    return chance * inverse
 
 
-def _move(i, score, damping, sent, read, gauge, table, kind):
-    """As :func:`.sweeps.move`; offsets, since slices cost as much as a row."""
-    first, begin = np.uint64(kind.node_start[i]), np.uint64(kind.near_start[i])
-    own = np.uint64(kind.node_start[i + 1]) - first
-    end, total = np.uint64(kind.near_start[i + 1]), np.uint64(0)
-    for p in range(begin, end):
-        _sums(p, total, own, read, gauge, table, kind)
-        total += own
-    for k in range(own):
-        gauge[total + k] = score[first + k]
-        if not kind.open[first + k]:
-            for p in range(end - begin):
-                gauge[p * own + k] = 1.0  # a state that is closed sends nothing and changes nothing
-    mass = np.uint64(0)
-    for p in range(begin, end):
-        into = np.uint64(kind.into[p])
-        for k in range(own):
-            sent.linear[into + k] = gauge[mass + k]
-        mass += own
-    take_logs(gauge, 0, total)
-    if damping > 0.0:
-        _damp(damping, begin, end, own, sent, gauge, kind)
-    mass = np.uint64(0)
-    for p in range(begin, end):
-        into, weight = np.uint64(kind.into[p]), kind.weight[p]
-        for k in range(own):
-            sent.message[into + k] = gauge[mass + k]
-            gauge[total + k] += weight * gauge[mass + k]
-        mass += own
-    return _believe(first, own, total, kind.whole[i], sent, gauge, kind)
+@rows(join=max)
+def top(values: Row) -> Row:
+    """The largest."""
+    return values
+
+
+@rows
+def fresh(mass: Row) -> tuple[Row, Row]:
+    """Logarithms of messages, and one over messages."""
+    mass = mass.most(TINY)
+    return logarithm(mass), 1.0 / mass
+
+
+@rows
+def damped(mass: Row, last: Row, damping: Row) -> tuple[Row, Row]:
+    """The same of messages nearer to the last ones."""
+    log = logarithm(mass.most(TINY))
+    log = log + damping * (last - log)
+    return log, exponential(0.0 - log)
+
+
+@rows
+def summed(total: Row, log: Row, weight: Row) -> Row:
+    """With one message more."""
+    return total + weight * log
+
+
+@rows(join=max)
+def believe(total: Row, most: Row, scale: Row, last: Row) -> tuple[Row, Row, Row]:
+    """Log-beliefs, chances, and how far the former moved."""
+    log = (total - most) * scale
+    moved = log - last
+    chance = exponential(log.where_above(HARDLY, log.most(-CLIP), log))
+    return log, chance, moved.most(0.0 - moved)
 
 
 @kernel(error_model="numpy", forceinline=True)
-def _damp(damping, begin, end, own, sent, gauge, kind):
-    """Logs of messages in ``gauge`` nearer to the last ones."""
-    mass = np.uint64(0)
-    for p in range(begin, end):
-        into = np.uint64(kind.into[p])
-        for k in range(own):
-            gauge[mass + k] += damping * (sent.message[into + k] - gauge[mass + k])
-            sent.linear[into + k] = gauge[mass + k]
-        exponentiate(sent.linear, into, into + own)
-        mass += own
-
-
-@kernel(error_model="numpy", forceinline=True)
-def _believe(first, own, total, whole, sent, gauge, kind):
-    """The node's log-belief and chances from the sums in ``gauge[total:]``; how far it moved."""
-    top, moved = -np.inf, 0.0
-    for k in range(own):
-        gauge[total + k] /= whole
-        if kind.open[first + k]:
-            top = max(top, gauge[total + k])
-    for k in range(own):
-        if kind.open[first + k]:
-            fresh = gauge[total + k] - top
-            moved = max(moved, abs(fresh - sent.belief[first + k]))
-            sent.belief[first + k], gauge[total + k] = fresh, max(fresh, -CLIP)
+def _sums(p, own, wide, mass, cavity, gauge, table, kind):
+    """The message at position p into ``gauge[mass:]``, some entry between 1/states and states."""
+    j, entry = kind.near[p], kind.entry[p]
+    others = kind.node_start[j + 1] - kind.node_start[j]
+    scale = 1.0 / top(others >> 3, gauge, cavity)
+    for k in range(0, wide, EIGHT):
+        if kind.second[p]:
+            down(gauge, mass + k, scale, table, entry + k, wide, kind.cards[j], gauge, cavity)
         else:
-            sent.belief[first + k] = gauge[total + k] = -np.inf
-    for k in range(own):
-        sent.chance[first + k] = gauge[total + k]
-    exponentiate(sent.chance, first, first + own)
-    return moved
+            at = entry + k * others
+            across(gauge, mass + k, scale, table, at, others, own - k, others >> 3, gauge, cavity)
 
 
-@variant(move, error_model="numpy", fastmath={"reassoc", "contract"})
+@kernel(error_model="numpy", forceinline=True)
+def _move(i, score, damping, sent, read, gauge, table, kind):
+    """As :func:`.sweeps.move`, one step for all messages at a time, so that they overlap."""
+    first, own = kind.node_start[i], kind.cards[i]
+    begin, end = kind.near_start[i], kind.near_start[i + 1]
+    wide = kind.node_start[i + 1] - first
+    eights, into, messages = wide >> 3, kind.into[begin], own * (end - begin)
+    cavity = start = messages + wide
+    for p in range(begin, end):
+        j = kind.near[p]
+        ahead, others = kind.node_start[j], kind.node_start[j + 1] - kind.node_start[j]
+        without(others >> 3, gauge, cavity, read.chance, ahead, read.linear, kind.back[p])
+        cavity += others
+    cavity, mass = start, 0
+    for p in range(begin, end):
+        _sums(p, own, wide, mass, cavity, gauge, table, kind)
+        mass += own
+        cavity += kind.node_start[kind.near[p] + 1] - kind.node_start[kind.near[p]]
+    if damping > 0.0:
+        damped(
+            (messages + 7) >> 3, sent.message, into, sent.linear, into,
+            gauge, 0, sent.message, into, damping,
+        )  # fmt: skip
+    else:
+        fresh((messages + 7) >> 3, sent.message, into, sent.linear, into, gauge, 0)
+    weight = kind.weight[begin] if messages else 0.0
+    summed(eights, gauge, 0, score, first, sent.message, into, weight)
+    for p in range(begin + 1, end):
+        into += own
+        summed(eights, gauge, 0, gauge, 0, sent.message, into, kind.weight[p])
+    most = top(eights, gauge, 0)
+    return believe(
+        eights, sent.belief, first, sent.chance, first,
+        gauge, 0, most, 1.0 / kind.whole[i], sent.belief, first,
+    )  # fmt: skip
+
+
+@variant(move, error_model="numpy", forceinline=True)
 def _(i, score, damping, sent, read, gauge, table, kind):
-    return _move if getattr(kind, "instance_class", None) is PairMessages else None
+    if getattr(kind, "instance_class", None) is not PairMessages:
+        return None
+    return lambda i, score, damping, sent, read, gauge, table, kind: _move(
+        i, score, damping, sent, read, gauge, table, kind
+    )

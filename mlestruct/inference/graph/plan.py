@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlestruct.lanes import EIGHT
 from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.graph import FactorGraph
 
@@ -30,29 +31,38 @@ class MessagePlan(NamedTuple):
 
 
 class PairMessages(NamedTuple):
-    """The same for graphs of pairs, message by message in the order in which nodes read them."""
+    """The same for graphs of pairs, message by message in the order in which nodes read them.
+
+    States are padded to whole eights, and so are rows of tables and all messages into a node.
+    """
 
     near_start: Ints
     near: Ints
-    node_start: Ints
-    into: Ints  # where the message starts
+    cards: Ints
+    node_start: Ints  # padded, as all below
+    into: Ints  # where the message starts; last, how long all are
     back: Ints  # and the one the other way
-    ahead: Ints  # where the neighbour's states start, and how many they are
-    others: Ints
-    entry: Ints  # the edge's table, entry + row · own state + column · neighbour's
-    row: Ints
-    column: Ints
+    table_start: Ints
+    entry: Ints  # the edge's table
+    second: Flags  # whether this node's states are the columns
     weight: Array  # c_α
     whole: Array
-    open: Flags
 
 
 class BinaryMessages(NamedTuple):
-    """The same for binary variables."""
+    """The same for binary variables; each node's messages are padded to whole eights, with 1.
+
+    Nodes are ordered by levels: in a sweep a node waits for its neighbours of lower levels only, so
+    that a processor begins the next nodes while it works on one, and every number is as it was.
+    """
 
     near_start: Ints
     near: Ints
-    opposite: Ints  # the position of the message the other way
+    order: Ints  # which node is where
+    row: Ints  # where a node's messages start
+    ahead: Ints  # the neighbour
+    back: Ints  # the message the other way
+    outside: Ints  # which message it is in the order of nodes, −1 for padding
     table: Ints  # first entry of the edge's table
     second: Flags  # whether this node is the second of the edge's scope
     weight: Array  # c_α
@@ -101,38 +111,79 @@ def boxes(structure: FactorGraph, full: MessagePlan) -> bool:
 
 
 def _pairs(full: MessagePlan) -> BinaryMessages:
-    position = np.empty(len(full.around), dtype=np.int64)
-    position[full.around] = np.arange(len(full.around))
-    factor = full.owner[full.around]
+    other, factor = full.around ^ 1, full.owner[full.around]
+    n, degree = len(full.whole), np.diff(full.start)
+    order = np.argsort(levels(full.start, full.scope[other]), kind="stable")
+    rank = np.empty(n, dtype=np.int64)
+    rank[order] = np.arange(n)
+    row = _starts(-(-degree[order] // EIGHT) * EIGHT)
+    node = full.scope[full.around]
+    at = row[rank[node]] + np.arange(len(node)) - full.start[node]
+    place = np.empty(len(node), dtype=np.int64)
+    place[full.around] = at
+    near_start = _starts(degree[order])
+
+    def padded(values: Any, empty: Any) -> Any:
+        out = np.full(row[-1], empty, dtype=np.asarray(values).dtype)
+        out[at] = values
+        return out
+
+    outside = padded(np.arange(len(node)), -1)
     return BinaryMessages(
+        near_start,
+        rank[full.scope[other[outside[outside >= 0]]]],
+        order,
+        row,
+        padded(rank[full.scope[other]], 0),
+        padded(place[other], 0),
+        outside,
+        padded(full.table_start[factor], 0),
+        padded((full.around % 2).astype(np.int8), 0),
+        padded(full.counts[factor], 0.0),
+        full.whole[order],
+    )
+
+
+def levels(start: Ints, near: Ints) -> list[int]:
+    """One more than the highest level of the neighbours that come before; a kernel saves less than
+    compiling it takes.
+    """
+    found: list[int] = []
+    first, around = start.tolist(), near.tolist()
+    for i in range(len(first) - 1):
+        before = [found[j] for j in around[first[i] : first[i + 1]] if j < i]
+        found.append(1 + max(before, default=-1))
+    return found
+
+
+def _edges(full: MessagePlan) -> PairMessages:
+    other, factor = full.around ^ 1, full.owner[full.around]
+    cards = np.diff(full.node_start)
+    padded = -(-cards // EIGHT) * EIGHT
+    sent = np.diff(full.start) * cards  # by each node's messages, one after the other
+    begin = _starts(-(-sent // EIGHT) * EIGHT)
+    near = full.scope[full.around]
+    into = begin[near] + cards[near] * (np.arange(len(near)) - full.start[near])
+    position = np.empty(len(other), dtype=np.int64)
+    position[full.around] = np.arange(len(other))
+    tables = _starts(cards[full.scope[::2]] * padded[full.scope[1::2]])
+    return PairMessages(
         full.start,
-        full.scope[full.around ^ 1],
-        position[full.around ^ 1],
-        full.table_start[factor],
+        full.scope[other],
+        cards,
+        _starts(padded),
+        np.append(into, begin[-1]),
+        into[position[other]],
+        tables,
+        tables[factor],
         (full.around % 2).astype(np.int8),
         full.counts[factor],
         full.whole,
     )
 
 
-def _edges(full: MessagePlan) -> PairMessages:
-    other, factor = full.around ^ 1, full.owner[full.around]
-    near = full.scope[other]
-    return PairMessages(
-        full.start,
-        near,
-        full.node_start,
-        full.place[full.around],
-        full.place[other],
-        full.node_start[near],
-        np.diff(full.node_start)[near],
-        full.table_start[factor] - full.table_start[0],
-        full.stride[full.around],
-        full.stride[other],
-        full.counts[factor],
-        full.whole,
-        full.open,
-    )
+def _starts(sizes: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _neighbours(structure: FactorGraph) -> tuple[Ints, Ints]:

@@ -15,8 +15,20 @@ from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.bound import upper_bound
 from mlestruct.inference.graph.feasible import fit_all, value
 from mlestruct.inference.graph.kernels import exponentials, scratch, tables
-from mlestruct.inference.graph.log_odds import begin_pairs, from_odds, pair_tables, ratios
-from mlestruct.inference.graph.pair_kernels import begin_edges, widest_table
+from mlestruct.inference.graph.log_odds import (
+    begin_pairs,
+    end_pairs,
+    from_odds,
+    pair_tables,
+    ratios,
+)
+from mlestruct.inference.graph.pair_kernels import (
+    begin_edges,
+    edge_tables,
+    end_edges,
+    padded_tables,
+    room,
+)
 from mlestruct.inference.graph.plan import (
     BinaryMessages,
     MessagePlan,
@@ -232,45 +244,55 @@ def _start(plan: MessagePlan, count: int, warm: WarmMessages | None) -> WarmMess
     return WarmMessages(message, belief, np.zeros(count), np.zeros(count, dtype=np.int64))
 
 
-def narrow(score, message, belief, table, plan, kind):
-    """Whether the faster kernel ``kind`` may serve these scores, and what it starts from."""
+def narrow(score, message, belief, plan, kind):
+    """Whether the faster kernel ``kind`` may serve these scores, and what it runs on."""
     raise NotImplementedError
 
 
 @variant(narrow)
-def _(score, message, belief, table, plan, kind):
+def _(score, message, belief, plan, kind):
     made = getattr(kind, "instance_class", None)
     # The same memory holds one log-odds where the general kernel holds two logarithms.
     if made is BinaryMessages:
 
-        def odds(score, message, belief, table, plan, kind):
-            fits = ratios(score, table, kind) <= RANGE
-            return fits, begin_pairs(message[: len(plan.around)], belief[: len(plan.whole)])
+        def odds(score, message, belief, plan, kind):
+            widest, ratio = ratios(score, kind)
+            field, sent = begin_pairs(score, message, belief, kind)
+            return widest <= RANGE, (field, sent, ratio[:0], ratio)
 
         return odds
     if made is PairMessages:
 
-        def linear(score, message, belief, table, plan, kind):
-            return widest_table(score, table, plan) <= RANGE, begin_edges(message, belief, kind)
+        def linear(score, message, belief, plan, kind):
+            widest, tables = padded_tables(score, plan, kind)
+            field, sent = begin_edges(score, message, belief, plan, kind)
+            return widest <= RANGE, (field, sent, room(kind), tables)
 
         return linear
     return None
 
 
-def write(score, sent, gauge, table, out, plan, kind):
+def write(ready, message, belief, out, plan, kind):
     """Beliefs of nodes and factors from the messages of kernel ``kind``."""
     raise NotImplementedError
 
 
 @variant(write)
-def _(score, sent, gauge, table, out, plan, kind):
+def _(ready, message, belief, out, plan, kind):
     if getattr(kind, "instance_class", None) is BinaryMessages:
-        return lambda score, sent, gauge, table, out, plan, kind: pair_tables(
-            sent.message, sent.belief, table, out, plan.table_start[0], kind
-        )
-    return lambda score, sent, gauge, table, out, plan, kind: tables(
-        score, sent.message, sent.belief, gauge, out, plan
-    )
+
+        def odds(ready, message, belief, out, plan, kind):
+            end_pairs(ready[1], message, belief, kind)
+            first = plan.table_start[0]
+            pair_tables(ready[1].message, ready[1].belief, ready[3], out, first, kind)
+
+        return odds
+
+    def linear(ready, message, belief, out, plan, kind):
+        end_edges(ready[1], message, belief, plan, kind)
+        edge_tables(ready[1], ready[3], ready[2], out, plan, kind)
+
+    return linear
 
 
 @kernel(error_model="numpy")
@@ -280,14 +302,14 @@ def _faster(
 ) -> Any:  # fmt: skip
     """The examples that kernel ``kind`` may serve, which are solved; compiled without the rest."""
     size, served = plan.table_start[-1], np.zeros(len(offsets), np.bool_)
-    gauge, table = scratch(plan)
     for m in range(len(offsets)):
         score = scores[offsets[m] : offsets[m] + size]
         out = tau[offsets[m] : offsets[m] + size]
-        served[m], sent = narrow(score, message[m], belief[m], table, plan, kind)
+        served[m], ready = narrow(score, message[m], belief[m], plan, kind)
         if served[m]:
-            sweeps[m], residual[m] = run(score, *how, sent, gauge, table, kind)  # type: ignore[call-arg]
-            write(score, sent, gauge, table, out, plan, kind)
+            field, sent, gauge, table = ready
+            sweeps[m], residual[m] = run(field, *how, sent, gauge, table, kind)  # type: ignore[call-arg]
+            write(ready, message[m], belief[m], out, plan, kind)
             fit_all(out, plan)
             log_z[m] = value(score, out, coefficient)
     return served
@@ -307,7 +329,7 @@ def _solve(
         exponentials(score, table, plan)
         logs = Sent(message[m], belief[m], message[m, :0], belief[m, :0])
         sweeps[m], residual[m] = run(score, *how, logs, gauge, table, plan)  # type: ignore[call-arg]
-        write(score, logs, gauge, table, out, plan, plan)
+        tables(score, message[m], belief[m], gauge, out, plan)
         fit_all(out, plan)
         log_z[m] = value(score, out, coefficient)
 
@@ -323,7 +345,7 @@ def _(message, belief, score, table, plan, kind):
         return lambda message, belief, score, table, plan, kind: (message, belief)
 
     def widened(message, belief, score, table, plan, kind):
-        if ratios(score, table, kind) > RANGE:
+        if ratios(score, kind)[0] > RANGE:
             return message, belief
         return from_odds(message, belief, plan)
 

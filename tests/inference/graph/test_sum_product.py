@@ -208,3 +208,37 @@ def test_who_is_served():
         SumProduct.of(Entropy.of(grid), schedule="random")
     with pytest.raises(ValueError, match=r"damping is 1\.0"):
         SumProduct.of(Entropy.of(grid), damping=1.0)
+
+
+def random_graph(seed, most):
+    """Unequal cards, nodes alone (the last one widest), many edges around one node, clamps."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 14))
+    cards = rng.integers(2, most + 1, n + 1)
+    cards[-1] = cards.max() if most == 2 else 3 * most
+    pairs = [(i, j) for i in range(n) for j in range(n) if i < j and rng.random() < 0.4]
+    pairs += [(j, 0) for j in range(1, n) if (0, j) not in pairs and rng.random() < 0.5]
+    graph = ms.FactorGraph(cards, [pairs[k] for k in rng.permutation(len(pairs))] or [(0, 1)])
+    clamped = {int(i): int(rng.integers(cards[i])) for i in range(n) if rng.random() < 0.2}
+    return graph.clamp(clamped) if most > 2 and seed % 2 else graph
+
+
+@pytest.mark.parametrize("schedule", ["sequential", "flooding", "residual"])
+@pytest.mark.parametrize("most", [2, 3, 9, 21])
+@pytest.mark.parametrize("seed", range(4))
+def test_faster_kernels_are_the_general_one(seed, most, schedule, rng):
+    """Message by message, damped or not, whatever the scores' spread: TRW's first sweeps."""
+    graph = random_graph(seed, most)
+    batch = ms.Batch.of(graph, count=2)
+    entropy = Entropy.of(batch, 0.5, allow_nonconvex=True)
+    for spread, damping, sweeps in ((1.0, 0.0, 4), (6.0, 0.3, 4), (15.0, 0.0, 9), (1e4, 0.2, 3)):
+        scores = spread * rng.standard_normal(batch.size)
+        how = {"schedule": schedule, "damping": damping, "sweeps": sweeps, "takeover": False}
+        fast, plain = (SumProduct.of(entropy, residual=0.0, **how) for _ in range(2))
+        assert fast.ready(graph).special is not None
+        plain._ready[graph] = fast.ready(graph)._replace(special=None)
+        one, other = fast.many(batch, scores), plain.many(batch, scores)
+        np.testing.assert_allclose(one.tau, other.tau, atol=1e-8)
+        np.testing.assert_allclose(one.log_z, other.log_z, rtol=1e-9, atol=1e-9)
+        again, other = fast.many(batch, scores, one.warm), plain.many(batch, scores, other.warm)
+        np.testing.assert_allclose(again.tau, other.tau, atol=1e-8)
