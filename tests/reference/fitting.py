@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.families.fitting.condensed import Condensed
-from mlestruct.families.fitting.losses import LOSSES, Classification, Loss
+from mlestruct.families.fitting.losses import LOSSES, Loss, classification
 from mlestruct.families.fitting.procedural import Procedural
 from mlestruct.families.fitting.truncated import Messages, beliefs, one_by_one
 from mlestruct.inference.exact import exact
@@ -34,8 +35,9 @@ def implicit(inputs: Fields, expected: Fields) -> Iterator[Got]:
     yield Got(("alg1_F_after_first",), _free_energy(v, w, first))
     for name in expected.inside("losses"):
         loss = LOSSES[name]
-        if isinstance(loss.measure, Classification):
-            loss = Loss(Classification(inputs.number("lambda_class")), loss.units)
+        if loss.measure is classification:
+            sharpness = inputs.number("lambda_class")
+            loss = Loss(partial(classification, sharpness=sharpness), loss.units)
         value, slope, m = _fitted(batch, w, b, loss)
         found = {"L": value, "dL_db": slope / b, "dL_dv": m, "dL_dw": m * (np.log(b) + 1)}
         yield from (Got(("losses", name, key), got) for key, got in found.items())

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from mlestruct.batch import Batch
 from mlestruct.dual import Dual, certificate
 from mlestruct.entropy import Entropy
-from mlestruct.families.joint.newton import polish
 from mlestruct.features import Features, NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.exact import exact, outcomes
@@ -23,6 +22,7 @@ from mlestruct.structures.base import Array
 from tests.reference.bethe_vertex import is_bethe_vertex
 from tests.reference.cases import Place
 from tests.reference.core import Got
+from tests.reference.newton import polish
 
 TIGHT = 1e-12
 FIRST, ROUNDS = 25, 400
