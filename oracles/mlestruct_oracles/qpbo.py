@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
-from mlestruct.structures.base import Array, Flags, Ints, Marks
+from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct_oracles import qpbo_forms as forms
 from mlestruct_oracles import qpbo_kernels as kernels
 from mlestruct_oracles.maxflow import Backend, resolve
@@ -102,12 +102,6 @@ def graph_cut(
         )
     model.drop_repulsion()
     return _solve(model, *_means(model, backend, flows))
-
-
-def submodular(pair: ArrayLike) -> Marks:
-    """Which tables (…, 2, 2) graph cut accepts exactly: p00 + p11 ≥ p01 + p10."""
-    table = np.asarray(pair, dtype=np.float64)
-    return np.asarray(table[..., 0, 0] + table[..., 1, 1] >= table[..., 0, 1] + table[..., 1, 0])
 
 
 class _Models:
@@ -216,9 +210,6 @@ def _penalise(edges: Ints, unary: Array, pair: Array) -> tuple[Array, Array]:
     return finite_unary, finite_pair
 
 
-# --- the signed form -----------------------------------------------------------------------------
-
-
 # --- the cut -------------------------------------------------------------------------------------
 
 
@@ -271,6 +262,3 @@ def _sides(
         flip, balanced = kernels.gauge(edges, coupling, half)
         side = np.where(half & balanced, -flip, side)
     return side
-
-
-# --- the answer ----------------------------------------------------------------------------------

@@ -314,15 +314,6 @@ def _orders(every: Array, true: Array) -> tuple[Array, Array]:
     return (left + right) / 2.0, (less + most) / 2.0
 
 
-def area(every: Array, true: Array) -> float:
-    """The chance that one of ``true`` is larger than one of the others, ties counting half."""
-    others = len(every) - len(true)
-    if not others:
-        return 0.5
-    less = _orders(every, true)[1] - _orders(true, true)[1]
-    return float(less.sum() / (len(true) * others))
-
-
 def _pairs(partner: Ints) -> Ints:
     people = np.arange(len(partner))
     return np.stack([people, partner], axis=1)[people < partner]

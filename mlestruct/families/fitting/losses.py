@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,39 +51,28 @@ def _units(batch: Batch[FactorGraph], starts: Callable[[FactorGraph], Ints]) -> 
     return ObservedTables(first, last, truth, batch.weight[owner])
 
 
-class Measure(Protocol):
-    """A loss of one table: ``(beliefs, units, slope)`` adds b·∂L/∂b to slope and returns Σ L.
+Measure = Callable[[Array, ObservedTables, Array], float]
+"""A loss of tables: of (beliefs, units, slope) it adds b·∂L/∂b to slope and returns Σ L.
 
-    Slopes are taken by log-beliefs, so that they stay finite where a belief is 0.
-    """
-
-    def __call__(self, tau: Array, units: ObservedTables, slope: Array) -> float: ...
+Slopes are taken by log-beliefs, so that they stay finite where a belief is 0.
+"""
 
 
-@dataclass(frozen=True)
-class LikelihoodLoss:
+def likelihood(tau: Array, units: ObservedTables, slope: Array) -> float:
     """−log b(ŷ)."""
-
-    def __call__(self, tau: Array, units: ObservedTables, slope: Array) -> float:
-        return float(_likelihood(tau, *units, slope))
+    return float(_likelihood(tau, *units, slope))
 
 
-@dataclass(frozen=True)
-class Quadratic:
+def quadratic(tau: Array, units: ObservedTables, slope: Array) -> float:
     """Σ_y b(y)² − 2 b(ŷ): the squared distance from the observed vertex, less 1."""
-
-    def __call__(self, tau: Array, units: ObservedTables, slope: Array) -> float:
-        return float(_quadratic(tau, *units, slope))
+    return float(_quadratic(tau, *units, slope))
 
 
-@dataclass(frozen=True)
-class Classification:
+def classification(
+    tau: Array, units: ObservedTables, slope: Array, sharpness: float = 5.0
+) -> float:
     """σ(λ (max_{y≠ŷ} b(y) − b(ŷ))): the 0/1 error, smoothed by ``sharpness`` λ."""
-
-    sharpness: float = 5.0
-
-    def __call__(self, tau: Array, units: ObservedTables, slope: Array) -> float:
-        return float(_classification(tau, *units, self.sharpness, slope))
+    return float(_classification(tau, *units, sharpness, slope))
 
 
 @dataclass(frozen=True)
@@ -104,12 +93,12 @@ class Loss:
 
 
 LOSSES = {
-    "ucl": Loss(LikelihoodLoss()),
-    "uquad": Loss(Quadratic()),
-    "uclass": Loss(Classification()),
-    "ccl": Loss(LikelihoodLoss(), factors),
-    "cquad": Loss(Quadratic(), factors),
-    "cclass": Loss(Classification(), factors),
+    "ucl": Loss(likelihood),
+    "uquad": Loss(quadratic),
+    "uclass": Loss(classification),
+    "ccl": Loss(likelihood, factors),
+    "cquad": Loss(quadratic, factors),
+    "cclass": Loss(classification, factors),
 }
 """By the thesis's names: u(nivariate) or c(lique); conditional likelihood, quadratic, class."""
 
