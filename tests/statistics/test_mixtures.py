@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
+from mlestruct.entropy import Entropy
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import outcomes
 from mlestruct.statistics.listing import Listed, listed
-from mlestruct.statistics.mixtures import Mixtures
+from mlestruct.statistics.mixtures import Earlier, Hull, Mixtures
+from mlestruct.statistics.problems import inference
 from mlestruct.testing import vertices
 
 STRUCTURES = {
@@ -47,7 +49,46 @@ def test_mixtures_are_what_routines_find(name, spread, rng):
         log_z, tau = mixtures(batch, here)
         known = marginals(batch, here, rho=rho)
         np.testing.assert_allclose(log_z, (known.lower + known.upper) / 2, atol=1e-6)
-        np.testing.assert_allclose(tau, known.tau, atol=1e-4)
+        np.testing.assert_allclose(tau, known.tau, atol=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.3, 2.0, 6.0, 20.0])
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_mixtures_have_the_digits_of_scaling(spread, rho, rng):
+    """Of log Z eight, of τ nine: differences of a hundredth have to tell slopes' slopes."""
+    batch = ms.Batch.of(ms.BipartiteMatching(5), count=4)
+    scores = spread * rng.standard_normal(batch.size)
+    log_z, tau = Mixtures(None, rho)(batch, scores)
+    known = inference(Entropy.of(batch, rho))(batch, scores)
+    np.testing.assert_allclose(log_z, known[0], atol=3e-8, rtol=1e-10)
+    np.testing.assert_allclose(tau, known[1], atol=3e-9)
+
+
+def test_rows_do_not_know_each_other(rng):
+    """Together, one by one, in another order, after others: the same mixtures, of few atoms."""
+    one = ms.Batch.of(ms.Custom(6), count=1)
+    at = 3.0 * rng.standard_normal((4, 1, 6))
+    rows = (at + 0.01 * rng.standard_normal((4, 5, 6))).reshape(20, 6)
+    alone = [Hull(one, pack, None).solve(row[None]) for row in rows]
+    order, hull = rng.permutation(20), Hull(one, pack, None)
+    hull.solve(rng.standard_normal((3, 6)))
+    log_z, tau = hull.solve(rows[order])
+    np.testing.assert_allclose(log_z, [alone[k][0][0] for k in order], atol=1e-7)
+    np.testing.assert_allclose(tau, [alone[k][1][0] for k in order], atol=1e-7)
+    assert hull.last.live.max() <= 6 + 2
+
+
+def test_wrong_beginnings_do_not_matter(rng):
+    """From atoms twice over, of any weights, the same maximum."""
+    one = ms.Batch.of(ms.Custom(6), count=1)
+    hull, score = Hull(one, pack, None), rng.standard_normal((1, 6))
+    log_z, tau = hull.solve(score)
+    known = len(hull.pool.start) - 1
+    atoms = np.append(0, rng.integers(1, known, 5))[None]
+    hull.last = Earlier(np.zeros((1, 6)), atoms, np.full((1, 6), 1 / 6), np.array([6]))
+    again = hull.solve(score)
+    np.testing.assert_allclose(again[0], log_z, atol=1e-8)
+    np.testing.assert_allclose(again[1], tau, atol=1e-8)
 
 
 def test_mixtures_of_a_solver_are_stationary(rng):
