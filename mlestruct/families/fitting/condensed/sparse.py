@@ -35,62 +35,25 @@ def pattern(size: int, pairs: Ints) -> tuple[Pattern, sp.csr_array]:
     from scipy.sparse.linalg import splu
 
     i, j = pairs.T
-    ones = np.ones(len(i))
-    full = sp.csc_array((ones, (i, j)), shape=(size, size))
-    full = sp.csc_array(full + full.T + 2 * len(i) * sp.eye_array(size))
-    # SuperLU is asked for its minimum-degree order only
-    sparse = splu(full, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    order = np.argsort(sparse.perm_c)
+    full = sp.csc_array((np.ones(len(i)), (i, j)), shape=(size, size))
+    # diagonally dominant, and nothing above 0 beside the diagonal: no entry of a factor cancels
+    full = sp.csc_array(4 * len(i) * sp.eye_array(size) - full - full.T)
+    known = splu(full, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    order = np.argsort(known.perm_c)
     upper = sp.csc_array(sp.triu(full[order][:, order]))
     upper.sort_indices()
     start, row = upper.indptr.astype(np.int64), upper.indices.astype(np.int64)
-    below, reach_start = _counts(start, row)
-    reach = _reach(start, row, reach_start)
+    filled = sp.csr_array(sp.tril(known.L, -1))
+    filled.eliminate_zeros()
+    filled.sort_indices()
+    reach_start, reach = filled.indptr.astype(np.int64), filled.indices.astype(np.int64)
+    below = np.concatenate([[0], np.cumsum(np.bincount(reach, minlength=size))])
     work = float((np.diff(below).astype(float) ** 2).sum())
     place = np.argsort(order)
     number = sp.csr_array(sp.csc_array((np.arange(1, len(row) + 1), row, start)))
     back = number + sp.csr_array(sp.triu(number, 1)).T
     found = Pattern(place, start, row, below, reach_start, reach, work <= WORK)
     return found, sp.csr_array(back[place][:, place])
-
-
-@kernel
-def _counts(start, row):
-    n = len(start) - 1
-    parent, flag = np.full(n, -1), np.full(n, -1)
-    column, across = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
-    for k in range(n):
-        flag[k] = k
-        for p in range(start[k], start[k + 1]):
-            i = row[p]
-            while flag[i] != k:
-                if parent[i] < 0:
-                    parent[i] = k
-                column[i + 1] += 1
-                across[k + 1] += 1
-                flag[i] = k
-                i = parent[i]
-    return np.cumsum(column), np.cumsum(across)
-
-
-@kernel
-def _reach(start, row, reach_start):
-    n = len(start) - 1
-    parent, flag = np.full(n, -1), np.full(n, -1)
-    out = np.empty(reach_start[-1], dtype=np.int64)
-    for k in range(n):
-        flag[k], at = k, reach_start[k]
-        for p in range(start[k], start[k + 1]):
-            i = row[p]
-            while flag[i] != k:
-                if parent[i] < 0:
-                    parent[i] = k
-                out[at] = i
-                at += 1
-                flag[i] = k
-                i = parent[i]
-        out[reach_start[k] : at].sort()
-    return out
 
 
 @kernel(error_model="numpy")
