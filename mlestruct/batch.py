@@ -75,12 +75,11 @@ class Batch(Generic[S]):
             raise ValueError("a batch needs at least one example, got none")
         if outcomes is not None and len(outcomes) != number:
             raise ValueError(f"{number} examples but {len(outcomes)} outcomes")
-        sizes = np.array([s.size for s in distinct])[which]
-        if (sizes == 0).any():
-            raise ValueError(f"example {int(np.argmin(sizes))} has a structure without coordinates")
-        size = int(sizes.sum())
-        batch = cls(distinct, which, _positive(weight, number), _finite(bias, size))
-        return batch if outcomes is None else replace(batch, target=batch._encode(outcomes))
+        batch = cls(distinct, which, _positive(weight, number), np.zeros(0))
+        for m in np.flatnonzero(np.diff(batch.offsets) == 0)[:1]:
+            raise ValueError(f"example {m} has a structure without coordinates")
+        target = None if outcomes is None else batch._encode(outcomes)
+        return replace(batch, bias=_finite(bias, batch.size), target=target)
 
     def _encode(self, outcomes: Sequence[Any]) -> Array:
         target, whole = np.empty(self.size), np.ones(len(self), dtype=bool)

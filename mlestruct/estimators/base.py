@@ -315,7 +315,7 @@ class Estimator(Predictor):
         if self.penalty == "standardised":
             features = levelled(batch, features, np.arange(features.d))
         self.scale_ = self._scale(features, batch.size)
-        ridges = [self._ridge(features.d, float(alphas[k])) for k in order]
+        ridges = list(map(partial(self._ridge, features.d), alphas[order].tolist()))
         if self.penalty == "raw" and isinstance(features, Dense):
             size = features.squares(batch.weight[batch.owner]) / len(batch)
             if (size > DEEP * ridges[-1].lam).any():
@@ -376,7 +376,7 @@ class Estimator(Predictor):
             raise ValueError(f"a fit came to weights of shape {w.shape} and {w.dtype} for {d}")
         self.coef_, self.certificate_, self.route_ = w[:d], model.certificate, model.route
         self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
-        self.converged_, self._short = model.converged, model.short
+        self.converged_, self._short = not model.short, model.short
         self.solver_seconds_ = model.asking
         self.inference_, self._learned = model.inference, model.learned
 
@@ -490,19 +490,10 @@ class Estimator(Predictor):
         from mlestruct.estimators.stored import StoredFit, write
 
         self._check_fitted()
-        fitted = StoredFit(
-            self.coef_,
-            self.certificate_,
-            self.history_,
-            self.alpha_,
-            self.alpha_scores_,
-            self.route_,
-            self._short,
-            self.notes_,
-            self._learned,
-            self.scale_,
-            self._columns,
-        )
+        known = self.coef_, self.certificate_, self.history_, self.route_, self.inference_
+        model = Model(*known, self._learned, self._short)
+        how = self.alpha_, self.alpha_scores_, self.notes_, self.scale_, self._columns
+        fitted = StoredFit(model, *how)
         write(path, type(self).__name__, self.get_params(), fitted, self.stored())
 
     @classmethod
@@ -518,12 +509,11 @@ class Estimator(Predictor):
         with loading(path, cls.__name__):
             cls.check_names(settings)
             model = cls(**settings)
-            inference = model._learner(Regulariser.of(0)).inference.recall(fitted.learned)
-            ends = (inference, fitted.learned, fitted.short)
-            found = Model(fitted.coef, fitted.certificate, fitted.history, fitted.route, *ends)
-            model._keep(found, fitted.alpha, len(fitted.coef))
+            found = fitted.model
+            inference = model._learner(Regulariser.of(0)).inference.recall(found.learned)
+            model._keep(replace(found, inference=inference), fitted.alpha, len(found.theta))
             model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
-            model.scale_ = np.ones(len(fitted.coef)) if fitted.scale is None else fitted.scale
+            model.scale_ = np.ones(len(found.theta)) if fitted.scale is None else fitted.scale
             model._columns = fitted.columns
             model.restore(learned)
         return model

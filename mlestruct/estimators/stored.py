@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.dual import Certificate
+from mlestruct.learners.model import Model
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree, pack, unpack
 
@@ -20,18 +21,12 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class StoredFit:
-    """The attributes that every fit leaves."""
+    """The model that every fit leaves, and how its alpha was chosen."""
 
-    coef: Array
-    certificate: Certificate
-    history: list[tuple[int, float, float, float]]
+    model: Model
     alpha: float
     alpha_scores: list[tuple[float, float]]
-    route: str
-    short: str = ""
     notes: list[str] = field(default_factory=list)
-    learned: Tree = None
-    """What was learned of inference."""
     scale: Array | None = None
     """What a penalty takes every weight times, where that is not 1 for all."""
     columns: list[str] | None = None
@@ -58,24 +53,25 @@ def write(
             beside.update(more)
         except TypeError:
             again.append(name)
-    inference, more = pack(fitted.learned, "inference")
+    model = fitted.model
+    inference, more = pack(model.learned, "inference")
     own, most = pack(learned, "learned")
     beside.update(more | most)
     header = {
         "settings": plain,
         "again": again,
-        "certificate": asdict(fitted.certificate),
+        "certificate": asdict(model.certificate),
         "alpha": fitted.alpha,
-        "route": fitted.route,
-        "short": fitted.short,
+        "route": model.route,
+        "short": model.short,
         "notes": fitted.notes,
         "inference": inference,
         "learned": own,
         "columns": fitted.columns,
     }
     arrays = {
-        "coef": fitted.coef,
-        "history": np.array(fitted.history, dtype=float).reshape(-1, 4),
+        "coef": model.theta,
+        "history": np.array(model.history, dtype=float).reshape(-1, 4),
         "alpha_scores": np.array(fitted.alpha_scores, dtype=float).reshape(-1, 2),
         **({} if fitted.scale is None else {"scale": fitted.scale}),
         **beside,
@@ -120,16 +116,19 @@ def read(path: Path, kind: str, again: Mapping[str, Any]) -> tuple[dict[str, Any
         settings = {name: unpack(value, arrays) for name, value in header["settings"].items()}
         if arrays["coef"].ndim != 1 or arrays["coef"].dtype != float:
             raise ValueError(f"its weights are {arrays['coef'].shape} {arrays['coef'].dtype}")
-        fitted = StoredFit(
+        model = Model(
             arrays["coef"],
             Certificate(**header["certificate"]),
             [(int(calls), *map(float, row)) for calls, *row in arrays["history"]],  # type: ignore[misc]
+            header["route"],
+            learned=unpack(header["inference"], arrays),
+            short=str(header["short"]),
+        )
+        fitted = StoredFit(
+            model,
             header["alpha"],
             [(float(a), float(b)) for a, b in arrays["alpha_scores"]],
-            header["route"],
-            str(header["short"]),
             header["notes"],
-            unpack(header["inference"], arrays),
             _scale(arrays),
             _texts(header.get("columns")),
         )

@@ -79,7 +79,7 @@ class Knowledge:
         extra = {name: own(columns) for name, own in self.asked.extra.items()}
         codes = people.codes[members]
         questions = self.asked.questions_for(codes)
-        return Worth.of(questions, codes, self.fitted.coef, extra)
+        return Worth.of(questions, codes, self.fitted.model.theta, extra)
 
     def pairing(self, people: People, group: Group) -> Pairing:
         """A group without rules or rooms."""
@@ -105,7 +105,7 @@ class Knowledge:
             low, high = pairing.structure.ends.T
             others["ceiling"] = truth(people.table.rows(members).columns)[low, high]
         known = np.isin(marks(people, members[block.pairs]), self.marks)
-        score = features.potentials(self.fitted.coef)
+        score = features.potentials(self.fitted.model.theta)
         return Held(pairing, partner, score, others, int(known.sum()))
 
     def summary(self) -> RoommateSummary:

@@ -156,8 +156,7 @@ class RoommateModel(Parameters):
             errors = sandwich(sample, model.theta, alpha, self.rho, *last)
             rows = [errors.contrast(row)[:4] for row in asked.contrasts.matrix]
             told = ContrastTable(np.array(rows), errors.units, errors.rank)
-            proof, history = model.certificate, model.history
-            fitted = StoredFit(model.theta, proof, history, alpha, tried, model.route, model.short)
+            fitted = StoredFit(model, alpha, tried)
             self._keep(Knowledge(asked, self.rho, fitted, told, baseline, known_again, notes))
 
         given_as = self.get_params().items()
@@ -232,14 +231,10 @@ class RoommateModel(Parameters):
         return given.without({name: listed(values) for name, values in self.no_answer.items()})
 
     def _keep(self, known: Knowledge) -> None:
-        fitted = known.fitted
-        self.coef_, self.certificate_, self.history_ = (
-            fitted.coef,
-            fitted.certificate,
-            fitted.history,
-        )
-        self.n_iter_, self.route_ = len(fitted.history), fitted.route
-        self.converged_ = not fitted.short
+        fitted, model = known.fitted, known.fitted.model
+        self.coef_, self.certificate_, self.history_ = model.theta, model.certificate, model.history
+        self.n_iter_, self.route_ = len(model.history), model.route
+        self.converged_ = not model.short
         self.alpha_, self.alpha_scores_ = fitted.alpha, fitted.alpha_scores
         self.names_, self.notes_, self._knowledge = known.asked.names, known.notes, known
 

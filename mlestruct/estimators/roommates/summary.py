@@ -117,8 +117,8 @@ class RoommateSummary(Shown):
                 lost.append(name)
             else:
                 known.append(PairContrast(column, name, *numbers))
-        calls, seconds, *_ = fitted.history[-1]
-        proof, tried = fitted.certificate, fitted.alpha_scores
+        calls, seconds, *_ = fitted.model.history[-1]
+        proof, tried = fitted.model.certificate, fitted.alpha_scores
         return cls(
             known,
             lost,
