@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.common import refuse_large
-from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
+from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Paths
 from mlestruct.structures.base import Array, Structure
+
+LISTABLE = FactorGraph | BipartiteMatching | Matching | Paths
 
 
 def outcomes(structure: Structure) -> Array:
@@ -21,9 +24,21 @@ def outcomes(structure: Structure) -> Array:
         rows = _bipartite_outcomes(structure)
     elif isinstance(structure, Matching):
         rows = matchings(structure.n_nodes, structure.ends, perfect=structure.kind == "perfect")
+    elif isinstance(structure, Paths):
+        rows = np.array([structure.encode(path) for path in _paths(structure, structure.source)])
+        rows = rows.reshape(-1, structure.size)
     else:
         raise ValueError(f"outcomes of a {type(structure).__name__} cannot be listed")
     return rows[structure.contains(rows)]
+
+
+def _paths(structure: Paths, node: int) -> Iterator[list[int]]:
+    if node == structure.sink:
+        yield []
+        return
+    for arc in np.flatnonzero(structure.arcs[:, 0] == node).tolist():
+        for rest in _paths(structure, int(structure.arcs[arc, 1])):
+            yield [arc, *rest]
 
 
 def _labellings(graph: FactorGraph) -> Array:
