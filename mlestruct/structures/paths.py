@@ -13,6 +13,7 @@ from mlestruct.structures.base import (
     Array,
     Bound,
     Constraints,
+    Flags,
     Ints,
     Structure,
     Views,
@@ -63,6 +64,28 @@ class Paths(Structure):
         """Nodes other than source and sink that an arc enters."""
         nodes = np.unique(self.arcs[:, 1])
         return nodes[(nodes != self.source) & (nodes != self.sink)]
+
+    @cached_property
+    def usable(self) -> Ints:
+        """The arcs that an allowed path may use, in the topological order of their tails."""
+        place = np.empty(self.n_nodes, dtype=np.int64)
+        place[self.order] = np.arange(self.n_nodes)
+        tail, head = place[self.arcs].T
+        usable = self.fixed != 0
+        for arc in np.flatnonzero(self.fixed == 1):
+            # Every path through this arc crosses its span by it, and by nothing else.
+            crosses = (tail < head[arc]) & (head > tail[arc])
+            crosses[arc] = False
+            usable &= ~crosses
+            if place[self.source] > tail[arc] or place[self.sink] < head[arc]:
+                usable[:] = False
+        chosen = np.flatnonzero(usable)
+        return chosen[np.argsort(tail[chosen], kind="stable")]
+
+    def refix(self, fixed: Flags) -> Structure:
+        twin = super().refix(fixed)
+        twin.__dict__.pop("usable", None)
+        return twin
 
     def encode(self, outcome: Sequence[int] | Ints) -> Array:
         chosen = as_integers(outcome, "arcs").reshape(-1)

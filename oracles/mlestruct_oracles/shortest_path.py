@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.kernels import kernel
-from mlestruct.oracle import HULL, Answers, one_by_one, pin
+from mlestruct.oracle import HULL, Answers, one_by_one
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.paths import Paths
 
@@ -22,26 +22,14 @@ class ShortestPath:
     polytope: str = HULL
 
     def many(self, batch: Batch[Paths], scores: Array) -> Answers:
-        return one_by_one(batch, scores, _ready)
+        return one_by_one(batch, scores, lambda paths: partial(_heaviest, paths))
 
 
-def _ready(paths: Paths) -> Callable[[Array], tuple[Array, float]]:
-    order, pinned = _arcs_in_order(paths), (paths.fixed >= 0).any()
-
-    def heaviest(score: Array) -> tuple[Array, float]:
-        vertex = np.zeros(paths.size)
-        found = _solve(pin(paths, score), paths.arcs, order, paths.source, paths.sink, vertex)
-        if not found or (pinned and not paths.contains(vertex)):
-            raise Infeasible("no path is allowed")
-        return vertex, float(score[vertex != 0].sum())
-
-    return heaviest
-
-
-def _arcs_in_order(structure: Paths) -> Ints:
-    rank = np.empty(structure.n_nodes, dtype=np.int64)
-    rank[structure.order] = np.arange(structure.n_nodes)
-    return np.argsort(rank[structure.arcs[:, 0]], kind="stable").astype(np.int64)
+def _heaviest(paths: Paths, score: Array) -> tuple[Array, float]:
+    vertex = np.zeros(paths.size)
+    if not _solve(score, paths.arcs, paths.usable, paths.source, paths.sink, vertex):
+        raise Infeasible("no path is allowed")
+    return vertex, float(score[vertex != 0].sum())
 
 
 @kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,31 +39,12 @@ class PathSums(Routine):
 
 def marginals(paths: Paths, scores: Array) -> tuple[Array, Array]:
     """One pass from the source and one from the sink, for every row. O(arcs) a row."""
-    arcs, order = layout(paths)
     log_z, tau = np.empty(len(scores)), np.zeros_like(scores)
-    _sweep(arcs, order, paths.n_nodes, paths.source, paths.sink, scores, log_z, tau)
+    _sweep(paths.arcs, paths.usable, paths.n_nodes, paths.source, paths.sink, scores, log_z, tau)
     if np.isneginf(log_z).any():
         why = paths.impossible() or "no path has a finite score"
         raise Infeasible(f"example {int(np.isneginf(log_z).argmax())}: {why}")
     return log_z, tau
-
-
-@lru_cache(maxsize=64)
-def layout(paths: Paths) -> tuple[Ints, Ints]:
-    """All arcs, and the numbers of the usable ones by their tails' topological order."""
-    place = np.empty(paths.n_nodes, dtype=np.int64)
-    place[paths.order] = np.arange(paths.n_nodes)
-    tail, head = place[paths.arcs].T
-    usable = paths.fixed != 0
-    for arc in np.flatnonzero(paths.fixed == 1):
-        # Every path through this arc crosses its span by it, and by nothing else.
-        crosses = (tail < head[arc]) & (head > tail[arc])
-        crosses[arc] = False
-        usable &= ~crosses
-        if place[paths.source] > tail[arc] or place[paths.sink] < head[arc]:
-            usable[:] = False
-    chosen = np.flatnonzero(usable)
-    return paths.arcs, chosen[np.argsort(tail[chosen], kind="stable")]
 
 
 @kernel

@@ -12,7 +12,7 @@ from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.exact.elimination import sample_states
-from mlestruct.inference.exact.paths import from_sink, layout
+from mlestruct.inference.exact.paths import from_sink
 from mlestruct.inference.sampling.common import Samples, strides
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
@@ -109,7 +109,7 @@ def labelled(graph: FactorGraph, states: Ints) -> Array:
 def _(
     structure: Paths, scores: Array, count: int, rng: np.random.Generator, memory: float
 ) -> Array:
-    arcs, order = layout(structure)
+    arcs, order = structure.arcs, structure.usable
     leaving = np.concatenate(
         [[0], np.cumsum(np.bincount(arcs[order, 0], minlength=structure.n_nodes))]
     )
