@@ -10,7 +10,6 @@ at once; ``@alone`` makes of the same formulas functions of single numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -89,13 +88,6 @@ class Row:
         low = [x + k + turn for x in blocks for turn in (0, EIGHT) for k in range(half)]
         return self.picked(other, low) + self.picked(other, [k + half for k in low])
 
-    def joined(self, join: Callable[[Row, Row], Row]) -> Any:
-        """One number: halves joined with halves."""
-        row = self
-        for half in (4, 2, 1):
-            row = join(row, row.picked(row, [(k + half) % EIGHT for k in range(EIGHT)]))
-        return self.builder.extract_element(row.value, INDEX(0))
-
 
 class Bits:
     """The bits of a :class:`Row`."""
@@ -140,26 +132,47 @@ def _everywhere(builder: Any, number: Any) -> Row:
     return alone.picked(empty, [0] * EIGHT)
 
 
-def add(one: Row, other: Row) -> Row:
-    """Joins rows by sums."""
-    return one + other
+Rows = tuple[Row, ...]
+INFINITE = float("inf")
 
 
-JOINS: dict[Any, tuple[Any, float]] = {add: (add, 0.0), max: (Row.most, float("-inf"))}
+def add(one: Rows, other: Rows) -> Rows:
+    """Joins by sums."""
+    return (one[0] + other[0],)
+
+
+def most(one: Rows, other: Rows) -> Rows:
+    """Joins by the larger one."""
+    return (one[0].most(other[0]),)
+
+
+def nearest(one: Rows, other: Rows) -> Rows:
+    """Joins pairs of a number and what goes with it by the least number, twice."""
+    (d, j, free, k), (e, i, rid, m) = one, other
+    nearer = d.where_above(e, e, d), d.where_above(e, i, j)
+    return *nearer, free.where_above(rid, rid, free), free.where_above(rid, m, k)
+
+
+# Each with what it gives for no rows.
+JOINS: dict[Any, tuple[float, ...]] = {
+    add: (0.0,),
+    most: (-INFINITE,),
+    nearest: (INFINITE, -1.0, INFINITE, -1.0),
+}
 
 
 def rows(formula: Any = None, /, join: Any = None) -> Any:
-    """A formula over rows as a loop; by ``join`` (``add``, ``max``) its last result over all rows
-    is joined to one number, which is returned.
+    """A formula over rows as a loop; by ``join`` its last results, as many as are joined, are
+    joined over all rows to as many numbers, which are returned.
     """
     if formula is None:
         return lambda formula: rows(formula, join)
-    joining, first = JOINS.get(join, (None, 0.0))
+    none = JOINS.get(join, ())
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         places = _taken(context, builder, signature.args[1:], args[1:])
         reads = formula.__code__.co_argcount
-        joined = cgutils.alloca_once_value(builder, _constant(FLOATS, first))
+        joined = [cgutils.alloca_once_value(builder, _constant(FLOATS, one)) for one in none]
         with cgutils.for_range(builder, args[0], intp=WHOLE) as loop:
             skip = builder.mul(loop.index, WHOLE(EIGHT))
             found = formula(*(_load(builder, place, skip) for place in places[-reads:]))
@@ -167,13 +180,32 @@ def rows(formula: Any = None, /, join: Any = None) -> Any:
             for place, row in zip(places[:-reads], found, strict=False):
                 _store(builder, row, place, skip)
             if join:
-                row = joining(Row(builder, builder.load(joined)), found[-1])
-                builder.store(row.value, joined)
-        if join:
-            return Row(builder, builder.load(joined)).joined(joining)
-        return context.get_dummy_value()
+                fresh = join(_loaded(builder, joined), found[-len(none) :])
+                for address, row in zip(joined, fresh, strict=True):
+                    builder.store(row.value, address)
+        if not join:
+            return context.get_dummy_value()
+        numbers = _halved(builder, join, _loaded(builder, joined))
+        if len(none) == 1:
+            return numbers[0]
+        return context.make_tuple(builder, signature.return_type, numbers)
 
-    return _known(formula, types.float64 if join else types.void, emit, rows)
+    returned: Any = types.float64 if join else types.void
+    if len(none) > 1:
+        returned = types.containers.UniTuple(types.float64, len(none))
+    return _known(formula, returned, emit, rows)
+
+
+def _loaded(builder: Any, places: list[Any]) -> Rows:
+    return tuple(Row(builder, builder.load(place)) for place in places)
+
+
+def _halved(builder: Any, join: Any, found: Rows) -> list[Any]:
+    """Halves of rows joined with halves, to single numbers."""
+    for half in (4, 2, 1):
+        turned = [(k + half) % EIGHT for k in range(EIGHT)]
+        found = join(found, tuple(row.picked(row, turned) for row in found))
+    return [builder.extract_element(row.value, INDEX(0)) for row in found]
 
 
 def alone(formula: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from mlestruct import compiler
 from mlestruct.kernels import kernel
-from mlestruct.lanes import across, add, alone, down, rows
+from mlestruct.lanes import across, add, alone, down, most, rows
 
 
 @rows
@@ -20,7 +20,7 @@ def inner(x, y):
     return x * y
 
 
-@rows(join=max)
+@rows(join=most)
 def largest(x):
     return x
 

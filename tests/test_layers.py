@@ -47,7 +47,7 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # All that the solvers may know of the library.
-ORACLES_MAY_IMPORT = {"kernels", "errors", "structures", "batch", "oracle"}
+ORACLES_MAY_IMPORT = {"kernels", "lanes", "errors", "structures", "batch", "oracle"}
 
 # The one module that names the solvers, as text for importlib, when one is asked for.
 REGISTRY = "mlestruct/oracle/registry.py"

@@ -10,6 +10,7 @@ import mlestruct as ms
 from mlestruct.inference.matching.scale import scale
 from mlestruct.inference.matching.scaling import prepared
 from mlestruct.inference.routine import routine
+from mlestruct.lanes import EIGHT
 from mlestruct.learners import mle_struct
 from mlestruct.oracle import Counted, resolve
 from mlestruct.train.direct import direct
@@ -18,7 +19,9 @@ from mlestruct.train.direct import direct
 def waiting_rows(table, price, column):
     """How many searches solving this table from these prices may take."""
     n, m = table.shape
-    return keep_tight(table, price.copy(), column.copy(), np.empty(m, int), np.empty(n, int))
+    rows = np.pad(table, ((0, 0), (0, -m % EIGHT)), constant_values=-np.inf).ravel()
+    prices = np.pad(price, (0, -m % EIGHT))
+    return keep_tight(rows, prices, column.copy(), np.empty(m, int), np.empty(n, int))
 
 
 def test_an_assignment_asked_again_searches_for_what_changed_only(rng):

@@ -10,7 +10,8 @@ first: a search through tied scores would else visit every column that is taken 
 
 Cost: each of at most n + m searches reads at most n rows of m entries, O((n + m) n m) from bad
 prices and O(n² m) from none; after a small change few rows lose their column, and the rest is three
-passes over the table. O(n + m) memory.
+passes over the table. A copy of one table, its rows padded to whole eights: every row that a search
+reaches is one loop of vectors, which ends with the next column.
 """
 
 from __future__ import annotations
@@ -20,40 +21,54 @@ from typing import NamedTuple
 import numpy as np
 
 from mlestruct.kernels import kernel
+from mlestruct.lanes import EIGHT, Row, most, nearest, rows
 from mlestruct.structures.base import Array, Ints
-from mlestruct_oracles.blossom_rows import least, least_sum
 
 NONE = -1
-NO_NAN = {"nnan", "nsz"}  # what a vectorised maximum needs; infinities keep their meaning
 ROUNDING = 1e-14  # of the largest score: an edge this close to tight is tight
-CHUNK = 64  # columns looked through one by one for the nearest
+FINITE = 1.7e308
 STALE = 8.0  # prices this many times the largest score would cost its last digits
 
 
 class Search(NamedTuple):
-    """Shortest paths from one row: columns not yet reached for good, and those that are."""
+    """Shortest paths from one row: columns not yet reached for good, and those that are.
+
+    ``previous`` and ``places`` are whole numbers that vectors of floats can hold.
+    """
 
     price: Array
     distance: Array
     taken: Array  # added to a distance: 0 where the column is free, else infinity
-    previous: Ints
+    previous: Array
+    places: Array  # 0, 1, …
     reached: Ints
     reached_at: Array
 
 
-@kernel(unrolled=True)
+@kernel
 def solve_all(tables: Array, prices: Array, column: Ints, upper: Array) -> int:
     """Match every table; the first that has no matching comes back, or NONE.
 
     ``prices`` and ``column`` (NONE: unknown) hold where to start, and then the answer's.
     """
     _, n, m = tables.shape
-    previous, reached = np.empty(m, np.int64), np.empty(m, np.int64)
-    search = Search(np.empty(m), np.empty(m), np.empty(m), previous, reached, np.empty(m))
-    row, waiting = np.empty(m, np.int64), np.empty(n, np.int64)
+    wide = (m + EIGHT - 1) // EIGHT * EIGHT
+    table, price, row = np.full(n * wide, -np.inf), np.zeros(wide), np.empty(m, np.int64)
+    search = Search(
+        np.full(wide, np.inf), np.empty(wide), np.full(wide, np.inf), np.empty(wide),
+        np.arange(wide) * 1.0, np.empty(m, np.int64), np.empty(m),
+    )  # fmt: skip
+    waiting = np.empty(n, np.int64)
     for k in range(len(tables)):
-        solved = solve(tables[k], prices[k], column[k], row, waiting, search)
-        upper[k] = bound(tables[k], prices[k])
+        for i in range(n):
+            for j in range(m):
+                table[i * wide + j] = tables[k, i, j]
+        for j in range(m):
+            price[j] = prices[k, j]
+        solved = solve(table, price, column[k], row, waiting, search)
+        for j in range(m):
+            prices[k, j] = price[j]
+        upper[k] = bound(table, price, n)
         if not (solved and abs(upper[k]) < np.inf):
             return k
     return NONE
@@ -65,66 +80,82 @@ def solve(
 ) -> bool:
     """Repair, then search. False where some row cannot get a column."""
     count = keep_tight(table, price, column, row, waiting)
-    count = claim(table, price, column, row, waiting, count)
+    count = claim(table, price, column, row, waiting, count, search)
     for k in range(count):
-        i = waiting[k]
-        for j in range(price.size):
-            search.distance[j] = price[j] - table[i, j]
-        search.previous[:] = i
-        if not augment(table, price, column, row, search):
+        search.distance[:] = np.inf
+        if not augment(table, price, column, row, waiting[k], waiting[k], 0.0, search):
             return False
     free_of_charge(table, price, column, row, search)
     return True
 
 
-@kernel(fastmath=NO_NAN)
-def gain(scores: Array, price: Array) -> float:
-    """max_j (score_j − price_j). Four quarters at a time, as ``least``."""
-    q = scores.size // 4
-    a = b = c = d = -np.inf
-    for j in range(q):
-        a, b = max(a, scores[j] - price[j]), max(b, scores[j + q] - price[j + q])
-        c = max(c, scores[j + 2 * q] - price[j + 2 * q])
-        d = max(d, scores[j + 3 * q] - price[j + 3 * q])
-    for j in range(4 * q, scores.size):
-        a = max(a, scores[j] - price[j])
-    return max(max(a, b), max(c, d))
+@rows(join=most)
+def gains(score: Row, price: Row) -> Row:
+    """The most that a column leaves of its score."""
+    return score - price
+
+
+@rows(join=most)
+def sizes(score: Row) -> Row:
+    """The largest |score| that is not infinite."""
+    size = score.most(0.0 - score)
+    return size.where_above(FINITE, 0.0, size)
+
+
+@rows(join=nearest)
+def choices(score: Row, price: Row, taken: Row, index: Row) -> tuple[Row, Row, Row, Row]:
+    """Minus the most that a column leaves, any one, and one that is free."""
+    cost = price - score
+    return cost, index, cost + taken, index
+
+
+@rows(join=nearest)
+def relaxed(
+    distance: Row, previous: Row, price: Row, score: Row, taken: Row, index: Row, start: Row, i: Row
+) -> tuple[Row, ...]:
+    """Paths through row i where they are shorter; the nearest column, and the nearest free one."""
+    through = start + price - score
+    fresh = distance.where_above(through, through, distance)
+    by = distance.where_above(through, i, previous)
+    return fresh, by, fresh, index, fresh + taken, index
+
+
+@kernel(forceinline=True)
+def relax_row(
+    table: Array, i: int, start: float, name: int, search: Search
+) -> tuple[float, float, float, float]:
+    """:func:`relaxed` for row i of the table, which paths know by ``name``."""
+    distance, previous, wide = search.distance, search.previous, search.distance.size
+    return relaxed(
+        wide >> 3, distance, 0, previous, 0, distance, 0, previous, 0,
+        search.price, 0, table, i * wide, search.taken, 0, search.places, 0, start, 1.0 * name,
+    )  # fmt: skip
 
 
 @kernel
-def bound(table: Array, price: Array) -> float:
+def bound(table: Array, price: Array, n: int) -> float:
     """Σu + Σv, with u made feasible here: no less than any matching's score. One scan."""
     total = 0.0
-    for i in range(len(table)):
-        total += gain(table[i], price)
+    for i in range(n):
+        total += gains(price.size >> 3, table, i * price.size, price, 0)
     for j in range(price.size):
         total += price[j]
     return total
 
 
-@kernel(fastmath=NO_NAN)
-def largest(table: Array) -> float:
-    """The largest |score| that is not infinite."""
-    most = 0.0
-    for i in range(len(table)):
-        for value in table[i]:
-            size = abs(value)
-            if size > most and size < np.inf:
-                most = size
-    return most
-
-
 @kernel
 def keep_tight(table: Array, price: Array, column: Ints, row: Ints, waiting: Ints) -> int:
     """Rows keep a column that is still the best they can have; how many wait for one."""
-    scale, row[:] = largest(table), NONE
+    wide, eights = price.size, price.size >> 3
+    scale, row[:] = sizes(table.size >> 3, table, 0), NONE
     if price.max() > STALE * scale:
         price[:] = 0.0
         column[:] = NONE
     count = 0
-    for i in range(len(table)):
+    for i in range(column.size):
         j = column[i]
-        if j != NONE and table[i, j] - price[j] >= gain(table[i], price) - ROUNDING * scale:
+        best = gains(eights, table, i * wide, price, 0) if j != NONE else 0.0
+        if j != NONE and table[i * wide + j] - price[j] >= best - ROUNDING * scale:
             row[j] = i
         else:
             column[i] = NONE
@@ -134,75 +165,60 @@ def keep_tight(table: Array, price: Array, column: Ints, row: Ints, waiting: Int
 
 
 @kernel
-def claim(table: Array, price: Array, column: Ints, row: Ints, waiting: Ints, count: int) -> int:
+def claim(
+    table: Array, price: Array, column: Ints, row: Ints, waiting: Ints, count: int, search: Search
+) -> int:
     """Rows take a free column that is their best, at what their second best leaves of it."""
-    kept = 0
+    kept, wide, eights, taken = 0, price.size, price.size >> 3, search.taken
+    for j in range(row.size):
+        taken[j] = 0.0 if row[j] == NONE else np.inf
     for k in range(count):
         i = waiting[k]
-        best = gain(table[i], price)
-        j = 0
-        while j < price.size and not (row[j] == NONE and table[i, j] - price[j] == best):
-            j += 1
-        if j == price.size:
+        at = i * wide
+        cost, _, free, place = choices(eights, table, at, price, 0, taken, 0, search.places, 0)
+        j = int(place)
+        if free > cost or j == NONE:
             waiting[kept] = i
             kept += 1
             continue
-        row[j], column[i] = i, j
+        row[j], column[i], taken[j] = i, j, np.inf
         before, price[j] = price[j], np.inf
-        second = gain(table[i], price)
-        price[j] = before + (best - second if second > -np.inf else 0.0)
+        second = gains(eights, table, at, price, 0)
+        price[j] = before + (-cost - second if second > -np.inf else 0.0)
     return kept
 
 
-@kernel(fastmath=NO_NAN)
-def relax(scores: Array, start: float, i: int, search: Search) -> None:
-    price, distance, previous = search.price, search.distance, search.previous
-    for j in range(scores.size):
-        through = start + price[j] - scores[j]
-        if through < distance[j]:
-            distance[j] = through
-            previous[j] = i
-
-
 @kernel
-def first(values: Array, value: float) -> int:
-    """The first place of the least value; some place where a value is not a number."""
-    j = 0
-    while j + CHUNK < values.size and least(values, j, j + CHUNK) > value:
-        j += CHUNK
-    while j < values.size - 1 and values[j] != value:
-        j += 1
-    return j
+def augment(
+    table: Array, price: Array, column: Ints, row: Ints, i: int, name: int, start: float,
+    search: Search,
+) -> bool:  # fmt: skip
+    """The shortest path from where distances start to a free column, and the prices on the way.
 
-
-@kernel
-def augment(table: Array, price: Array, column: Ints, row: Ints, search: Search) -> bool:
-    """The shortest path from where distances start to a free column, and the prices on the way."""
-    distance, taken, count = search.distance, search.taken, 0
-    search.price[:] = price
-    for j in range(price.size):
-        taken[j] = 0.0 if row[j] == NONE else np.inf
-    while True:
-        nearest = least(distance, 0, price.size)
-        if not nearest < np.inf:
-            return False
-        if least_sum(distance, taken, 0, price.size) == nearest:
-            break
-        j = first(distance, nearest)
+    Row i is the first, at distance ``start``, and ``name`` is what paths know it by.
+    """
+    count, wide = 0, price.size
+    for j in range(row.size):
+        search.price[j] = price[j]
+        search.taken[j] = 0.0 if row[j] == NONE else np.inf
+    near, place, free, end = relax_row(table, i, start, name, search)
+    while near < np.inf and free != near:
+        j = int(place)
         search.reached[count] = j
-        search.reached_at[count] = nearest
+        search.reached_at[count] = near
         count += 1
-        distance[j] = search.price[j] = np.inf
+        search.distance[j] = search.price[j] = np.inf
         i = row[j]
-        relax(table[i], nearest + table[i, j] - price[j], i, search)
-    j = 0
-    while j < price.size - 1 and distance[j] + taken[j] != nearest:
-        j += 1
+        near, place, free, end = relax_row(
+            table, i, near + table[i * wide + j] - price[j], i, search
+        )
+    if not near < np.inf:
+        return False
     for k in range(count):
-        price[search.reached[k]] += nearest - search.reached_at[k]
-    root = len(table)
+        price[search.reached[k]] += near - search.reached_at[k]
+    j, root = int(end), column.size
     while j != NONE:
-        i = search.previous[j]
+        i = int(search.previous[j])
         row[j] = i
         if i == root:
             break
@@ -216,17 +232,18 @@ def free_of_charge(table: Array, price: Array, column: Ints, row: Ints, search: 
 
     As if the free columns belonged to one more row without scores, whose gain is minus the level.
     """
-    root, level, free = len(table), price.min(), 0
-    for j in range(price.size):
+    root, m, free = column.size, row.size, 0
+    level = price[:m].min()
+    for j in range(m):
         if row[j] == NONE and price[j] <= level:
             row[j], price[j] = root, np.inf
         free += row[j] == NONE
     for _ in range(free):
-        search.distance[:] = price
-        search.previous[:] = root
-        augment(table, price, column, row, search)
-        for j in range(price.size):
+        for j in range(m):
+            search.distance[j], search.previous[j] = price[j], root
+        augment(table, price, column, row, 0, root, np.inf, search)  # a row without scores
+        for j in range(m):
             if row[j] == root and price[j] < np.inf:
                 level, price[j] = price[j], np.inf
-    for j in range(price.size):
+    for j in range(m):
         price[j] = 0.0 if row[j] == root else max(price[j] - level, 0.0)

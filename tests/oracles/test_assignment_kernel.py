@@ -13,6 +13,7 @@ from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.lanes import EIGHT
 from mlestruct.oracle import Cached, Counted, Solver, Validated, memory, remember, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Custom
@@ -94,15 +95,19 @@ def test_any_question_from_any_answer(shape, rng):
 @pytest.mark.parametrize("m", [2, 5, 63, 64, 65, 300])
 def test_a_search_takes_a_free_column_before_its_equals(m, rng):
     """No column is visited although all are as near; reached holds the columns a search visits."""
-    free = int(rng.integers(m))
-    table, price = np.ones((m, m)), np.zeros(m)
+    free, wide = int(rng.integers(m)), m + -m % EIGHT
+    table, price = np.full((m, wide), -np.inf), np.zeros(wide)
+    table[:, :m] = 1.0
     column = np.delete(np.arange(m), free)
     row = np.full(m, NONE)
     row[column] = np.arange(m - 1)
     column = np.append(column, NONE)
-    full, whole = np.zeros(m), np.full(m, m - 1)
-    search = Search(full.copy(), full - 1.0, full.copy(), whole, np.full(m, -7), full.copy())
-    assert augment(table, price, column, row, search)
+    full = np.full(wide, np.inf)
+    search = Search(
+        full.copy(), full.copy(), full, full.copy(), np.arange(1.0 * wide),
+        np.full(m, -7), np.zeros(m),
+    )  # fmt: skip
+    assert augment(table.ravel(), price, column, row, m - 1, m - 1, 0.0, search)
     assert column[-1] == free
     assert row[free] == m - 1
     np.testing.assert_array_equal(search.reached, -7)

@@ -15,7 +15,7 @@ from mlestruct.inference.graph.exponents import exponential, exponentiate, logar
 from mlestruct.inference.graph.plan import PairMessages
 from mlestruct.inference.graph.sweeps import CLIP, RANGE, Sent, move
 from mlestruct.kernels import kernel, variant
-from mlestruct.lanes import EIGHT, Row, across, down, rows
+from mlestruct.lanes import EIGHT, Row, across, down, most, rows
 
 CLOSED = -1e300
 TINY = 1e-250  # in place of messages into closed states; those into open ones are above e^−RANGE
@@ -151,10 +151,10 @@ def widest_row(edges):
 @kernel
 def room(edges):
     """For one node's messages, and for all its neighbours' beliefs."""
-    most = 0
+    degree = 0
     for i in range(len(edges.whole)):
-        most = max(most, edges.near_start[i + 1] - edges.near_start[i])
-    return np.zeros(2 * widest_row(edges) * (most + 1))
+        degree = max(degree, edges.near_start[i + 1] - edges.near_start[i])
+    return np.zeros(2 * widest_row(edges) * (degree + 1))
 
 
 @rows
@@ -163,7 +163,7 @@ def without(chance: Row, inverse: Row) -> Row:
     return chance * inverse
 
 
-@rows(join=max)
+@rows(join=most)
 def top(values: Row) -> Row:
     """The largest."""
     return values
@@ -190,10 +190,10 @@ def summed(total: Row, log: Row, weight: Row) -> Row:
     return total + weight * log
 
 
-@rows(join=max)
-def believe(total: Row, most: Row, scale: Row, last: Row) -> tuple[Row, Row, Row]:
+@rows(join=most)
+def believe(total: Row, largest: Row, scale: Row, last: Row) -> tuple[Row, Row, Row]:
     """Log-beliefs, chances, and how far the former moved."""
-    log = (total - most) * scale
+    log = (total - largest) * scale
     moved = log - last
     chance = exponential(log.where_above(HARDLY, log.most(-CLIP), log))
     return log, chance, moved.most(0.0 - moved)
@@ -243,10 +243,10 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
     for p in range(begin + 1, end):
         into += own
         summed(eights, gauge, 0, gauge, 0, sent.message, into, kind.weight[p])
-    most = top(eights, gauge, 0)
+    largest = top(eights, gauge, 0)
     return believe(
         eights, sent.belief, first, sent.chance, first,
-        gauge, 0, most, 1.0 / kind.whole[i], sent.belief, first,
+        gauge, 0, largest, 1.0 / kind.whole[i], sent.belief, first,
     )  # fmt: skip
 
 
