@@ -251,19 +251,6 @@ def _why_outside(structure: Structure, vertex: Array) -> str:
     return "the outcome violates the structure's constraints"
 
 
-def clamp(batch: Batch[Any], observed: Sequence[Any]) -> Batch[Any]:
-    """The same examples, each restricted to the outcomes that agree with what was observed."""
-    if len(observed) != len(batch):
-        raise ValueError(f"{len(batch)} examples but {len(observed)} observations")
-    structures = []
-    for m, seen in enumerate(observed):
-        try:
-            structures.append(batch.structure(m).clamp(seen))
-        except (ValueError, TypeError, IndexError) as error:
-            raise ValueError(f"example {m}: {error}") from error
-    return Batch.of(structures, weight=batch.weight, bias=batch.bias)
-
-
 def pinned(batch: Batch[Any]) -> Batch[Any]:
     """Every example restricted to what its target knows."""
     assert batch.target is not None

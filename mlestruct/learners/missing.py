@@ -8,14 +8,14 @@ rounds fill in the means of what was not seen and fit a convex learner to them (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.batch import Batch, clamp, pinned
+from mlestruct.batch import Batch, pinned
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
 from mlestruct.drive import drive, last, then, within
@@ -82,32 +82,16 @@ class Missing(Wraps):
     tol: float = 1e-4
     rounds: int = 100
 
-    def fit(  # type: ignore[override]
-        self,
-        batch: Batch[Any],
-        observed: Sequence[Any],
-        features: Features,
-        start: Array | None = None,
-    ) -> Filled:
-        """The last of :meth:`states`."""
-        *_, found = self.states(batch, observed, features, start)
-        return found
-
     def states(
-        self,
-        batch: Batch[Any],
-        observed: Sequence[Any],
-        features: Features,
-        start: Array | None = None,
+        self, batch: Batch[Any], features: Features, start: Array | None = None
     ) -> Iterator[Filled]:
         """Everything proven on the way: of each of Frank-Wolfe's rounds, of a descent's end.
 
-        ``observed[m]`` is what ``clamp`` takes of example m (−1 where unseen); ``batch`` needs no
-        outcomes. Hidden variables that are exchangeable need a ``start`` that tells them apart:
-        weights of 0 are stationary then. A checkpoint's rounds do not come again, but for the last
-        of a finished fit.
+        Hidden variables that are exchangeable need a ``start`` that tells them apart: weights of 0
+        are stationary then. A checkpoint's rounds do not come again, but for the last of a finished
+        fit.
         """
-        problem = PartlySeen(self, batch, clamp(batch, observed), features)
+        problem = self.problem(batch, features)
         keeps = self.learner.solver.checkpoint
         loop = begin(keeps, self.name, lambda: {"start": digest(start)})
         for said in problem.run(start, loop):
@@ -122,7 +106,7 @@ class Missing(Wraps):
         return f"{self.learner.name} with labels missing"
 
     def problem(self, batch: Batch[Any], features: Features) -> PartlySeen:
-        """Of a batch of :func:`mlestruct.batch.seen`; no optimum is claimed."""
+        """Of a batch with :class:`mlestruct.batch.Partial` outcomes; no optimum is claimed."""
         return PartlySeen(self, batch, pinned(batch), features)
 
     def run(self, problem: PartlySeen, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:

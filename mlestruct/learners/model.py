@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -103,8 +103,11 @@ class Fits:
         """The examples, or what is made of them once."""
         return batch, features
 
-    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
-        raise NotImplementedError
+    def run(self: Any, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
+        """Its ``states``, from the weights of the one before."""
+        one = replace(self, regulariser=given, solver=replace(self.solver, checkpoint=loop))
+        found: Iterator[Progress] = one.states(*problem, None if last is None else last.theta)
+        return found
 
     def path(
         self: Any,

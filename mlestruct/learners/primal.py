@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch, pinned
-from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest, named
 from mlestruct.drive import drive
 from mlestruct.dual import Certificate
@@ -110,12 +109,6 @@ class Primal(Fits):
     def of_seen(self, tol: float) -> Learns:
         """Itself, where its objective is a likelihood."""
         return self if self.partly and self.small is None else super().of_seen(tol)
-
-    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
-        """From the weights of the one before."""
-        one = replace(self, regulariser=given, solver=replace(self.solver, checkpoint=loop))
-        batch, features = problem
-        return one.states(batch, features, None if last is None else last.theta)
 
     def _makers(self, batch: Batch[Any], heads: Mapping[str, Head]) -> Sequence[Any]:
         """What makes shards; of outcomes seen in part: all outcomes less those that agree."""

@@ -157,9 +157,14 @@ class Descending:
 
     def _prove(self, step: Step, total: Sum, now: _Phase, gap: float, why: str) -> Progress:
         """The last round, unless a smaller gap of the weights can lower the proof."""
-        found = self._proven(total, now, step.theta, step.value)
-        if not found.within(self.tol) and found.gap - found.certificate.objective > now.value:
-            found = self._or_start(found, total, now)
+        assert self.proof is not None
+        proof = partial(self.proof, total.running, self.regulariser, keep=self.keep)
+        enough = PROOF * self.tol / self.examples
+        found = self._said(now, step.theta, proof(step.theta, enough * max(1.0, abs(step.value))))
+        worse = not found.within(self.tol) and found.gap - found.certificate.objective > now.value
+        if worse and self._no_better(total, step.theta):
+            start = self.start()
+            found = self._said(now, start, proof(start, enough * max(1.0, abs(now.value))))
         if why or found.within(self.tol):
             return found
         if gap > AGAIN * found.gap:
@@ -167,18 +172,16 @@ class Descending:
             return replace(found, theta=step.theta, left=np.inf)
         return replace(found, over="proof")
 
-    def _or_start(self, found: Progress, total: Sum, now: _Phase) -> Progress:
-        """What is proven of the start, where that is no worse than where the descent is."""
-        start, again = self.start(), []
-        for at in (start, found.theta):
+    def _no_better(self, total: Sum, theta: Array) -> bool:
+        """Whether the start is as good as these weights, both evaluated anew."""
+        values = []
+        for at in (self.start(), theta):
             total.forget()
-            again.append(total(at)[0] + self.regulariser.value(at))
-        return found if again[1] <= again[0] else self._proven(total, now, start, now.value)
+            values.append(total(at)[0] + self.regulariser.value(at))
+        return values[1] > values[0]
 
-    def _proven(self, total: Sum, now: _Phase, theta: Array, value: float) -> Progress:
-        assert self.proof is not None
-        enough = PROOF * self.tol * max(1.0, abs(value)) / self.examples
-        found = self.proof(total.running, self.regulariser, theta, enough, keep=self.keep)
+    def _said(self, now: _Phase, theta: Array, found: Proven) -> Progress:
+        """The last round: weights, and what is proven of them."""
         tau = np.concatenate([NONE, *found.tau])
         return Progress(
             round=now.number,

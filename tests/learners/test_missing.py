@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.batch import clamp
+from mlestruct.batch import Batch, pinned
 from mlestruct.inference.exact import exact
 from mlestruct.learners import Missing
 
@@ -24,6 +24,19 @@ def hidden_chain(rng, count=6):
     observed = rng.integers(0, 2, (count, 3))
     observed[rng.random((count, 3)) < 0.4] = -1
     return graph, batch, X, list(observed)
+
+
+def seen_of(batch, observed):
+    """The same examples with what was observed of them as outcomes, −1 where nothing was."""
+    outcomes = [ms.Partial(one) for one in observed]
+    structures = [batch.structure(m) for m in range(len(batch))]
+    return Batch.of(structures, outcomes, weight=batch.weight, bias=batch.bias)
+
+
+def last(learner, batch, observed, features):
+    """What the last round came to."""
+    *_, found = learner.states(seen_of(batch, observed), features)
+    return found
 
 
 def likelihood(graph, batch, X, observed, theta, bias=0.0):
@@ -46,7 +59,8 @@ def test_rounds_rise_and_intervals_hold_the_likelihood(rng, route):
     learner = ms.mle_struct(regulariser=LAM, route=route, solver=ms.FrankWolfe(tol=1e-7))
     tol = 1e-6 if route == "direct" else 1e-3
     start = rng.standard_normal(4)
-    rounds = list(Missing(learner, tol=tol).states(batch, observed, ms.Dense.of(batch, X), start))
+    whole = Missing(learner, tol=tol)
+    rounds = list(whole.states(seen_of(batch, observed), ms.Dense.of(batch, X), start))
     values = []
     for found in rounds:
         value = likelihood(graph, batch, X, observed, found.theta)
@@ -57,14 +71,14 @@ def test_rounds_rise_and_intervals_hold_the_likelihood(rng, route):
     assert (np.diff(values) >= -np.add(fits, wide) - 1e-9).all()
     assert (len(rounds) > 1) == (route == "frank_wolfe")
     assert [found.left <= tol for found in rounds] == [False] * (len(rounds) - 1) + [True]
-    last = rounds[-1]
+    end = rounds[-1]
     slope = [
-        likelihood(graph, batch, X, observed, last.theta + 1e-5 * e)
-        - likelihood(graph, batch, X, observed, last.theta - 1e-5 * e)
+        likelihood(graph, batch, X, observed, end.theta + 1e-5 * e)
+        - likelihood(graph, batch, X, observed, end.theta - 1e-5 * e)
         for e in np.eye(4)
     ]
     # ‖∇‖² / 2λ is at most what the stationarity leaves open, up to the inference's own error.
-    assert np.linalg.norm(np.array(slope) / 2e-5) ** 2 / (2 * LAM) <= 4 * last.stationarity + 1e-8
+    assert np.linalg.norm(np.array(slope) / 2e-5) ** 2 / (2 * LAM) <= 4 * end.stationarity + 1e-8
 
 
 def test_nothing_missing_is_the_ordinary_fit(rng):
@@ -73,7 +87,7 @@ def test_nothing_missing_is_the_ordinary_fit(rng):
     outcomes = list(rng.integers(0, 2, (len(batch), 3)))
     learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-10))
     features = ms.Dense.of(batch, X)
-    found = Missing(learner, tol=1e-10).fit(batch, outcomes, features)
+    found = last(Missing(learner, tol=1e-10), batch, outcomes, features)
     plain = learner.fit(ms.Batch.of(graph, outcomes, weight=batch.weight), features)
     np.testing.assert_allclose(found.theta, plain.theta, atol=1e-5)
     assert found.upper == pytest.approx(plain.certificate.objective, abs=1e-5)
@@ -85,7 +99,7 @@ def test_a_bias_counts_in_both_parts(rng):
     bias = rng.standard_normal(batch.size)
     shaped = ms.Batch.of(graph, count=len(batch), weight=batch.weight, bias=bias)
     learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-8))
-    found = Missing(learner).fit(shaped, observed, ms.Dense.of(shaped, X))
+    found = last(Missing(learner), shaped, observed, ms.Dense.of(shaped, X))
     value = likelihood(graph, batch, X, observed, found.theta, bias)
     assert found.lower - 1e-9 <= value <= found.upper + 1e-9
 
@@ -98,9 +112,8 @@ def test_partly_seen_matchings(rng):
     truth = [(-(x @ [2.0, -1.0])).argsort() for x in rng.standard_normal((5, 4, 2))]
     observed = [np.where(rng.random(4) < 0.5, y, -1) for y in truth]
     learner = ms.mle_struct(regulariser=1.0, solver=ms.FrankWolfe(tol=1e-5))
-    rounds = list(
-        Missing(learner, tol=1e-3, rounds=20).states(batch, observed, ms.Dense.of(batch, X))
-    )
+    whole = Missing(learner, tol=1e-3, rounds=20)
+    rounds = list(whole.states(seen_of(batch, observed), ms.Dense.of(batch, X)))
     for before, after in pairwise(rounds):
         assert after.upper >= before.lower - max(0.1 * before.stationarity, 1e-5)
     for m, seen in enumerate(observed):
@@ -111,7 +124,7 @@ def test_partly_seen_matchings(rng):
 
 def test_the_words_claim_no_optimum(rng):
     _, batch, X, observed = hidden_chain(rng)
-    found = Missing(ms.mle_struct(regulariser=LAM)).fit(batch, observed, ms.Dense.of(batch, X))
+    found = last(Missing(ms.mle_struct(regulariser=LAM)), batch, observed, ms.Dense.of(batch, X))
     assert "not convex" in str(found)
     assert "no optimum is claimed" in str(found)
 
@@ -119,12 +132,14 @@ def test_the_words_claim_no_optimum(rng):
 def test_misuse_is_named(rng):
     _, batch, X, observed = hidden_chain(rng)
     features = ms.Dense.of(batch, X)
-    with pytest.raises(ValueError, match="6 examples but 5 observations"):
-        clamp(batch, observed[:5])
+    with pytest.raises(ValueError, match="6 examples but 5 outcomes"):
+        seen_of(batch, observed[:5])
     with pytest.raises(ValueError, match="example 0: observed must hold"):
-        clamp(batch, [[5, 0, 0], *observed[1:]])
+        seen_of(batch, [[5, 0, 0], *observed[1:]])
     with pytest.raises(ValueError, match="ssvm is no likelihood"):
-        Missing(ms.ssvm()).fit(batch, observed, features)
+        last(Missing(ms.ssvm()), batch, observed, features)
+    with pytest.raises(ValueError, match="learns from whole outcomes, and this batch has Partial"):
+        ms.mle_struct().fit(seen_of(batch, observed), features)
 
 
 def test_none_labels_at_the_front_door_are_the_rounds_below_it(rng):
@@ -137,7 +152,7 @@ def test_none_labels_at_the_front_door_are_the_rounds_below_it(rng):
     batch = ms.Batch.of(graph, count=8)
     observed = [[-1 if label is None else "ab".index(label) for label in row] for row in holes]
     learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-6))
-    found = Missing(learner, tol=1e-6).fit(batch, observed, ms.Tied.of(batch, X))
+    found = last(Missing(learner, tol=1e-6), batch, observed, ms.Tied.of(batch, X))
     np.testing.assert_allclose(model.coef_, found.theta, atol=1e-8)
     assert "no optimum is claimed" in str(model.certificate_)
     assert model.predict(X)[0].shape == (4,)
@@ -175,7 +190,7 @@ def test_what_was_seen_of_trees_is_learned_alike(learner, rng):
     slopes = []
     for m, x in enumerate(X):
         batch = ms.Batch.of(ms.chain(4, 2), count=1)
-        seen = clamp(batch, [[-1 if label is None else label for label in y[m]]])
+        seen = pinned(seen_of(batch, [[-1 if label is None else label for label in y[m]]]))
         scores = model.potentials([x])[0]
         tied = ms.Tied.of(batch, [x])
         slopes.append(tied.moments(exact(seen, scores).tau - exact(batch, scores).tau))

@@ -36,7 +36,8 @@ def test_missing_labels_share_the_time_of_all_rounds(rng):
     learner = mle_struct(regulariser=0.1, solver=ms.FrankWolfe(seconds=1e-9))
     rounds = Missing(learner, tol=1e-12)
     observed = [np.where(np.arange(9) % 3, rng.integers(0, 2, 9), -1) for _ in range(4)]
-    found = list(rounds.states(batch, observed, features))
+    seen = ms.Batch.of(batch.structures[0], [ms.Partial(one) for one in observed])
+    found = list(rounds.states(seen, features))
     assert len(found) <= 2
     assert found[-1].left > 1e-12
 
