@@ -10,10 +10,11 @@ from mlestruct.inference.graph.plan import MessagePlan, boxes
 from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.graph import FactorGraph
 
-ROUNDS = 300
+ROUNDS, FIRST, FEW = 300, 40, 8  # at most; before cooling; and at each temperature
 MIX = 1e-3  # of the uniform point in the start: no entry is zero
-SHORT = 0.98  # of the way to the nearest entry that would become zero
-LEAST = 1e-280  # of an entry: short steps to 0 would underflow
+LEAST = 1e-280  # of an entry
+FALL, RISE = -300.0, 30.0  # of the logarithm of an entry, in one step
+END, ROUGH = 1e-14, 1e-6  # what a step may still gain, relative to the value
 RIDGE = 1e-13  # for the constraints' redundant rows
 
 
@@ -22,43 +23,78 @@ def ascend(
 ) -> tuple[Array, float]:
     """A feasible τ with no smaller ⟨score, τ⟩ − Σ a τ log τ; its maximum, when that is concave.
 
-    Damped Newton from a mixture of τ with the uniform point: each step solves one sparse system
-    in open coordinates and their constraints, scaled by √τ so that rare entries do not spoil it.
+    Newton's method from a mixture of τ with the uniform point. Where it jams, on the way to an
+    optimum that is nearly a vertex, scores are divided by a temperature that falls to 1, each time
+    from the point before: optima of neighbouring temperatures are near each other.
     Where configurations are forbidden by themselves the uniform point is none, and τ is returned.
     """
     start = _value(score, coefficient, tau)
     if not boxes(structure, plan):
         return tau, start
-    open_ = plan.open != 0
-    A, scaled = _constraints(structure, open_)
-    score_, a = score[open_], coefficient[open_]
-    size = np.bincount(structure.table_of[open_])[structure.table_of[open_]]
-    x = (1 - MIX) * tau[open_] + MIX / size
-    value = _value(score_, a, x)
-    for _ in range(ROUNDS):
-        slope = score_ - a * (np.log(x) + 1.0)
-        step = _step(x, slope, a, A, scaled)
-        shrinking = step < 0
-        gamma = min(1.0, SHORT * float((x[shrinking] / -step[shrinking]).min(initial=np.inf)))
-        gain = float(slope @ step)
-        if not gain > 1e-14 * max(1.0, abs(value)):
-            break
-        reached = -np.inf
-        while gamma > 1e-10:
-            reached = _value(score_, a, x + gamma * step)
-            if reached >= value + 1e-4 * gamma * gain - 1e-14 * abs(value):
-                break
-            gamma /= 2
-        if not reached > value:
-            break
-        x, value = np.maximum(x + gamma * step, LEAST), reached
-    full = np.zeros(len(tau))
-    full[open_] = x
-    nodes = full[: plan.node_start[-1]]
-    nodes /= np.repeat(np.add.reduceat(nodes, plan.node_start[:-1]), np.diff(plan.node_start))
-    fit_all(full, plan)
-    value = _value(score, coefficient, full)
-    return (full, value) if value > start else (tau, start)
+    newton = _Newton(structure, plan, coefficient)
+    open_ = newton.open
+    uniform = 1.0 / np.bincount(structure.table_of[open_])[structure.table_of[open_]]
+    x, met = newton.run(score[open_], (1 - MIX) * tau[open_] + MIX * uniform, FIRST, END)
+    found = [newton.full(x)]
+    if not met:
+        found.append(newton.full(newton.cooled(score[open_], uniform)))
+    values = [_value(score, coefficient, one) for one in found]
+    best = int(np.argmax(values))
+    return (found[best], values[best]) if values[best] > start else (tau, start)
+
+
+class _Newton:
+    """Newton's method on the open coordinates of one graph.
+
+    Each step solves one sparse system in open coordinates and their constraints, scaled by √τ so
+    that rare entries do not spoil it, and multiplies entries instead of adding to them: so those
+    that vanish hold nobody up. Tables are then fitted to their nodes again.
+    """
+
+    def __init__(self, structure: FactorGraph, plan: MessagePlan, coefficient: Array) -> None:
+        self.plan, self.open = plan, plan.open != 0
+        self.A, self.scaled = _constraints(structure, self.open)
+        self.a, self.size = coefficient[self.open], structure.size
+
+    def full(self, x: Array) -> Array:
+        """All coordinates of these open ones, made feasible."""
+        tau, start = np.zeros(self.size), self.plan.node_start
+        tau[self.open] = x
+        nodes = tau[: start[-1]]
+        nodes /= np.repeat(np.add.reduceat(nodes, start[:-1]), np.diff(start))
+        fit_all(tau, self.plan)
+        return tau
+
+    def _feasible(self, x: Array) -> Array:
+        return np.maximum(self.full(x)[self.open], LEAST)
+
+    def run(self, score: Array, x: Array, rounds: int, tol: float) -> tuple[Array, bool]:
+        """Where it ends, and whether no step gains more than ``tol`` of the value there."""
+        x = self._feasible(x)
+        value = _value(score, self.a, x)
+        for _ in range(rounds):
+            slope = score - self.a * (np.log(x) + 1.0)
+            step = _step(x, slope, self.a, self.A, self.scaled)
+            gain = float(slope @ step)
+            if not gain > tol * max(1.0, abs(value)):
+                return x, True
+            gamma, reached = 1.0, -np.inf
+            while gamma > 1e-12 and not reached >= value + 1e-4 * gamma * gain - END * abs(value):
+                moved = self._feasible(x * np.exp(np.clip(gamma * step / x, FALL, RISE)))
+                reached, gamma = _value(score, self.a, moved), gamma / 2
+            if not reached > value:
+                return x, False
+            x, value = moved, reached
+        return x, False
+
+    def cooled(self, score: Array, x: Array) -> Array:
+        """The optimum, from that of scores which are nearly equal."""
+        heat = max(1.0, float(np.abs(score).max()) / 2)
+        while heat > 1:
+            x, _ = self.run(score / heat, x, FEW, ROUGH)
+            cooler = max(1.0, heat / 2)
+            x, heat = x ** (heat / cooler), cooler
+        return self.run(score, x, ROUNDS, END)[0]
 
 
 def _constraints(structure: FactorGraph, open_: Flags) -> tuple[sp.csr_array, Ints]:

@@ -72,3 +72,26 @@ def test_newton_keeps_fixed_states_fixed(rng):
     assert found.certificate.relative < 1e-7
     assert (found.tau[clamped.fixed == 0] == 0).all()
     assert clamped.contains(found.tau, 1e-12)
+
+
+@pytest.mark.parametrize("spread", [20.0, 50.0, 200.0])
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(k, marks=pytest.mark.nightly) for k in range(3, 40))]
+)
+def test_any_start_ends_at_one_value(seed, spread):
+    """Nearly a vertex on chains with skips: steps that stop at the nearest 0 jam on the way."""
+    rng = np.random.default_rng([seed, int(spread)])
+    n, states = int(rng.integers(4, 8)), int(rng.integers(2, 4))
+    pairs = [[i, i + 1] for i in range(n - 1)] + [[i, i + 2] for i in range(0, n - 2, 2)]
+    graph = ms.FactorGraph([states] * n, pairs)
+    entropy = Entropy.of(ms.Batch.of(graph, count=1), 0.5 if seed % 2 else None)
+    routine = SumProduct.of(entropy)
+    ready, score = routine.ready(graph), spread * rng.normal(size=graph.size)
+    starts = [graph.interior(), routine.rough().many(entropy.batch, score / 100).tau]
+    starts.append(routine.rough().many(entropy.batch, -score).tau)
+    values = []
+    for start in starts:
+        point, value = convergent.ascend(graph, ready.plan, ready.coefficient, score, start)
+        assert graph.contains(point)
+        values.append(value)
+    assert np.ptp(values) <= 1e-8 * (1.0 + abs(values[0]))
