@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mlestruct.structures.base import as_count
 from mlestruct.structures.paths import Paths
+from mlestruct.structures.shapes import grid_edges
 
 Split = tuple["Examples", "Examples", "Examples"]
 
@@ -89,9 +90,7 @@ def routes(
     """
     side, d = as_count(side, "side", least=2), as_count(d, "d", least=1)
     rng = np.random.default_rng(seed)
-    node = np.arange(side * side).reshape(side, side)
-    across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
-    down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
+    _, across, down = grid_edges(side, side)
     paths = Paths(np.concatenate([across, down]), 0, side * side - 1)
     weights = -1.0 + 0.2 * np.arange(d)
     X, y = [], []

@@ -131,7 +131,7 @@ def _(structure: Matching, score: Array) -> Ready:
         raise ValueError("evidence by annealing is for matchings of complete graphs")
     if structure.kind == "partial":
         sizes = np.arange(n // 2 + 1)
-        return _partial(structure, score, lambda k: log_choose(n, 2 * k) + _log_pairings(2 * k),
+        return _partial(structure, score, lambda k: log_choose(n, 2 * k) + log_pairings(2 * k),
                         sizes)  # fmt: skip
     table = np.full((n, n), -np.inf)
     low, high = structure.ends.T
@@ -140,7 +140,7 @@ def _(structure: Matching, score: Array) -> Ready:
     def start(rng: np.random.Generator) -> Ints:
         return rng.permutation(n).reshape(-1, 2)
 
-    return _perfect(np.maximum(table, table.T), _log_pairings(n), start)
+    return _perfect(np.maximum(table, table.T), log_pairings(n), start)
 
 
 @_ready.register
@@ -208,7 +208,7 @@ def log_choose(n: int, k: int) -> float:
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
-def _log_pairings(n: int) -> float:
+def log_pairings(n: int) -> float:
     """log of the ways to pair n people: (n − 1)!!."""
     return lgamma(n + 1) - n / 2 * log(2.0) - lgamma(n / 2 + 1)
 

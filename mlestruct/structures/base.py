@@ -397,5 +397,8 @@ def as_count(value: Any, what: str, least: int = 0) -> int:
     return int(count)
 
 
-def identity_views(size: int) -> tuple[sp.csr_array, Array]:
-    return sp.csr_array(sp.eye_array(size, format="csr")), np.zeros(size)
+def table_views(table_of: Ints, over: Ints) -> Views:
+    """Every coordinate is a view, and a table's coordinates are a distribution."""
+    size = len(table_of)
+    D = sp.csr_array((np.ones(size), (np.arange(size), table_of)))
+    return Views(sp.csr_array(sp.eye_array(size, format="csr")), np.zeros(size), D, over)

@@ -20,8 +20,8 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
     as_numbers,
-    identity_views,
     refuse_many,
+    table_views,
 )
 from mlestruct.structures.concavity import payments
 from mlestruct.structures.forests import acyclic, in_forest_polytope, shared
@@ -196,14 +196,8 @@ class FactorGraph(Structure):
         return np.asarray(hits[first] - self.node_start[:-1])
 
     def views(self) -> Views:
-        C, c0 = identity_views(self.size)
-        n_tables = self.n_nodes + self.n_factors
-        D = sp.csr_array(
-            (np.ones(self.size), (np.arange(self.size), self.table_of)),
-            shape=(self.size, n_tables),
-        )
         factor = np.repeat(np.arange(self.n_factors), np.diff(self.scope_start))
-        return Views(C, c0, D, np.stack([self.n_nodes + factor, self.scope], axis=1))
+        return table_views(self.table_of, np.stack([self.n_nodes + factor, self.scope], axis=1))
 
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
         """c = ρ on factors, 1 − Σρ on nodes.

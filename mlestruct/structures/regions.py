@@ -21,10 +21,11 @@ from mlestruct.structures.base import (
     as_count,
     as_fixed,
     as_integers,
-    identity_views,
     refuse_many,
+    table_views,
 )
 from mlestruct.structures.scopes import as_observed, as_states, check_cards
+from mlestruct.structures.shapes import grid_edges
 
 Link = tuple[int, int]
 
@@ -191,13 +192,8 @@ class RegionGraph(Structure):
         return np.array([int(part.argmax()) for part in parts[: self.n_nodes]], dtype=np.int64)
 
     def views(self) -> Views:
-        C, c0 = identity_views(self.size)
-        D = sp.csr_array(
-            (np.ones(self.size), (np.arange(self.size), self.table_of)),
-            shape=(self.size, len(self.regions)),
-        )
         over = [(p, c) for c, parents in enumerate(self._ancestors) for p in sorted(parents)]
-        return Views(C, c0, D, np.array(over, dtype=np.int64).reshape(-1, 2))
+        return table_views(self.table_of, np.array(over, dtype=np.int64).reshape(-1, 2))
 
     @cached_property
     def _ancestors(self) -> list[set[int]]:
@@ -308,9 +304,7 @@ def plaquettes(rows: int, columns: int, states: int = 2) -> RegionGraph:
     Kikuchi's numbers (``rho=1``) are 1 on plaquettes, −1 on inner edges, 1 on inner nodes.
     """
     rows, columns = as_count(rows, "rows"), as_count(columns, "columns")
-    node = np.arange(rows * columns).reshape(rows, columns)
-    across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
-    down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
+    node, across, down = grid_edges(rows, columns)
     corners = [node[:-1, :-1], node[:-1, 1:], node[1:, :-1], node[1:, 1:]]
     squares = np.stack([corner.ravel() for corner in corners], axis=1)
     regions = [table.tolist() for table in (node.reshape(-1, 1), across, down, squares)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from mlestruct.structures.base import as_count
+from mlestruct.structures.base import Ints, as_count
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -27,10 +27,15 @@ def tree(edges: Iterable[tuple[int, int]], cards: Sequence[int]) -> FactorGraph:
 def grid(rows: int, columns: int, states: int = 2) -> FactorGraph:
     """A rows × columns grid, node r·columns + c; horizontal edges row by row, then vertical."""
     rows, columns = as_count(rows, "rows"), as_count(columns, "columns")
+    node, across, down = grid_edges(rows, columns)
+    return FactorGraph([states] * len(node.ravel()), np.concatenate([across, down]))
+
+
+def grid_edges(rows: int, columns: int) -> tuple[Ints, Ints, Ints]:
+    """The nodes of a grid (rows × columns), its edges to the right row by row, and those down."""
     node = np.arange(rows * columns).reshape(rows, columns)
     across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
-    down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
-    return FactorGraph([states] * len(node.ravel()), np.concatenate([across, down]))
+    return node, across, np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
 
 
 def skip_chain(length: int, states: int, skips: Iterable[tuple[int, int]]) -> FactorGraph:

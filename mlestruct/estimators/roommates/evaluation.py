@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import lgamma, log, log1p
+from math import log, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from mlestruct.inference.bounds import (
     log_z_interval,
 )
 from mlestruct.results import Shown
-from mlestruct.statistics.annealing import annealed
+from mlestruct.statistics.annealing import annealed, log_pairings
 from mlestruct.structures.base import Array, Ints, as_count
 
 TINY = 1e-300
@@ -209,7 +209,7 @@ def evaluate(
             float(sum(i.lower for i in bounds)), float(sum(i.upper for i in bounds))
         ),
         log_likelihood_estimate=sum(_bethe(held) for held in groups),
-        log_likelihood_random=-sum(_log_matchings(len(rank)) for rank in ranked),
+        log_likelihood_random=-sum(log_pairings(len(rank)) for rank in ranked),
         log_likelihood_error=_gain_error(groups),
         why=bounds[0].why,
         pairs=people // 2,
@@ -356,15 +356,10 @@ def _bethe(held: Held) -> float:
     n, scores = len(held.partner), held.pairing.scores
     value = bethe_value(held.pairing.structure, scores)
     uniform = n / 2 * (log(n - 1) + (n - 2) * log1p(-1 / (n - 1))) if n > 2 else 0.0
-    return _reached(held) - (value + _log_matchings(n) - uniform)
+    return _reached(held) - (value + log_pairings(n) - uniform)
 
 
 def _reached(held: Held) -> float:
     """The score of the true matching."""
     place = held.pairing.structure.graph.index(_pairs(held.partner))
     return float(held.pairing.scores[place].sum())
-
-
-def _log_matchings(people: int) -> float:
-    """Log of how many perfect matchings there are: (n − 1)!!."""
-    return lgamma(people + 1) - people / 2 * log(2.0) - lgamma(people / 2 + 1)
