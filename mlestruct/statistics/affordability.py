@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from mlestruct.structures import BipartiteMatching, FactorGraph, Ising, Matching
 
 MOST = 300  # weights with intervals: each costs two inferences of all examples a step
-SIDE, NODES = 12, 16  # of bipartite and of general matchings: some 5 ms each
+SIDE, NODES = 12, 16  # of bipartite and of general matchings: 12 to 17 ms at the worst scores
 WIDE = 50_000  # coordinates of a graph above which no order of elimination is looked for
 EACH = 0.1  # seconds for one example that are still affordable
-ENTRY = 1.5e-7  # seconds per entry of a table over sets of nodes, measured
+# Seconds, as `python -m benchmarks exact_sums` measures them where products do not vanish; where
+# logarithms are summed instead, ten to thirty times as many.
+CALL = 1e-5  # for any example
+ENTRY = {"perfect": 1.3e-9, "partial": 1.7e-8, "one_sided": 1.7e-8}  # per row and set of columns
+SET = 1.6e-8  # of nodes
+COORDINATE = 8e-9  # of a forest
 
 
 def affordable(structures: tuple[Structure, ...]) -> bool:
@@ -50,7 +55,7 @@ def seconds(structure: Structure) -> float:
 
 def _graph(graph: FactorGraph) -> float:
     if graph.is_forest:
-        return 1e-7 * graph.size
+        return CALL + COORDINATE * graph.size
     if graph.size > WIDE:
         return float("inf")
     from mlestruct.inference.exact.treewidth import estimate
@@ -67,12 +72,13 @@ def _ising(structure: Ising) -> float:
 
 def _sides(matching: BipartiteMatching) -> float:
     small = min(matching.shape)
-    return ENTRY * small * 2.0**small if small <= SIDE else float("inf")
+    entries = small * 2.0**small
+    return CALL + ENTRY[matching.kind] * entries if small <= SIDE else float("inf")
 
 
 def _pairs(matching: Matching) -> float:
     n = matching.n_nodes
-    return ENTRY * 2.0**n if n <= NODES else float("inf")
+    return CALL + SET * 2.0**n if n <= NODES else float("inf")
 
 
 SECONDS: dict[str, Callable[[Any], float]] = {

@@ -21,6 +21,7 @@ from mlestruct.families.fitting.condensed.moves import (
 )
 from mlestruct.families.fitting.condensed.proof import shortfall
 from mlestruct.families.fitting.condensed.workspace import answer, charge, load, unload, workspaces
+from mlestruct.inference.graph.rows import copy
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
 
@@ -70,7 +71,7 @@ def descend(score, weight, b, slack, frame, limit, tol, phase, gap):
             if phase[lane] != DONE:
                 unload(lane, b[lane], frame, space)
                 _advance(lane, course, least[lane], tol, score, weight, b, slack, frame, space)
-        if (phase == DONE).all():
+        if _over(phase):
             return step + 1
     for lane in range(count):
         if phase[lane] != DONE:
@@ -116,8 +117,18 @@ def _missing(lane, score, weight, b, frame, space):
         score[lane], weight[lane], b[lane], space.price[lane], space.total[lane], frame,
         space.slope[lane],
     )  # fmt: skip
-    tables = len(frame.free) + len(frame.square)
-    return short / (tables + np.abs(score[lane] * b[lane]).sum())
+    size = 1.0 * (len(frame.free) + len(frame.square))
+    for k in range(b.shape[1]):
+        size += abs(score[lane, k] * b[lane, k])
+    return short / size
+
+
+@kernel
+def _over(phase):
+    for one in phase:  # noqa: SIM110 (compiled)
+        if one != DONE:
+            return False
+    return True
 
 
 @kernel(error_model="numpy")
@@ -135,11 +146,12 @@ def respond(weight, b, slope, frame, out):
         for k in range(frame.table_start[0]):
             space.curve[lane, k] = weight[lane, k] / b[lane, k]
         load(lane, b[lane], frame, space)
-    least = answer(frame.pattern, space)
+    least, convex = answer(frame.pattern, space), True
     for lane in range(count):
         unload(lane, b[lane], frame, space)
-        out[lane] = space.delta[lane]
-    return least[:count].min() > 0.0
+        copy(space.delta[lane], out[lane])
+        convex = convex and least[lane] > 0.0
+    return convex
 
 
 @kernel(error_model="numpy")

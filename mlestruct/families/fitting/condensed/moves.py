@@ -66,7 +66,10 @@ def central(score, frame, b, slack, back):
             _level(b, frame.node_start[i], frame.node_start[i + 1], back)
     for f in range(len(frame.table_start) - 1):
         _level(b, frame.table_start[f], frame.table_start[f + 1], back)
-    mu = back * max(1.0, np.abs(score).mean())
+    mu = 0.0
+    for k in range(len(score)):
+        mu += abs(score[k])
+    mu = back * max(1.0, mu / len(score))
     for k in range(len(b)):
         slack[k] = mu / b[k]
     return mu

@@ -60,9 +60,13 @@ def pattern(size: int, pairs: Ints) -> tuple[Pattern, sp.csr_array]:
 def factor(values, pattern, index, lower, pivot, row):
     """values = L D Lᵀ, row by row; returns the least pivot of every lane (≤ 0: not definite)."""
     n = len(pattern.start) - 1
-    filled = pattern.below[:-1].copy()
-    least = np.full(LANES, np.inf)
-    row[:] = 0.0
+    filled, least = np.empty(n, np.int64), np.empty(LANES)
+    for lane in range(LANES):
+        least[lane] = np.inf
+        for k in range(n):
+            row[k, lane] = 0.0
+    for k in range(n):
+        filled[k] = pattern.below[k]
     for k in range(n):
         for p in range(pattern.start[k], pattern.start[k + 1]):
             row[pattern.row[p]] = values[p]
@@ -106,7 +110,9 @@ def solve(pattern, index, lower, pivot, x):
 
 @kernel(error_model="numpy")
 def multiply(values, pattern, x, out):
-    out[:] = 0.0
+    for k in range(len(pattern.start) - 1):
+        for lane in range(LANES):
+            out[k, lane] = 0.0
     for k in range(len(pattern.start) - 1):
         for p in range(pattern.start[k], pattern.start[k + 1]):
             i = pattern.row[p]
@@ -124,31 +130,61 @@ def conjugate(values, pattern, x):
     Returns the least curvature that each lane met (≤ 0: not definite).
     """
     n = len(pattern.start) - 1
-    right, found, product = x.copy(), np.zeros_like(x), np.empty_like(x)
-    scaled = np.empty_like(x)
+    right, found, product, towards = np.empty((4, n, LANES))
+    length, target, share, fresh, least = np.zeros((5, LANES))
+    for lane in range(LANES):
+        least[lane] = np.inf
     for k in range(n):
         for lane in range(LANES):
-            scaled[k, lane] = right[k, lane] / values[pattern.start[k + 1] - 1, lane]
-    towards = scaled.copy()
-    length = (right * scaled).sum(axis=0)
-    target, least = PRECISION**2 * length, np.full(LANES, np.inf)
+            right[k, lane], found[k, lane] = x[k, lane], 0.0
+            towards[k, lane] = right[k, lane] / values[pattern.start[k + 1] - 1, lane]
+            length[lane] += right[k, lane] * towards[k, lane]
+    for lane in range(LANES):
+        target[lane] = PRECISION**2 * length[lane]
     for _ in range(TURNS):
-        if (length <= target).all():
+        if _precise(length, target):
             break
         multiply(values, pattern, towards, product)
-        curvature = (towards * product).sum(axis=0)
+        _step(length, target, towards, product, share, least)
         for lane in range(LANES):
-            if length[lane] > target[lane]:
-                least[lane] = min(least[lane], curvature[lane])
-        step = np.where(length > target, length / curvature, 0.0)
-        found += step * towards
-        right -= step * product
+            fresh[lane] = 0.0
         for k in range(n):
             for lane in range(LANES):
-                scaled[k, lane] = right[k, lane] / values[pattern.start[k + 1] - 1, lane]
-        fresh = (right * scaled).sum(axis=0)
-        turn = np.where(length > target, fresh / length, 0.0)
-        towards = scaled + turn * towards
-        length = np.where(length > target, fresh, length)
-    x[:] = found
+                found[k, lane] += share[lane] * towards[k, lane]
+                right[k, lane] -= share[lane] * product[k, lane]
+                product[k, lane] = right[k, lane] / values[pattern.start[k + 1] - 1, lane]
+                fresh[lane] += right[k, lane] * product[k, lane]
+        for lane in range(LANES):
+            share[lane] = 0.0
+            if length[lane] > target[lane]:
+                share[lane], length[lane] = fresh[lane] / length[lane], fresh[lane]
+        for k in range(n):
+            for lane in range(LANES):
+                towards[k, lane] = product[k, lane] + share[lane] * towards[k, lane]
+    for k in range(n):
+        for lane in range(LANES):
+            x[k, lane] = found[k, lane]
     return least
+
+
+@kernel
+def _precise(length, target):
+    for lane in range(LANES):  # noqa: SIM110 (compiled)
+        if not length[lane] <= target[lane]:
+            return False
+    return True
+
+
+@kernel(error_model="numpy")
+def _step(length, target, towards, product, share, least):
+    """How far every lane goes, 0 where it rests; its curvature among the least."""
+    for lane in range(LANES):
+        share[lane] = 0.0
+    for k in range(len(towards)):
+        for lane in range(LANES):
+            share[lane] += towards[k, lane] * product[k, lane]
+    for lane in range(LANES):
+        curvature, share[lane] = share[lane], 0.0
+        if length[lane] > target[lane]:
+            least[lane] = min(least[lane], curvature)
+            share[lane] = length[lane] / curvature

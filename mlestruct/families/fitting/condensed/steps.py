@@ -18,7 +18,8 @@ def condense(lane, b, inverse, curve, g, frame, values, right, squares, lift, li
 
     ``curve`` is 1/P of the variables' states, ``inverse`` P of the tables' entries.
     """
-    values[:, lane] = 0.0
+    for k in range(len(values)):
+        values[k, lane] = 0.0
     _variables(lane, b, curve, g, frame, values, right, likely)
     _rows(frame, likely, place)
     _tables(b, inverse, g, frame, place, squares, lift)
@@ -65,7 +66,10 @@ def _tables(b, inverse, g, frame, place, squares, lift):
     """C⁻¹ of every factor with C = M P Mᵀ, and h = what the table's sums lack + M P g."""
     square, row_start, scope_start = frame.square, frame.row_start, frame.scope_start
     table_start, entry_at, entry = frame.table_start, frame.entry_at, frame.entry
-    squares[:], lift[:] = 0.0, 0.0
+    for k in range(len(squares)):
+        squares[k] = 0.0
+    for k in range(len(lift)):
+        lift[k] = 0.0
     _demand(b, frame, place, lift)
     for f in range(len(scope_start) - 1):
         C, h = square[f], row_start[f]
