@@ -34,9 +34,7 @@ def uniform_trees(graph: FactorGraph) -> Array:
     """Each edge's chance to be in a uniform spanning tree: tree-reweighted, an upper bound."""
     if not graph.is_pairwise:
         raise ValueError("spanning trees need factors of two variables each")
-    from mlestruct.structures.spanning_trees import edge_appearance
-
-    return edge_appearance(graph.n_nodes, graph.scope.reshape(-1, 2))
+    return graph.own_rho
 
 
 def hypertree(matching: BipartiteMatching) -> float | Array:

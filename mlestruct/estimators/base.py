@@ -483,7 +483,7 @@ class Estimator(Predictor):
 
     def restore(self, learned: dict[str, Any]) -> None:
         """The inverse of :meth:`stored`."""
-        self.__dict__.update({name: learned[name] for name in self.learns})
+        self.__dict__.update({name: learned[name] for name in self.learns if name in learned})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model: settings, weights, certificate, history; no data, no code."""

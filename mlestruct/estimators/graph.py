@@ -65,7 +65,9 @@ class GraphModel(Labelled):
     tables: Table | Mapping[Any, Table] = "symmetric"
     intercept: bool = True
     clique_table: CliqueTable = "potts"
-    learns = (*Labelled.learns, "_names", "_tie_names", "_clique_names", "_orders")
+    learns = (*Labelled.learns, "_names", "_tie_names", "_clique_names", "_orders", "_lost")
+    _lost: Sequence[str] = ()
+    """Names of what is learned of ties to nodes that were left out, where there were any."""
 
     @property
     def meets(self) -> int | None:
@@ -99,8 +101,9 @@ class GraphModel(Labelled):
         self._columns = None if graphs[0].names is None else self._names
         self._clique_names = _clique_features(graphs)
         self._orders = sorted(set().union(*map(self.sizes_of, X)))
-        self._kinds()  # refuses names of no feature
+        lost = self._lost_by_table()  # refuses names of no feature
         self._check_widths(graphs)
+        self._lost = lost if any(isinstance(x, Left) for x in X) else []
 
     def _check_widths(self, graphs: Sequence[Graph]) -> None:
         for m, graph in enumerate(graphs):
@@ -126,6 +129,11 @@ class GraphModel(Labelled):
                     )
 
     @property
+    def _node_features(self) -> list[str]:
+        """The features of nodes by name, then the constant, then what was left out."""
+        return [*self._names, *["constant"] * self.intercept, *self._lost]
+
+    @property
     def _tie_features(self) -> list[str]:
         """The edge features by name, the constant first."""
         return ["constant"] * self.intercept + self._tie_names
@@ -148,7 +156,7 @@ class GraphModel(Labelled):
 
     def sizes_of(self, x: Any) -> set[int]:
         """The sizes of an example's cliques, those with void nodes too."""
-        return {len(clique) for clique in graph_of(x.whole if isinstance(x, Left) else x).cliques}
+        return {len(clique) for clique in graph_of(whole_of(x)).cliques}
 
     def ids_of(self, x: Any) -> Sequence[Any] | None:
         return None if isinstance(x, Left) else graph_of(x).ids
@@ -159,21 +167,27 @@ class GraphModel(Labelled):
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         made: dict[Any, FactorGraph] = {}
         found = []
-        for graph in self.graphs(X):
+        wholes = self.graphs([whole_of(x) for x in X])
+        for x, graph in zip(X, wholes, strict=True):
             key = len(graph), graph.edges.tobytes(), graph.cliques
             if key not in made:
                 tables = scopes(graph) if graph.cliques else graph.edges
                 made[key] = FactorGraph([len(self.classes_)] * len(graph), tables)
-            found.append(made[key])
+            found.append(made[key].part(x.known) if isinstance(x, Left) else made[key])
         return found
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
-        graphs = self.graphs(X)
+        wholes, graphs = self.graphs([whole_of(x) for x in X]), self.graphs(X)
         self._check_widths(graphs)
-        nodes = [_with_constant(graph.nodes, self.intercept) for graph in graphs]
-        empty = [np.zeros((len(graph.edges), 0)) for graph in graphs]
-        ties = [e if g.ties is None else g.ties for g, e in zip(graphs, empty, strict=True)]
-        edges = [np.hstack([np.ones((len(t), int(self.intercept))), t]) for t in ties]
+        edges = [self._ties(graph) for graph in graphs]
+        nodes = [
+            _beside(
+                graph.nodes,
+                np.ones((len(graph), int(self.intercept))),
+                self._lost_ties(whole, x.known if isinstance(x, Left) else None),
+            )
+            for x, whole, graph in zip(X, wholes, graphs, strict=True)
+        ]
         states, kinds = len(self.classes_), self._kinds()
         if self._orders:
             cliques = self.clique_table, self._orders, self.intercept
@@ -186,6 +200,37 @@ class GraphModel(Labelled):
         spread = [sp.eye_array(tied.split), *(table_spread(kind, states) for kind in kinds)]
         return Shared(tied, sp.csr_array(sp.block_diag(spread, format="csr")))
 
+    def _ties(self, graph: Graph) -> Array:
+        """(edges × edge features), the constant first."""
+        own = np.zeros((len(graph.edges), 0)) if graph.ties is None else graph.ties
+        return np.hstack([np.ones((len(own), int(self.intercept))), own])
+
+    def _lost_by_table(self) -> list[str]:
+        """Of every edge feature the ties to nodes left out; of full tables by direction."""
+        found = []
+        for name, kind in zip(self._tie_features, self._kinds(), strict=True):
+            before = "" if name == "constant" else f"{name}: "
+            sides = (" after", " before") if kind == "full" else ("",)
+            found += [f"{before}void neighbours{side}" for side in sides]
+        return found
+
+    def _lost_ties(self, whole: Graph, known: NDArray[np.bool_] | None) -> Array:
+        """(known nodes × lost): sums of each one's ties to those left out; zeros in a whole graph.
+
+        A tie to a node of unknown label says something of the other: what it says on average is
+        learned here, else the node's own weights took it up, and were wrong in whole graphs.
+        """
+        if known is None or not self._lost:
+            return np.zeros((len(whole) if known is None else int(known.sum()), len(self._lost)))
+        columns, ties, ends = list[NDArray[Any]](), self._ties(whole), whole.edges.T
+        for k, kind in enumerate(self._kinds()):
+            after, before = (
+                np.bincount(own, np.where(known[other], 0.0, ties[:, k]), minlength=len(whole))
+                for own, other in (ends, ends[::-1])
+            )
+            columns += [after, before] if kind == "full" else [after + before]
+        return np.stack(columns, axis=1)[known].astype(float)
+
     def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
         """The labels' probabilities at every node, (nodes, classes)."""
         nodes = flat[: structure.node_start[-1]]
@@ -195,7 +240,7 @@ class GraphModel(Labelled):
         """``feature: label``, then the tables of every edge feature."""
         self._check_fitted()
         labels = [str(label) for label in self.classes_.tolist()]
-        features = self._names + ["constant"] * self.intercept
+        features = self._node_features
         found = [f"{feature}: {label}" for feature in features for label in labels]
         for name, kind in zip(self._tie_features, self._kinds(), strict=True):
             before = "" if name == "constant" else f"{name}: "
@@ -212,7 +257,7 @@ class GraphModel(Labelled):
             self.classes_,
             ["" if n == "constant" else f"{n}: " for n in self._tie_features],
         )
-        features = self._names + ["constant"] * self.intercept
+        features = self._node_features
         inside = (len(self._names), self.meets) if self.intercept and self.meets else None
         found = tied_contrasts(features, labels, before, reference, "rim", inside)
         tables = [table_spread(kind, len(labels)) for kind in self._kinds()]
@@ -221,6 +266,11 @@ class GraphModel(Labelled):
         rest = np.zeros(len(self.names()) - spread.shape[1])  # of cliques nothing is told
         told = [Named(one.name, np.r_[spread.T @ one.combination, rest]) for one in found]
         return distinct(told)
+
+
+def whole_of(x: Any) -> Any:
+    """An example with the nodes that were left out."""
+    return x.whole if isinstance(x, Left) else x
 
 
 def _clique_features(graphs: Sequence[Graph]) -> list[str]:
@@ -239,12 +289,9 @@ def _of_cliques(graph: Graph, known: list[str]) -> list[tuple[str, int, Any, lis
     return [("clique", width, graph.clique_names, known)]
 
 
-def _with_constant(rows: Any, wanted: bool) -> Any:
-    """Rows with a last column of ones."""
-    if not wanted:
-        return rows
-    ones = np.ones((rows.shape[0], 1))
+def _beside(rows: Any, *more: Array) -> Any:
+    """Rows with further columns, sparse where they are."""
     if not sp.issparse(rows):
-        return np.hstack([rows, ones])
-    parts: list[Any] = [rows, sp.csr_array(ones)]
+        return np.hstack([rows, *more])
+    parts: list[Any] = [rows, *map(sp.csr_array, more)]
     return sp.csr_array(sp.hstack(parts))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mlestruct.estimators.door import Given, one_alone, width_of
-from mlestruct.estimators.graph import GraphModel, Left
+from mlestruct.estimators.graph import GraphModel, Left, whole_of
 from mlestruct.estimators.tables import Table
 from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph
@@ -56,7 +56,7 @@ class GridModel(GraphModel):
         """The labels, how pixels are scaled, and how much neighbours differ on average."""
         if self.neighbours not in (4, 8):
             raise ValueError(f"neighbours is 4 or 8, not {self.neighbours!r}")
-        wholes = [x.whole if isinstance(x, Left) else x for x in X]
+        wholes = [whole_of(x) for x in X]
         self.bytes_ = all(_is_bytes(x) for x in wholes)
         images = [self._image(x, m) for m, x in enumerate(wholes)]
         width_of(images, 3, "(rows, columns, features)")
@@ -70,7 +70,7 @@ class GridModel(GraphModel):
 
     def graphs(self, X: Sequence[Any]) -> list[Graph]:
         """Every image as a graph of its pixels, row by row."""
-        wholes = [x.whole if isinstance(x, Left) else x for x in X]
+        wholes = [whole_of(x) for x in X]
         images = [self._image(x, m) for m, x in enumerate(wholes)]
         width_of(images, 3, "(rows, columns, features)")
         graphs = [self._graph(image) for image in images]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import compress, pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,6 +50,8 @@ class FactorGraph(Structure):
 
     weight: Array | None = None
     """What every node and factor counts in learning, where they do not count alike."""
+    share: Array | None = None
+    """ρ of the factors in the whole graph, where this is a part of one."""
 
     def __init__(
         self,
@@ -90,7 +93,8 @@ class FactorGraph(Structure):
 
     def identity(self) -> tuple[bytes, ...]:
         known = self.cards.tobytes(), self.scope.tobytes(), self.scope_start.tobytes()
-        return known if self.weight is None else (*known, self.weight.tobytes())
+        more = (values.tobytes() for values in (self.weight, self.share) if values is not None)
+        return *known, bytes([self.weight is not None]), *more
 
     def weighed(self, nodes: ArrayLike) -> FactorGraph:
         """The same graph to learn from with a positive weight per node.
@@ -112,6 +116,20 @@ class FactorGraph(Structure):
         twin: FactorGraph = self.refix(self.fixed)  # type: ignore[assignment]
         twin.weight = np.concatenate([given, factors])
         return twin
+
+    def part(self, kept: NDArray[np.bool_]) -> FactorGraph:
+        """The kept variables and the factors among them, to learn from beside whole graphs.
+
+        By default factors count as they do here: weights that are learned under other counting
+        numbers than those they predict under are wrong ones. On pairwise graphs that is no more
+        than their share of the part's own spanning trees: without an edge no other has less.
+        """
+        scopes = [self.scope[a:b] for a, b in pairwise(self.scope_start)]
+        inside = [bool(kept[scope].all()) for scope in scopes]
+        place = np.cumsum(kept) - 1
+        found = FactorGraph(self.cards[kept], [place[s].tolist() for s in compress(scopes, inside)])
+        found.share = self.own_rho[np.array(inside, dtype=bool)]
+        return found
 
     @cached_property
     def below(self) -> tuple[Ints, Ints, Ints]:
@@ -206,12 +224,17 @@ class FactorGraph(Structure):
         else 1/degree (Shearer). Each is an upper bound on log Z.
         """
         if rho is None:
-            rho = self._default_rho
+            rho = self.own_rho
         weight = np.broadcast_to(np.asarray(rho, dtype=float), (self.n_factors,))
         per_scope = np.repeat(weight, np.diff(self.scope_start))
         used = np.bincount(self.scope, weights=per_scope, minlength=self.n_nodes)
         counts = np.concatenate([1.0 - used, weight])
         return counts if self.weight is None else counts * self.weight
+
+    @property
+    def own_rho(self) -> Array:
+        """What factors count by default: in the whole graph, where this is a part of one."""
+        return self._default_rho if self.share is None else self.share
 
     @cached_property
     def _default_rho(self) -> Array:

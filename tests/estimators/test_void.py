@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -114,15 +116,94 @@ def test_left_out_nodes_serve_every_learner(kind, learner, rng):
         make(learner=learner).fit(X, given)
 
 
-def test_left_out_is_the_graph_without_the_node(rng):
-    """A star whose middle is void is as many single nodes as it has leaves."""
-    star = [(0, k) for k in range(1, 5)]
-    X = [(rng.standard_normal((5, 2)), star) for _ in range(4)]
-    y = [np.concatenate([[-1], rng.permutation([0, 1, 2, 0])]) for _ in X]
-    model = ms.GraphModel(unseen="left_out", tol=1e-8).fit(X, y)
-    leaves = [(x[1:], []) for x, _ in X]
-    twin = ms.GraphModel(tol=1e-8).fit(leaves, [labels[1:] for labels in y])
-    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-6)
+@pytest.mark.parametrize("tables", ["symmetric", "full"])
+@pytest.mark.parametrize("learner", ["mle_struct", "exact_mle", "pseudo_likelihood"])
+def test_left_out_is_the_graph_without_the_node(learner, tables, rng):
+    """Under the whole graph's ρ, and with sums of the ties that were lost as features of nodes."""
+    ends = [(0, 1), (1, 2), (2, 3), (3, 0), (1, 3), (3, 4)]
+    ties = [rng.random((len(ends), 1)) for _ in range(6)]
+    X = [(rng.standard_normal((5, 2)), ends, tie) for tie in ties]
+    y = [rng.permutation([0, 1, 2, 0, 1]) for _ in X]
+    gone = rng.permutation(6) % 5
+    given = [np.where(np.arange(5) == k, -1, labels) for k, labels in zip(gone, y, strict=True)]
+    settings = {"learner": learner, "tables": tables, "tol": 1e-8}
+    model = ms.GraphModel(unseen="left_out", **settings).fit(X, given)
+    parts, labels, shares = [], [], {}
+    full = ms.FactorGraph([3] * 5, ends).own_rho
+    for (nodes, _, tie), k, one in zip(X, gone, given, strict=True):
+        inside = [e for e, pair in enumerate(ends) if k not in pair]
+        place = np.cumsum(np.arange(5) != k) - 1
+        lost = np.zeros((5, 4))  # of the constant and of the edge feature: as first, as second
+        for e, pair in enumerate(ends):
+            for side in (0, 1):
+                if pair[1 - side] == k:
+                    lost[pair[side], [side, 2 + side]] += 1.0, tie[e, 0]
+        lost = lost if tables == "full" else np.stack([lost[:, :2].sum(1), lost[:, 2:].sum(1)], 1)
+        edges = place[np.array(ends)[inside]]
+        shares[edges.tobytes()] = full[inside]
+        parts.append((np.delete(np.hstack([nodes, lost]), k, 0), edges, tie[inside]))
+        labels.append(np.delete(one, k))
+
+    def of_the_whole(graph):
+        return shares[graph.scope.reshape(-1, 2).tobytes()]
+
+    rho = {"rho": of_the_whole} if learner == "mle_struct" else {}
+    twin = ms.GraphModel(**settings, **rho).fit(parts, labels)
+    own, other = dict(zip(model.names(), model.coef_)), dict(zip(twin.names(), twin.coef_))  # noqa: B905
+    lost = [name for name in own if "void" in name]
+    assert len(lost) == (12 if tables == "full" else 6)
+    columns = [f"feature {2 + j}: {k}" for j in range(len(lost) // 3) for k in range(3)]
+    wanted = [other.pop(name) for name in columns]
+    np.testing.assert_allclose([own.pop(name) for name in lost], wanted, atol=1e-4)
+    assert own.keys() == other.keys()
+    np.testing.assert_allclose(list(own.values()), list(other.values()), atol=1e-4)
+
+
+def test_ties_that_were_lost_are_learned_apart():
+    """With 30 % of noisy pictures void, errors are near those of as many labels complete."""
+    errors = []
+    for seed in range(2):
+        train, _, test = ms.data.grids(sizes=(20, 0, 20), side=6, seed=seed)
+        y = [np.reshape(labels, (6, 6)) for labels in train.y]
+        rng = np.random.default_rng(seed)
+        gone = [np.ma.masked_array(labels, rng.random(labels.shape) < 0.3) for labels in y]
+        left = ms.GridModel(alpha=0.1, unseen="left_out").fit(train.X, gone)
+        fewer = ms.GridModel(alpha=0.1).fit(train.X[:14], y[:14])
+        assert any("void neighbours" in name for name in left.names())
+        assert not any("void" in name for name in fewer.names())
+        errors.append([1 - model.score(test.X, test.y) for model in (left, fewer)])
+    ours, theirs = np.mean(errors, axis=0)
+    assert ours <= 1.15 * theirs
+
+
+def test_what_was_left_out_is_kept_in_files(tmp_path, rng):
+    """The weights of lost ties are the model's; whole graphs have none, and are predicted alike."""
+    make, X, y = examples("grid", rng)
+    given = [voided(labels, rng.random(labels.shape) < 0.3, "none") for labels in y]
+    model = make(unseen="left_out").fit(X, given)
+    model.save(tmp_path / "left.npz")
+    again = ms.GridModel.load(tmp_path / "left.npz")
+    assert again.names() == model.names()
+    for a, b in zip(again.predict_marginals(X), model.predict_marginals(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert model.fit(X, y).names() == make().fit(X, y).names()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_part_of_a_graph_counts_as_in_the_whole(seed):
+    """Still at most the share of its own spanning trees: the entropy bounds, and is concave."""
+    rng = np.random.default_rng(seed)
+    pairs = [pair for pair in itertools.combinations(range(7), 2) if rng.random() < 0.5]
+    whole = ms.FactorGraph([2] * 7, pairs)
+    kept = rng.random(7) < 0.7
+    part = whole.part(kept)
+    inside = [kept[list(pair)].all() for pair in pairs]
+    np.testing.assert_array_equal(part.counting()[part.n_nodes :], whole.own_rho[inside])
+    alone = ms.FactorGraph(part.cards, part.scope.reshape(-1, 2))
+    assert (part.own_rho <= alone.own_rho + 1e-9).all()
+    assert part.bound(part.counting()).kind in ("upper", "exact")
+    assert part.convex(part.counting())
+    assert part != alone
 
 
 @pytest.mark.parametrize("kind", MODELS)
