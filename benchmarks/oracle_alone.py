@@ -61,12 +61,15 @@ def run(quick: bool) -> Iterator[Row]:
 
 
 def _ran(name: str, method: str, rounds: int, folder: Path) -> dict[str, Any]:
-    """By a checkout's own library; by this file's script."""
+    """By a checkout's own library; by this file's script, alone on a core.
+
+    BLAS gets one thread: others spin while they wait, which the processor's clock counts.
+    """
     paths = os.pathsep.join([str(folder), str(folder / "oracles")])
     done = subprocess.run(
         [sys.executable, str(SCRIPT), name, method, str(rounds)],
-        env={**os.environ, "PYTHONPATH": paths}, cwd=folder, check=True, stdout=subprocess.PIPE,
-        text=True,
+        env={**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}, cwd=folder,
+        check=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result

@@ -11,9 +11,17 @@ import numpy as np
 from mlestruct.dual import Dual
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.frank_wolfe import slopes, steps
-from mlestruct.frank_wolfe.slots import CAP, empty_atoms, occupied, recalled, widened, widths
+from mlestruct.frank_wolfe.slots import (
+    CAP,
+    Widths,
+    empty_atoms,
+    occupied,
+    recalled,
+    widened,
+    with_amounts,
+)
 from mlestruct.regulariser import Regulariser
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array
 from mlestruct.trees import Tree, like
 
 BUDGET = 512 * 2**20  # bytes for all atoms together
@@ -35,7 +43,7 @@ class Tangent:
 class Iterate:
     """A feasible τ, kept either alone (plain steps) or as weights of a bounded active set.
 
-    Memory per example: (support · 16 + moments · 8, or 32 where they are sparse) bytes per atom,
+    Memory per example: (support · 4 or 12 + moments · 8, sparse ones · 24) bytes per atom,
     at most ``CAP`` atoms and ``BUDGET`` bytes in all; a full set merges its lightest atom into the
     base point.
     """
@@ -67,7 +75,8 @@ class Iterate:
         iterate = cls(dual, u, dual.regulariser, _problem(dual), x, s)
         if active:
             none = np.zeros(len(batch), dtype=np.int64)
-            iterate.atoms = empty_atoms(tau, x.moment, none, np.diff(columns.start), False, 1)
+            widths = Widths(none, np.diff(columns.start), False, True)
+            iterate.atoms = empty_atoms(tau, x.moment, widths, 1)
         iterate.synchronise()
         return iterate
 
@@ -117,15 +126,17 @@ class Iterate:
         atoms = self.atoms
         if atoms is None:
             return
-        width, wide, sparse = widths(self.dual, vertices, moments)
+        widths = Widths.of(self.dual, vertices, moments)
         if atoms.known.any():
-            vertex = widened(atoms.vertex, width, atoms.known)
-            moment = widened(atoms.moment, wide, atoms.known)
+            vertex = widened(atoms.vertex, widths.vertex, atoms.known)
+            moment = widened(atoms.moment, widths.moment, atoms.known)
+            vertex = vertex if widths.ones else with_amounts(vertex)
             self.atoms = atoms._replace(vertex=vertex, moment=moment)
         else:
-            cap = _capacity(self.dual, width, wide, sparse)
-            wide = np.minimum((1 + sparse) * wide, np.diff(self.dual.features.columns.start))
-            self.atoms = empty_atoms(atoms.base, atoms.base_moment, width, wide, sparse, cap)
+            cap, most = _capacity(self.dual, widths), np.diff(self.dual.features.columns.start)
+            wide = np.minimum((1 + widths.sparse) * widths.moment, most)
+            widths = widths._replace(moment=wide)
+            self.atoms = empty_atoms(atoms.base, atoms.base_moment, widths, cap)
 
     def bases_to_atoms(self, vertices: Array) -> None:
         """Every base, a vertex itself, becomes an atom."""
@@ -140,26 +151,21 @@ def footprint(dual: Dual, vertices: Array, moments: Array, *, active: bool) -> i
     flat = 8 * (FLAT * batch.size + 2 * columns)
     if not active:
         return flat
-    shape = widths(dual, vertices, moments)
-    slots = _capacity(dual, *shape) * (_bytes(*shape) + 48 * len(batch))
+    widths = Widths.of(dual, vertices, moments)
+    slots = _capacity(dual, widths) * (widths.bytes + 48 * len(batch))
     return flat + slots + 8 * batch.size
 
 
 def capacity(dual: Dual, vertices: Array, moments: Array) -> int:
     """Atoms an example that memory has room for, if vertices stay as large as these."""
-    return _capacity(dual, *widths(dual, vertices, moments))
+    return _capacity(dual, Widths.of(dual, vertices, moments))
 
 
-def _bytes(width: Ints, wide: Ints, sparse: bool) -> int:
-    """Of one atom per example; sparse moments get room to spare."""
-    return 16 * int(width.sum()) + (32 if sparse else 8) * int(wide.sum())
-
-
-def _capacity(dual: Dual, width: Ints, wide: Ints, sparse: bool) -> int:
+def _capacity(dual: Dual, widths: Widths) -> int:
     """Atoms that ``BUDGET`` has room for, and without entropy for their products too."""
-    most = BUDGET // max(_bytes(width, wide, sparse), 1)
+    most = BUDGET // max(widths.bytes, 1)
     if dual.entropy.flat:
-        most = min(most, isqrt(BUDGET // (8 * len(width))))
+        most = min(most, isqrt(BUDGET // (8 * len(dual.batch))))
     return int(np.clip(most, 4, CAP))
 
 

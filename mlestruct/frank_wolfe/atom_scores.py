@@ -19,6 +19,9 @@ def products(m, known, values, first, rows, more, out):
             own = amount[start : start + count]
             for j in range(count):
                 total += values[j] * own[j]
+        elif len(amount) == 0:
+            for k in place[start : start + count]:
+                total += values[k - first]
         else:
             for e in range(start, start + count):
                 total += values[place[e] - first] * amount[e]

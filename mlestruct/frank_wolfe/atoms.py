@@ -18,7 +18,8 @@ Atoms = namedtuple(
     "Atoms", "cap known vertex moment weight stiff used tag base base_moment rest interior"
 )
 # A row per slot: ``length`` entries from start[m] + slot · width[m] on, each an ``amount`` at a
-# ``place`` of a flat array, ascending. Rows without places are dense: all of the block's.
+# ``place`` of a flat array, ascending. Rows without places are dense: all of the block's. Rows
+# without amounts are ones, as outcomes are: 4 bytes an entry, since scoring waits for memory.
 Rows = namedtuple("Rows", "start width length place amount")
 
 
@@ -30,6 +31,9 @@ def add_row(m, slot, factor, rows, first, out):
     if len(rows.place) == 0:
         for j in range(count):
             out[j] += factor * rows.amount[start + j]
+    elif len(rows.amount) == 0:
+        for k in rows.place[start : start + count]:
+            out[k - first] += factor
     else:
         for e in range(start, start + count):
             out[rows.place[e] - first] += factor * rows.amount[e]
@@ -84,7 +88,8 @@ def _fill(m, slot, flat, edges, rows):
         if dense or flat[k] != 0.0:
             if not dense:
                 rows.place[e] = k
-            rows.amount[e] = flat[k]
+            if len(rows.amount) > 0:
+                rows.amount[e] = flat[k]
             e += 1
     rows.length[m, slot] = e - start
 
@@ -97,7 +102,8 @@ def _same(m, slot, vertices, length, atoms):
     start = own.start[m] + slot * own.width[m]
     different = 0
     for e in range(start, start + length):
-        different += vertices[own.place[e]] != own.amount[e]
+        amount = own.amount[e] if len(own.amount) > 0 else 1.0
+        different += vertices[own.place[e]] != amount
     return different == 0
 
 

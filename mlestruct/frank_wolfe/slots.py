@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +23,41 @@ def extent(flat: Array, edges: Ints) -> Ints:
     return np.asarray(before[edges[1:]] - before[edges[:-1]])
 
 
-def widths(dual: Dual, vertices: Array, moments: Array) -> tuple[Ints, Ints, bool]:
-    """Entries of each block's vertex and of its moments as they would be kept: sparse, or all."""
-    edges = dual.features.columns.start
-    sparse = int(np.count_nonzero(moments)) < SPARSE * len(moments)
-    wide = extent(moments, edges) if sparse else np.diff(edges)
-    return extent(vertices, dual.batch.offsets), wide, sparse
+class Widths(NamedTuple):
+    """Entries of each block's ``vertex``, which are all ``ones`` or not, and of its ``moment``.
+
+    Moments are kept ``sparse``, or all of them.
+    """
+
+    vertex: Ints
+    moment: Ints
+    sparse: bool
+    ones: bool
+
+    @classmethod
+    def of(cls, dual: Dual, vertices: Array, moments: Array) -> Widths:
+        """As these would be kept."""
+        edges = dual.features.columns.start
+        sparse = int(np.count_nonzero(moments)) < SPARSE * len(moments)
+        wide = extent(moments, edges) if sparse else np.diff(edges)
+        ones = bool(((vertices == 0) | (vertices == 1)).all())
+        return cls(extent(vertices, dual.batch.offsets), wide, sparse, ones)
+
+    @property
+    def bytes(self) -> int:
+        """Of one atom per example; sparse moments get room to spare."""
+        part, moment = 4 if self.ones else 12, 24 if self.sparse else 8
+        return part * int(self.vertex.sum()) + moment * int(self.moment.sum())
 
 
-def empty_atoms(base: Array, moment: Array, width: Ints, wide: Ints, sparse: bool, cap: int) -> Any:
+def empty_atoms(base: Array, moment: Array, widths: Widths, cap: int) -> Any:
     """Empty slots for vertices of so many entries, and moments of so many."""
-    blocks = len(width)
+    blocks = len(widths.vertex)
     return Atoms(
         cap,
         np.zeros(blocks, dtype=np.int64),
-        _rows(width, True, cap),
-        _rows(wide, sparse, cap),
+        _rows(widths.vertex, cap, True, widths.ones),
+        _rows(widths.moment, cap, widths.sparse),
         np.zeros((blocks, cap)),
         np.zeros((blocks, cap)),
         np.zeros((blocks, cap), dtype=np.int64),
@@ -50,11 +69,17 @@ def empty_atoms(base: Array, moment: Array, width: Ints, wide: Ints, sparse: boo
     )
 
 
-def _rows(width: Ints, sparse: bool, cap: int) -> Any:
+def _rows(width: Ints, cap: int, sparse: bool, ones: bool = False) -> Any:
     width = np.maximum(width, int(sparse))  # empty matchings too: rows without places are dense
     start = np.concatenate([[0], np.cumsum(cap * width)]).astype(np.int64)
     size, length = int(start[-1]), np.zeros((len(width), cap), dtype=np.int64)
-    return Rows(start, width, length, np.zeros(size * sparse, dtype=np.int64), np.zeros(size))
+    place = np.zeros(size * sparse, dtype=np.int32)  # a batch of 2³¹ parts has no room anyway
+    return Rows(start, width, length, place, np.zeros(0 if ones else size))
+
+
+def with_amounts(rows: Any) -> Any:
+    """The same rows where some entry may be no one."""
+    return rows if len(rows.amount) else rows._replace(amount=np.ones(len(rows.place)))
 
 
 def widened(rows: Any, needed: Ints, known: Ints) -> Any:
@@ -62,11 +87,12 @@ def widened(rows: Any, needed: Ints, known: Ints) -> Any:
     if len(rows.place) == 0 or (needed <= rows.width).all():
         return rows
     cap, width = rows.length.shape[1], rows.width
-    new = _rows(np.where(needed > width, needed + needed // 2, width), True, cap)
+    ones = len(rows.amount) == 0
+    new = _rows(np.where(needed > width, needed + needed // 2, width), cap, True, ones)
     for m, used in enumerate(known):
         old, fresh = (slice(r.start[m], r.start[m] + used * r.width[m]) for r in (rows, new))
         shape = used, int(width[m])
-        for to, kept in ((new.place, rows.place), (new.amount, rows.amount)):
+        for to, kept in ((new.place, rows.place), (new.amount, rows.amount))[: 2 - ones]:
             to[fresh].reshape(used, int(new.width[m]))[:, : shape[1]] = kept[old].reshape(shape)
     return new._replace(length=rows.length)
 
@@ -82,7 +108,8 @@ def occupied(atoms: Any) -> Tree:
 def _packed(rows: Any, slots: NDArray[np.bool_]) -> Any:
     entries = np.repeat(slots, np.repeat(rows.width, slots.shape[1]))
     place = rows.place[entries] if len(rows.place) else None
-    return Rows(None, rows.width, rows.length[slots], place, rows.amount[entries])
+    ones = len(rows.place) > len(rows.amount)
+    return Rows(None, rows.width, rows.length[slots], place, None if ones else rows.amount[entries])
 
 
 def recalled(dual: Dual, tree: Tree) -> Any:
@@ -90,18 +117,19 @@ def recalled(dual: Dual, tree: Tree) -> Any:
     kept = Atoms._make(tree)
     kept = kept._replace(vertex=Rows._make(kept.vertex), moment=Rows._make(kept.moment))
     _refuse_foreign(dual, kept)
-    sparse = kept.moment.place is not None
-    width, wide = kept.vertex.width, kept.moment.width
-    atoms = empty_atoms(kept.base, kept.base_moment, width, wide, sparse, kept.cap)
+    sparse, ones = kept.moment.place is not None, kept.vertex.amount is None
+    widths = Widths(kept.vertex.width, kept.moment.width, sparse, ones)
+    atoms = empty_atoms(kept.base, kept.base_moment, widths, kept.cap)
     atoms.known[:], atoms.rest[:], atoms.interior[:] = kept.known, kept.rest, kept.interior
     slots = _used(atoms)
     for name in PER_SLOT:
         getattr(atoms, name)[slots] = getattr(kept, name)
     for rows, old in ((atoms.vertex, kept.vertex), (atoms.moment, kept.moment)):
         entries = np.repeat(slots, np.repeat(rows.width, atoms.cap))
-        rows.length[slots], rows.amount[entries] = old.length, old.amount
-        if old.place is not None:
-            rows.place[entries] = old.place
+        rows.length[slots] = old.length
+        for own, part in ((rows.place, old.place), (rows.amount, old.amount)):
+            if part is not None:
+                own[entries] = part
     return atoms
 
 
@@ -119,7 +147,7 @@ def _refuse_foreign(dual: Dual, kept: Any) -> None:
         (numbers, numbers, np.zeros(len(columns.index))),
     )
     fits = 0 <= kept.known.min() <= kept.known.max() <= kept.cap <= CAP
-    if not fits or kept.vertex.place is None:
+    if not fits or kept.vertex.place is None or kept.moment.amount is None:
         raise ValueError("an active set of another problem")
     _refuse_astray(kept.vertex, kept.known, batch.offsets)
     _refuse_astray(kept.moment, kept.known, columns.start)
@@ -134,10 +162,12 @@ def _refuse_astray(rows: Any, known: Ints, edges: Ints) -> None:
     if not fits.all():
         raise ValueError("an active set of another problem")
     owner, width = np.repeat(np.arange(len(known)), known), np.repeat(rows.width, known)
-    like((rows.length, rows.amount), (0 * owner, np.zeros(width.sum())))
+    like(rows.length, 0 * owner)
     inside = np.ones(int(width.sum()), dtype=bool)
+    if rows.amount is not None:
+        like(rows.amount, np.zeros(len(inside)))
     if not dense:
-        like(rows.place, np.zeros(len(inside), dtype=np.int64))
+        like(rows.place, np.zeros(len(inside), dtype=np.int32))
         first, last = (np.repeat(edge[owner], width) for edge in (edges[:-1], edges[1:]))
         number = np.arange(len(inside)) - np.repeat(np.cumsum(width) - width, width)
         unread = number >= np.repeat(rows.length, width)

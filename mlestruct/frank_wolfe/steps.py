@@ -128,7 +128,7 @@ def _spread(m, slot, sign, count, p, atoms, s):
         if s.delta[k - first] == 0.0:
             s.place[count] = k
             count += 1
-        s.delta[k - first] += sign * own.amount[e]
+        s.delta[k - first] += sign * own.amount[e] if len(own.amount) > 0 else sign
     return count
 
 

@@ -78,7 +78,7 @@ def _best(score, views, pool, atoms, weight, live, room):
             else:
                 live = _taken_in(best, score, views, pool, atoms, weight, live, height, room)
         elif promised > 0.0:
-            promised = 0.0  # nothing is best before all that is in has certain
+            promised = 0.0  # nothing is best before all that is in has come to rest
         else:
             break
     return live

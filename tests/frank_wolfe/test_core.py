@@ -270,7 +270,7 @@ def test_a_pairwise_step_touches_only_what_differs():
         own = atoms.vertex
         first = own.start[0] + slot * own.width[0]
         part = slice(first, first + own.length[0, slot])
-        row[own.place[part]] = own.amount[part]
+        row[own.place[part]] = 1.0
     assert (x.tau[dense[0] == dense[1]] == before[dense[0] == dense[1]]).all()
     assert not iterate.s.delta.any()
 
@@ -304,6 +304,55 @@ def test_an_iterate_put_together_again_is_the_same(step, regulariser, number):
     assert sum(array.nbytes for array in arrays.values()) < iterate.atoms.vertex.place.nbytes
 
 
+class Halves:
+    """Viterbi's labels, from some call on halfway to the first labels: as a relaxation answers."""
+
+    def __init__(self, late):
+        self.inner, self.late, self.polytope = resolve("viterbi", CHAINS), late, "local polytope"
+
+    def many(self, batch, scores):
+        vertices, upper = self.inner.many(batch, scores)
+        self.late -= len(batch) == M  # the interior point is asked about one example
+        if self.late < 0:
+            first, _ = self.inner.many(batch, 0 * scores)
+            vertices = (vertices + first) / 2.0
+        return vertices, upper
+
+    def perturbable(self, batch):
+        return None
+
+
+CHAINS = Batch.of(chain(4, 3), list(np.random.default_rng(0).integers(0, 3, (M, 4))))
+
+
+@pytest.mark.parametrize("late", [0, 9, 100])
+def test_vertices_may_become_fractions_on_the_way(late, monkeypatch):
+    """Atoms are kept as ones until one is not; τ is their mean before and after, here and again."""
+    from mlestruct.features import Tied
+
+    nodes = np.random.default_rng(1).standard_normal((M * 4, 2))
+    features = Tied.of(CHAINS, nodes)
+    dual = Dual(CHAINS, features, Entropy.of(CHAINS), Regulariser.of(features.d, 1.0))
+    kept, step = [], rounds.take
+
+    def watched(solver, name, number, iterate, *rest):
+        step(solver, name, number, iterate, *rest)
+        kept[:] = [iterate]
+
+    monkeypatch.setattr(rounds, "take", watched)
+    FrankWolfe(tol=0, rounds=24, step="pairwise", shards=1).solve(dual, Halves(late))
+    (iterate,) = kept
+    assert (len(iterate.atoms.vertex.amount) == 0) == (late == 100)
+    before = iterate.x.tau.copy()
+    iterate.synchronise()
+    np.testing.assert_allclose(iterate.x.tau, before, atol=1e-12)
+    again = Iterate.start(iterate.dual, iterate.u, iterate.u, active=False)
+    again.recall(iterate.tree())
+    assert len(again.atoms.vertex.amount) == len(iterate.atoms.vertex.amount)
+    again.synchronise()
+    np.testing.assert_allclose(again.x.tau, before, atol=1e-12)
+
+
 def fields(atoms):
     """Of the atoms and of their rows."""
     own = atoms._asdict()
@@ -325,6 +374,9 @@ def fields(atoms):
         ("vertex", lambda rows: rows._replace(place=rows.place - N * N)),
         ("vertex", lambda rows: rows._replace(place=rows.place.astype(float))),
         ("vertex", lambda rows: rows._replace(place=None)),
+        ("vertex", lambda rows: rows._replace(place=rows.place.astype(np.int64))),
+        ("vertex", lambda rows: rows._replace(amount=np.ones(len(rows.place) - 1))),
+        ("moment", lambda rows: rows._replace(amount=None)),
         ("moment", lambda rows: rows._replace(width=rows.width - 1)),
         ("moment", lambda rows: rows._replace(amount=rows.amount[:-1])),
         ("moment", lambda rows: rows._replace(place=np.arange(len(rows.amount)))),

@@ -48,7 +48,7 @@ def atom_scores(dual, iterate, m):
     for slot in range(iterate.atoms.known[m]):
         start = own.start[m] + slot * own.width[m]
         part = slice(start, start + own.length[m, slot])
-        found.append(float(score[own.place[part]] @ own.amount[part]))
+        found.append(float(score[own.place[part]].sum()))  # vertices are ones
     return np.array(found), iterate.atoms.weight[m, : len(found)]
 
 
@@ -131,10 +131,13 @@ def test_vertices_with_more_entries_than_any_before_find_room(words, monkeypatch
             assert old.any()
 
 
-def test_rows_of_nothing_are_sparse_all_the_same():
+@pytest.mark.parametrize("ones", [False, True])
+def test_rows_of_nothing_are_sparse_all_the_same(ones):
     """An empty matching has no entries; taken for a dense row it was read beyond its end."""
     none = np.zeros(2, dtype=np.int64)
-    atoms = slots.empty_atoms(np.full(6, 0.2), np.zeros(0), none, none, False, 4)
+    atoms = slots.empty_atoms(
+        np.full(6, 0.2), np.zeros(0), slots.Widths(none, none, False, ones), 4
+    )
     shape = np.ones(2), np.array([0, 3, 6]), np.zeros(3, dtype=np.int64)
     p = namedtuple("Problem", "weight offsets column_start")(*shape)
     sets.scaled_pass(np.zeros(6), np.zeros(0), 0, 0.9, p, atoms)
