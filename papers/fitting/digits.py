@@ -148,8 +148,8 @@ def strokes(setting: Setting) -> Iterator[Row]:
     setting.save(drawing(shown), "fitting_digits")
 
 
-def drawing(shown: dict[str, Array]) -> Any:
-    """A row of every kind, a column for each of nine digits."""
+def drawing(shown: dict[str, Array], cmap: str = "gray_r", most: int = 1) -> Any:
+    """A row of every kind, a column for each of nine pictures."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 1.1 * len(shown)), layout="constrained")
@@ -157,7 +157,7 @@ def drawing(shown: dict[str, Array]) -> Any:
     for row, (name, pictures) in zip(axes, shown.items(), strict=True):
         step = len(pictures) // 9
         for axis, picture in zip(row, pictures[:: max(step, 1)], strict=False):
-            axis.imshow(picture, cmap="gray_r", vmin=0, vmax=1)
+            axis.imshow(picture, cmap=cmap, vmin=0, vmax=most)
         for axis in row:
             axis.set(xticks=[], yticks=[])
         row[0].set_ylabel(name, rotation=0, ha="right", va="center")

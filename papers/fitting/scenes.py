@@ -14,6 +14,7 @@ from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.learners import LEARNERS
 from mlestruct.learners.pseudo import partly_observed
 from papers._run import Row, Setting
+from papers.fitting.digits import drawing
 from papers.fitting.entropies import per_table
 from papers.fitting.methods import (
     Array,
@@ -64,19 +65,33 @@ def scenes_of(count: int, hidden: float, seed: int) -> Part:
 def scenes(setting: Setting) -> Iterator[Row]:
     """As the thesis's 6.5: only the univariate quadratic loss is trained, from the per-pixel fit.
 
-    Errors, smoothed errors (uclass) and quadratic losses per test pixel.
+    Errors, smoothed errors (uclass) and quadratic losses per test pixel; a picture of the labels.
     """
     count, how = 1 if setting.quick else SCENES, budget(setting, FIT)
     train, test = scenes_of(count, HIDDEN, 0), scenes_of(count, 0.0, 1)
     pixel = LEARNERS["procedural"](loss="uquad", iterations=0, surrogate=False, **how)
     alone = pixel.fit(train.batch, train.features).theta
-    yield judged("per pixel", test, truncated_beliefs(0)(test, alone))
+    shown = {"truth": labels_of(test, test.batch.target)}
+
+    def told(name: str, tau: Array) -> Row:
+        shown[name] = labels_of(test, tau)
+        return judged(name, test, tau)
+
+    yield told("per pixel", truncated_beliefs(0)(test, alone))
     for name in ("pseudo", "uquad-1", "uquad-2", "uquad"):
         theta, believe = fit(name, train, alone, how)
-        yield judged(name, test, believe(test, theta))
+        yield told(name, believe(test, theta))
     train, test = (replace(part, entropy=per_table(part.batch)) for part in (train, test))
     theta = implicit("uquad", train, theta, how)
-    yield judged("uquad, entropy fitted", test, convex_beliefs(test, theta))
+    yield told("uquad, entropy fitted", convex_beliefs(test, theta))
+    setting.save(drawing(shown, "tab10", 9), "fitting_scenes")
+
+
+def labels_of(part: Part, tau: Any) -> Array:
+    """The likeliest class of every pixel of every scene."""
+    batch = part.batch
+    each = [batch.structure(m).decode(tau[batch.coordinates(m)]) for m in range(len(batch))]
+    return np.array(each).reshape(-1, SIDE, SIDE)
 
 
 def judged(name: str, test: Part, tau: Array) -> Row:
