@@ -17,21 +17,25 @@ ONE = np.uint64(1)  # offsets are unsigned: signed ones are tested for counting 
 
 @kernel(error_model="numpy")
 def fit_all(tau, plan):
-    """Every factor's table fitted to the node marginals of τ, in place: then τ is feasible."""
-    widest = 0
+    """Every factor's table fitted to the node marginals of τ, in place: then τ is feasible.
+
+    Returns the largest difference that there was between a table's marginal and its node's.
+    """
+    widest, apart = 0, 0.0
     for f in range(len(plan.counts)):
         first, last = plan.scope_start[f], plan.scope_start[f + 1]
         widest = max(widest, plan.place[last] - plan.place[first])
     sums = np.empty(widest)
     for f in range(len(plan.counts)):
-        _fit(f, tau, sums, plan)
+        apart = max(apart, _fit(f, tau, sums, plan))
+    return apart
 
 
 @kernel(error_model="numpy")
 def _fit(f, tau, sums, plan):
     """Scale the axes in turn; what is left after that is moved, not scaled."""
     table = tau[plan.table_start[f] : plan.table_start[f + 1]]
-    before = np.inf
+    before, first = np.inf, 0.0
     for turn in range(FITS):
         worst = 0.0
         for s in range(plan.scope_start[f], plan.scope_start[f + 1]):
@@ -42,10 +46,12 @@ def _fit(f, tau, sums, plan):
                 worst = max(worst, abs(got[k] - want[k]))
                 got[k] = want[k] / got[k] if got[k] > 0.0 else 0.0
             _scale(table, plan.stride[s], got)
+        first = worst if turn == 0 else first
         if worst <= FIT_TOL or (turn > 20 and worst > 0.9 * before):
             break
         before = worst
     _round(f, table, tau, sums, plan)
+    return first
 
 
 @kernel(error_model="numpy")

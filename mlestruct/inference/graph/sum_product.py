@@ -47,6 +47,7 @@ from mlestruct.trees import Tree, like
 LOCAL = "local polytope"
 SCHEDULES = ("sequential", "flooding", "residual")
 STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
+APART, FAR = 1e-5, 10.0  # what marginals may differ by where messages stand, and of ``residual``
 CREEP = 1e-7  # what messages that hardly move may still leave, relative to the value
 LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
 
@@ -146,16 +147,14 @@ class SumProduct(Routine):
         for structure, members in batch.groups():
             ready = self.ready(structure)
             state = _start(ready.plan, len(members), None if warm is None else warm.get(structure))
-            part = np.empty(len(members))
-            schedule = SCHEDULES.index(self.schedule)
-            how = (schedule, self.damping, self.residual, self.sweeps)
             offsets = batch.offsets[members]
-            args = (offsets, scores, how, tau, part, *state, ready.coefficient, ready.plan)
-            left = np.arange(len(members))
-            if ready.special is not None:
-                left = np.flatnonzero(~_faster(*args, ready.special))
-            if len(left):
-                _solve(*args, left)
+            part = self._send(ready, offsets, scores, tau, state)
+            lost = np.flatnonzero(self._astray(state))
+            if warm is not None and len(lost):
+                cold = _start(ready.plan, len(lost), None)
+                part[lost] = self._send(ready, offsets[lost], scores, tau, cold)
+                for known, fresh in zip(state, cold, strict=True):
+                    known[lost] = fresh
             kept[structure] = state
             log_z[members] = part
             if self.takeover:
@@ -168,6 +167,26 @@ class SumProduct(Routine):
             m = int(np.flatnonzero(~np.isfinite(log_z))[0])
             raise Infeasible(f"example {m}: no locally consistent point has a finite score")
         return Beliefs(log_z, tau, kept)
+
+    def _send(
+        self, ready: CompiledMessages, at: Ints, scores: Array, tau: Array, state: WarmMessages
+    ) -> Array:
+        """Sweeps from these messages, which are overwritten: log Z of every example."""
+        log_z, left = np.empty(len(at)), np.arange(len(at))
+        how = SCHEDULES.index(self.schedule), self.damping, self.residual, self.sweeps
+        args = at, scores, how, tau, log_z, *state, ready.coefficient, ready.plan
+        if ready.special is not None:
+            left = np.flatnonzero(~_faster(*args, ready.special))
+        if len(left):
+            _solve(*args, left)
+        return log_z
+
+    def _astray(self, state: WarmMessages) -> NDArray[np.bool_]:
+        """Where messages stand still and tables disagree with nodes all the same.
+
+        Of large scores a sum keeps the largest term alone, and what would move messages is lost.
+        """
+        return (state.residual > max(self.residual, STALLED)) & (state.sweeps < self.sweeps)
 
     def _short(
         self, structure: FactorGraph, at: Ints, scores: Array, state: WarmMessages, log_z: Array
@@ -310,7 +329,8 @@ def _faster(
             field, sent, gauge, table = ready
             sweeps[m], residual[m] = run(field, *how, sent, gauge, table, kind)  # type: ignore[call-arg]
             write(ready, message[m], belief[m], out, plan, kind)
-            fit_all(out, plan)
+            apart = fit_all(out, plan)
+            residual[m] = max(residual[m], apart) if apart > APART + FAR * how[2] else residual[m]
             log_z[m] = value(score, out, coefficient)
     return served
 
@@ -330,7 +350,8 @@ def _solve(
         logs = Sent(message[m], belief[m], message[m, :0], belief[m, :0])
         sweeps[m], residual[m] = run(score, *how, logs, gauge, table, plan)  # type: ignore[call-arg]
         tables(score, message[m], belief[m], gauge, out, plan)
-        fit_all(out, plan)
+        apart = fit_all(out, plan)
+        residual[m] = max(residual[m], apart) if apart > APART + FAR * how[2] else residual[m]
         log_z[m] = value(score, out, coefficient)
 
 
