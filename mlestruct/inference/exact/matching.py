@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,15 +11,14 @@ from mlestruct.errors import Infeasible
 from mlestruct.inference.exact.common import Exact, refuse_memory
 from mlestruct.inference.exact.subsets import (
     items_of_weights,
-    items_to_subsets,
     pairs_in_subsets,
     pairs_of_weights,
     rows_of_weights,
-    rows_to_subsets,
 )
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
 
+Kernel = Callable[[Array, Array, Array, Array], float]
 VANISHING = 1e-100  # of a sum of products that none exceeds 1: below it logarithms are summed
 
 
@@ -27,13 +28,15 @@ def bipartite(structure: BipartiteMatching, score: Array, memory: float) -> Exac
     rows, columns = structure.shape
     if structure.kind != "partial" and rows * 2.0**columns <= columns**2 * 2.0**rows:
         refuse_memory(2.2 * 2.0**columns, memory, f"sums over the sets of {columns} columns")
-        return _found(structure, *_rows(closed, structure.kind == "perfect"))
+        nobody, full = np.full(rows, -np.inf), structure.kind == "perfect"
+        return _found(structure, *_sums(_rows, closed, nobody, full))
     flip = columns > rows
     table = np.ascontiguousarray(closed.T if flip else closed)
     items, places = table.shape
     refuse_memory((items + 3) * 2.0**places, memory, f"sums over the sets of {places} places")
     must = (structure.fixed.reshape(structure.shape) == 1).any(axis=int(not flip))
-    log_z, tau = _items(table, np.where(must, -np.inf, 0.0), structure.kind == "one_sided")
+    alone, full = np.where(must, -np.inf, 0.0), structure.kind == "one_sided"
+    log_z, tau = _sums(items_of_weights, table, alone, full)
     return _found(structure, log_z, tau.T if flip else tau)
 
 
@@ -50,22 +53,59 @@ def general(structure: Matching, score: Array, memory: float) -> Exact:
     return _found(structure, log_z, tau[low, high])
 
 
-def _rows(score: Array, full: bool) -> tuple[float, Array]:
-    top, tau = _top(score.max(axis=1)), np.zeros(score.shape)
-    z = rows_of_weights(np.exp(score - top[:, None]), full, tau)
-    if z > VANISHING:
-        return np.log(z) + top.sum(), tau / z
-    tau[:] = 0.0
-    return rows_to_subsets(score, full, tau), tau
+def _rows(weight: Array, alone: Array, idle: Array, tau: Array) -> float:
+    return float(rows_of_weights(weight, idle, tau))
 
 
-def _items(score: Array, alone: Array, full: bool) -> tuple[float, Array]:
-    top, tau = _top(np.maximum(alone, score.max(axis=1))), np.zeros(score.shape)
-    z = items_of_weights(np.exp(score - top[:, None]), np.exp(alone - top), full, tau)
-    if z > VANISHING:
-        return np.log(z) + top.sum(), tau / z
-    tau[:] = 0.0
-    return items_to_subsets(score, alone, full, tau), tau
+def _sums(kernel: Kernel, score: Array, alone: Array, full: bool) -> tuple[float, Array]:
+    """log Z and τ of weights e^score less prices: each item's best, else those of an assignment.
+
+    By the first all products may vanish; by the others that of the best matching is 1.
+    """
+    item, place = _top(np.maximum(alone, score.max(axis=1))), np.zeros(score.shape[1])
+    log_z, tau = _priced(kernel, score, alone, full, item, place, item.sum())
+    if log_z > np.log(VANISHING) + item.sum():
+        return log_z, tau
+    prices = _prices(score, alone, full)
+    return (-np.inf, tau) if prices is None else _priced(kernel, score, alone, full, *prices)
+
+
+def _priced(
+    kernel: Kernel, score: Array, alone: Array, full: bool, item: Array, place: Array, total: float
+) -> tuple[float, Array]:
+    idle, tau = np.ones(1), np.zeros(score.shape)
+    for price in place:  # what sets of places weigh that are not taken
+        idle = np.concatenate([idle * (0.0 if full else np.exp(-price)), idle])
+    z = kernel(np.exp(score - item[:, None] - place), np.exp(alone - item), idle, tau)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.log(z) + total), tau / z
+
+
+def _prices(score: Array, alone: Array, full: bool) -> tuple[Array, Array, float] | None:
+    """Prices that no pair and nobody alone is worth more than, and their sum; None: no matching.
+
+    The best matching is worth just these: they are the duals of an assignment in which everybody
+    may take a stand-in of their own, and stand-ins each other.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    items, places = score.shape
+    worth = np.full((items + places, items + places), -np.inf)
+    worth[:items, :places], worth[items:, places:] = score, 0.0
+    np.fill_diagonal(worth[:items, places:], alone)
+    np.fill_diagonal(worth[items:, :places], -np.inf if full else 0.0)
+    try:
+        row, column = linear_sum_assignment(worth, maximize=True)
+    except ValueError:
+        return None
+    price, own = np.zeros(len(worth)), worth[row, column]
+    for _ in row:
+        least = (worth + (price[column] - own)[:, None]).max(axis=0)
+        if (least <= price).all():
+            break
+        price = np.maximum(price, least)
+    other = own - price[column]
+    return other[:items] + price[places:], price[:places] + other[items:], float(own.sum())
 
 
 def _pairs(score: Array, alone: Array) -> tuple[float, Array]:

@@ -1,9 +1,9 @@
-"""Matchings by dynamic programming over subsets of nodes: kernels, each in two forms.
+"""Matchings by dynamic programming over subsets of nodes.
 
-Those ``of_weights`` sum products of e^score as they are, where no weight exceeds 1: twenty times
-faster. The others sum in logarithms, for tables whose outcomes are all so improbable by those
-weights that products vanish. Ryser's formula takes as long (2ⁿ·n) but subtracts: on 20 × 20 it
-loses ten digits. Sums over subsets only add.
+Products of e^score are summed as they are, where no weight exceeds 1: twenty times faster than in
+logarithms, which serve general graphs whose outcomes are all so improbable by those weights that
+products vanish. Ryser's formula takes as long (2ⁿ·n) but subtracts: on 20 × 20 it loses ten
+digits. Sums over subsets only add.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from mlestruct.structures.base import Array
 
 
 @kernel
-def items_of_weights(weight: Array, alone: Array, full: bool, tau: Array) -> float:
-    """:func:`items_to_subsets` of e^score and e^alone: Z, and Z · tau."""
+def items_of_weights(weight: Array, alone: Array, idle: Array, tau: Array) -> float:
+    """Items take at most one place each: Z, and Z · tau[item, place]. O(items · 2^places · places).
+
+    ``alone[i]`` is the weight of item i without a place, ``idle[taken]`` that of all places that
+    are not taken; it is overwritten.
+    """
     items, places = weight.shape
     size = 1 << places
     before = np.zeros((items + 1, size))
@@ -25,8 +29,7 @@ def items_of_weights(weight: Array, alone: Array, full: bool, tau: Array) -> flo
         _more(before[i + 1], before[i], alone[i])
         for j in range(places):
             _take(before[i], before[i + 1], j, weight[i, j])
-    after, fresh = np.zeros(size), np.empty(size)
-    after[size - 1 if full else 0 :] = 1.0
+    after, fresh = idle, np.empty(size)
     z = _product(before[items], after)
     for i in range(items - 1, -1, -1):
         fresh[:] = 0.0
@@ -81,88 +84,16 @@ def _meet(without: Array, have: Array, j: int) -> float:
 
 
 @kernel
-def items_to_subsets(score: Array, alone: Array, full: bool, tau: Array) -> float:
-    """Items take at most one place each: log Z, and tau[item, place]. O(items · 2^places · places).
+def rows_of_weights(weight: Array, idle: Array, tau: Array) -> float:
+    """Every row takes one column: a set of k columns is filled by the first k rows. Z, Z · tau.
 
-    ``alone[i]`` is the score of item i without a place (−inf: it must have one); ``full``: every
-    place must be taken.
+    O(2^columns · columns): one set holds one row's worth of work. ``idle[taken]`` is the weight of
+    all columns that are not taken; it is overwritten.
     """
-    items, places = score.shape
-    size = 1 << places
-    count = np.zeros(size, dtype=np.int8)
-    for taken in range(1, size):
-        count[taken] = count[taken >> 1] + (taken & 1)
-    before = np.full((items + 1, size), -np.inf)
-    before[0, 0] = 0.0
-    for i in range(items):
-        for taken in range(size):
-            if count[taken] <= i + 1:
-                before[i + 1, taken] = _enter(before[i], taken, score[i], alone[i])
-    after, fresh = np.full(size, -np.inf), np.empty(size)
-    if full:
-        after[size - 1] = 0.0
-    else:
-        after[:] = 0.0
-    log_z = _log_sum(before[items] + after)
-    if log_z == -np.inf:
-        return log_z
-    for i in range(items - 1, -1, -1):
-        for taken in range(size):
-            if before[i, taken] == -np.inf:
-                fresh[taken] = -np.inf
-                continue
-            fresh[taken] = _leave(after, taken, score[i], alone[i])
-            for j in range(places):
-                if not taken >> j & 1:
-                    there = before[i, taken] + score[i, j] + after[taken | 1 << j] - log_z
-                    tau[i, j] += np.exp(there)
-        after, fresh = fresh, after
-    return log_z
-
-
-@kernel
-def _enter(before: Array, taken: int, score: Array, alone: float) -> float:
-    top = before[taken] + alone
-    for j in range(len(score)):
-        if taken >> j & 1:
-            top = max(top, before[taken ^ 1 << j] + score[j])
-    if top == -np.inf:
-        return top
-    mass = np.exp(before[taken] + alone - top)
-    for j in range(len(score)):
-        if taken >> j & 1:
-            mass += np.exp(before[taken ^ 1 << j] + score[j] - top)
-    return top + np.log(mass)
-
-
-@kernel
-def _leave(after: Array, taken: int, score: Array, alone: float) -> float:
-    top = after[taken] + alone
-    for j in range(len(score)):
-        if not taken >> j & 1:
-            top = max(top, after[taken | 1 << j] + score[j])
-    if top == -np.inf:
-        return top
-    mass = np.exp(after[taken] + alone - top)
-    for j in range(len(score)):
-        if not taken >> j & 1:
-            mass += np.exp(after[taken | 1 << j] + score[j] - top)
-    return top + np.log(mass)
-
-
-@kernel
-def _log_sum(values: Array) -> float:
-    top = values.max()
-    return top + np.log(np.exp(values - top).sum()) if top > -np.inf else top
-
-
-@kernel
-def rows_of_weights(weight: Array, full: bool, tau: Array) -> float:
-    """:func:`rows_to_subsets` of e^score: Z, and Z · tau."""
     rows, columns = weight.shape
     size = 1 << columns
     count = np.zeros(size, dtype=np.int8)
-    before, after = np.zeros(size), np.zeros(size)
+    before, after = np.zeros(size), idle
     before[0] = 1.0
     for taken in range(1, size):
         count[taken] = count[taken >> 1] + (taken & 1)
@@ -174,52 +105,16 @@ def rows_of_weights(weight: Array, full: bool, tau: Array) -> float:
     z = 0.0
     for taken in range(size - 1, -1, -1):
         i = count[taken]
-        if i == rows and (not full or taken == size - 1):
-            after[taken] = 1.0
-            z += before[taken]
+        if i == rows:
+            z += before[taken] * after[taken]
         elif i < rows:
-            mass = 0.0
+            after[taken], mass = 0.0, 0.0  # with j in it, the set finds itself
             for j in range(columns):
                 there = weight[i, j] * after[taken | 1 << j]
                 mass += there
                 tau[i, j] += before[taken] * there
             after[taken] = mass
     return z
-
-
-@kernel
-def rows_to_subsets(score: Array, full: bool, tau: Array) -> float:
-    """Every row takes one column: a set of k columns is filled by the first k rows.
-
-    O(2^columns · columns): one set holds one row's worth of work.
-    """
-    rows, columns = score.shape
-    size = 1 << columns
-    count = np.zeros(size, dtype=np.int8)
-    before = np.full(size, -np.inf)
-    before[0] = 0.0
-    for taken in range(1, size):
-        count[taken] = count[taken >> 1] + (taken & 1)
-        if count[taken] <= rows:
-            before[taken] = _enter(before, taken, score[count[taken] - 1], -np.inf)
-    after = np.full(size, -np.inf)
-    log_z = -np.inf
-    for taken in range(size - 1, -1, -1):
-        if count[taken] == rows and (not full or taken == size - 1):
-            after[taken] = 0.0
-            log_z = np.logaddexp(log_z, before[taken])
-    if log_z == -np.inf:
-        return log_z
-    for taken in range(size - 1, -1, -1):
-        i = count[taken]
-        if i >= rows or before[taken] == -np.inf:
-            continue
-        after[taken] = _leave(after, taken, score[i], -np.inf)
-        for j in range(columns):
-            if not taken >> j & 1:
-                there = before[taken] + score[i, j] + after[taken | 1 << j] - log_z
-                tau[i, j] += np.exp(there)
-    return log_z
 
 
 @kernel

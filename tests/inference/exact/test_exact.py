@@ -85,7 +85,7 @@ def test_marginals_are_the_gradient_of_log_z(rng):
     ids=lambda s: f"{type(s).__name__}{s.size}",
 )
 def test_products_of_weights_are_sums_of_logarithms(structure, scale, rng, monkeypatch):
-    """Where no product vanishes, and where all do."""
+    """Where no product vanishes, and where all do by everybody's best scores."""
     score = scale * rng.normal(size=structure.size)
     quick = exact(structure, score)
     monkeypatch.setattr(matching, "VANISHING", np.inf)
@@ -95,6 +95,25 @@ def test_products_of_weights_are_sums_of_logarithms(structure, scale, rng, monke
     assert sure.log_z - top == pytest.approx(np.log(np.exp(listed @ score - top).sum()), abs=1e-9)
     assert quick.log_z == pytest.approx(sure.log_z, rel=1e-13, abs=1e-12)
     np.testing.assert_allclose(quick.tau, sure.tau, rtol=1e-9, atol=1e-90)
+
+
+@pytest.mark.parametrize("kind", ["perfect", "one_sided", "partial"])
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+def test_rivals_for_one_place_leave_every_digit(kind, scale, rng):
+    """All want the same column: by rows' best scores every product vanishes."""
+    for rows, columns in ((4, 4), (2, 6), (5, 5)):
+        if kind == "perfect" and rows < columns:
+            continue
+        structure = BipartiteMatching(rows, columns, kind)
+        score = scale * rng.normal(size=(rows, columns))
+        score[:, 0] += 1e3 * scale
+        listed = outcomes(structure).astype(np.longdouble)
+        energy = listed @ score.ravel().astype(np.longdouble)
+        weight = np.exp(energy - energy.max())
+        found = exact(structure, score.ravel())
+        assert found.log_z == pytest.approx(float(energy.max() + np.log(weight.sum())), rel=1e-14)
+        tau = (weight / weight.sum()) @ listed
+        np.testing.assert_allclose(found.tau, tau.astype(float), rtol=0, atol=1e-12 * scale)
 
 
 def test_huge_scores_overflow_nothing(rng):
