@@ -37,6 +37,28 @@ def run(quick: bool) -> Iterator[Row]:
     yield records(5000 if quick else 100_000)
 
 
+def bio(X: list[Any], tags: list[Any]) -> Row:
+    """As many rounds of a fit whose transitions are partly forbidden, and of one without."""
+
+    def fitted(rules: str | None) -> Callable[[], Any]:
+        return lambda: ms.SequenceModel(max_rounds=ROUNDS, constraints=rules).fit(X, tags)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ms.ConvergenceWarning)
+        ours, free = least(fitted("bio"), REPEATS), least(fitted(None), REPEATS)
+    return {
+        "benchmark": "next_answer",
+        "workload": f"fit of {len(X)} sentences with BIO rules",
+        "quantity": "CPU s",
+        "ours": ours,
+        "peer": free,
+        "peer_name": "without rules",
+        "ratio": ours / free,
+        "target": "ratio <= 1.3",
+        "met": ours / free <= 1.3,
+    }
+
+
 def sentences(count: int) -> Iterator[Row]:
     words, tags = tagged(count)
     X = [template(sentence) for sentence in words]
@@ -44,6 +66,7 @@ def sentences(count: int) -> Iterator[Row]:
         warnings.simplefilter("ignore", ms.ConvergenceWarning)  # a model is wanted, not its optimum
         model = ms.SequenceModel(max_rounds=ROUNDS).fit(X, tags)
     asked = [X[m % len(X)] for m in range(MANY)]
+    yield bio(X, tags)
     label = crfsuite(X, tags)
     for name, split, most in (
         (f"{MANY} sentences from dicts", [asked], 1.5),

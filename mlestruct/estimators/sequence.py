@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ from mlestruct.structures.shapes import chain
 if TYPE_CHECKING:
     from mlestruct.readers import Attributes
     from mlestruct.statistics.identified import Named
+
+SHORT = 10_000  # coordinates of transitions: graphs up to this size are kept, at most 256 of them
 
 
 class Among(NamedTuple):
@@ -225,7 +228,7 @@ class SequenceModel(Labelled):
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         lengths, rules = [self.nodes_of(x) for x in X], self._rules
-        made = {n: rules.applied(chain(n, len(self.classes_))) for n in set(lengths)}
+        made = {n: rules.applied(_chain(n, len(self.classes_))) for n in set(lengths)}
         return [self._held(made[n], x, m) for m, (n, x) in enumerate(zip(lengths, X, strict=True))]
 
     def _held(self, graph: FactorGraph, x: Any, m: int) -> FactorGraph:
@@ -300,6 +303,14 @@ class SequenceModel(Labelled):
         super().restore(learned)
         if self.attributes_ is not None:
             self.attributes_ = _attributes().unpacked(learned["attributes_"])
+
+
+_kept = lru_cache(maxsize=256)(chain)  # a structure keeps what was worked out of it
+
+
+def _chain(length: int, states: int) -> FactorGraph:
+    """Short ones are the same object in every call."""
+    return (_kept if length * states**2 <= SHORT else chain)(length, states)
 
 
 def _attributes() -> type[Attributes]:

@@ -48,13 +48,14 @@ class Shape:
         if tied.factors.shape[1] != 1 or sp.issparse(tied.factors) or (tied.factors != 1).any():
             return None
         opened = [_open(s) for s in batch.structures if _is_chain(s)]
-        # A chain of one position has no transitions to disagree on.
-        edges = [edge for node, edge in opened if len(node) > 1 or edge is None]
-        same = all(edge is not None and (edge == edges[0]).all() for edge in edges)
-        if len(opened) < len(batch.structures) or not same:
+        if len(opened) < len(batch.structures):
             return None
-        edge = edges[0] if edges else np.ones((tied.states, tied.states), dtype=bool)
-        shut = tuple(np.flatnonzero(~node.ravel()) for node, _ in opened)
+        edge = np.ones((tied.states, tied.states), dtype=bool)
+        for _, ends, edges in opened:  # short chains may leave open what longer ones forbid
+            edge &= ~(ends & ~edges).any(axis=0)
+        if not all(((ends & edge) == edges).all() for _, ends, edges in opened):
+            return None
+        shut = tuple(np.flatnonzero(~node.ravel()) for node, _, _ in opened)
         index = features.index if isinstance(features, Masked) else None
         return cls(batch, tied, weights_of(tied, index), edge, shut)
 
@@ -140,15 +141,13 @@ def _is_chain(structure: Any) -> bool:
     return structure.n_factors == n - 1 and np.array_equal(structure.scope, step)
 
 
-def _open(structure: FactorGraph) -> tuple[NDArray[np.bool_], Any]:
-    """Open states per position, and the open transitions: None where edges differ in them."""
+def _open(structure: FactorGraph) -> tuple[NDArray[np.bool_], ...]:
+    """Open states per position, transitions between open states, and those that are open."""
     k = int(structure.cards[0])
     open_ = ~structure.closed()
     nodes = open_[: structure.node_start[-1]].reshape(-1, k)
     edges = open_[structure.node_start[-1] :].reshape(-1, k, k)
-    ends = nodes[:-1, :, None] & nodes[1:, None, :]
-    free = np.ones((k, k), dtype=bool) & ~(ends & ~edges).any(axis=0)
-    return nodes, free if ((ends & free) == edges).all() else None
+    return nodes, nodes[:-1, :, None] & nodes[1:, None, :], edges
 
 
 @kernel

@@ -12,21 +12,20 @@ LOST = 1e280  # a weight below 1e-308 of its position's best could then count fo
 
 
 def is_chain(structure: FactorGraph) -> bool:
-    """Factor i joins variables i and i + 1, and nothing is fixed."""
+    """Factor i joins variables i and i + 1."""
     n = structure.n_nodes
     steps = np.arange(n - 1)
     expected = np.stack([steps, steps + 1], axis=1).ravel()
-    shaped = n > 1 and structure.is_pairwise and np.array_equal(structure.scope, expected)
-    return bool(shaped and (structure.fixed < 0).all())
+    return n > 1 and structure.is_pairwise and np.array_equal(structure.scope, expected)
 
 
 @kernel(error_model="numpy")
 def sweep_chains(offsets, scores, node_start, table_start, tau, log_z):
     """log Z and τ of equal chains; NaN where the linear domain may have lost what matters.
 
-    With positions scaled to Σ a = 1, a·b are the marginals, and a weight that underflowed could
-    have counted for no more than itself times the largest b / norm: that is what is checked.
-    Neighbouring tables that are equal (tied weights) share one exponential.
+    Entries that are closed score −∞. With positions scaled to Σ a = 1, a·b are the marginals, and
+    a weight that underflowed could have counted for no more than itself times the largest b / norm:
+    that is what is checked. Neighbouring tables that are equal (tied weights) share exponentials.
     """
     n = len(node_start) - 1
     widest = 0

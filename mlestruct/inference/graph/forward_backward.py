@@ -57,12 +57,15 @@ class ForwardBackward(Routine):
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """Exact log Z and marginals; nothing to keep for the next call."""
-        tau, log_z = np.empty(batch.size), np.empty(len(batch))
+        tau, log_z, asked = np.empty(batch.size), np.empty(len(batch)), scores
         for structure, members in batch.groups():
-            part = np.full(len(members), np.nan)
+            part, offsets = np.full(len(members), np.nan), batch.offsets[members]
             if is_chain(structure):
-                starts = structure.node_start, structure.table_start
-                sweep_chains(batch.offsets[members], scores, *starts, tau, part)
+                starts, shut = (structure.node_start, structure.table_start), structure.fixed == 0
+                if shut.any():
+                    asked = scores.copy() if asked is scores else asked
+                    asked[offsets[:, None] + np.flatnonzero(shut)] = -np.inf
+                sweep_chains(offsets, asked, *starts, tau, part)
             log_z[members] = part
             left = members[~np.isfinite(part)]
             if len(left):

@@ -78,3 +78,34 @@ def test_a_forbidden_transition_by_score_is_exact(rng):
     assert log_z[0] == pytest.approx(expected[0], rel=1e-12)
     np.testing.assert_allclose(tau, expected[1], atol=1e-12)
     assert tau[graph.entry(1, (0, 2))] == 0.0
+
+
+@pytest.mark.parametrize("scale", [0.3, 3.0, 300.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_forbidden_or_clamped_is_never_used(seed, scale):
+    """As if it scored −∞: states and transitions, in the linear domain wherever that holds."""
+    rng = np.random.default_rng(seed)
+    n, states = int(rng.integers(2, 7)), int(rng.integers(3, 6))
+    graph = ms.chain(n, states)
+    truth = rng.integers(states, size=n)  # one labelling stays
+    nodes = [(v, k) for v in range(n) for k in range(states) if k != truth[v]]
+    pairs = [(t, (i, j)) for t in range(n - 1) for i in range(states) for j in range(states)]
+    pairs = [(t, p) for t, p in pairs if p != (truth[t], truth[t + 1])]
+    shut = (
+        [one for one in nodes if rng.random() < 0.2],
+        [one for one in pairs if rng.random() < 0.4],
+    )
+    closed = graph.forbid(*shut)
+    closed = closed.clamp({0: int(truth[0])}) if seed % 2 else closed
+    batch = ms.Batch.of([closed, graph, closed])
+    scores = scale * rng.standard_normal(batch.size)
+    asked = scores.copy()
+    log_z, tau, _ = ForwardBackward().many(batch, scores)
+    np.testing.assert_array_equal(scores, asked)
+    for m in range(3):
+        part = batch.coordinates(m)
+        score = np.where(batch.structure(m).closed(), -np.inf, scores[part])
+        expected = by_numpy(graph, score)
+        assert log_z[m] == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(tau[part], expected[1], atol=1e-9)
+        assert (tau[part][score == -np.inf] == 0).all()
