@@ -270,7 +270,7 @@ class Estimator(Predictor):
         Returns the other alphas whose fits have not converged.
         """
         batch, features = self._problem(X, self.encode(X, y), weight)
-        counted = self.counted(batch, y)
+        counted, self._told = self.counted(batch, y), _moments(batch, features)
         batch, self.notes_ = counted, [ALIKE] if counted is not batch else []
         if self.penalty == "standardised":
             self.notes_.append("alpha is on weights of columns divided by their root mean squares")
@@ -391,7 +391,10 @@ class Estimator(Predictor):
         reference: Any = None,
         level: float = 0.95,
     ) -> Intervals:
-        """What the examples learned from tell of the weights: estimates, errors, intervals.
+        """What these examples tell of the weights: estimates, errors, intervals.
+
+        They are estimated anew. Of other examples than those learned from the result says so: they
+        are not the model's own weights then.
 
         Examples are independent units, or ``cohort`` names the one that each belongs to. With
         labels, weights are told against a ``reference`` label (default: the first). ``tastes``: one
@@ -420,7 +423,8 @@ class Estimator(Predictor):
         named = self.names(), [] if features.d > MOST else self.contrasts(reference)
         cohorts = None if cohort is None else listed(cohort)
         unit = units_of(cohorts, len(given.every), known.places)
-        return intervals_of(fitted, batch, features, *named, unit=unit, tastes=tastes, level=level)
+        found = intervals_of(fitted, batch, features, *named, unit=unit, tastes=tastes, level=level)
+        return found.by(getattr(self, "_told", None), _moments(batch, features))
 
     def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """A copy whose probabilities are as sharp as examples not learned from say they are.
@@ -526,3 +530,11 @@ def _refuse_chance(random_state: Any) -> None:
             "several alphas hold out other examples every time with random_state=None, so a "
             "checkpoint could never be gone on from: give a number"
         )
+
+
+def _moments(batch: Batch[Any], features: Features) -> Array | None:
+    """What tells examples from others: how many there are, and what their outcomes sum to."""
+    if batch.partly:
+        return None
+    weighed = batch.target * batch.weight[batch.owner]  # type: ignore[operator]
+    return np.append(features.moments(weighed), len(batch))

@@ -26,6 +26,7 @@ from mlestruct.structures.base import Array, Ints
 
 MANY = 8  # units from which the variance between them counts
 ROOM = 2e8  # numbers of all examples' information matrices
+SAME = 1e-9  # of sums over examples: what rounding may make of the same ones
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 
 
@@ -68,6 +69,18 @@ class Intervals(Shown):
     assumes: str
     level: float = 0.95
     refused: str | None = None
+    others: str | None = None
+    """Where these are not the examples that the model learned from: what the estimates are of."""
+
+    def by(self, learned: Array | None, given: Array | None) -> Intervals:
+        """Told apart from the examples learned from by sums over either; None: not known."""
+        if learned is None or given is None:
+            said = "the estimates are of these examples, whether the model learned from them or not"
+        elif learned.shape == given.shape and np.allclose(learned, given, rtol=SAME, atol=SAME):
+            said = None
+        else:
+            said = "the estimates are of these examples, from which the model did not learn"
+        return replace(self, others=said)
 
     def __getitem__(self, name: str) -> Interval:
         """The interval of that name."""
@@ -105,6 +118,7 @@ class Intervals(Shown):
         count = f"{self.units} {self.unit if self.units != 1 else self.unit.removesuffix('s')}"
         known = "" if self.rank is None else f", {self.rank} of them told apart by the data"
         told = [f"{count}; {self.weights} weights{known}"]
+        told += [] if self.others is None else [self.others]
         if self.refused is not None:
             return [*told, f"no intervals: {self.refused}"]
         return [*told, f"the intervals are for {self.about}", f"they assume that {self.assumes}"]

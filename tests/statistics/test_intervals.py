@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -223,3 +225,42 @@ def test_a_million_weights_are_refused_before_anything_is_built(rng):
     found = model.intervals(X, y)
     assert not found.rows
     assert "weights are too many to tell apart" in str(model.summary(found))
+
+
+def told(kind, rng):
+    """A model and examples for it, twice as many as it is to learn from."""
+    if kind == "sequences":
+        X = [rng.standard_normal((5, 2)) for _ in range(24)]
+        return ms.SequenceModel(), X, [rng.integers(0, 2, 5) for _ in X]
+    X = [rng.standard_normal((3, 3, 2)) for _ in range(24)]
+    settings = {"oracle": assignment} if kind == "own solver" else {}
+    return ms.MatchingModel(**settings), X, [rng.permutation(3) for _ in X]
+
+
+def assignment(scores):
+    every = [np.eye(3)[list(p)] for p in itertools.permutations(range(3))]
+    return max(every, key=lambda one: float((one * scores).sum()))
+
+
+@pytest.mark.parametrize("kind", ["matchings", "sequences", "own solver"])
+def test_intervals_of_other_examples_say_so(kind, rng, tmp_path):
+    """Of those learned from, in any order, nothing is said; of others, fewer or weighted it is.
+
+    A file does not hold what its model learned from: then that is what is said.
+    """
+    model, X, y = told(kind, rng)
+    model.fit(X[:12], y[:12])
+    assert model.intervals(X[:12], y[:12]).others is None
+    assert model.intervals(X[11::-1], y[11::-1]).others is None
+    for other in (
+        model.intervals(X[12:], y[12:]),
+        model.intervals(X[:11], y[:11]),
+        model.intervals(X[:12], y[:12], np.linspace(1, 2, 12)),
+    ):
+        assert "did not learn" in other.others
+        assert other.others in str(other)
+        assert other.others in str(model.summary(other))
+    model.save(tmp_path / "model")
+    again = {"oracle": assignment} if kind == "own solver" else {}
+    loaded = type(model).load(tmp_path / "model", **again)
+    assert "whether the model learned" in loaded.intervals(X[:12], y[:12]).others
