@@ -34,9 +34,9 @@ class Inference(Protocol):
     """Which τ a model's scores mean, and what is proven of it.
 
     Interface: ``marginals(batch, scores, oracle, solver)`` → :class:`Marginals`, or a ValueError
-    that names the structure and ``infer=`` where it cannot serve; ``str()`` in words. ``recall``
-    gives the same inference with what was learned of it, a tree of arrays that stands in model
-    files and checkpoints beside θ. ``sums(batch)``, which a subclass need not have: τ are the means
+    that names the structure and ``infer=`` where it cannot serve; ``str()`` in words. A subclass
+    need not have the rest: ``recall`` gives the same inference with what was learned of it, a tree
+    of arrays that stands in model files and checkpoints beside θ; ``sums(batch)``: τ are the means
     of exp⟨s, v⟩ / Z, of which samples are drawn.
     """
 
@@ -46,21 +46,14 @@ class Inference(Protocol):
         """τ and its bounds; ``solver`` holds tolerance and limits where Frank-Wolfe runs."""
 
     def recall(self, learned: Tree) -> Self:
-        """With what a fit learned."""
+        """With what a fit learned, which is nothing unless a subclass says so."""
+        if learned is not None:
+            raise ValueError(f"nothing is learned of {self}")
+        return self
 
     def sums(self, batch: Batch[Any]) -> bool:
         """Whether its marginals are those of the distribution over outcomes."""
         return False
-
-
-class Unlearned(Inference):
-    """An inference of which nothing is learned."""
-
-    def recall(self, learned: Tree) -> Self:
-        """Itself."""
-        if learned is not None:
-            raise ValueError(f"nothing is learned of {self}")
-        return self
 
 
 @dataclass(frozen=True)
@@ -115,7 +108,7 @@ DEFAULT = Reweighted()
 
 
 @dataclass(frozen=True)
-class Summed(Unlearned):
+class Summed(Inference):
     """Sums over all outcomes, exact; structures that are too wide for ``memory`` are refused."""
 
     memory: float = MEMORY
@@ -141,7 +134,7 @@ class Summed(Unlearned):
 
 
 @dataclass(frozen=True)
-class Propagation(Unlearned):
+class Propagation(Inference):
     """Sum-product messages at any counting numbers, concave or not: nothing is proven."""
 
     rho: Rho = 1.0

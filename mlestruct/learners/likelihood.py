@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.features.weighed import weighed
 from mlestruct.inference.choose import Propagation, Summed
@@ -26,11 +25,6 @@ class Sums(Routine):
 
     memory: float = MEMORY
     exact = True
-
-    @classmethod
-    def serve(cls, entropy: Entropy) -> Sums | None:
-        """Entropies that are exact."""
-        return cls() if entropy.bound.kind == "exact" else None
 
     def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
         return exact(batch, scores, memory=self.memory)

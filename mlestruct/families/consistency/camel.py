@@ -18,7 +18,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled, mean_targets
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.choose import Inference, Reweighted, Route, Search, Unlearned
+from mlestruct.inference.choose import Inference, Reweighted, Route, Search
 from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.model import Fits, check_problem, ridge_of
@@ -307,7 +307,7 @@ def _uniform(batch: Batch[Any]) -> Array:
 
 
 @dataclass(frozen=True)
-class Linearised(Unlearned):
+class Linearised(Inference):
     """CAMEL at test time: the convex part of the entropy by its tangent at the last round's τ.
 
     Rounds begin without that part and end where its slopes stand still, as a fit's do. The

@@ -13,7 +13,7 @@ from mlestruct.families.fitting.implicit import surrogate_start
 from mlestruct.families.fitting.losses import Loss, ObservedTables, named
 from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs
 from mlestruct.families.fitting.truncated.methods import groups, rows
-from mlestruct.inference.choose import Search, Unlearned
+from mlestruct.inference.choose import Inference, Search
 from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.objectives.base import Objective, Values
@@ -58,7 +58,7 @@ def procedural(
 
 
 @dataclass(frozen=True)
-class Truncated(Unlearned):
+class Truncated(Inference):
     """What so many iterations believe: what a procedural fit's loss was of."""
 
     method: Iteration
