@@ -84,7 +84,7 @@ class Summary(Shown):
 
     def __str__(self) -> str:
         weights, names = self.weights, self.names
-        order = np.argsort(-np.abs(weights), kind="stable")
+        order = np.argsort(-np.abs(weights).round(4), kind="stable")  # as printed
         width = max((len(names[j]) for j in order[:SHOWN]), default=0)
         if self.sure is not None and self._rows:
             rows, level = self._rows, f"{100 * self.sure.level:g} % interval"
