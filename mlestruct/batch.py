@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -21,6 +21,14 @@ class Partial:
     """An outcome of which only a part was seen: what the structure's ``clamp`` takes."""
 
     observed: Any
+
+    @property
+    def tells(self) -> bool:
+        """Whether anything at all is known."""
+        if isinstance(self.observed, Mapping):
+            return len(self.observed) > 0
+        known = np.asarray(self.observed)
+        return bool((~known if known.dtype == bool else known >= 0).any())
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,3 +57,34 @@ def test_a_binary_table_has_a_coupling_with_an_interval(capsys):
     assert 0 < found["coupling"].low < 0.8 < found["coupling"].high < 1.2
     assert found["error"] < 0.3
     assert "equal against unequal neighbours" in capsys.readouterr().out
+
+
+FRESH = {
+    "timetable": lambda found: 0 <= found["regret"] <= 0.02 and found["model"].coef_[0] > 0,
+    "tolls": lambda found: 0 <= found["regret"] <= 0.02 and (found["model"].coef_ > 0).all(),
+    "spanning_trees": lambda found: 0 <= found["regret"] <= 0.01,
+    "declared_alignment": lambda found: found["sure"]["same"].low > 0 > found["sure"]["gap"].high,
+    "papers": lambda found: min(found["sure"][name].low for name in ("rating", "topic")) > 0,
+    "several_labels": lambda found: (
+        found["right"] > 0.6 and found["search"].best_params_ != {"multilabelmodel__alpha": 100.0}
+    ),
+    "tagged_words": lambda found: found["report"]["all"].score.f1 > 0.95,
+    "land_cover": lambda found: found["right"] > 0.6 and "slope" in str(found["sure"]),
+    "hall": lambda found: (
+        found["locked"] in [(p.a, p.b) for p in found["plan"].pairs]
+        and "Up early?" in (found["folder"] / "report.html").read_text(encoding="utf-8")
+    ),
+}
+"""Written by new users from the manual alone → what each of them finds."""
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_what_new_users_wrote_runs(name):
+    """To library defaults, converged, and with the right answer."""
+    for package in {"timetable": ["ortools"], "spanning_trees": ["networkx"]}.get(name, []):
+        pytest.importorskip(package)
+    for package in ("pandas", "sklearn"):
+        pytest.importorskip(package)
+    found = run(name)
+    assert found["model"].converged_
+    assert FRESH[name](found)

@@ -192,15 +192,16 @@ class Estimator(Predictor):
     def _choose(
         self, X: Sequence[Any], y: Sequence[Any], weight: Array | None, alphas: Array, loop: Loop
     ) -> tuple[Array, list[tuple[float, float]], list[float]]:
-        """The alpha that scores best on held-out examples, those with all their labels.
+        """The alpha that scores best on held-out examples, those with all their labels first.
 
         With all scores, and the alphas that did not converge.
         """
         encoded = self.encode(X, y)
         whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
+        known = [m for m, o in enumerate(encoded) if not isinstance(o, Partial) or o.tells]
         share, rng = float(as_numbers(self.held_out, "held_out")), rng_of(self.random_state)
         missed, tables = [], []
-        for chosen in splits(whole, len(X), share, self.folds, rng):
+        for chosen in splits(whole, known, len(X), share, self.folds, rng):
             kept = np.setdiff1d(np.arange(len(X)), chosen)
             part = None if weight is None else weight[kept]
             examples = part_of(X, y, kept)

@@ -45,25 +45,33 @@ def own_score(how: Callable[..., float], model: Any, X: Sequence[Any], y: Sequen
 
 
 def splits(
-    whole: Sequence[int], count: int, share: float, folds: int | None, rng: np.random.Generator
+    whole: Sequence[int],
+    known: Sequence[int],
+    count: int,
+    share: float,
+    folds: int | None,
+    rng: np.random.Generator,
 ) -> list[Ints]:
-    """Which of ``count`` examples to hold out in turn; only ``whole`` ones, with all their labels.
+    """Which of ``count`` examples to hold out in turn: ``whole`` ones, with all their labels.
 
-    One split of a ``share`` of all, or ``folds`` that share the whole ones.
+    One split of a ``share`` of all, or ``folds`` that share the whole ones; where there are too
+    few, those of which something is ``known``, which is then what is judged.
     """
     if folds is not None:
         as_count(folds, "folds", least=2)
-        if len(whole) < folds or len(whole) + folds <= 2:
-            raise ValueError(f"{folds} folds of {len(whole)} examples that have all their labels")
-        parts = np.array_split(rng.permutation(whole), folds)
+        pool = whole if len(whole) >= folds else known
+        if len(pool) < folds or len(pool) + folds <= 2:
+            raise ValueError(f"{folds} folds of {len(pool)} examples that have a label")
+        parts = np.array_split(rng.permutation(pool), folds)
         return [np.sort(part) for part in parts]
     held = round(share * count) if 0 <= share <= 1 else 0
-    if not 0 < held < count or held > len(whole):
+    pool = whole if len(whole) >= held else known
+    if not 0 < held < count or held > len(pool):
         raise ValueError(
             f"several alphas need validation=(X, y), or examples to hold out: held_out="
-            f"{share:g} of {count} is {held}, and {len(whole)} have all their labels"
+            f"{share:g} of {count} is {held}, and {len(pool)} have a label"
         )
-    return [np.sort(rng.permutation(whole)[:held])]
+    return [np.sort(rng.permutation(pool)[:held])]
 
 
 def winner(alphas: Array, table: Array, careful: bool) -> int:

@@ -173,8 +173,8 @@ def test_alpha_is_chosen_on_held_out_examples(matched):
         ms.MatchingModel(alpha=(0.1, 1.0), held_out=0.01).fit(train.X, train.y)
 
 
-def test_only_examples_with_all_their_labels_are_held_out():
-    """What is missing cannot be judged; where too few are whole, the message counts them."""
+def test_examples_with_all_their_labels_are_held_out_first():
+    """Where too few are whole, others are judged by what is known; the message counts them."""
     train = data.sequences(sizes=(8, 0, 0), states=2, d=3)[0]
     y = [list(labels) if m in (2, 5) else [None, *labels[1:]] for m, labels in enumerate(train.y)]
     model = ms.SequenceModel(alpha=(0.1, 1.0), tol=0.1).fit(train.X, y)
@@ -184,8 +184,17 @@ def test_only_examples_with_all_their_labels_are_held_out():
         [train.X[m] for m in rest], [y[m] for m in rest], validation=held
     )
     assert model.alpha_scores_ == by_hand.alpha_scores_
-    with pytest.raises(ValueError, match="of 8 is 4, and 2 have all their labels"):
-        ms.SequenceModel(alpha=(0.1, 1.0), held_out=0.5).fit(train.X, y)
+    chosen = ms.SequenceModel(alpha=(0.1, 1.0), held_out=0.5, tol=0.1).fit(train.X, y)
+    held = np.sort(np.random.default_rng(0).permutation(8)[:4])
+    rest = np.setdiff1d(np.arange(8), held)
+    judged = [train.X[m] for m in held], [y[m] for m in held]
+    by_hand = ms.SequenceModel(alpha=(0.1, 1.0), tol=0.1).fit(
+        [train.X[m] for m in rest], [y[m] for m in rest], validation=judged
+    )
+    assert chosen.alpha_scores_ == by_hand.alpha_scores_
+    void = [[None] * len(labels) if m > 2 else labels for m, labels in enumerate(y)]
+    with pytest.raises(ValueError, match="of 8 is 4, and 3 have a label"):
+        ms.SequenceModel(alpha=(0.1, 1.0), held_out=0.5).fit(train.X, void)
 
 
 @pytest.mark.parametrize("learner", ["mle_struct", "ssvm"])
