@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mlestruct.structures.base import Array, Ints
 
 HUGE = 1e50  # weights times squares of more leave floating point
-CHUNK = 1 << 16  # rows of a float32 or memory-mapped matrix looked at a time
+CHUNK = 1 << 16  # entries of a matrix, or of a list, looked at a time
 
 
 @dataclass(frozen=True)
