@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,7 @@ class Nothing:
 def overhead(name: str, engine: Processes | Dask, rounds: int = 200) -> Row:
     """Milliseconds of a round without work, the median by the clock."""
     theta, seconds = np.zeros(THETA), []
-    with engine.start([Nothing] * 8) as running:
+    with closing(engine.start([Nothing] * 8)) as running:
         for _ in range(rounds):
             start = time.perf_counter()
             running.round([theta] * 8)

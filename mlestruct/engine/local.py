@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from operator import call
-from typing import Any, Self
+from typing import Any
 
 from mlestruct.engine.protocol import Engine, Maker, Shard, Tree
 
@@ -35,12 +35,6 @@ class Local:
     def close(self) -> None:
         if self.pool is not None:
             self.pool.shutdown()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(frozen=True)

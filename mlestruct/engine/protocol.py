@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 Tree = Any
 """None, numbers, text, arrays, and tuples, lists or dictionaries of trees."""
@@ -31,8 +30,7 @@ class Running(Protocol):
     """Started shards. Answers come in the shards' order, so sums have the same bits anywhere.
 
     Interface: ``len`` is the number of shards; ``round(questions)`` asks each its question;
-    ``memory()`` and ``remember`` are the shards' own, one tree each; ``close()``, or the end of a
-    ``with``, lets them go.
+    ``memory()`` and ``remember`` are the shards' own, one tree each; ``close()`` releases them.
     """
 
     def __len__(self) -> int: ...
@@ -40,13 +38,6 @@ class Running(Protocol):
     def memory(self) -> list[Tree]: ...
     def remember(self, trees: Sequence[Tree]) -> None: ...
     def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
 
 class Engine(Protocol):

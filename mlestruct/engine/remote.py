@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from mlestruct.engine.protocol import Maker, Tree
 from mlestruct.engine.worker import Reply
@@ -127,12 +127,6 @@ class Remote:
             else:
                 place.host.release()
         self.places = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _in_order(self, found: Sequence[Mapping[int, Any]]) -> list[Any]:
         known = {k: answer for own in found for k, answer in own.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -75,7 +76,7 @@ class Rounds:
         engine = engine_of(solver.engine, solver.workers)
         remote = RemoteOracle(engine, self.oracle)
         run = _Run.begin(solver, self.dual, remote, self.start, self.inner)
-        with ShardedOracle(engine, self.dual.batch, self.oracle, solver.shards) as asked:
+        with closing(ShardedOracle(engine, self.dual.batch, self.oracle, solver.shards)) as asked:
             if loop.tree is not None:
                 run.recall(loop.tree, asked)
             while True:

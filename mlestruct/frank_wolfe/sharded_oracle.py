@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ class RemoteOracle(Around):
     oracle: Oracle[Any]
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        with self.engine.start([partial(OracleShard, batch, self.oracle, 0)]) as running:
+        with closing(self.engine.start([partial(OracleShard, batch, self.oracle, 0)])) as running:
             answers: Answers = running.round([scores])[0]
         return answers
 
@@ -96,8 +97,5 @@ class ShardedOracle:
         answers = self.running.round([score[place] for place in self.slices])
         return np.concatenate([a[0] for a in answers]), np.concatenate([a[1] for a in answers])
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self.running.close()

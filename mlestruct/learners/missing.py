@@ -9,6 +9,7 @@ rounds fill in the means of what was not seen and fit a convex learner to them (
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -178,7 +179,7 @@ class PartlySeen:
             return Proven(_certificate(one), odd, [one.target], one.left, one)
 
         return Descending(
-            shards=lambda: engine.start(pieces),
+            shards=lambda: closing(engine.start(pieces)),
             regulariser=dual.regulariser,
             examples=len(dual.batch),
             claim=partial(estimate, str(dual.entropy.bound)),

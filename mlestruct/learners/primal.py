@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -90,7 +91,7 @@ class Primal(Fits):
             }
 
         method = Descending(
-            shards=lambda: engine.start(self._makers(batch, heads)),
+            shards=lambda: closing(engine.start(self._makers(batch, heads))),
             regulariser=ridge,
             examples=len(batch),
             claim=partial(self._claim, batch.partly),

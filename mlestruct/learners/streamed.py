@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ def streamed(
         )
     solver, plain = learner.solver, replace(learner, solver=FrankWolfe(), route="direct")
     readers = [Reader(plain, source, number) for number, source in enumerate(sources)]
-    with engine_of(solver.engine, solver.workers).start(readers) as running:
+    with closing(engine_of(solver.engine, solver.workers).start(readers)) as running:
         found: list[Survey] = running.round([None] * len(readers))
         wrong = [k for k, one in enumerate(found) if one.d != found[0].d]
         if wrong:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -226,7 +226,7 @@ def direct(
         return {**dual.named(), **known, **asdict(solver.budget), "small": repr(small)}
 
     method = Descending(
-        shards=lambda: engine.start(likelihood(dual, routine, oracle).split()),
+        shards=lambda: closing(engine.start(likelihood(dual, routine, oracle).split())),
         regulariser=dual.regulariser,
         examples=len(dual.batch),
         claim=partial(estimate, str(dual.entropy.bound)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,7 @@ def makers(count, mark=None, fails=None):
 
 
 def rounds(engine, made, count=7):
-    with engine.start(made) as running:
+    with closing(engine.start(made)) as running:
         return _rounds(running, 0, count)
 
 
@@ -66,10 +67,10 @@ def test_answers_come_in_order_with_the_same_bits(engine):
 
 def test_a_run_goes_on_elsewhere_from_its_memory(engine):
     expected = rounds(engine_of(None, 1), makers(3), 7)
-    with engine.start(makers(3)) as running:
+    with closing(engine.start(makers(3))) as running:
         before = _rounds(running, 0, 4)
         trees = running.memory()
-    with engine.start(makers(3)) as running:
+    with closing(engine.start(makers(3))) as running:
         running.remember(trees)
         assert before + _rounds(running, 4, 3) == expected
 
@@ -145,7 +146,7 @@ def test_workers_take_the_callers_number_of_blas_threads(remote):
         def __call__(self, question):
             return [os.environ.get(name) for name in names]
 
-    with remote.start([Tells, Tells]) as running:
+    with closing(remote.start([Tells, Tells])) as running:
         found = running.round([None, None])
     assert found == [[os.environ[name] for name in names]] * 2
 

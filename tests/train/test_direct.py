@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -23,7 +24,7 @@ BEST = np.array([3.0, -2.0])
 def fitted(shard, ridge, coarse, rounds=1000):
     """The last round of a fit to one shard."""
     method = Descending(
-        shards=lambda: Serial().start([lambda: shard]),
+        shards=lambda: closing(Serial().start([lambda: shard])),
         regulariser=ridge,
         examples=1,
         claim=partial(estimate, "exact"),

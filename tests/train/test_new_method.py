@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +52,7 @@ class Downhill:
         def where():
             return number, calls, length, theta, running.memory()
 
-        with self.engine.start(makers) as running:
+        with closing(self.engine.start(makers)) as running:
             total = Sum(running)
             if loop.tree is not None:
                 number, calls, length, theta, memory = loop.tree

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 
 import mlestruct as ms
@@ -26,7 +28,7 @@ def test_messages_that_stall_prove_what_they_can_before_newton_goes_on(rng, monk
     shards = likelihood(
         dual, SumProduct.of(dual.entropy, sweeps=6), resolve("linear_program", batch)
     )
-    with Serial().start(shards.split()) as running:
+    with closing(Serial().start(shards.split())) as running:
         for tol, helped in ((0.5, False), (1e-7, True)):
             proof, *_ = proven(running, dual.regulariser, np.zeros(1), tol * abs(best), keep=True)
             assert bool(entered) == helped
