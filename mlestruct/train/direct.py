@@ -37,6 +37,8 @@ TIGHTER, FINEST = 0.03, 1e-9  # where a search fails inference gets finer by thi
 PROOF = 0.5  # of the tolerance: what inference may leave open before an oracle is asked
 EXACTLY = FrankWolfe(tol=1e-6)
 ESTIMATE = "an estimate until the last round"
+PATIENCE, LONG = 30, 120  # rounds without a lower value: to the first proof, and the last
+STILL = 1e-3  # of the tolerance is no fall
 AGAIN = 0.1  # of the gap: if the weights' own part is more, a descent can still lower a proof
 
 
@@ -46,7 +48,7 @@ class _Phase:
 
     ``coarse``: inference may be; ``cold``: how often a descent has begun anew, with inference that
     is cold from then on, ``taken`` steps ago. ``value`` is the start's; ``share`` of the tolerance
-    is what the weights' own gap may take.
+    is what the weights' own gap may take. Values fell last below ``low``, at round ``since``.
     """
 
     number: int = 0
@@ -55,6 +57,22 @@ class _Phase:
     taken: int = 0
     value: float = np.inf
     share: float = 1.0
+    low: float = np.inf
+    since: int = 0
+    patience: int = PATIENCE
+
+    def stuck(self, value: float, least: float) -> bool:
+        """Values have not fallen by ``least`` for as many rounds as there is patience.
+
+        Which then doubles. Of columns beyond all sizes the gap of the weights is rounding, times
+        their squares.
+        """
+        if value < self.low - least:
+            self.low, self.since = value, self.number
+        if self.number - self.since < self.patience:
+            return False
+        self.since, self.patience = self.number, 2 * self.patience
+        return True
 
 
 @dataclass(frozen=True)
@@ -124,7 +142,9 @@ class Descending:
             now.value = step.value
         gap, size = self.regulariser.bracket(step.theta, -step.gradient), max(1.0, abs(step.value))
         met, coarse = gap <= self.tol * size, now.coarse
-        on = self._finer(met, step.moved, total, now)
+        least = max(STILL * self.tol, 1e-13) * size
+        still = now.stuck(step.value, least) and step.moved and not met and self.proof is not None
+        on = self._finer(met or still, step.moved, total, now)
         if coarse and not now.coarse:
             gap = self.regulariser.bracket(step.theta, -total(step.theta)[1])
         if now.coarse:
@@ -137,9 +157,11 @@ class Descending:
             theta=step.theta,
             route="direct",
             learned=None if self.learned is None else self.learned(step.theta),
-            left=gap / size / now.share,
+            left=0.0 if still else gap / size / now.share,
             over="" if on else "step",
-            prove=None if self.proof is None else partial(self._prove, step, total, now, gap),
+            prove=None
+            if self.proof is None
+            else partial(self._prove, step, total, now, gap, still),
         )
 
     def _finer(self, met: bool, moved: bool, total: Sum, now: _Phase) -> bool:
@@ -155,7 +177,9 @@ class Descending:
             return moved
         return True
 
-    def _prove(self, step: Step, total: Sum, now: _Phase, gap: float, why: str) -> Progress:
+    def _prove(
+        self, step: Step, total: Sum, now: _Phase, gap: float, still: bool, why: str
+    ) -> Progress:
         """The last round, unless a smaller gap of the weights can lower the proof."""
         assert self.proof is not None
         proof = partial(self.proof, total.running, self.regulariser, keep=self.keep)
@@ -167,7 +191,9 @@ class Descending:
             found = self._said(now, start, proof(start, enough * max(1.0, abs(now.value))))
         if why or found.within(self.tol):
             return found
-        if gap > AGAIN * found.gap:
+        if still and now.patience <= LONG:
+            return replace(found, theta=step.theta, left=np.inf)
+        if not still and gap > AGAIN * found.gap:
             now.share = AGAIN * now.share
             return replace(found, theta=step.theta, left=np.inf)
         return replace(found, over="proof")

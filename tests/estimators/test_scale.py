@@ -252,3 +252,16 @@ def test_bounds_are_for_columns_as_given(rng):
     model.fit([x * np.array([1.0, 1e4, 1.0]) for x in X], y)
     assert model.converged_
     assert np.abs(model.coef_).max() <= 1e-5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_descent_that_stands_still_is_proven_soon(seed):
+    """Beside a Unix time the gap of the weights is rounding: it took 1,001 rounds to ask."""
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(4, 4, 3)) for _ in range(8)]
+    for x in X:
+        x[..., 1] = 1.7e9 + 1e6 * x[..., 1]
+    y = [np.where(rng.random(4) < 0.3, -1, rng.permutation(4)) for _ in X]
+    model = ms.MatchingModel(kind="partial").fit(X, y)
+    assert model.converged_
+    assert model.n_iter_ < 60
