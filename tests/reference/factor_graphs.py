@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.families.joint.newton import response
 from mlestruct.inference.exact import Exact, exact, grid_by_rows
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.base import Array
@@ -19,6 +18,7 @@ from mlestruct.structures.spanning_trees import (
 from tests.reference.cases import Fields, Malformed
 from tests.reference.core import Got
 from tests.reference.joint import joint_scores
+from tests.reference.newton import response
 from tests.reference.solving import Solved, infer, inference_dual, oracle_for, polished
 from tests.reference.spanning_trees import count_spanning_trees, tightest_appearance
 

@@ -13,9 +13,9 @@ from mlestruct.batch import Batch
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.errors import ConvergenceWarning, outside
-from mlestruct.families.joint.newton import LARGEST, response
-from mlestruct.features import NoFeatures
+from mlestruct.features import Dense
 from mlestruct.inference import marginals
+from mlestruct.inference.curvature import respond
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.regulariser import Regulariser
@@ -23,6 +23,7 @@ from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers
 
+LARGEST = 4000  # coordinates of which the response to each other's scores is listed
 TINY, HUGE = 1e-100, 1e100  # variances and log-likelihoods beyond leave floating point
 
 
@@ -180,5 +181,5 @@ def stability(graph: FactorGraph, score: Array, rho: Rho) -> float:
         raise ValueError(f"stability is dense algebra: {graph.size} coordinates, at most {LARGEST}")
     batch: Batch[Any] = Batch.of(graph, bias=score)
     entropy = Entropy.of(batch, rho, allow_nonconvex=True)
-    dual = Dual(batch, NoFeatures(graph.size, 1), entropy, Regulariser.of(0))
-    return float(np.linalg.eigvalsh(response(dual, tau, np.eye(graph.size)))[-1])
+    dual = Dual(batch, Dense.of(batch, np.eye(graph.size)), entropy, Regulariser.of(0))
+    return float(np.linalg.eigvalsh(respond(dual, 0, tau).hessian)[-1])

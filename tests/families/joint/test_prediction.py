@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 import mlestruct as ms
-from mlestruct.families.joint.prediction import Mixture, predict, stability
+from mlestruct.families.joint.prediction import Mixture, beliefs, predict, stability
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import exact
 from mlestruct.learners.tree_reweighted import match_moments
@@ -95,6 +95,18 @@ def test_stability_is_the_largest_response_to_a_change_of_scores(rho, grid, rng)
 
     slopes = [(tau(theta + step * e) - tau(theta - step * e)) / (2 * step) for e in basis]
     assert np.linalg.norm(np.array(slopes), 2) == pytest.approx(constant, rel=1e-3)
+
+
+@pytest.mark.parametrize("rho", [0.5, 1.0, "trees"])
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_stability_holds_where_marginals_are_next_to_nothing(rho, seed):
+    """Of 1e-15 and less: equalities taken out densely would leave no digit."""
+    graph = ms.grid(3, 3)
+    theta, step = 3.0 * np.random.default_rng(seed).normal(size=graph.size), 1e-5
+    ends = [theta + side * step * e for e in np.eye(graph.size) for side in (1, -1)]
+    tau = np.array([beliefs(graph, end, rho) for end in ends])
+    slopes = (tau[::2] - tau[1::2]) / (2 * step)
+    assert stability(graph, theta, rho) == pytest.approx(np.linalg.norm(slopes, 2), rel=1e-6)
 
 
 @pytest.mark.parametrize(
