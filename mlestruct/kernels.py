@@ -57,8 +57,13 @@ def variant(stub: Any, **options: Any) -> Callable[[Function], Function]:
     """
     from numba.extending import overload as register
 
+    named = {name: sorted(one) if isinstance(one, set) else one for name, one in options.items()}
+
+    def compiled_by(_: str = repr(sorted(named.items()))) -> None:
+        """Digests read defaults."""
+
     def registered(choice: Function) -> Function:
-        VARIANTS.setdefault(stub, []).append(choice)
+        VARIANTS.setdefault(stub, []).extend([choice, compiled_by])
         register(stub, jit_options=options)(choice)
         return choice
 

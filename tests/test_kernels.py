@@ -244,6 +244,25 @@ def test_a_digest_sees_what_stands_for_a_stub():
         kernels.VARIANTS[twice_as_much].pop()
 
 
+def test_a_digest_sees_how_a_stub_is_compiled():
+    """An option is machine code too: what was compiled without it is not found with it."""
+
+    def asked(**options):
+        def stub(x):
+            raise NotImplementedError
+
+        variant(stub, **options)(lambda x: lambda x: 2.0 * x)
+
+        @kernel
+        def entry(x):
+            return stub(x)
+
+        return digest(entry)
+
+    assert asked() == asked()
+    assert len({asked(), asked(forceinline=True), asked(fastmath={"nnan", "nsz"})}) == 3
+
+
 def test_a_digest_is_the_same_in_every_process():
     """Sets of texts have another order in each: fastmath's options, and constants."""
     code = (
