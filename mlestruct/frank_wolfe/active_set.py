@@ -128,9 +128,10 @@ class Iterate:
             return
         widths = Widths.of(self.dual, vertices, moments)
         if atoms.known.any():
-            vertex = widened(atoms.vertex, widths.vertex, atoms.known)
-            moment = widened(atoms.moment, widths.moment, atoms.known)
-            vertex = vertex if widths.ones else with_amounts(vertex)
+            sizes = np.diff(self.dual.batch.offsets), np.diff(self.dual.features.columns.start)
+            vertex = widened(atoms.vertex, widths.vertex, atoms.known, sizes[0])
+            moment = widened(atoms.moment, widths.moment, atoms.known, sizes[1])
+            vertex = vertex if widths.ones else with_amounts(vertex, atoms.known)
             self.atoms = atoms._replace(vertex=vertex, moment=moment)
         else:
             cap, most = _capacity(self.dual, widths), np.diff(self.dual.features.columns.start)

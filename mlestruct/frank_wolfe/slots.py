@@ -77,18 +77,26 @@ def _rows(width: Ints, cap: int, sparse: bool, ones: bool = False) -> Any:
     return Rows(start, width, length, place, np.zeros(0 if ones else size))
 
 
-def with_amounts(rows: Any) -> Any:
+def with_amounts(rows: Any, known: Ints) -> Any:
     """The same rows where some entry may be no one."""
-    return rows if len(rows.amount) else rows._replace(amount=np.ones(len(rows.place)))
+    if len(rows.amount):
+        return rows
+    amount = np.zeros(len(rows.place))  # memory that is not touched costs nothing
+    for start, used in zip(rows.start, known * rows.width, strict=False):
+        amount[start : start + used] = 1.0
+    return rows._replace(amount=amount)
 
 
-def widened(rows: Any, needed: Ints, known: Ints) -> Any:
-    """The same rows in slots that hold ``needed`` entries; those that grow get some to spare."""
+def widened(rows: Any, needed: Ints, known: Ints, size: Ints) -> Any:
+    """The same rows in slots that hold ``needed`` entries; those that grow get some to spare.
+
+    Where one grows the others of up to ``size`` entries are likely to: all are copied once.
+    """
     if len(rows.place) == 0 or (needed <= rows.width).all():
         return rows
     cap, width = rows.length.shape[1], rows.width
-    ones = len(rows.amount) == 0
-    new = _rows(np.where(needed > width, needed + needed // 2, width), cap, True, ones)
+    ones, spare = len(rows.amount) == 0, np.maximum(width, np.minimum(width + width // 2, size))
+    new = _rows(np.where(needed > width, needed + needed // 2, spare), cap, True, ones)
     for m, used in enumerate(known):
         old, fresh = (slice(r.start[m], r.start[m] + used * r.width[m]) for r in (rows, new))
         shape = used, int(width[m])

@@ -120,7 +120,7 @@ def test_vertices_with_more_entries_than_any_before_find_room(words, monkeypatch
     dual = ssvm(regulariser=0.5).dual(*words)
     iterate = watched(monkeypatch, dual, 5)
     rows, known = iterate.atoms.moment, iterate.atoms.known
-    wider = slots.widened(rows, rows.width + 3, known)
+    wider = slots.widened(rows, rows.width + 3, known, rows.width + 9)
     assert (wider.width >= rows.width + 3).all()
     for m in range(8):
         for slot in range(known[m]):
