@@ -51,6 +51,7 @@ QUIET = 1e-3  # of the largest weight: a column of less may be one that all outc
 DEEP = 1e8  # times λ: what all outcomes share in so large a column shows in the certificate
 SHARP, TINY = 2.0, 1e-12  # log of the largest factor
 XTOL: Any = {"xatol": 1e-3}  # how exact it is
+RECALIBRATED = "to calibrate probabilities"
 FREE = ("workers", "engine", "progress")  # settings that change no bit
 
 
@@ -449,9 +450,7 @@ class Estimator(Predictor):
         best = minimize_scalar(loss, bounds=(-SHARP, SHARP), method="bounded", options=XTOL)
         factor = float(np.exp(best.x))
         found.coef_ = factor * self.coef_
-        why = (
-            f"all weights were multiplied by {factor:.3g} after the fit, to calibrate probabilities"
-        )
+        why = f"all weights were multiplied by {factor:.3g} after the fit, {RECALIBRATED}"
         found.certificate_ = replace(self.certificate_, gap=np.inf, withheld=why)
         return found
 
@@ -469,11 +468,23 @@ class Estimator(Predictor):
             alpha_scores=self.alpha_scores_,
             notes=self.notes_,
             route=self.route_,
-            inference=str(self._inference()),
+            inference=f"{self._inference()}{self._trust()}",
             rounds=self.n_iter_,
             calls=calls,
             seconds=seconds,
         )
+
+    def _trust(self) -> str:
+        """What a summary says of probabilities that were not learned as such."""
+        doubt = self._doubt()
+        if not doubt or RECALIBRATED in (self.certificate_.withheld or ""):
+            return ""
+        return f", {doubt}; recalibrated(X, y), by other examples, finds how sharp they should be"
+
+    def _doubt(self) -> str:
+        if self.learner in ("ssvm", "perceptron"):
+            return "of weights that were learned to decide, whose scale means nothing"
+        return ""
 
     def stored(self) -> dict[str, Any]:
         """What :meth:`prepare` learned, for a model file: trees of arrays by name."""

@@ -209,7 +209,10 @@ class Predictor(Parameters):
         return decode(batch, scores, self._oracle())
 
     def predict_marginals(self, X: Sequence[Any]) -> list[Array]:
-        """The (pseudo-)probability of every part, in the shape of the outcomes."""
+        """The (pseudo-)probability of every part, in the shape of the outcomes.
+
+        By the inference that ``summary()`` names, which also says where they need calibration.
+        """
         given, tau = self._given(X), list[Array]()
         if len(given.X):
             batch, scores = self._scored(given)

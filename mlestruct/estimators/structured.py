@@ -61,6 +61,11 @@ class StructuredModel(Estimator):
             raise ValueError(f"sense={self.sense!r} is for a solver that is a function")
         return Solver(self.oracle, sense=self.sense)
 
+    def _doubt(self) -> str:
+        if self.structure is None and self.learner == "mle_struct":
+            return "too timid, as it leaves out how parts depend on each other"
+        return super()._doubt()
+
     @property
     def n_features_in_(self) -> int:
         """The number of features, which is that of the weights."""

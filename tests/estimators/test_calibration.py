@@ -88,3 +88,33 @@ def test_recalibration_undoes_a_wrong_scale(rng):
     assert "multiplied by" in sharp.certificate_.withheld
     assert sharp.certificate_.gap == np.inf
     assert dull.certificate_.withheld is None
+
+
+@pytest.mark.parametrize("learner", ["mle_struct", "ssvm", "perceptron", "pseudo_likelihood"])
+def test_a_summary_says_whose_probabilities_need_calibration(learner, rng):
+    """Of learners that decide, until they are recalibrated; likelihoods say nothing of the kind."""
+    X = [rng.standard_normal((4, 2)) for _ in range(12)]
+    y = [(x[:, 0] + rng.standard_normal(4) > 0).astype(int) for x in X]
+    model = ms.SequenceModel(learner=learner).fit(X, y)
+    advised = "recalibrated(X, y)" in str(model.summary())
+    assert advised == (learner in ("ssvm", "perceptron"))
+    assert "recalibrated(X, y)" not in str(model.recalibrated(X, y).summary())
+
+
+def test_own_solvers_are_told_that_their_probabilities_are_timid(rng):
+    """As nobody said how parts depend; with a declared structure nothing is said. It is true."""
+
+    def best(scores):
+        return np.arange(4) == scores.argmax()
+
+    X = [rng.standard_normal((4, 2)) for _ in range(120)]
+    y = [best(x @ [2.0, -1.0] + rng.gumbel(size=4)) for x in X]
+    plain = ms.StructuredModel(oracle=best).fit(X[:60], y[:60])
+    told = ms.StructuredModel(ms.Custom(4, exactly_one=[range(4)]), oracle=best).fit(X[:60], y[:60])
+    assert "too timid" in str(plain.summary())
+    assert "timid" not in str(told.summary())
+    sharper = plain.recalibrated(X[60:90], y[60:90])
+    assert "timid" not in str(sharper.summary())
+    assert sharper.coef_[0] > 1.1 * plain.coef_[0]
+    brier = [one.calibration(X[90:], y[90:]).brier for one in (sharper, plain)]
+    assert brier[0] < brier[1]
