@@ -5,7 +5,6 @@ Of many examples :mod:`mlestruct.statistics` makes intervals that hold for few o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -18,8 +17,6 @@ from mlestruct.inference.curvature import Response, binding, respond
 from mlestruct.structures.base import Array
 
 NULL = 1e-9  # eigenvalues of the scaled Hessian below this share of the largest are no information
-
-
 PAIRS = 3.3  # observed pairs for every identified weight, from which on intervals hold
 
 
@@ -40,58 +37,41 @@ class Contrast(NamedTuple):
 class Sandwich:
     """Errors of ridge weights θ̂ around the surrogate's own limit (the truth where it is exact).
 
-    ``covariance`` = M⁻¹ J M⁻¹ is that of θ̂ as fitted, M = H + Λ and J the variance of the observed
-    moments; shrinkage is not in it. ``debiased`` = θ̂ + H⁺r undoes the shrinkage, with covariance
-    ``spread`` = H⁺ J H⁺, where the data say anything: the columns of ``null`` are combinations of
-    weights that change no probability, so only contrasts orthogonal to them are identified.
-    ``units`` is how many independent ones J was taken from: examples, or pairs and singles.
+    ``debiased`` = θ̂ + H⁺r undoes the shrinkage, with covariance ``spread`` = H⁺ J H⁺, J the
+    variance of the observed moments, where the data say anything: the columns of ``null`` are
+    combinations of weights that change no probability, so only contrasts orthogonal to them are
+    identified. ``units`` is how many independent ones J was taken from: pairs and singles.
     """
 
     theta: Array
     debiased: Array
-    covariance: Array
     spread: Array
     null: Array
     units: int
 
     @classmethod
-    def of(
-        cls, dual: Dual, theta: Array, tau: Array, meat: Literal["model", "parts", "examples"]
-    ) -> Sandwich:
+    def of(cls, dual: Dual, theta: Array, tau: Array, meat: Literal["model", "parts"]) -> Sandwich:
         """At the optimum θ with its τ; ``meat`` is how J is estimated.
 
         ``model``: the surrogate's own variance, J = Σ w²H. ``parts``: from the observed pairs and
-        singles of large matchings, each less what its nodes explain. ``examples``: from every
-        example's missing moments. O(d) solves each.
+        singles of large matchings, each less what its nodes explain. O(d) solves each.
         """
-        if meat not in MEATS:
-            raise ValueError(f"meat is {', '.join(MEATS)}, not {meat!r}")
+        if meat not in ("model", "parts"):
+            raise ValueError(f"meat is model or parts, not {meat!r}")
         if not dual.regulariser.plain:
             raise ValueError("standard errors need a ridge: no l1, bounds or fixed weights")
         H, J = (np.zeros((len(theta),) * 2) for _ in range(2))
         units, sets = 0, binding(dual, theta)
         for m, weight in enumerate(dual.batch.weight):
             response = respond(dual, m, tau, sets[m])
-            rows = MEATS[meat](dual, m, tau, response)
+            rows = _parts(dual, m, response) if meat == "parts" else None
             H += weight * response.hessian
             J += weight**2 * (response.hessian if rows is None else rows.T @ rows)
             units += 1 if rows is None else len(rows)
         H, J = (H + H.T) / 2, (J + J.T) / 2
         inverse, null = _pseudo_inverse(H)
-        bread = np.linalg.inv(H + np.diag(dual.regulariser.lam))
-        return cls(
-            theta,
-            theta + inverse @ dual.residual(tau),
-            bread @ J @ bread,
-            inverse @ J @ inverse,
-            null,
-            units,
-        )
-
-    @property
-    def errors(self) -> Array:
-        """Standard errors of θ̂ as fitted."""
-        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        debiased = theta + inverse @ dual.residual(tau)
+        return cls(theta, debiased, inverse @ J @ inverse, null, units)
 
     @property
     def rank(self) -> int:
@@ -123,45 +103,13 @@ class Sandwich:
         width = float(stdtrit(left, 0.5 + level / 2)) * error
         return Contrast(estimate, error, estimate - width, estimate + width, True)
 
-    def unidentified(self, names: Sequence[str]) -> list[str]:
-        """The combinations that change no probability, each in as few weights as elimination can.
 
-        Adding a multiple of one to the weights gives the same model.
-        """
-        rows = echelon(self.null.T)
-        return [
-            " ".join(
-                f"{row[j]:+.4g}·{names[j]}" for j in np.flatnonzero(np.abs(row) > 1e-6).tolist()
-            )
-            for row in rows
-        ]
-
-
-def _examples(dual: Dual, m: int, tau: Array, response: Response) -> Array:
-    """An example's missing moments, one row."""
-    assert dual.batch.target is not None
-    part = dual.batch.coordinates(m)
-    missing = dual.batch.target[part] - tau[part]
-    return dual.features.select(np.array([m])).moments(missing)[None]
-
-
-def _parts(dual: Dual, m: int, tau: Array, response: Response) -> Array:
+def _parts(dual: Dual, m: int, response: Response) -> Array:
     """The rows of an example's observed pairs and singles."""
     if response.rows is None or dual.batch.target is None:
         kind = type(dual.batch.structure(m)).__name__
         raise ValueError(f"meat='parts' is for observed matchings, not for a {kind}")
     return np.asarray(response.rows(dual.batch.target[dual.batch.coordinates(m)]))
-
-
-def _model(dual: Dual, m: int, tau: Array, response: Response) -> None:
-    """No rows: the Hessian itself."""
-
-
-MEATS: dict[str, Callable[[Dual, int, Array, Response], Array | None]] = {
-    "model": _model,
-    "parts": _parts,
-    "examples": _examples,
-}
 
 
 def _pseudo_inverse(H: Array) -> tuple[Array, Array]:
