@@ -56,8 +56,9 @@ def decode(
     """
     values = as_finite_scores(batch, scores)
     vertices, upper = Validated(resolve(oracle, batch)).many(batch, values)
-    broken = np.unique(batch.owner[(vertices != 0.0) & (vertices != 1.0)])
-    reached = batch.totals(np.where(vertices != 0, values, 0.0) * vertices)
+    parts = np.flatnonzero((vertices != 0.0) & (vertices != 1.0))
+    broken = np.unique(batch.owner[parts]) if len(parts) else parts
+    reached = batch.totals(values * vertices)
     effort = effort * max(min(1.0, SHARED / max(len(broken), 1)), 0.05)
     for m in broken:
         part = batch.coordinates(int(m))

@@ -16,6 +16,8 @@ def as_scores(problem: Batch[Any] | Structure, scores: ArrayLike) -> Array:
     flat = as_numbers(scores, "scores").reshape(-1)
     if flat.shape != (problem.size,):
         raise ValueError(f"{len(flat)} scores for {problem.size} coordinates")
+    if np.isfinite(flat).all():
+        return flat
     wrong = np.flatnonzero(np.isnan(flat) | np.isposinf(flat))
     if len(wrong):
         raise ValueError(f"{_place(problem, int(wrong[0]))} is {flat[wrong[0]]}")
@@ -25,7 +27,7 @@ def as_scores(problem: Batch[Any] | Structure, scores: ArrayLike) -> Array:
 def as_finite_scores(batch: Batch[Any], scores: ArrayLike) -> Array:
     """The same where −inf must be a part that the structure forbids; such parts score 0."""
     flat = as_scores(batch, scores)
-    barred = np.flatnonzero(np.isneginf(flat))
+    barred = np.flatnonzero(~np.isfinite(flat))
     open_ = barred[batch.fixed[barred] != 0]
     if len(open_):
         raise ValueError(
