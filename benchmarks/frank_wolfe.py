@@ -216,7 +216,7 @@ def against_plain(
         for dual, best in pairs
     ]
     plain = [
-        trace(dual, best, lambda t: level in getattr(t, kind), budget, step="block")
+        trace(dual, best, lambda t: level in getattr(t, kind), budget, step="block", centre=False)
         for dual, best in pairs
     ]
     reached = [getattr(t, kind).get(level) for t in plain]
