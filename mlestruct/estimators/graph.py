@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.estimators.labelled import Labelled
-from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
+from mlestruct.estimators.labels import distinct, numbered, states_of, tied_contrasts
 from mlestruct.estimators.tables import (
     CliqueTable,
     Table,
     check_kind,
+    clique_contrasts,
     clique_names,
     rows_of,
     scopes,
@@ -263,8 +264,23 @@ class GraphModel(Labelled):
         tables = [table_spread(kind, len(labels)) for kind in self._kinds()]
         split = len(features) * len(labels)
         spread = sp.block_diag([sp.eye_array(split), *tables], format="csr")
-        rest = np.zeros(len(self.names()) - spread.shape[1])  # of cliques nothing is told
+        total, first = len(self.names()), spread.shape[1]
+        rest = np.zeros(total - first)
         told = [Named(one.name, np.r_[spread.T @ one.combination, rest]) for one in found]
+        ref = 0 if reference is None else int(states_of(labels, [reference], 0)[0])
+        shown = [str(label) for label in labels.tolist()]
+        for order in self._orders:
+            asked = clique_contrasts(self.clique_table, shown, order, ref)
+            for name in ["constant"] * self.intercept + self._clique_names:
+                start = "" if name == "constant" else f"{name}: "
+                width = len(asked[0][1])
+                told += [
+                    Named(
+                        start + words, np.r_[np.zeros(first), own, np.zeros(total - first - width)]
+                    )
+                    for words, own in asked
+                ]
+                first += width
         return distinct(told)
 
 

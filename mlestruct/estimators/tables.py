@@ -90,6 +90,33 @@ def clique_names(kind: CliqueTable, labels: Sequence[str], order: int) -> list[s
     return [sign.join(labels[k] for k in key) for key in keys]
 
 
+def clique_contrasts(
+    kind: CliqueTable, labels: Sequence[str], order: int, ref: int
+) -> list[tuple[str, Array]]:
+    """What a person asks of a clique's weights, as combinations of them, by label against ``ref``.
+
+    All alike against mixed is what no weights of single nodes can say; what a label is worth in
+    cliques is told apart from its own worth by nodes that are in fewer of them.
+    """
+    if kind == "potts":
+        return [(f"all {order} alike", np.ones(1))]
+    every = np.array(list(product(range(len(labels)), repeat=order)))
+    spread, found = clique_spread(kind, len(labels), order), []
+    for k in (k for k in range(len(labels)) if k != ref):
+        own, other = (every == k).all(axis=1), (every == ref).all(axis=1)
+        mixed = np.isin(every, (k, ref)).all(axis=1) & ~own & ~other
+        together = (own + 0.0 + other) / 2 - mixed / mixed.sum()
+        one, two = labels[k], labels[ref]
+        found += [
+            (f"all {order} alike against mixed, of {one} and {two}", spread.T @ together),
+            (
+                f"{one} against {two}, in cliques of {order}",
+                spread.T @ (own / order - other / order),
+            ),
+        ]
+    return found
+
+
 def by_size(graph: Graph) -> list[int]:
     """The numbers of a graph's cliques, small ones first: the order of their tables."""
     return sorted(range(len(graph.cliques)), key=lambda c: len(graph.cliques[c]))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.estimators.tables import clique_names, clique_spread
+from mlestruct.estimators.tables import clique_contrasts, clique_names, clique_spread
 from mlestruct.readers import graph_of
 
 KINDS = ["potts", "counts", "full"]
@@ -162,3 +162,51 @@ def test_names_are_those_of_the_weights(kind, states, order):
     assert spread.shape == (states**order, len(names))
     assert len(set(names)) == len(names)
     assert set(np.asarray(spread.sum(axis=1)).ravel()) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("kind", ["counts", "full"])
+@pytest.mark.parametrize(("states", "order"), [(2, 3), (3, 3), (2, 4)])
+def test_alike_against_mixed_is_what_single_nodes_cannot_say(kind, states, order, rng):
+    """0 on tables that are sums over nodes; 1 on a table of 1 where all are alike."""
+    ref = int(rng.integers(states))
+    found = clique_contrasts(kind, LABELS[:states].tolist(), order, ref)
+    every = np.array(list(itertools.product(range(states), repeat=order)))
+    spread = clique_spread(kind, states, order)
+    worth = rng.standard_normal(states)
+    additive, alike = worth[every].sum(axis=1), (every == every[:, :1]).all(axis=1)
+    sums, ones = (np.linalg.lstsq(spread.toarray(), t, rcond=None)[0] for t in (additive, alike))
+    np.testing.assert_allclose(spread @ sums, additive, atol=1e-12)
+    others = [k for k in range(states) if k != ref]
+    for k, together, own in zip(others, found[::2], found[1::2], strict=True):
+        assert LABELS[k] in together[0]
+        assert LABELS[ref] in own[0]
+        assert abs(together[1] @ sums) < 1e-12
+        assert together[1] @ ones == pytest.approx(1.0)
+        assert own[1] @ sums == pytest.approx(worth[k] - worth[ref])
+
+
+def test_intervals_of_cliques_have_words(rng):
+    """The same number whatever the table, by name; others fill up what is identified."""
+    graph = {"edges": [(2, 3)], "cliques": [(0, 1, 2), (3, 4, 5)]}
+    y = [LABELS[rng.integers(0, 2, 6)] for _ in range(40)]
+    X = [
+        graph
+        | {
+            "nodes": (labels == "b") + rng.standard_normal(6),
+            "clique_ties": rng.standard_normal((2, 1)),
+        }
+        for labels in y
+    ]
+    estimates = []
+    for kind, name in (
+        ("potts", "all 3 alike"),
+        ("counts", "all 3 alike against mixed, of b and a"),
+        ("full", "all 3 alike against mixed, of b and a"),
+    ):
+        model = ms.GraphModel(learner="exact_mle", clique_table=kind, tol=1e-6).fit(X, y)
+        found = model.intervals(X, y)
+        assert len(found.rows) == found.rank
+        assert name in found.columns()["name"]
+        assert f"clique feature 0: {name}" in found.columns()["name"]
+        estimates.append(found[name].estimate)
+    assert np.ptp(estimates) < 3 * found[name].error
