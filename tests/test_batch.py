@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, Partial
 from mlestruct.structures import BipartiteMatching, FactorGraph, Paths, chain
+from mlestruct.testing import vertices
 
 MIXED = [chain(3, 2), chain(2, 3), chain(3, 2), chain(4, 2)]
 LABELS = [[0, 1, 1], [2, 0], [1, 1, 0], [0, 0, 1, 1]]
@@ -106,3 +107,39 @@ MISUSE = [
 def test_misuse_names_the_example_and_the_value(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+SEEN = {
+    "chain": (chain(4, 3), lambda rng: rng.integers(0, 3, 4)),
+    "matching": (BipartiteMatching(4), lambda rng: rng.permutation(4)),
+    "ring": (FactorGraph([2] * 3, [(0, 1), (1, 2), (0, 2)]), lambda rng: rng.integers(0, 2, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", SEEN)
+def test_the_outcomes_that_agree_with_what_was_seen_are_those_of_the_target(kind, rng):
+    """What of a target is no NaN holds for these outcomes alone; a whole outcome has no NaN."""
+    structure, draw = SEEN[kind]
+    whole = [draw(rng) for _ in range(8)]
+    outcomes, known = [], []
+    for m, outcome in enumerate(whole):
+        kept = rng.random(len(outcome)) < 0.5
+        known.append(np.where(kept | (m % 3 == 0), outcome, -1))
+        outcomes.append(outcome if m % 3 == 0 else Partial(known[-1]))
+    batch = Batch.of(structure, outcomes)
+    every = vertices(structure)
+    decoded = [np.asarray(structure.decode(vertex)) for vertex in every]
+    for m, seen in enumerate(known):
+        agree = [bool(((seen < 0) | (seen == other)).all()) for other in decoded]
+        target = batch.target[batch.coordinates(m)]
+        told = ~np.isnan(target)
+        assert [bool((vertex[told] == target[told]).all()) for vertex in every] == agree
+        assert told.all() or m % 3
+    assert batch.partly == any((seen < 0).any() for seen in known)
+
+
+def test_a_partial_outcome_that_no_outcome_has_names_its_example():
+    with pytest.raises(ValueError, match="example 1: "):
+        Batch.of(BipartiteMatching(3), [[0, 1, 2], Partial([5, -1, -1])])
+    with pytest.raises(ValueError, match="example 0: the outcome"):
+        Batch.of(BipartiteMatching(2, forbidden=[(0, 0)]), [[0, 1], Partial([-1, 0])])
