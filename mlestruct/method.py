@@ -117,3 +117,13 @@ class Method(Protocol):
     def size(self) -> int: ...
     def setting(self) -> Setting: ...
     def rounds(self, loop: Loop) -> Iterator[Progress]: ...
+
+
+@dataclass(frozen=True)
+class OwnRounds:
+    """A method of functions, whose rounds are a learner's own."""
+
+    name: str
+    rounds: Callable[[Loop], Iterator[Progress]]
+    setting: Callable[[], Setting]
+    size: int = 0

@@ -30,7 +30,7 @@ from mlestruct.inference.proof import infer
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Wraps
-from mlestruct.method import Progress
+from mlestruct.method import OwnRounds, Progress
 from mlestruct.objectives.difference import difference
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
@@ -139,7 +139,7 @@ class PartlySeen:
         dual = self.dual()
         full, clamped = (self._routine(dual, batch) for batch in (dual.batch, self.clamped))
         if full is None or clamped is None:
-            return self._rounds(_Filling(self, start), loop)
+            return self._filling(start, 0, loop)
         budget = replace(self.around.learner.solver.budget, tol=self.around.tol)
         descending = self._descending(dual, full, clamped, start)
         return then(drive(descending, budget, loop), partial(self._onward, loop))
@@ -150,12 +150,57 @@ class PartlySeen:
             return None
         if self.around.learner.solver.budget.spent(end):
             return None
-        return self._rounds(_Filling(self, end.theta, end.calls), loop)
+        return self._filling(end.theta, end.calls, loop)
 
-    def _rounds(self, method: _Filling, loop: Loop) -> Iterator[Progress]:
+    def _filling(self, start: Array | None, spent: int, loop: Loop) -> Iterator[Progress]:
+        """Rounds of fits, where so many calls are spent."""
         around = self.around
-        solver = within(around.learner.solver, loop, method.spent)
-        return drive(method, replace(solver.budget, tol=around.tol, rounds=around.rounds), loop)
+        budget = within(around.learner.solver, loop, spent).budget
+        rounds = partial(self._rounds, start, spent)
+        method = OwnRounds(around.name, rounds, partial(self.setting, start))
+        return drive(method, replace(budget, tol=around.tol, rounds=around.rounds), loop)
+
+    def _rounds(self, theta: Array | None, spent: int, loop: Loop) -> Iterator[Progress]:
+        """What was not seen filled in by its means, then a fit."""
+        number, calls = 0, 0
+        if theta is None:
+            dual = self.dual()
+            theta = dual.regulariser.weights(np.zeros(dual.features.d))
+        if loop.tree is not None:
+            number, calls, theta = loop.tree
+
+        def where() -> Tree:
+            return number, calls, theta
+
+        while True:
+            one = self.look(number, theta, loop)
+            yield Progress(
+                round=one.number,
+                calls=calls,
+                examples=len(self.batch),
+                certificate=_certificate(one),
+                theta=one.theta,
+                tau=one.target,
+                at=one.target,
+                route="rounds of inference",
+                own=one,
+                left=one.left,
+            )
+            found = self._fit(one, spent + calls, loop)
+            theta, number, calls = found.theta, number + 1, calls + found.calls
+            loop.save(where)
+
+    def _fit(self, one: Filled, spent: int, loop: Loop) -> Progress:
+        """On what was filled in; directly from the weights before it, so that late fits are short.
+
+        Frank-Wolfe begins at points, and those of the round before have other targets.
+        """
+        learner = self.around.learner.within(loop, spent)
+        closer = min(learner.solver.tol, 0.1 * self.around.tol)  # else a round may end at its start
+        learner = replace(learner, solver=replace(learner.solver, tol=max(closer, 0.1 * one.left)))
+        batch = replace(self.batch, target=one.target)
+        direct = learner.messages(learner.dual(batch, self.features)) is not None
+        return last(learner.states(batch, self.features, one.theta if direct else None))
 
     def _routine(self, dual: Dual, batch: Batch[Any]) -> Routine | None:
         learner = self.around.learner
@@ -246,68 +291,6 @@ class PartlySeen:
             solver = replace(learner.solver, tol=tol, checkpoint=loop)
         found = marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
         return _Bounded(found.tau, found.lower, found.upper)
-
-
-@dataclass(frozen=True)
-class _Filling:
-    """What was not seen filled in by its means, then a fit: a method for the loop."""
-
-    problem: PartlySeen
-    start: Array | None
-    spent: int = 0
-    size: int = 0
-
-    @property
-    def name(self) -> str:
-        return self.problem.around.name
-
-    def setting(self) -> dict[str, Any]:
-        return self.problem.setting(self.start)
-
-    def rounds(self, loop: Loop) -> Iterator[Progress]:
-        theta, number, calls = self.start, 0, 0
-        if theta is None:
-            dual = self.problem.dual()
-            theta = dual.regulariser.weights(np.zeros(dual.features.d))
-        if loop.tree is not None:
-            number, calls, theta = loop.tree
-
-        def where() -> Tree:
-            return number, calls, theta
-
-        while True:
-            one = self.problem.look(number, theta, loop)
-            yield self._progress(one, calls)
-            found = self._fit(one, calls, loop)
-            theta, number, calls = found.theta, number + 1, calls + found.calls
-            loop.save(where)
-
-    def _fit(self, one: Filled, calls: int, loop: Loop) -> Progress:
-        """On what was filled in; directly from the weights before it, so that late fits are short.
-
-        Frank-Wolfe begins at points, and those of the round before have other targets.
-        """
-        problem = self.problem
-        learner, tol = problem.around.learner.within(loop, self.spent + calls), problem.around.tol
-        closer = min(learner.solver.tol, 0.1 * tol)  # else a round may end at its start
-        learner = replace(learner, solver=replace(learner.solver, tol=max(closer, 0.1 * one.left)))
-        batch = replace(problem.batch, target=one.target)
-        direct = learner.messages(learner.dual(batch, problem.features)) is not None
-        return last(learner.states(batch, problem.features, one.theta if direct else None))
-
-    def _progress(self, one: Filled, calls: int) -> Progress:
-        return Progress(
-            round=one.number,
-            calls=calls,
-            examples=len(self.problem.batch),
-            certificate=_certificate(one),
-            theta=one.theta,
-            tau=one.target,
-            at=one.target,
-            route="rounds of inference",
-            own=one,
-            left=one.left,
-        )
 
 
 def _certificate(one: Filled) -> Certificate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.learners.model import Fits, check_problem, ridge_of
-from mlestruct.method import Progress
+from mlestruct.method import OwnRounds, Progress
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
@@ -51,7 +52,14 @@ class Perceptron(Fits):
         check_problem(self.name, batch, features)
         oracle = Validated(resolve(self.oracle, batch))
         ridge = ridge_of(self.regulariser, features.d)
-        method = _Epochs(self, batch, features, oracle, ridge, self.name)
+
+        def setting() -> dict[str, Any]:
+            own = {"epochs": self.epochs, "seed": self.seed, "seconds": self.solver.seconds}
+            return {**named(batch, features, ridge), "oracle": name_of(oracle), **own}
+
+        method = OwnRounds(
+            self.name, partial(self._rounds, batch, features, oracle, ridge), setting
+        )
         return drive(method, self.budget, self.solver.checkpoint)
 
     @property
@@ -64,30 +72,18 @@ class Perceptron(Fits):
         solver = replace(self.solver, checkpoint=loop)
         return replace(self, regulariser=given, solver=solver).states(*problem)
 
-
-@dataclass(frozen=True)
-class _Epochs:
-    """A perceptron on its examples, as a method for the loop."""
-
-    learner: Perceptron
-    batch: Batch[Any]
-    features: Features
-    oracle: Oracle[Any]
-    ridge: Regulariser
-    name: str
-    size: int = 0
-
-    def setting(self) -> dict[str, Any]:
-        learner = self.learner
-        own = {"epochs": learner.epochs, "seed": learner.seed, "seconds": learner.solver.seconds}
-        known = named(self.batch, self.features, self.ridge)
-        return {**known, "oracle": name_of(self.oracle), **own}
-
-    def rounds(self, loop: Loop) -> Iterator[Progress]:
-        count, oracle, d = len(self.batch), self.oracle, self.features.d
-        each = np.arange(count)[:, None]
-        ones = [(self.batch.select(m), self.features.select(m)) for m in each]
-        rng, epoch = np.random.default_rng(self.learner.seed), 0
+    def _rounds(
+        self,
+        batch: Batch[Any],
+        features: Features,
+        oracle: Oracle[Any],
+        ridge: Regulariser,
+        loop: Loop,
+    ) -> Iterator[Progress]:
+        """An epoch each."""
+        count, d = len(batch), features.d
+        ones = [(batch.select(m), features.select(m)) for m in np.arange(count)[:, None]]
+        rng, epoch = np.random.default_rng(self.seed), 0
         theta, total = np.zeros(d), np.zeros(d)
         if loop.tree is not None:
             epoch, theta, total, rng.bit_generator.state, memories = loop.tree
@@ -98,15 +94,13 @@ class _Epochs:
             memories = [memory(oracle, one) for one, _ in ones]
             return epoch, theta, total, rng.bit_generator.state, memories
 
-        maximises = False
         while True:
             mistakes = 0
             for m in rng.permutation(count):
                 with counting_from(int(m)):
                     step = _step(ones[m], oracle, theta)
-                    maximises = maximises or _tells(ones[m], oracle, theta)
                 mistakes += bool(step.any())
-                theta = theta + step / self.ridge.lam
+                theta = theta + step / ridge.lam
                 total = total + theta
             share, calls = mistakes / count, (epoch + 1) * count
             proof = Certificate(np.inf, 0.0, share, oracle.polytope, "not used", WHY)

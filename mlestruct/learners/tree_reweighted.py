@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Wraps
-from mlestruct.method import Progress
+from mlestruct.method import OwnRounds, Progress
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers
@@ -71,7 +72,9 @@ class Tightened(Wraps):
         """
         solver = self.learner.solver
         budget = replace(solver.budget, rounds=self.rounds)
-        return drive(_Reweighing(self, batch, features, self.name), budget, solver.checkpoint)
+        setting: Any = partial(dict, rounds=self.rounds, steps=self.steps)
+        method = OwnRounds(self.name, partial(self._rounds, batch, features), setting)
+        return drive(method, budget, solver.checkpoint)
 
     def tightened(
         self,
@@ -120,22 +123,10 @@ class Tightened(Wraps):
         learner = replace(self.learner.within(loop), regulariser=given)
         return replace(self, learner=learner).states(*problem)
 
-
-@dataclass(frozen=True)
-class _Reweighing:
-    """A fit under some ρ, then a better ρ: a method for the loop."""
-
-    learner: Tightened
-    batch: Batch[FactorGraph]
-    features: Features
-    name: str
-    size: int = 0
-
-    def setting(self) -> dict[str, Any]:
-        return {"rounds": self.learner.rounds, "steps": self.learner.steps}
-
-    def rounds(self, loop: Loop) -> Iterator[Progress]:
-        batch, features = self.batch, self.features
+    def _rounds(
+        self, batch: Batch[FactorGraph], features: Features, loop: Loop
+    ) -> Iterator[Progress]:
+        """A fit under some ρ, then a better ρ."""
         uniform = {s: counting_numbers(s, "trees")[s.n_nodes :] for s in batch.structures}
         known = (0, None, None, 0, 0.0) if loop.tree is None else loop.tree
         number, shares, start, calls, asking = known
@@ -146,7 +137,7 @@ class _Reweighing:
 
         while True:
             loop.save(where)
-            learner = self.learner.under(rho, loop, calls)
+            learner = self.under(rho, loop, calls)
             direct = learner.messages(learner.dual(batch, features)) is not None
             found = last(learner.states(batch, features, start))
             start = found.theta if direct else found.tau.copy()
@@ -159,7 +150,7 @@ class _Reweighing:
             said = replace(found, round=number, calls=calls, certificate=proof, learned=learned)
             yield replace(said, asking=asking, own=rho)
             scores = features.potentials(found.theta) + batch.bias
-            rho = self.learner.tightened(batch, scores, rho, uniform, loop)
+            rho = self.tightened(batch, scores, rho, uniform, loop)
             number += 1
 
 

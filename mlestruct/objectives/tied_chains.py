@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,14 +60,11 @@ class Shape:
         index = features.index if isinstance(features, Masked) else None
         return cls(batch, tied, weights_of(tied, index), edge, shut)
 
-    def piece(self, members: Ints, general: Callable[[Ints], Shard]) -> Shard:
-        return TiedChains(self, members, general)
-
 
 def pieces(routine: Routine, batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
     """Makes the pieces, where the routine is exact on chains and their transitions are tied."""
     shape = Shape.of(batch, heads) if isinstance(routine, ForwardBackward) else None
-    return None if shape is None else shape.piece
+    return None if shape is None else partial(TiedChains, shape)
 
 
 class TiedChains:
