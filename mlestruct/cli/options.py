@@ -188,8 +188,7 @@ def own_ids(ids: Iterable[Any]) -> dict[str, Any]:
 
 def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
     """``forbid``, ``require`` and ``consent``: pairs of the table's own ids, with their places."""
-    from mlestruct.doctor.rules import COLUMNS, listed_rules
-    from mlestruct.estimators.roommates.rules import Placed
+    from mlestruct.estimators.roommates.rules import COLUMNS, Placed, listed_rules
 
     own = own_ids(ids)
 

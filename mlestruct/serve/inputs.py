@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mlestruct.doctor import Diagnosis, Told, examine, paired
-from mlestruct.doctor.rules import COLUMNS, listed_rules
 from mlestruct.estimators import RoommateModel
+from mlestruct.estimators.roommates.rules import COLUMNS, listed_rules
 from mlestruct.progress import Show
 from mlestruct.serve.project import Dropped, Project
 from mlestruct.tables import Table, missing, read, sheets

@@ -30,28 +30,27 @@ MANY = 0.2  # share of NULs at odd or even places that only UTF-16 has
 
 
 class DecodedText(NamedTuple):
-    """The text, the encoding in words, and whether it was a guess."""
+    """The text, and the encoding in words."""
 
     text: str
     words: str
-    guessed: bool
 
 
 def decoded(data: bytes, place: str, encoding: str | None = None) -> DecodedText:
     """The text of a file, by ``encoding`` where it is named; a ValueError names the line."""
     _refuse_other_kinds(data, place)
     if encoding is not None:
-        return DecodedText(_by(data, encoding, place), encoding, False)
+        return DecodedText(_by(data, encoding, place), encoding)
     for mark, name, words in MARKS:
         if data.startswith(mark):
-            return DecodedText(_by(data, name, place), words, False)
+            return DecodedText(_by(data, name, place), words)
     wide = _without_mark(data)
     if wide is not None:
-        return DecodedText(_by(data, wide, place), f"{wide.upper()} without a mark", True)
+        return DecodedText(_by(data, wide, place), f"{wide.upper()} without a mark")
     try:
-        found = DecodedText(data.decode("utf-8"), "UTF-8", False)
+        found = DecodedText(data.decode("utf-8"), "UTF-8")
     except UnicodeDecodeError as error:
-        found = DecodedText(_as_windows(data, error, place), "Windows-1252", True)
+        found = DecodedText(_as_windows(data, error, place), "Windows-1252")
     if "\0" in found.text:
         line = 1 + found.text[: found.text.index("\0")].count("\n")
         raise ValueError(f"{place}, line {line}: a zero byte, so this is no table as text")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,13 @@ import numpy as np
 from mlestruct.errors import Infeasible
 from mlestruct.estimators.roommates.people import Group, People, are_ids
 from mlestruct.structures.base import Ints
+from mlestruct.tables import Table
 
 Rule = tuple[Hashable, Hashable]
 Consent = Sequence[Rule]
 SHOWN = 6
+COLUMNS = ("rule", "id_a", "id_b")  # of a table of rules
+KINDS = {"forbid": "forbid", "require": "require", "allow": "consent"}
 
 
 class Placed(tuple[Hashable, ...]):
@@ -135,3 +138,19 @@ def conflict(
 def _named(places: Sequence[Any] | Ints, ids: Sequence[Any]) -> str:
     named = [repr(ids[v]) if v < len(ids) else "an empty bed" for v in places[:SHOWN]]
     return f"[{', '.join(named)}{', …' if len(places) > SHOWN else ''}]"
+
+
+def listed_rules(table: Table, own: Mapping[str, Any]) -> dict[str, list[Placed]]:
+    """``forbid``, ``require`` and ``consent`` of columns rule, id_a, id_b; ``own`` ids by text."""
+    made: dict[str, list[Placed]] = {kind: [] for kind in KINDS.values()}
+    columns = (table.as_names(name).tolist() for name in COLUMNS)
+    for row, (rule, a, b) in enumerate(zip(*columns, strict=True)):
+        kind = KINDS.get(str(rule).casefold())
+        if kind is None:
+            raise ValueError(
+                f"{table.at(row, 'rule')}: a rule is forbid, require or allow, not {rule!r}"
+            )
+        if a is None or b is None:
+            raise ValueError(f"{table.at(row)}: a rule is about two people, and one is missing")
+        made[kind].append(Placed.of([own.get(str(who), who) for who in (a, b)], table.at(row)))
+    return made

@@ -46,10 +46,6 @@ class Layout:
         return len(self.head)
 
     @property
-    def tail(self) -> NDArray[np.int32]:
-        return np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self.ptr))
-
-    @property
     def components(self) -> int:
         return int(self.component.max()) + 1
 
