@@ -78,14 +78,18 @@ def test_rows_do_not_know_each_other(rng):
     assert hull.last.live.max() <= 6 + 2
 
 
-def test_wrong_beginnings_do_not_matter(rng):
-    """From atoms twice over, of any weights, the same maximum."""
+@pytest.mark.parametrize("count", [1, 5, 7])
+@pytest.mark.parametrize("seed", range(4))
+def test_wrong_beginnings_do_not_matter(count, seed):
+    """From atoms many times over, of any weights, without room for another: the same maximum."""
+    rng = np.random.default_rng(seed)
     one = ms.Batch.of(ms.Custom(6), count=1)
     hull, score = Hull(one, pack, None), rng.standard_normal((1, 6))
     log_z, tau = hull.solve(score)
     known = len(hull.pool.start) - 1
-    atoms = np.append(0, rng.integers(1, known, 5))[None]
-    hull.last = Earlier(np.zeros((1, 6)), atoms, np.full((1, 6), 1 / 6), np.array([6]))
+    atoms = np.append(0, rng.integers(1, known, count))[None]
+    weight = np.full(atoms.shape, 1.0 / atoms.size)
+    hull.last = Earlier(np.zeros((1, 6)), atoms, weight, np.array([atoms.size]))
     again = hull.solve(score)
     np.testing.assert_allclose(again[0], log_z, atol=1e-8)
     np.testing.assert_allclose(again[1], tau, atol=1e-8)
