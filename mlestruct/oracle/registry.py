@@ -134,10 +134,11 @@ class Later(Around):
 def resolve(oracle: AnyOracle, batch: Batch[Any]) -> Oracle[Any]:
     """An oracle from a name, a plain callable, an oracle, or None (the structure's default)."""
     if oracle is None:
-        owns = [structure.default_oracle for structure in batch.structures]
-        if None in owns or owns.count(owns[0]) < len(owns):
-            return PerStructure.default(batch)
-        oracle = Later(owns[0]) if owns[0] in CATALOGUE else owns[0]
+        own = batch.structures[0].default_oracle
+        for other in batch.structures:
+            if own is None or other.default_oracle != own:
+                return PerStructure.default(batch)
+        oracle = Later(own) if isinstance(own, str) else own
     if isinstance(oracle, str):
         _refuse_misfit(oracle, batch)
         return load(oracle)
