@@ -73,9 +73,10 @@ def _sums(kernel: Kernel, score: Array, alone: Array, full: bool) -> tuple[float
 def _priced(
     kernel: Kernel, score: Array, alone: Array, full: bool, item: Array, place: Array, total: float
 ) -> tuple[float, Array]:
-    idle, tau = np.ones(1), np.zeros(score.shape)
-    for price in place:  # what sets of places weigh that are not taken
-        idle = np.concatenate([idle * (0.0 if full else np.exp(-price)), idle])
+    idle, tau = np.ones(1 << len(place)), np.zeros(score.shape)
+    for j in np.flatnonzero(place):  # what the places weigh that a set leaves
+        idle.reshape(-1, 2, 1 << j)[:, 0] *= np.exp(-place[j])
+    idle[:-1] *= not full
     z = kernel(np.exp(score - item[:, None] - place), np.exp(alone - item), idle, tau)
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.log(z) + total), tau / z
