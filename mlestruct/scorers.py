@@ -8,32 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.inference import best as best_of
 from mlestruct.structures.base import Array, as_numbers
-
-
-class Scorable(Protocol):
-    """What scorers ask of an estimator; all of the library's have it."""
-
-    def predict(self, X: Sequence[Any]) -> list[Any]: ...
-    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float: ...
-    def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]: ...
-    def evidence(self, X: Sequence[Any], y: Sequence[Any]) -> Any: ...
-    def calibration(self, X: Sequence[Any], y: Sequence[Any]) -> Any: ...
-
-
-class Decides(Protocol):
-    """What scorers of decisions ask besides: a StructuredModel has it."""
-
-    def _oracle(self) -> Any: ...
-    def structures(self, X: Sequence[Any]) -> list[Any]: ...
-    def predict(self, X: Sequence[Any]) -> list[Any]: ...
-
 
 Scorer = Callable[[Any, Sequence[Any], Sequence[Any]], float]
 
@@ -54,26 +35,26 @@ def _of_the_last_step(scorer: Scorer) -> Scorer:
 
 
 @_of_the_last_step
-def parts_right(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
+def parts_right(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Mean share of parts (rows, variables, coordinates) predicted right: ``score`` itself."""
     return model.score(X, y)
 
 
 @_of_the_last_step
-def all_right(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
+def all_right(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Share of examples predicted without any mistake."""
     pairs = zip(model.predict(X), y, strict=True)
     return float(np.mean([_same(predicted, observed) for predicted, observed in pairs]))
 
 
 @_of_the_last_step
-def log_likelihood(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
+def log_likelihood(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
     """What is proven of the mean log-likelihood of an example: the interval's lower end."""
     return model.log_likelihood(X, y)[0] / len(X)
 
 
 @_of_the_last_step
-def evidence(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
+def evidence(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
     """The mean exact log-likelihood of an example, summed or annealed: no bound, to a nat or so.
 
     It means the same for every learner and ρ, and so chooses between them, and alpha.
@@ -82,13 +63,13 @@ def evidence(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
 
 
 @_of_the_last_step
-def brier(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
+def brier(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Minus the mean squared error of the parts' probabilities."""
     return -float(model.calibration(X, y).brier)
 
 
 @_of_the_last_step
-def calibrated(model: Scorable, X: Sequence[Any], y: Sequence[Any]) -> float:
+def calibrated(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Minus the expected calibration error. Constant probabilities can be calibrated too."""
     return -float(model.calibration(X, y).error)
 
@@ -107,7 +88,7 @@ def regret(costs: Costs, sense: Literal["min", "max"] = "min") -> Scorer:
     """
 
     @_of_the_last_step
-    def scorer(model: Decides, X: Sequence[Any], y: Sequence[Any]) -> float:
+    def scorer(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
         reached, least = _reached(model, X, costs, sense)
         return -float((reached - least).sum() / max(np.abs(least).sum(), 1e-300))
 
@@ -122,14 +103,14 @@ def cost_equal(costs: Costs, tol: float = 1e-9, sense: Literal["min", "max"] = "
     """
 
     @_of_the_last_step
-    def scorer(model: Decides, X: Sequence[Any], y: Sequence[Any]) -> float:
+    def scorer(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
         reached, least = _reached(model, X, costs, sense)
         return float(np.mean(reached - least <= tol * np.maximum(np.abs(least), 1.0)))
 
     return scorer
 
 
-def _reached(model: Decides, X: Sequence[Any], costs: Costs, sense: str) -> tuple[Array, Array]:
+def _reached(model: Any, X: Sequence[Any], costs: Costs, sense: str) -> tuple[Array, Array]:
     """What the model's decisions cost, and the least cost, of every example."""
     if sense not in ("min", "max"):
         raise ValueError(f"sense is 'min' or 'max', not {sense!r}")
