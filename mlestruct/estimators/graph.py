@@ -173,12 +173,14 @@ class GraphModel(Labelled):
             key = len(graph), graph.edges.tobytes(), graph.cliques
             if key not in made:
                 tables = scopes(graph) if graph.cliques else graph.edges
-                made[key] = FactorGraph([len(self.classes_)] * len(graph), tables)
+                made[key] = FactorGraph(np.full(len(graph), len(self.classes_)), tables)
             found.append(made[key].part(x.known) if isinstance(x, Left) else made[key])
         return found
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
-        wholes, graphs = self.graphs([whole_of(x) for x in X]), self.graphs(X)
+        wholes = graphs = self.graphs([whole_of(x) for x in X])
+        if any(isinstance(x, Left) for x in X):
+            graphs = self.graphs(X)
         self._check_widths(graphs)
         edges = [self._ties(graph) for graph in graphs]
         nodes = [

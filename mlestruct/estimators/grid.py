@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -98,7 +99,7 @@ class GridModel(GraphModel):
         return image / 255.0 if self.bytes_ else image
 
     def _edges(self, image: Array) -> Ints:
-        return neighbours(image.shape[0], image.shape[1], self.neighbours == 8)
+        return neighbours(image.shape[0], image.shape[1], self.neighbours == 8).copy()
 
     def _graph(self, image: Array) -> Graph:
         edges, ties = self._edges(image), None
@@ -123,6 +124,7 @@ class GridModel(GraphModel):
         return (int(x.known.sum()),) if isinstance(x, Left) else np.shape(x)[:2]
 
 
+@lru_cache(maxsize=16)  # a pass over pictures asks three times for each of them
 def neighbours(rows: int, columns: int, diagonal: bool) -> Ints:
     """Pairs of pixels that touch: to the right row by row, downwards, then both diagonals."""
     node = np.arange(rows * columns).reshape(rows, columns)
