@@ -54,9 +54,10 @@ def solve_all(tables: Array, prices: Array, column: Ints, upper: Array) -> int:
     _, n, m = tables.shape
     wide = (m + EIGHT - 1) // EIGHT * EIGHT
     table, price, row = np.full(n * wide, -np.inf), np.zeros(wide), np.empty(m, np.int64)
+    far = np.full((3, wide), np.inf)  # what is beyond the last column stays so
     search = Search(
-        np.full(wide, np.inf), np.empty(wide), np.full(wide, np.inf), np.empty(wide),
-        np.arange(wide) * 1.0, np.empty(m, np.int64), np.empty(m),
+        far[0], far[1], far[2], np.empty(wide), np.arange(wide) * 1.0,
+        np.empty(m, np.int64), np.empty(m),
     )  # fmt: skip
     waiting = np.empty(n, np.int64)
     for k in range(len(tables)):

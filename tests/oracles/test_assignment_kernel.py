@@ -13,6 +13,7 @@ from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.kernels import kernel
 from mlestruct.lanes import EIGHT
 from mlestruct.oracle import Cached, Counted, Solver, Validated, memory, remember, resolve
 from mlestruct.regulariser import Regulariser
@@ -90,6 +91,23 @@ def test_any_question_from_any_answer(shape, rng):
         tables = MAKERS[name](rng, full)
         asked(tables, start)
         asked(tables, cold(full))
+
+
+@kernel
+def dirty(width):
+    """Leaves memory of this size full of numbers that are nearer than any column."""
+    held = [np.full(width, -1e9) for _ in range(30)]
+    return len(held)
+
+
+@pytest.mark.parametrize("m", [3, 4, 9, 21])
+def test_what_memory_held_before_is_no_column(m, rng):
+    """Rows are padded: a search that begins with the free columns must not find the padding."""
+    for n in (1, 2, 3):
+        start = cold((COUNT, n, m))
+        for _ in range(10):
+            dirty(m + -m % EIGHT)
+            asked(rng.standard_normal((COUNT, n, m)), start)
 
 
 @pytest.mark.parametrize("m", [2, 5, 63, 64, 65, 300])
