@@ -26,12 +26,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from llvmlite.binding import (
-    Linkage,
-    create_pass_builder,
-    create_pipeline_tuning_options,
-    parse_assembly,
-)
+from llvmlite import binding
+from llvmlite.binding import Linkage, parse_assembly
 from numba.core import (
     caching,
     cgutils,
@@ -365,11 +361,11 @@ class Whole(codegen.JITCodeLibrary):  # type: ignore[misc]
 
     def _builder(self) -> Any:
         """Numba's, and what it leaves to LLVM."""
-        tuning = create_pipeline_tuning_options(config.OPT)
+        tuning = binding.create_pipeline_tuning_options(config.OPT)  # of newer llvmlites
         tuning.loop_vectorization = config.LOOP_VECTORIZE
         tuning.slp_vectorization = config.SLP_VECTORIZE
         tuning.loop_unrolling = self.unrolled
-        return create_pass_builder(self._codegen._tm, tuning)
+        return binding.create_pass_builder(self._codegen._tm, tuning)
 
 
 class Settings(compiler.Flags):  # type: ignore[misc]

@@ -27,7 +27,7 @@ def test_logarithms_are_right_to_the_last_digit(eights, rng):
         numbers = np.exp(rng.uniform(-spread, spread, 8 * eights))
         ours = numbers.copy()
         logs(ours)
-        truth = np.log(numbers)
+        truth = np.log(numbers.astype(np.longdouble)).astype(float)  # NumPy's own may be off by one
         assert np.all(np.abs(ours - truth) <= np.spacing(np.abs(truth)))
 
 
@@ -37,7 +37,7 @@ def test_exponentials_are_right_to_the_last_digit(eights, rng):
         exponents = rng.uniform(-spread, spread, 8 * eights)
         ours = exponents.copy()
         exponentials(ours)
-        truth = np.exp(exponents)
+        truth = np.exp(exponents.astype(np.longdouble)).astype(float)
         assert np.all(np.abs(ours - truth) <= np.spacing(truth))
 
 
