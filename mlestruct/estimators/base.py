@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 Examples = tuple[Sequence[Any], Sequence[Any]]
 Penalty = Literal["raw", "standardised"]
 KINDS = "biufU"  # of arrays that model files hold: see files.py
+UNEVEN = 1e5  # columns of whose sizes the largest is so many of the smallest are no accident
 QUIET = 1e-3  # of the largest weight: a column of less may be one that all outcomes share
 DEEP = 1e8  # times λ: what all outcomes share in so large a column shows in the certificate
 SHARP, TINY = 2.0, 1e-12  # log of the largest factor
@@ -182,7 +183,7 @@ class Estimator(Predictor):
         loop.finish()
         if self._short:
             how = self._short, self.certificate_, self.tol, missed, tried, self.get_params()
-            Ending(*how).warn(type(self).__name__)
+            Ending(*how, self._hint).warn(type(self).__name__)
         return self
 
     def _named(self) -> dict[str, Any]:
@@ -282,6 +283,7 @@ class Estimator(Predictor):
         for number, model in self._path(batch, features, alphas, loop):
             self._keep(model, float(alphas[number]), features.d)
             self.notes_ = [*before, *self._notes(batch, features)]
+            self._hint = "" if model.converged else self._uneven(features, batch.size)
             if len(alphas) == 1:
                 self.alpha_scores_ = []
                 return []
@@ -358,6 +360,17 @@ class Estimator(Predictor):
             if features.potentials(np.eye(1, features.d, int(j))[0]).any():
                 raise ValueError(f"squares of column {j} are too small to be told from 0")
         return np.where(size > 0, size, 1.0)
+
+    def _uneven(self, features: Features, rows: int) -> str:
+        """What to do about columns of very different sizes, where a fit has not converged."""
+        size = np.sqrt(squares(features, np.ones(rows)) / rows)
+        size = size[size > 0]
+        if self.penalty != "raw" or len(size) == 0 or size.max() < UNEVEN * size.min():
+            return ""
+        return (
+            f"sizes of columns differ by up to {size.max() / size.min():.0e}: divide the large "
+            "ones, or take penalty='standardised'"
+        )
 
     def _learner(self, regulariser: Regulariser, loop: Loop | None = None) -> Learns:
         make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner

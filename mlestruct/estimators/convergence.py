@@ -37,7 +37,8 @@ CAUSES: dict[str, tuple[str, dict[str, str]]] = {
 class Ending:
     """How a fit ended: ``short`` is empty where it reached ``tol``; ``missed`` are other alphas.
 
-    ``settings`` are those that the estimator has: advice names no other.
+    ``settings`` are those that the estimator has: advice names no other. ``hint`` is a likelier
+    cause, and what to do about it.
     """
 
     short: str
@@ -46,6 +47,7 @@ class Ending:
     missed: Sequence[float] = field(default=())
     tried: int = 1
     settings: Collection[str] = ()
+    hint: str = ""
 
     @property
     def heard(self) -> bool:
@@ -65,7 +67,8 @@ class Ending:
         if self.missed:
             listed = ", ".join(f"{alpha:g}" for alpha in self.missed)
             told.append(f"{len(self.missed)} of {self.tried} alphas missed it, too: {listed}")
-        told += [words for name, words in advice.items() if name in self.settings][:1]
+        general = [words for name, words in advice.items() if name in self.settings]
+        told += [self.hint] if self.hint else general[:1]
         return "; ".join(told)
 
     def _distance(self) -> str:

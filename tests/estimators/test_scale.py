@@ -265,3 +265,16 @@ def test_a_descent_that_stands_still_is_proven_soon(seed):
     model = ms.MatchingModel(kind="partial").fit(X, y)
     assert model.converged_
     assert model.n_iter_ < 60
+
+
+def test_columns_of_other_sizes_are_the_advice_where_a_fit_ends_short():
+    """More rounds would not help beside a Unix time; another penalty does."""
+    rng = np.random.default_rng(0)
+    time = np.array([0.0, 1.7e9])
+    X = [rng.normal(size=(5, 2)) + time for _ in range(6)]
+    y = [(x[:, 0] > 0).astype(int) for x in X]
+    with pytest.warns(ms.ConvergenceWarning, match="differ by up to .*penalty='standardised'"):
+        ms.SequenceModel(learner="ssvm", max_rounds=50).fit(X, y)
+    assert ms.SequenceModel(learner="ssvm", penalty="standardised").fit(X, y).converged_
+    with pytest.warns(ms.ConvergenceWarning, match="raise max_rounds"):
+        ms.SequenceModel(tol=1e-9, max_rounds=2).fit([x - time for x in X], y)
