@@ -63,6 +63,8 @@ class Edges:
     def degrees(self, rows: Array) -> Array:
         """Σ of every node's edges, for each row of edge values. O(rows · edges)."""
         n = self.n_nodes
+        if len(rows) == 0:
+            return np.zeros((0, n))
         if self.complete:
             from mlestruct.structures.complete_kernel import row_sums
 

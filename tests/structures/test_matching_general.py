@@ -308,3 +308,10 @@ def test_degrees_and_ends_are_the_incidence_matrix(edges, rng):
     np.testing.assert_array_equal(np.stack([low, high], axis=1), structure.ends)
     off = np.abs(rows @ B.T - 1).max(axis=1)
     np.testing.assert_allclose(structure.violation(rows), off)
+
+
+@pytest.mark.parametrize("edges", [None, [(0, 1), (1, 2)]])
+def test_no_points_are_no_points(edges):
+    """A graph without a perfect matching lists none, and none of none lies outside."""
+    structure = Matching(3, edges=edges, kind="partial")
+    assert structure.contains(np.zeros((0, structure.size))).shape == (0,)
