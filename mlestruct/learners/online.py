@@ -94,11 +94,13 @@ class Perceptron(Fits):
             memories = [memory(oracle, one) for one, _ in ones]
             return epoch, theta, total, rng.bit_generator.state, memories
 
+        maximises = False
         while True:
             mistakes = 0
             for m in rng.permutation(count):
                 with counting_from(int(m)):
                     step = _step(ones[m], oracle, theta)
+                    maximises = maximises or _tells(ones[m], oracle, theta)
                 mistakes += bool(step.any())
                 theta = theta + step / ridge.lam
                 total = total + theta
