@@ -20,8 +20,8 @@ from numba import njit
 from numba.core import caching
 
 import mlestruct
-from mlestruct import compiler, kernels
-from mlestruct.compiler import digest, temporary
+from mlestruct import kernels
+from mlestruct.compiler import digest, kept, temporary
 from mlestruct.inference.matching.kernels import entry
 from mlestruct.kernels import Compiled, clock, compiling, kernel, variant
 
@@ -30,7 +30,11 @@ MODULES = sorted(
     for package in (mlestruct, mlestruct_oracles)
     for path in Path(package.__file__).parent.rglob("*.py")
 )
-HERE = {"kernels.py", "compiler.py", "lanes.py", "prebuilt.py"}
+PACKAGE = Path(mlestruct.__file__).parent
+HERE = {
+    *(PACKAGE / name for name in ("kernels.py", "lanes.py", "prebuilt.py")),
+    *(PACKAGE / "compiler").glob("*.py"),
+}
 
 
 def numbas(tree):
@@ -48,7 +52,7 @@ def test_one_place_asks_numba_to_compile():
     wrong = [
         f"{path}:{node.lineno}"
         for path in MODULES
-        if not (path.name in HERE and path.parent.name == "mlestruct")
+        if path not in HERE
         for node in numbas(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not wrong, f"use mlestruct.kernels.kernel: {wrong}"
@@ -314,39 +318,39 @@ def test_what_was_compiled_is_found_by_the_next_process(tmp_path):
 
 
 TOGETHER = """
-import sys, time, mlestruct.compiler as c
+import sys, time, mlestruct.compiler.linking as c
 from mlestruct.inference.matching.kernels import entry
-make = c.Kernel._entry
+make = c.entry
 def slowly(*given):
     print("made")
     time.sleep(1.0)
     return make(*given)
-c.Kernel._entry = slowly
+c.entry = slowly
 print("ready", flush=True)
 sys.stdin.readline()
 entry(0.25, 0.5)
 """
 
 
-@pytest.mark.skipif(compiler.fcntl is None, reason="no files with locks")
+@pytest.mark.skipif(kept.fcntl is None, reason="no files with locks")
 @pytest.mark.parametrize("gone", ["Gone", "gone.Gone"])
 def test_what_an_edition_with_other_classes_kept_is_compiled_again(gone, tmp_path, monkeypatch):
     """A named tuple's type is in the index by its class, which a later edition may lack."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path))
-    kept = compiler.Kept(entry.py_func)
-    kept._cache_file.save("key", 1)
-    assert kept._cache_file.load("key") == 1
-    index = Path(kept._cache_file._index_path)
+    found = kept.Kept(entry.py_func)
+    found._cache_file.save("key", 1)
+    assert found._cache_file.load("key") == 1
+    index = Path(found._cache_file._index_path)
     with index.open("rb") as file:
         pickle.load(file)
         first = file.tell()
     module, _, name = gone.rpartition(".")
     lost = f"c{module or __name__}\n{name}\n.".encode()
     index.write_bytes(index.read_bytes()[:first] + lost)
-    assert kept._cache_file.load("key") is None
-    kept._cache_file.save("key", 2)
-    assert kept._cache_file.load("key") == 2
+    assert found._cache_file.load("key") is None
+    found._cache_file.save("key", 2)
+    assert found._cache_file.load("key") == 2
 
 
 def test_of_processes_that_start_together_one_compiles(tmp_path):
@@ -376,13 +380,13 @@ def nowhere(monkeypatch, tmp_path):
     ensure = caching._CacheLocator.ensure_cache_path
 
     def refuse(self):
-        if not isinstance(self, compiler._Temporary):
+        if not isinstance(self, kept._Temporary):
             raise PermissionError("read-only")
         ensure(self)
 
     monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse)
-    monkeypatch.setattr(compiler.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(compiler.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(kept.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(kept.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(Compiled, "folder", None)
     temporary.cache_clear()
     yield tmp_path
@@ -419,7 +423,7 @@ def test_a_folder_that_others_may_write_is_not_used(nowhere, planted):
 
 
 def test_without_any_folder_kernels_still_run(nowhere, monkeypatch):
-    monkeypatch.setattr(compiler._Temporary, "from_function", lambda *_: None)
+    monkeypatch.setattr(kept._Temporary, "from_function", lambda *_: None)
 
     @kernel
     def one(x):
