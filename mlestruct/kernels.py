@@ -19,8 +19,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 OPTIONS = {"nopython": True, "nogil": True}
 USUAL = "2 to 11 s"  # that a first fit compiles for: `python -m benchmarks first_use`
 
-# What kernels do where they call a stub, by the stub; part of their source, see compiler.digest.
-VARIANTS: dict[Any, list[Callable[..., Any]]] = {}
+# What kernels do where they call a stub, by the stub: functions, and texts that say how they are
+# compiled. All of it is part of the kernels' source, see compiler.digest.
+VARIANTS: dict[Any, list[Callable[..., Any] | str]] = {}
 
 
 @overload
@@ -59,11 +60,8 @@ def variant(stub: Any, **options: Any) -> Callable[[Function], Function]:
 
     named = {name: sorted(one) if isinstance(one, set) else one for name, one in options.items()}
 
-    def compiled_by(_: str = repr(sorted(named.items()))) -> None:
-        """Digests read defaults."""
-
     def registered(choice: Function) -> Function:
-        VARIANTS.setdefault(stub, []).extend([choice, compiled_by])
+        VARIANTS.setdefault(stub, []).extend([choice, repr(sorted(named.items()))])
         register(stub, jit_options=options)(choice)
         return choice
 

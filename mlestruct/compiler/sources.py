@@ -44,7 +44,7 @@ def _sources(value: Any, seen: dict[int, str]) -> Iterator[str]:
         yield seen[id(value)]
         yield from _function(value, seen)
         for choice in VARIANTS.get(value, ()):
-            yield from _function(choice, seen)
+            yield from (choice,) if isinstance(choice, str) else _function(choice, seen)
     elif isinstance(value, np.ndarray):
         yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     elif isinstance(value, (set, frozenset)):
