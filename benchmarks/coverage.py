@@ -187,7 +187,7 @@ def limit(name: str, d: int, varied: float = 0.0, quick: bool = False) -> Array:
         return np.asarray(theta)
     plain = Firth(asked.model, 0.0)
     start = plain.start(np.zeros(features.d), Identified.of(asked.model).basis)
-    return plain.maximise(start)[0].theta
+    return plain.maximise(start).theta
 
 
 def _counted(

@@ -19,7 +19,13 @@ STEPS, HALVES = 60, 12  # of Newton's, and of one of them
 LONGEST = 5.0  # standard errors that one step may take
 DONE = 1e-5  # of a step, in standard errors
 KEPT = 1e-3  # the same while a contrast is held: what is asked for is the height alone
+ROUGH = 0.1  # the same where all steps are spent
+FINER = 1 / 16  # of a difference, where the usual ones lead no higher
 TURNED = 1e-4  # how far H may be from the identity before the basis is turned again
+
+
+class Unsettled(ArithmeticError):
+    """A search that did not come to rest: what it found is no estimate."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +51,36 @@ class Point:
 
 @dataclass(frozen=True)
 class Firth:
-    """The search for one likelihood, and ``weight`` of log det H; 0 is the plain likelihood."""
+    """The search for one likelihood, and ``weight`` of log det H; 0 is the plain likelihood.
+
+    ``step`` is that of its differences, where it is not the usual one.
+    """
 
     likelihood: Likelihood
     weight: float
+    step: float | None = None
 
     def start(self, theta: Array, basis: Array, volume: float = 0.0) -> Point:
         """θ in a basis of its own; ``volume`` is that of the basis handed in."""
         return self._turned(self._at(theta, basis, volume))
 
-    def maximise(self, point: Point, along: Array | None = None) -> tuple[Point, bool]:
-        """Steps to the top, or to the top where ⟨along, θ⟩ stays; whether it got there.
+    def maximise(self, point: Point, along: Array | None = None) -> Point:
+        """Steps to the top, or to the top where ⟨along, θ⟩ stays; else :class:`Unsettled`.
+
+        A top may be an edge: of some surrogates H jumps where τ comes to a face of its polytope.
+        """
+        found, left, stuck = self.climb(point, along)
+        if stuck and left > KEPT and self.step is None:
+            finer = replace(self, step=FINER * self.likelihood.step)
+            found, left, stuck = finer.climb(
+                finer.start(found.theta, found.basis, found.volume), along
+            )
+        if not stuck and left > ROUGH:
+            raise Unsettled
+        return found
+
+    def climb(self, point: Point, along: Array | None = None) -> tuple[Point, float, bool]:
+        """Where Newton's steps end, the length of one more, and whether it leads no higher.
 
         A step is halved until the penalised likelihood rises. O(rank) calls of inference each.
         """
@@ -63,12 +88,12 @@ class Firth:
             step = self._step(point, along)
             length = float(np.linalg.norm(step))
             if length <= (DONE if along is None else KEPT):
-                return point, True
+                break
             found = self._shorter(point, step * min(1.0, LONGEST / length))
             if found is None:
-                return point, length <= 1e-3
+                return point, length, True
             point = self._turned(found)
-        return point, length <= 1e-3
+        return point, length, False
 
     def _step(self, point: Point, along: Array | None) -> Array:
         slope = point.slopes.score.sum(axis=0) + self.weight * point.slopes.third
@@ -96,7 +121,7 @@ class Firth:
 
     def _at(self, theta: Array, basis: Array, volume: float) -> Point:
         """At θ, ``volume`` being that of the basis."""
-        slopes = self.likelihood.slopes(theta, basis)
+        slopes = self.likelihood.slopes(theta, basis, self.step)
         factor = np.linalg.cholesky(slopes.hessian.sum(axis=0))
         return Point(theta, basis, slopes, volume + 2.0 * float(np.log(np.diag(factor)).sum()))
 
@@ -105,4 +130,5 @@ class Firth:
         if np.abs(point.hessian - np.eye(len(point.hessian))).max() <= TURNED:
             return point
         basis = point.basis @ np.linalg.inv(np.linalg.cholesky(point.hessian)).T
-        return replace(point, basis=basis, slopes=self.likelihood.slopes(point.theta, basis))
+        slopes = self.likelihood.slopes(point.theta, basis, self.step)
+        return replace(point, basis=basis, slopes=slopes)

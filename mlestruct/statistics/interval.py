@@ -17,7 +17,7 @@ from scipy.special import ndtri, stdtrit
 
 from mlestruct.results import Shown
 from mlestruct.statistics.affordability import MOST
-from mlestruct.statistics.firth import Firth, Point
+from mlestruct.statistics.firth import Firth, Point, Unsettled
 from mlestruct.statistics.identified import Identified, Named
 from mlestruct.statistics.likelihood import Likelihood
 from mlestruct.statistics.profile import end, open_sides, without_end
@@ -124,6 +124,12 @@ class Intervals(Shown):
         return [*told, f"the intervals are for {self.about}", f"they assume that {self.assumes}"]
 
 
+UNSETTLED = (
+    "the search for the estimates did not come to rest, as these data hardly bound some of them: "
+    "learn from more examples, or from fewer columns"
+)
+
+
 @dataclass(frozen=True)
 class Problem:
     """A likelihood, its exact counterpart where sums are affordable, and who is one unit.
@@ -170,9 +176,11 @@ def intervals(
         return blank
     try:
         fitted = Fitted.of(problem, np.zeros(d) if start is None else start, told.basis)
+        rows = [fitted.interval(one, level) for one in told.contrasts(names, known)]
     except np.linalg.LinAlgError:
         return replace(blank, refused="information vanishes where the search went: rescale X")
-    rows = [fitted.interval(one, level) for one in told.contrasts(names, known)]
+    except Unsettled:
+        return replace(blank, refused=UNSETTLED)
     if bounds is not None:
         rows = [_cut(row, names, *bounds) for row in rows]
     return replace(blank, rows=rows, assumes=fitted.assumes)
@@ -216,17 +224,17 @@ class Fitted:
         the surrogate's, which are larger.
         """
         first = Firth(problem.model, 0.5)
-        top, _ = first.maximise(first.start(start, basis))
+        top = first.maximise(first.start(start, basis))
         if problem.exact is problem.model:
             weight = problem.model.batch.weight[:, None, None]
             return cls._around(problem, first, top, weight * top.slopes.hessian)
         if problem.exact is None:
             return cls._around(problem, first, top, None)
         sums = Firth(problem.exact, 0.5)
-        truth, _ = sums.maximise(sums.start(start, basis))
+        truth = sums.maximise(sums.start(start, basis))
         variance = _variance(problem.exact, truth.theta, top.basis)
         firth = Firth(problem.model, 0.5 * float(np.trace(variance.sum(axis=0))) / basis.shape[1])
-        top, _ = firth.maximise(top)
+        top = firth.maximise(top)
         return cls._around(problem, firth, top, _variance(problem.exact, truth.theta, top.basis))
 
     @classmethod

@@ -51,6 +51,11 @@ class Likelihood:
     def d(self) -> int:
         return self.features.d
 
+    @property
+    def step(self) -> float:
+        """Of a difference, in standard errors that all examples leave."""
+        return STEP * float(np.sqrt(len(self)))
+
     def select(self, members: Ints) -> Likelihood:
         """Of these examples alone."""
         return Likelihood(self.batch.select(members), self.features.select(members), self.infer)
@@ -64,7 +69,7 @@ class Likelihood:
 
         2r + 1 calls of inference, sent as few large batches.
         """
-        r, step = basis.shape[1], STEP * np.sqrt(len(self)) if step is None else step
+        r, step = basis.shape[1], self.step if step is None else step
         moves = np.concatenate([np.zeros((1, self.d)), step * basis.T, -step * basis.T])
         value, score = self._asked(theta + moves)
         score = score @ basis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.statistics.firth import Firth, Point
+from mlestruct.statistics.firth import KEPT, Firth, Point, Unsettled
 from mlestruct.structures.base import Array
 
 TRIES, CLOSE = 30, 1e-3  # steps to an end; and of its fall, relative
@@ -16,7 +16,7 @@ def end(firth: Firth, top: Point, contrast: Array, fall: float, side: int) -> fl
     """Where 2 (top − profile of ⟨contrast, θ⟩) reaches ``fall`` on one side; ±inf where never.
 
     The root of the fall is nearly linear, so it is followed by secants; others are kept at their
-    best, one Newton search each.
+    best, one Newton search each. :class:`Unsettled` where that ends nowhere.
     """
     centre, best = float(contrast @ top.theta), top.reached(firth.weight)
     unit = float(np.linalg.norm(top.basis.T @ contrast))
@@ -32,16 +32,18 @@ def end(firth: Firth, top: Point, contrast: Array, fall: float, side: int) -> fl
         except np.linalg.LinAlgError:
             far, distance, point = (distance, 2 * root), 0.5 * (near[0] + distance), top
             continue
-        point, _ = firth.maximise(point, contrast)
+        point = firth.maximise(point, contrast)
         fell = float(np.sqrt(max(2.0 * (best - point.reached(firth.weight)), 0.0)))
         if abs(fell - root) <= CLOSE * root:
-            break
+            return centre + side * distance * unit
         if fell < root:
             near = (distance, fell)
         else:
             far = (distance, fell)
+        if far is not None and far[0] - near[0] <= CLOSE * far[0]:  # it falls in one leap
+            return centre + side * far[0] * unit
         distance = _next(near, far, root)
-    return centre + side * distance * unit
+    raise Unsettled
 
 
 def _next(near: tuple[float, float], far: tuple[float, float] | None, root: float) -> float:
@@ -64,10 +66,10 @@ def without_end(firth: Firth, top: Point) -> Array | None:
     Newton's steps double their way along it, while its information dies; towards a maximum they
     become small.
     """
-    found, done = Firth(firth.likelihood, 0.0).maximise(top)
+    found, left, _ = Firth(firth.likelihood, 0.0).climb(top)
     drift = found.theta - top.theta
     far = np.linalg.norm(np.linalg.lstsq(top.basis, drift, rcond=None)[0]) > FAR / 4
-    if done and not far:
+    if left <= KEPT and not far:
         return None
     return np.asarray(drift)
 

@@ -90,9 +90,19 @@ def test_firth_maximises_the_penalised_likelihood(name, rng):
 
     best = minimize(loss, np.zeros(3), tol=1e-9)
     firth = Firth(own, 0.5)
-    top, done = firth.maximise(firth.start(np.zeros(3), Identified.of(own).basis))
-    assert done
+    top = firth.maximise(firth.start(np.zeros(3), Identified.of(own).basis))
     np.testing.assert_allclose(top.theta, best.x, atol=5e-3)
+
+
+@pytest.mark.parametrize("place", ["firth.STEPS", "profile.TRIES"])
+def test_a_search_that_does_not_come_to_rest_is_no_estimate(place, rng, monkeypatch):
+    batch, features = drawn(STRUCTURES["perfect"], 4, rng)
+    asked = problem(batch, features, summed=True)
+    assert intervals(asked, NAMES).rows
+    monkeypatch.setattr(f"mlestruct.statistics.{place}", 1)
+    found = intervals(asked, NAMES, start=np.full(3, 2.0))
+    assert not found.rows
+    assert "did not come to rest" in found.refused
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
