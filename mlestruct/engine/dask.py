@@ -92,6 +92,9 @@ def _local(distributed: Any, workers: int) -> Any:
         nanny: {**dask.config.get(nanny), **_threads()},
         "distributed.comm.timeouts.tcp": PATIENCE,
     }
+    # A worker that is away again 15 s after it was lost would not be started any more; Dask asks
+    # for these seconds at each loss.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": PATIENCE})
     with dask.config.set(settings):
         cluster = distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -90,6 +91,23 @@ def test_killed_again_and_again_is_an_error(remote):
     with pytest.raises(LostWorker, match="3 times"):
         rounds(remote, makers(3, fails=dies))
     assert rounds(remote, makers(2)) == rounds(engine_of(None, 1), makers(2))
+
+
+@pytest.mark.nightly
+def test_workers_come_back_for_as_long_as_they_are_killed(remote):
+    """Dask looks 15 s after each loss whether the worker is there, and gives it up if it is not."""
+
+    def dies(number):
+        if number == 2:
+            os._exit(7)
+
+    until = time.monotonic() + 25
+    while time.monotonic() < until:
+        with pytest.raises(LostWorker, match="3 times"):
+            rounds(remote, makers(3, fails=dies))
+    began = time.monotonic()
+    assert rounds(remote, makers(2)) == rounds(engine_of(None, 1), makers(2))
+    assert time.monotonic() - began < 10  # no waiting for one that never comes
 
 
 def test_a_shards_own_exception_is_no_death(engine, tmp_path):
