@@ -84,8 +84,9 @@ class Batch(Generic[S]):
         if outcomes is not None and len(outcomes) != number:
             raise ValueError(f"{number} examples but {len(outcomes)} outcomes")
         batch = cls(distinct, which, _positive(weight, number), np.zeros(0))
-        for m in np.flatnonzero(np.diff(batch.offsets) == 0)[:1]:
-            raise ValueError(f"example {m} has a structure without coordinates")
+        empty = np.flatnonzero(np.diff(batch.offsets) == 0)
+        if len(empty):
+            raise ValueError(f"example {empty[0]} has a structure without coordinates")
         target = None if outcomes is None else batch._encode(outcomes)
         return replace(batch, bias=_finite(bias, batch.size), target=target)
 

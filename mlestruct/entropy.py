@@ -84,12 +84,9 @@ class Entropy:
         """
         if not (np.isfinite(as_numbers(temperature, "temperature")) and temperature >= 0):
             raise ValueError(f"temperature is {temperature}; it must be finite and not negative")
-        parts, bounds, concave = [], list[Bound](), True
-        for structure in batch.structures:
-            parts.append(part := _compile(structure, rho, temperature, allow_nonconvex))
-            bounds.append(part.bound)
-            concave &= part.concave
-        return cls(batch, tuple(parts), _weakest(bounds), concave, temperature, rho)
+        parts = tuple(_compile(s, rho, temperature, allow_nonconvex) for s in batch.structures)
+        bound, concave = _weakest([p.bound for p in parts]), all(p.concave for p in parts)
+        return cls(batch, parts, bound, concave, temperature, rho)
 
     @property
     def counting(self) -> tuple[Array, ...]:
@@ -113,12 +110,9 @@ class Entropy:
 
     @cached_property
     def _arrays(self) -> tuple[Array, Array, Mixed]:
-        batch, each, sizes = self.batch, [], []
-        for part in self.parts:
-            each.append(part.arrays)
-            sizes.append((len(part.arrays[2]), len(part.arrays[3])))
+        batch, each = self.batch, [part.arrays for part in self.parts]
         a, b, lengths, index, value, c0, mixed = map(partial(_tile, batch), zip(*each, strict=True))
-        rows, entries = np.array(sizes)[batch.which].T
+        rows, entries = np.array([(len(part[2]), len(part[3])) for part in each])[batch.which].T
         if self.gone is not None:
             known = zip(self.gone, (a, b, mixed), strict=True)
             a, b, mixed = (np.where(dead, 0.0, weight) for dead, weight in known)

@@ -112,6 +112,8 @@ class Estimator(Predictor):
     progress: bool | None = None
     learns: ClassVar[tuple[str, ...]] = ()
     """The attributes that :meth:`prepare` makes."""
+    instead: ClassVar[str] = "learn from the examples of which every label is known, and give those"
+    """What to do for intervals where labels are missing."""
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """Take from all of the training data what encoding needs, such as the labels."""
@@ -429,10 +431,9 @@ class Estimator(Predictor):
         known = self.known(given)
         batch, features = self._problem(known.X, self.encode(known.X, known.told), known.weight)
         if batch.partly:
-            todo = "learn from the examples of which every label is known, and give those"
-            if hasattr(self, "unseen"):
-                todo = "where labels are missing, a fit with unseen='left_out' leaves nodes out"
-            raise ValueError(f"intervals need every label, and some outcomes are partial: {todo}")
+            raise ValueError(
+                f"intervals need every label, and some outcomes are partial: {self.instead}"
+            )
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
         named = self.names(), [] if features.d > MOST else self.contrasts(reference)

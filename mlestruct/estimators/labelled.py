@@ -74,6 +74,7 @@ class Labelled(Weighable):
     void: Any = AUTO
     unseen: Literal["hidden", "left_out"] = "hidden"
     learns: ClassVar[tuple[str, ...]] = ("classes_", "void_", "n_features_in_")
+    instead = "where labels are missing, a fit with unseen='left_out' leaves nodes out"
 
     def nodes_of(self, x: Any) -> int:
         """How many labels an example has."""

@@ -282,7 +282,7 @@ class Predictor(Parameters):
         assert batch.target is not None
         found = self._decide(batch, scores, "map").outcomes
         right = np.array([
-            _right(batch.structure(m), batch.target[batch.coordinates(m)], outcome)
+            batch.structure(m).right(batch.target[batch.coordinates(m)], outcome)
             for m, outcome in enumerate(found)
         ])  # fmt: skip
         judged = ~np.isnan(right)
@@ -428,20 +428,6 @@ class Predictor(Parameters):
                 tol = NAT / max(1.0, abs(float(found.lower.sum())))
         tell(gaps, found.certificate.withheld)
         return found
-
-
-def _right(structure: Any, target: Array, outcome: Any) -> float:
-    """The share of parts that are right; of labels, of those that are known, NaN if none is."""
-    if not np.isnan(target).any():
-        loss, constant = structure.loss(target)
-        return 1.0 - (loss @ structure.encode(outcome) + constant) / structure.parts
-    if not hasattr(structure, "node_start"):
-        raise ValueError("the share of right parts is of whole outcomes: some are partial here")
-    found = target[structure.node_start[:-1] + outcome]
-    known = ~np.isnan(
-        np.add.reduceat(target[: structure.node_start[-1]], structure.node_start[:-1])
-    )
-    return float(found[known].mean()) if known.any() else float("nan")
 
 
 def seen_in_targets(target: Array) -> NDArray[np.bool_]:

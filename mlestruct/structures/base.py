@@ -197,6 +197,13 @@ class Structure:
         """The largest loss an outcome can have: what scores are divided by."""
         return self.size
 
+    def right(self, target: Array, outcome: Any) -> float:
+        """The share of parts that an outcome has right; ``target`` is NaN where nobody saw."""
+        if np.isnan(target).any():
+            raise ValueError("the share of right parts is of whole outcomes: some are partial here")
+        loss, constant = self.loss(target)
+        return 1.0 - float(loss @ self.encode(outcome) + constant) / self.parts
+
     def gain(self, tau: Array) -> Array:
         """A score whose best outcome has the most parts expected right under marginals τ."""
         return 2.0 * tau - 1.0

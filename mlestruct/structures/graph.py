@@ -202,6 +202,15 @@ class FactorGraph(Structure):
         vector[first:] = agreeing[first:] == arity
         return vector
 
+    def right(self, target: Array, outcome: ArrayLike) -> float:
+        """Of the variables that are known; NaN if none is."""
+        if not np.isnan(target).any():
+            return super().right(target, outcome)
+        first = self.node_start[:-1]
+        known = ~np.isnan(np.add.reduceat(target[: self.node_start[-1]], first))
+        found = target[first + np.asarray(outcome)][known]
+        return float(found.mean()) if len(found) else float("nan")
+
     def decode(self, vector: ArrayLike) -> Ints:
         """The most likely state of each variable; the outcome itself for a vertex."""
         tables = np.asarray(vector)[: self.node_start[-1]]
