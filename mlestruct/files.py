@@ -11,11 +11,13 @@ import hashlib
 import io
 import json
 import os
+import re
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,12 @@ HEADER = "header.json"
 HEADER_LARGEST = 1 << 24
 KINDS = "biufU"  # booleans, numbers and text
 DIGEST = 64  # hexadecimal digits of SHA-256
+NESTED = 100  # levels of JSON that is read; what this library writes has a dozen
+ARRAY = re.compile(  # the text before an array's numbers, as NumPy writes it
+    r"\{'descr': '([<>|][a-zA-Z]\d{0,9})', 'fortran_order': (True|False), "
+    r"'shape': \(((?:\d{1,19}(?:, |,|(?=\))))*)\), \} *\n"
+)
+BESIDE_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^][{}"]+|"', re.DOTALL)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -105,7 +113,7 @@ def load(
         raise ValueError(f"{path} is damaged or was not written by mlestruct: its checksum differs")
     try:
         entries = _entries(raw)
-        whole = json.loads(entries.pop(HEADER))
+        whole = parsed(entries.pop(HEADER).decode())
         found, version, header = whole["kind"], whole["version"], whole["header"]
         if whole["format"] != FORMAT:
             raise ValueError(f"its format is {whole['format']!r}")
@@ -113,13 +121,25 @@ def load(
             arrays = {name.removesuffix(".npy"): _array(name, e) for name, e in entries.items()}
             if list(arrays) != whole["arrays"]:
                 raise ValueError(f"it should hold {whole['arrays']}, and holds {list(arrays)}")
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a model file: {error}") from error
     if version != VERSION:
         raise ValueError(f"{path} has format version {version}; this mlestruct reads {VERSION}")
     if found != kind:
         raise ValueError(f"{path} holds a {found}, not a {kind}")
     return arrays, header
+
+
+def parsed(text: str, **how: Callable[[Any], Any]) -> Any:
+    """What ``json.loads(text, **how)`` finds; ValueError for JSON nested too deeply to be ours.
+
+    The levels are counted first: a parser that recurses to Python's limit takes down whatever
+    else happens to run there, finalisers of the user's own objects among them.
+    """
+    signs = BESIDE_BRACKETS.sub("", text)
+    if max(accumulate(1 if sign in "[{" else -1 for sign in signs), default=0) > NESTED:
+        raise ValueError(f"its JSON is nested too deeply: more than {NESTED} levels")
+    return json.loads(text, **how)
 
 
 def _refuse_large(size: int, path: Any, largest: int = LARGEST) -> None:
@@ -168,7 +188,11 @@ def _array(name: str, content: bytes) -> NDArray[Any]:
     stream = io.BytesIO(content)
     if npy.read_magic(stream) != (1, 0):
         raise ValueError(f"{name} is no array of version 1.0")
-    shape, by_column, dtype = npy.read_array_header_1_0(stream)
+    told = ARRAY.fullmatch(stream.read(int.from_bytes(stream.read(2), "little")).decode("latin1"))
+    if told is None:
+        raise ValueError(f"{name} does not say what it holds as NumPy would")
+    dtype, by_column = np.dtype(told[1]), told[2] == "True"
+    shape = tuple(int(size) for size in told[3].split(",") if size.strip())
     if dtype.hasobject or dtype.kind not in KINDS:
         raise ValueError(f"{name} has dtype {dtype}; model files hold numbers and text")
     count = int(np.prod(shape, dtype=object))

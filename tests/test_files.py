@@ -178,3 +178,11 @@ def test_a_failure_on_the_way_leaves_the_old_file(path, monkeypatch):
     files.save(path, "Model", {"coef": np.ones(2)}, {})
     assert files.load(path, "Model")[0]["coef"].tolist() == [1.0, 1.0]
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("said", ["-" * 9000 + "1", "(" * 9000, "{'descr': [('a', '<f8')]}", "1"])
+def test_what_an_array_says_of_itself_is_matched_never_parsed(said):
+    header = said.encode() + b"\n"
+    raw = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with pytest.raises(ValueError, match="as NumPy would"):
+        files._array("a.npy", raw)

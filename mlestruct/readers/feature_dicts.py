@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlestruct.files import parsed
 from mlestruct.structures.base import Array, Ints, Shorts
 
 Position = Mapping[str, Any] | Iterable[str]
@@ -111,7 +112,7 @@ class Attributes:
     @classmethod
     def unpacked(cls, array: NDArray[np.uint8]) -> Attributes:
         """The inverse of :meth:`packed`."""
-        return cls({name: j for j, name in enumerate(json.loads(array.tobytes()))})
+        return cls({name: j for j, name in enumerate(parsed(array.tobytes().decode()))})
 
     def __len__(self) -> int:
         return len(self.place)

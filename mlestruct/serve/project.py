@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mlestruct.files import parsed
+
 KINDS = ("people", "pairs", "new", "rooms", "rules")
 CHOICES = "project.json"
 MODEL = "model.npz"
@@ -69,7 +71,7 @@ class Project:
         if not path.exists():
             return Choices()
         try:
-            return _read(json.loads(path.read_text(encoding="utf-8")))
+            return _read(parsed(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is not a project of this page: {error}") from error
 

@@ -5,12 +5,12 @@ A whole number is none where it comes as text, a fraction or true; a person is a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mlestruct.files import parsed
+
 MOST = 1_000_000  # signs of a request's text and entries of its lists; a page never comes near
-DEEP = "nested too deeply"
 Check = Callable[[Any], bool]
 
 
@@ -49,11 +49,10 @@ EXPECTED: Mapping[str, Mapping[str, tuple[str, Check]]] = {
 def sent(asked: str, body: bytes) -> dict[str, Any]:
     """The entries of a request, or a ValueError with the entry, its value and what is expected."""
     try:
-        found = json.loads(body or b"{}", parse_constant=_no_number, object_pairs_hook=_once)
-    except RecursionError:
-        raise ValueError(f"{asked}: the JSON is {DEEP}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{asked}: no JSON: {error}") from error
+        text = body.decode() or "{}"
+        found = parsed(text, parse_constant=_no_number, object_pairs_hook=_once)
+    except ValueError as error:
+        raise ValueError(f"{asked}: no JSON that is read here: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{asked}: expected an object, not {_short(found)}")
     expected = EXPECTED[asked]
