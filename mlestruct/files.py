@@ -15,7 +15,7 @@ import re
 import stat
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
@@ -33,7 +33,7 @@ KINDS = "biufU"  # booleans, numbers and text
 DIGEST = 64  # hexadecimal digits of SHA-256
 NESTED = 100  # levels of JSON that is read; what this library writes has a dozen
 ARRAY = re.compile(  # the text before an array's numbers, as NumPy writes it
-    r"\{'descr': '([<>|][a-zA-Z]\d{0,9})', 'fortran_order': (True|False), "
+    r"\{'descr': '([<>|][a-zA-Z][\w\[\]]{0,9})', 'fortran_order': (True|False), "
     r"'shape': \(((?:\d{1,19}(?:, |,|(?=\))))*)\), \} *\n"
 )
 BESIDE_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^][{}"]+|"', re.DOTALL)
@@ -130,7 +130,7 @@ def load(
     return arrays, header
 
 
-def parsed(text: str, **how: Callable[[Any], Any]) -> Any:
+def parsed(text: str, **how: Any) -> Any:
     """What ``json.loads(text, **how)`` finds; ValueError for JSON nested too deeply to be ours.
 
     The levels are counted first: a parser that recurses to Python's limit takes down whatever
