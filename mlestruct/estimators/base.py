@@ -235,7 +235,7 @@ class Estimator(Predictor):
         """A score for each example, or one for all of them by a function of yours."""
         how, _ = scored_by(self.scoring, self._learner(Regulariser.of(0)).name)
         if callable(how):
-            return own_score(how, self, X, y)
+            return own_score(how, self, [self.as_given(x) for x in X], y)
         if how == "parts_right":
             return np.array([self.score([one], [other]) for one, other in zip(X, y, strict=True)])
         batch, scores = self._scored(self._given(X, y), y)

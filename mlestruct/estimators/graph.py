@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.estimators.door import Given
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import distinct, numbered, states_of, tied_contrasts
 from mlestruct.estimators.tables import (
@@ -31,11 +32,24 @@ from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
 
-class Left(NamedTuple):
-    """What is left of an example without the nodes that are not known."""
+@dataclass(frozen=True, eq=False)
+class Example:
+    """An example as it was given, as a graph, and the nodes that are kept where some are left out.
 
-    whole: Any
-    known: NDArray[np.bool_]
+    All that is asked of a graph's nodes is asked of those that are kept.
+    """
+
+    given: Any
+    whole: Graph
+    kept: NDArray[np.bool_] | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """What is kept."""
+        return self.whole if self.kept is None else self.whole.part(self.kept)
+
+    def __len__(self) -> int:
+        return len(self.whole) if self.kept is None else int(self.kept.sum())
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -75,13 +89,18 @@ class GraphModel(Labelled):
         """How often a node inside is the first of two neighbours, where that is one number."""
         return None
 
-    def graphs(self, X: Sequence[Any]) -> list[Graph]:
-        """Every example as a graph with checked features."""
+    def taken(self, X: Any, y: Any) -> Given:
+        """As :meth:`Predictor.taken`; here every example is made a graph, once."""
+        given = super().taken(X, y)
+        return replace(given, X=self.examples(given.X))
+
+    def examples(self, X: Sequence[Any]) -> list[Example]:
+        """Every example with its graph, whose features are checked."""
         found = []
         for m, x in enumerate(X):
             try:
-                found.append(self.graph(x))
-                if len(found[-1]) == 0:
+                found.append(x if isinstance(x, Example) else Example(x, self.graph(x)))
+                if len(found[-1].whole) == 0:
                     raise ValueError("a graph without nodes")
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error
@@ -89,25 +108,29 @@ class GraphModel(Labelled):
 
     def graph(self, x: Any) -> Graph:
         """One example as a graph."""
-        return self.graph(x.whole).part(x.known) if isinstance(x, Left) else graph_of(x)
+        return graph_of(x)
+
+    def as_given(self, x: Any) -> Any:
+        return x.given if isinstance(x, Example) and x.kept is None else x
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, and the names of the features."""
-        graphs = self.graphs(X)
-        self.learn_labels(X, y)
-        self.n_features_in_ = int(graphs[0].nodes.shape[1])
-        self._names = list(graphs[0].names or numbered(self.n_features_in_))
-        width = 0 if graphs[0].ties is None else graphs[0].ties.shape[1]
-        self._tie_names = list(graphs[0].tie_names or [f"edge feature {j}" for j in range(width)])
-        self._columns = None if graphs[0].names is None else self._names
-        self._clique_names = _clique_features(graphs)
-        self._orders = sorted(set().union(*map(self.sizes_of, X)))
+        examples = self.examples(X)
+        wholes = [x.whole for x in examples]
+        self.learn_labels(examples, y)
+        self.n_features_in_ = int(wholes[0].nodes.shape[1])
+        self._names = list(wholes[0].names or numbered(self.n_features_in_))
+        width = 0 if wholes[0].ties is None else wholes[0].ties.shape[1]
+        self._tie_names = list(wholes[0].tie_names or [f"edge feature {j}" for j in range(width)])
+        self._columns = None if wholes[0].names is None else self._names
+        self._clique_names = _clique_features(wholes)
+        self._orders = sorted({len(clique) for graph in wholes for clique in graph.cliques})
         lost = self._lost_by_table()  # refuses names of no feature
-        self._check_widths(graphs)
-        self._lost = lost if any(isinstance(x, Left) for x in X) else []
+        self._check_widths(examples)
+        self._lost = lost if any(x.kept is not None for x in examples) else []
 
-    def _check_widths(self, graphs: Sequence[Graph]) -> None:
-        for m, graph in enumerate(graphs):
+    def _check_widths(self, examples: Sequence[Example]) -> None:
+        for m, graph in enumerate(x.whole for x in examples):
             strange = next((c for c in graph.cliques if len(c) not in self._orders), None)
             if strange is not None:
                 raise ValueError(
@@ -152,44 +175,37 @@ class GraphModel(Labelled):
             raise ValueError(f"tables names {strange!r}; edge features are {names}")
         return [check_kind(given.get(n, "symmetric"), Table, "a table") for n in names]
 
-    def nodes_of(self, x: Any) -> int:
-        return int(x.known.sum()) if isinstance(x, Left) else len(graph_of(x))
+    def nodes_of(self, x: Example) -> int:
+        return len(x)
 
-    def sizes_of(self, x: Any) -> set[int]:
-        """The sizes of an example's cliques, those with void nodes too."""
-        return {len(clique) for clique in graph_of(whole_of(x)).cliques}
+    def ids_of(self, x: Example) -> Sequence[Any] | None:
+        return x.whole.ids if x.kept is None else None
 
-    def ids_of(self, x: Any) -> Sequence[Any] | None:
-        return None if isinstance(x, Left) else graph_of(x).ids
-
-    def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
-        return [(x if known.all() else Left(x, known), known)]
+    def parts(
+        self, x: Example, known: NDArray[np.bool_]
+    ) -> list[tuple[Example, NDArray[np.bool_]]]:
+        return [(x if known.all() else replace(x, kept=known), known)]
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         made: dict[Any, FactorGraph] = {}
         found = []
-        wholes = self.graphs([whole_of(x) for x in X])
-        for x, graph in zip(X, wholes, strict=True):
+        for x in self.examples(X):
+            graph = x.whole
             key = len(graph), graph.edges.tobytes(), graph.cliques
             if key not in made:
                 tables = scopes(graph) if graph.cliques else graph.edges
                 made[key] = FactorGraph(np.full(len(graph), len(self.classes_)), tables)
-            found.append(made[key].part(x.known) if isinstance(x, Left) else made[key])
+            found.append(made[key] if x.kept is None else made[key].part(x.kept))
         return found
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
-        wholes = graphs = self.graphs([whole_of(x) for x in X])
-        if any(isinstance(x, Left) for x in X):
-            graphs = self.graphs(X)
-        self._check_widths(graphs)
+        examples = self.examples(X)
+        self._check_widths(examples)
+        graphs = [x.graph for x in examples]
         edges = [self._ties(graph) for graph in graphs]
         nodes = [
-            _beside(
-                graph.nodes,
-                np.ones((len(graph), int(self.intercept))),
-                self._lost_ties(whole, x.known if isinstance(x, Left) else None),
-            )
-            for x, whole, graph in zip(X, wholes, graphs, strict=True)
+            _beside(graph.nodes, np.ones((len(x), int(self.intercept))), self._lost_ties(x))
+            for x, graph in zip(examples, graphs, strict=True)
         ]
         states, kinds = len(self.classes_), self._kinds()
         if self._orders:
@@ -217,22 +233,23 @@ class GraphModel(Labelled):
             found += [f"{before}void neighbours{side}" for side in sides]
         return found
 
-    def _lost_ties(self, whole: Graph, known: NDArray[np.bool_] | None) -> Array:
-        """(known nodes × lost): sums of each one's ties to those left out; zeros in a whole graph.
+    def _lost_ties(self, x: Example) -> Array:
+        """(kept nodes × lost): sums of each one's ties to those left out; zeros in a whole graph.
 
         A tie to a node of unknown label says something of the other: what it says on average is
         learned here, else the node's own weights took it up, and were wrong in whole graphs.
         """
-        if known is None or not self._lost:
-            return np.zeros((len(whole) if known is None else int(known.sum()), len(self._lost)))
+        whole, kept = x.whole, x.kept
+        if kept is None or not self._lost:
+            return np.zeros((len(x), len(self._lost)))
         columns, ties, ends = list[NDArray[Any]](), self._ties(whole), whole.edges.T
         for k, kind in enumerate(self._kinds()):
             after, before = (
-                np.bincount(own, np.where(known[other], 0.0, ties[:, k]), minlength=len(whole))
+                np.bincount(own, np.where(kept[other], 0.0, ties[:, k]), minlength=len(whole))
                 for own, other in (ends, ends[::-1])
             )
             columns += [after, before] if kind == "full" else [after + before]
-        return np.stack(columns, axis=1)[known].astype(float)
+        return np.stack(columns, axis=1)[kept].astype(float)
 
     def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
         """The labels' probabilities at every node, (nodes, classes)."""
@@ -284,11 +301,6 @@ class GraphModel(Labelled):
                 ]
                 first += width
         return distinct(told)
-
-
-def whole_of(x: Any) -> Any:
-    """An example with the nodes that were left out."""
-    return x.whole if isinstance(x, Left) else x
 
 
 def _clique_features(graphs: Sequence[Graph]) -> list[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.estimators.door import Given, one_alone, width_of
-from mlestruct.estimators.graph import GraphModel, Left, whole_of
+from mlestruct.estimators.door import Given, one_alone
+from mlestruct.estimators.graph import Example, GraphModel
 from mlestruct.estimators.tables import Table
 from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph
@@ -47,7 +46,9 @@ class GridModel(GraphModel):
     learns = (*GraphModel.learns, "contrast_", "bytes_")
 
     def taken(self, X: Any, y: Any) -> Given:
-        """As :meth:`Predictor.taken`; what has the known features last is one picture alone."""
+        """As :meth:`GraphModel.taken`; what has the known features last is one picture alone."""
+        if self.neighbours not in (4, 8):
+            raise ValueError(f"neighbours is 4 or 8, not {self.neighbours!r}")
         known = (getattr(self, "n_features_in_", 0),) if y is None else ()
         if isinstance(X, np.ndarray) and known and X.shape[2:] == known:
             raise one_alone(X)
@@ -55,76 +56,68 @@ class GridModel(GraphModel):
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, how pixels are scaled, and how much neighbours differ on average."""
-        if self.neighbours not in (4, 8):
-            raise ValueError(f"neighbours is 4 or 8, not {self.neighbours!r}")
-        wholes = [whole_of(x) for x in X]
-        self.bytes_ = all(_is_bytes(x) for x in wholes)
-        images = [self._image(x, m) for m, x in enumerate(wholes)]
-        width_of(images, 3, "(rows, columns, features)")
-        differences = np.concatenate([_apart(x, self._edges(x)) for x in images])
-        self.contrast_ = float(differences.mean()) if differences.any() else 1.0
-        super().prepare(X, y)
+        examples = self.examples(X)
+        self.bytes_, self.contrast_ = all(_is_bytes(x.given) for x in examples), 1.0
+        if self.contrast:
+            differences = np.concatenate([x.whole.ties for x in examples])
+            self.contrast_ = float(differences.mean()) if differences.any() else 1.0
+        super().prepare(examples, y)
 
     @property
     def meets(self) -> int:
         return self.neighbours // 2
 
-    def graphs(self, X: Sequence[Any]) -> list[Graph]:
-        """Every image as a graph of its pixels, row by row."""
-        wholes = [whole_of(x) for x in X]
-        images = [self._image(x, m) for m, x in enumerate(wholes)]
-        width_of(images, 3, "(rows, columns, features)")
-        graphs = [self._graph(image) for image in images]
-        return [
-            graph.part(x.known) if isinstance(x, Left) else graph
-            for graph, x in zip(graphs, X, strict=True)
-        ]
-
-    def _image(self, x: Any, m: int) -> Array:
-        """(rows, columns, features) of finite numbers."""
-        if _is_bytes(x) != self.bytes_:
-            kinds = ("numbers", "bytes (uint8)")
-            raise ValueError(
-                f"example {m}: pixels are {kinds[not self.bytes_]}, but the model's are "
-                f"{kinds[self.bytes_]}; divide uint8 pixels by 255 yourself, all of them"
-            )
-        image = as_numbers(x, f"example {m}: features")
-        image = image[:, :, None] if image.ndim == 2 else image
-        wrong = np.argwhere(~(np.abs(image) <= HUGE))
-        if len(wrong) and image.ndim == 3:
-            row, column, j = wrong[0].tolist()
-            value = image[row, column, j]
-            why = f"; beyond {HUGE:g} nothing can be learned: divide it" * bool(np.isfinite(value))
-            raise ValueError(f"example {m}: feature {j} of pixel ({row}, {column}) is {value}{why}")
-        return image / 255.0 if self.bytes_ else image
-
-    def _edges(self, image: Array) -> Ints:
-        return neighbours(image.shape[0], image.shape[1], self.neighbours == 8).copy()
-
-    def _graph(self, image: Array) -> Graph:
-        edges, ties = self._edges(image), None
-        if self.contrast:
-            ties = np.exp(-_apart(image, edges)[:, None] / self.contrast_)
-        names = ("alike",) if self.contrast else None
+    def graph(self, x: Any) -> Graph:
+        """The pixels, row by row; ties are how far apart they are."""
+        image = _image(x)
+        rows, columns, channels = image.shape
         own = None if self.feature_names is None else tuple(self.feature_names)
-        if own is not None and len(own) != image.shape[2]:
-            raise ValueError(f"{len(own)} feature_names for {image.shape[2]} features")
-        return Graph(image.reshape(-1, image.shape[2]), edges, ties, own, names)
+        if own is not None and len(own) != channels:
+            raise ValueError(f"{len(own)} feature_names for {channels} features")
+        pixels, edges = image.reshape(-1, channels), neighbours(rows, columns, self.neighbours == 8)
+        if not self.contrast:
+            return Graph(pixels, edges, names=own)
+        apart = ((pixels[edges[:, 0]] - pixels[edges[:, 1]]) ** 2).sum(axis=1)
+        return Graph(pixels, edges, apart[:, None], own, ("alike",))
 
-    def nodes_of(self, x: Any) -> int:
-        return int(np.prod(self.shape_of(x)))
+    def _ties(self, graph: Graph) -> Array:
+        near = None if graph.ties is None else np.exp(-graph.ties / self.contrast_)
+        return super()._ties(replace(graph, ties=near))
 
-    def sizes_of(self, x: Any) -> set[int]:
-        return set()
+    def _check_widths(self, examples: Sequence[Example]) -> None:
+        for m, x in enumerate(examples):
+            if _is_bytes(x.given) != self.bytes_:
+                kinds = ("numbers", "bytes (uint8)")
+                raise ValueError(
+                    f"example {m}: pixels are {kinds[not self.bytes_]}, but the model's are "
+                    f"{kinds[self.bytes_]}; divide uint8 pixels by 255 yourself, all of them"
+                )
+        super()._check_widths(examples)
 
-    def ids_of(self, x: Any) -> None:
+    def ids_of(self, x: Example) -> None:
         return None
 
-    def shape_of(self, x: Any) -> tuple[int, ...]:
-        return (int(x.known.sum()),) if isinstance(x, Left) else np.shape(x)[:2]
+    def shape_of(self, x: Example) -> tuple[int, ...]:
+        return (len(x),) if x.kept is not None else np.shape(x.given)[:2]
 
 
-@lru_cache(maxsize=16)  # a pass over pictures asks three times for each of them
+def _image(x: Any) -> Array:
+    """(rows, columns, features) of finite numbers; bytes as shares of 255."""
+    image = as_numbers(x, "features")
+    image = image[:, :, None] if image.ndim == 2 else image
+    if image.ndim != 3 or 0 in image.shape:
+        raise ValueError(
+            f"X has shape {image.shape}; expected (rows, columns, features), none empty"
+        )
+    wrong = np.argwhere(~(np.abs(image) <= HUGE))
+    if len(wrong):
+        row, column, j = wrong[0].tolist()
+        value = image[row, column, j]
+        why = f"; beyond {HUGE:g} nothing can be learned: divide it" * bool(np.isfinite(value))
+        raise ValueError(f"feature {j} of pixel ({row}, {column}) is {value}{why}")
+    return image / 255.0 if _is_bytes(x) else image
+
+
 def neighbours(rows: int, columns: int, diagonal: bool) -> Ints:
     """Pairs of pixels that touch: to the right row by row, downwards, then both diagonals."""
     node = np.arange(rows * columns).reshape(rows, columns)
@@ -137,9 +130,3 @@ def neighbours(rows: int, columns: int, diagonal: bool) -> Ints:
 
 def _is_bytes(x: Any) -> bool:
     return getattr(x, "dtype", None) == np.uint8
-
-
-def _apart(image: Array, edges: Ints) -> Array:
-    """‖x − x'‖² of every edge."""
-    pixels = image.reshape(-1, image.shape[-1])
-    return np.asarray(((pixels[edges[:, 0]] - pixels[edges[:, 1]]) ** 2).sum(axis=1))

@@ -112,6 +112,10 @@ class Predictor(Parameters):
         """Scores known beforehand, a number per coordinate of every example, or none."""
         return None
 
+    def as_given(self, x: Any) -> Any:
+        """An example that ``taken`` listed, as the user gave it."""
+        return x
+
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         """A user's outcomes as the structures' outcomes."""
         return list(y)
