@@ -6,7 +6,7 @@ from papers._run import main
 from papers.mle_struct.denoising import denoising
 from papers.mle_struct.density import density
 from papers.mle_struct.horses import horses, horses_80
-from papers.mle_struct.house import house
+from papers.mle_struct.house import hotel, house
 from papers.mle_struct.inference import inference
 from papers.mle_struct.markets import markets
 from papers.mle_struct.permanents import permanents
@@ -16,6 +16,7 @@ from papers.mle_struct.rules import rules
 
 EXPERIMENTS = {
     "house": house,
+    "hotel": hotel,
     "rules": rules,
     "permanents": permanents,
     "inference": inference,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mlestruct import Batch, Dense, FrankWolfe
 from mlestruct.learners import mle_struct
 from papers._run import Row, Setting
-from papers.mle_struct.house import CERTIFIED, SHARES, Pairs, load
+from papers.mle_struct.house import CERTIFIED, SHARES, THIRDS, Pairs, house_frames, pairs_of
 
 Array = NDArray[np.float64]
 GAPS, RHO = (50, 90), 0.5
@@ -23,9 +23,9 @@ GAPS, RHO = (50, 90), 0.5
 
 def rules(setting: Setting) -> Iterator[Row]:
     """Every rule's choice, and what it gives on the test pairs."""
-    folder = setting.data("cmu_house")
+    known = house_frames(setting.data("cmu_house"))
     for gap in GAPS[:1] if setting.quick else GAPS:
-        train, valid, test = (load(folder, gap, split) for split in ("train", "validate", "test"))
+        train, valid, test = (pairs_of(known, gap, split) for split in THIRDS)
         path = list(fits(train))
         each = np.array([valid.charges(theta, RHO).reshape(len(valid.batch), -1).mean(axis=1)
                          for theta in path])  # fmt: skip

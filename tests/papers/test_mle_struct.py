@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 from papers._run import Row
 from papers.mle_struct.clock import reached
 from papers.mle_struct.denoising import LAMS, STANDARD, copies, denoising
 from papers.mle_struct.density import density
 from papers.mle_struct.horses import LEARNERS, MLE_STRUCT, horses, horses_80, smaller, whitening
-from papers.mle_struct.house import house, load, published
+from papers.mle_struct.house import (
+    THIRDS,
+    contexts,
+    hotel,
+    house,
+    house_frames,
+    pairs_of,
+    published,
+)
 from papers.mle_struct.inference import LEVELS, inference
 from papers.mle_struct.judge import area, binned
 from papers.mle_struct.markets import markets
@@ -50,25 +62,38 @@ def test_no_rule_has_less_validation_loss_than_the_least(
 
 
 def test_landmarks_are_shuffled_and_none_is_lost(shared_data: Path) -> None:
-    pairs = load(shared_data / "cmu_house", 90, "test")
+    pairs = pairs_of(house_frames(shared_data / "cmu_house"), 90, "test")
     assert len(pairs.truth) == 7
     for truth in pairs.truth:
         assert sorted(truth) == list(range(30))
         assert (truth != np.arange(30)).any()
 
 
-def test_another_sequence_has_its_own_published_column(
+def test_pairs_of_frames_are_the_published_ones(shared_data: Path) -> None:
+    known = house_frames(shared_data / "cmu_house")
+    with (shared_data / "cmu_house" / "pairs.csv").open() as file:
+        listed = Counter((int(row["gap"]), row["split"]) for row in csv.DictReader(file))
+    for gap, split in product(range(0, 100, 30), THIRDS):
+        assert len(pairs_of(known, gap, split).truth) == listed[gap, split]
+
+
+def test_shape_contexts_are_the_published_counts(shared_data: Path) -> None:
+    """So those of a sequence that is published without are what its authors used."""
+    known = np.load(shared_data / "cmu_house" / "house.npz")
+    found = np.array([contexts(points) for points in known["points"]])
+    np.testing.assert_array_equal(found, known["features"])
+
+
+def test_the_hotel_has_its_own_published_column(
     shared_data: Path, printed: Printed, tmp_path: Path
 ) -> None:
-    """The hotel's form is the house's with 101 frames: its errors are not held to the house's."""
-    home = tmp_path / "cmu_hotel"
-    home.mkdir()
-    known = np.load(shared_data / "cmu_house" / "house.npz")["features"][:101]
-    np.savez(home / "hotel.npz", features=known)
-    lines = (shared_data / "cmu_house" / "pairs.csv").read_text().splitlines()
-    kept = [line for line in lines[1:] if max(map(int, line.split(",")[2:4])) <= 101]
-    (home / "pairs.csv").write_text("\n".join([lines[0], *kept]))
-    rows = printed(house, tmp_path)
+    """Its landmarks' form, made of the house's: errors are not held to the house's."""
+    (tmp_path / "cmu_hotel").mkdir()
+    points = np.load(shared_data / "cmu_house" / "house.npz")["points"][:101]
+    marked = np.empty(101, dtype=object)
+    marked[:] = [one.T for one in points]
+    savemat(tmp_path / "cmu_hotel" / "cmum.mat", {"CMUM": {"hotel": {"XTs": marked}}})
+    rows = printed(hotel, tmp_path)
     said = {(row["learner"], row["rho"]): row["published"] for row in rows}
     assert said == {
         ("mle_struct", 0.5): 0.061, ("ssvm", None): None, ("none", None): None,
