@@ -1,9 +1,6 @@
 """Learn probabilistic models over combinatorial structures with nothing but a MAP solver."""
 
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlestruct.lazy import lazily
 
@@ -74,52 +71,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_get, _names = lazily(
-    __name__,
-    {
-        "batch": "Batch Partial",
-        "checkpoint": "Checkpoint",
-        "dual": "Certificate certificate",
-        "entropy": "Entropy",
-        "errors": "ConvergenceWarning Infeasible",
-        "estimators": "GraphModel GridModel JointModel MatchingModel MultiLabelModel RoommateModel "
-        "SequenceModel SkipChainModel StructuredModel",
-        "features": "Dense Functions Pairs Question Sparse Tied",
-        "frank_wolfe": "BCFW FrankWolfe",
-        "inference": "marginals",
-        "inference.exact": "exact",
-        "inference.sampling": "sample",
-        "learners": "mle_struct ssvm",
-        "oracle": "Answer",
-        "readers": "Graph",
-        "regulariser": "Regulariser",
-        "structures": "BMatching BipartiteMatching ClusterGraph Custom FactorGraph Flow Ising "
-        "Matching Paths RegionGraph chain grid plaquettes skip_chain tree",
-    },
-)
-_MODULES = (
-    "data",
-    "estimators",
-    "features",
-    "graphs",
-    "images",
-    "inference",
-    "learners",
-    "metrics",
-    "oracle",
-    "plot",
-    "readers",
-    "scorers",
-    "structures",
-    "tables",
-    "testing",
-)
-
+__getattr__, _names = lazily(__name__)
 __all__ = ["__version__", *_names]
-
-
-def __getattr__(name: str) -> Any:
-    return importlib.import_module(f"mlestruct.{name}") if name in _MODULES else _get(name)
 
 
 def __dir__() -> list[str]:

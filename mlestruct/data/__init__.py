@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from mlestruct.data.shipped import shipped  # now: the module has the function's name
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
@@ -15,13 +14,6 @@ if TYPE_CHECKING:
     from mlestruct.data.students import Roommates as Roommates
     from mlestruct.data.students import Taste as Taste
     from mlestruct.data.students import roommates as roommates
+    from mlestruct.data.students import shipped as shipped
 
-__getattr__, _lazy = lazily(
-    __name__,
-    {
-        "data.examples": "Examples grids landmarks routes sequences",
-        "data.stored": "Stored",
-        "data.students": "Roommates Taste roommates",
-    },
-)
-__all__ = ["shipped", *_lazy]
+__getattr__, __all__ = lazily(__name__)

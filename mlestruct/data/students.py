@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,3 +113,12 @@ def _pair_up(scores: Array, rng: np.random.Generator, burn: int = BURN) -> NDArr
     low, high = matching.ends.T
     drawn = sample_matchings(matching, scores[low, high], 1, rng, burn=burn, thin=1, start=start)
     return matching.ends[drawn.vertices[0] > 0.5].astype(np.int64)
+
+
+def shipped(name: str) -> Path:
+    """The path of a file of ``datasets/``: in the wheel, or beside the package in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "_datasets", package.parent / "datasets"):
+        if (folder / name).is_file():
+            return folder / name
+    raise ValueError(f"this installation lacks datasets/{name}")

@@ -17,12 +17,4 @@ if TYPE_CHECKING:
     from mlestruct.engine.protocol import Shard as Shard
     from mlestruct.engine.protocol import Tree as Tree
 
-__getattr__, __all__ = lazily(
-    __name__,
-    {
-        "engine.dask": "Dask",
-        "engine.local": "Local Serial Threads engine_of",
-        "engine.processes": "Processes",
-        "engine.protocol": "Engine Maker Running Shard Tree",
-    },
-)
+__getattr__, __all__ = lazily(__name__)

@@ -20,21 +20,4 @@ if TYPE_CHECKING:
     from mlestruct.estimators.summary import Summary as Summary
     from mlestruct.families.joint.model import JointModel as JointModel
 
-__getattr__, __all__ = lazily(
-    __name__,
-    {
-        "estimators.base": "Estimator",
-        "estimators.calibration": "Calibration",
-        "estimators.graph": "GraphModel",
-        "estimators.grid": "GridModel",
-        "estimators.matching": "MatchingModel",
-        "estimators.multi_label": "MultiLabelModel",
-        "estimators.predictor": "Draws",
-        "estimators.roommates": "RoommateModel",
-        "estimators.sequence": "SequenceModel",
-        "estimators.skip_chain": "SkipChainModel capitalised_pairs",
-        "estimators.structured": "StructuredModel",
-        "estimators.summary": "Summary",
-        "families.joint.model": "JointModel",
-    },
-)
+__getattr__, __all__ = lazily(__name__)

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from mlestruct.features.products import crossed  # now: the module has the function's name
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from mlestruct.features.functions import Functions as Functions
     from mlestruct.features.masked import Masked as Masked
     from mlestruct.features.pairs import Pairs as Pairs
+    from mlestruct.features.products import crossed as crossed
     from mlestruct.features.questions import Question as Question
     from mlestruct.features.scaling import Standardising as Standardising
     from mlestruct.features.scaling import with_intercept as with_intercept
@@ -21,19 +21,4 @@ if TYPE_CHECKING:
     from mlestruct.features.sparse import Sparse as Sparse
     from mlestruct.features.tied import Tied as Tied
 
-__getattr__, _lazy = lazily(
-    __name__,
-    {
-        "features.base": "Columns Features NoFeatures",
-        "features.dense": "Dense as_features",
-        "features.functions": "Functions",
-        "features.masked": "Masked",
-        "features.pairs": "Pairs",
-        "features.questions": "Question",
-        "features.scaling": "Standardising with_intercept",
-        "features.shared": "Shared",
-        "features.sparse": "Sparse",
-        "features.tied": "Tied",
-    },
-)
-__all__ = ["crossed", *_lazy]
+__getattr__, __all__ = lazily(__name__)

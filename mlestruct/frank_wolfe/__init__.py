@@ -8,9 +8,4 @@ if TYPE_CHECKING:
     from mlestruct.frank_wolfe.settings import BCFW as BCFW
     from mlestruct.frank_wolfe.settings import FrankWolfe as FrankWolfe
 
-__getattr__, __all__ = lazily(
-    __name__,
-    {
-        "frank_wolfe.settings": "BCFW FrankWolfe",
-    },
-)
+__getattr__, __all__ = lazily(__name__)

@@ -11,10 +11,4 @@ if TYPE_CHECKING:
     from mlestruct.inference.predict import best as best
     from mlestruct.inference.predict import marginals as marginals
 
-__getattr__, __all__ = lazily(
-    __name__,
-    {
-        "inference.decoding": "Decoded decode",
-        "inference.predict": "Marginals best marginals",
-    },
-)
+__getattr__, __all__ = lazily(__name__)

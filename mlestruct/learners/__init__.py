@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mlestruct.lazy import getter
+from mlestruct.lazy import getter, homes
 
 if TYPE_CHECKING:
     from mlestruct.batch import Partial as Partial
@@ -33,32 +33,25 @@ if TYPE_CHECKING:
     from mlestruct.learners.tree_reweighted import trw_tightest as trw_tightest
 
 # No learner's module has a learner's name: importing it would put it in the function's place.
+HOME = homes(__name__)
 MAKERS = {
-    "camel": "families.consistency.camel",
-    "camel0": "families.consistency.camel",
-    "contrastive": "families.contrastive.learner",
-    "exact_mle": "learners.likelihood",
-    "implicit": "families.fitting.implicit",
-    "lbp": "learners.likelihood",
-    "mle_struct": "learners.convex",
-    "perceptron": "learners.online",
-    "piecewise": "learners.pieces",
-    "procedural": "families.fitting.procedural",
-    "pseudo_likelihood": "learners.pseudo",
-    "ssvm": "learners.margin",
-    "trw": "learners.tree_reweighted",
-    "trw_tightest": "learners.tree_reweighted",
-}
-HOME = {
-    **MAKERS,
-    "Interrupted": "learners.model",
-    "Learner": "learners.convex",
-    "Learns": "learners.model",
-    "Missing": "learners.missing",
-    "Model": "learners.model",
-    "Partial": "batch",
-    "match_moments": "learners.tree_reweighted",
-    "partly_observed": "learners.pseudo",
+    name: HOME[name]
+    for name in [
+        "camel",
+        "camel0",
+        "contrastive",
+        "exact_mle",
+        "implicit",
+        "lbp",
+        "mle_struct",
+        "perceptron",
+        "piecewise",
+        "procedural",
+        "pseudo_likelihood",
+        "ssvm",
+        "trw",
+        "trw_tightest",
+    ]
 }
 
 _get = getter(__name__, HOME)
@@ -68,7 +61,7 @@ class Learners(Mapping[str, Callable[..., Any]]):
     """What makes each learner, by name; its module is imported when it is asked for."""
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        made: Callable[..., Any] = getattr(import_module(f"mlestruct.{MAKERS[name]}"), name)
+        made: Callable[..., Any] = getattr(import_module(MAKERS[name]), name)
         return made
 
     def __iter__(self) -> Iterator[str]:

@@ -3,51 +3,29 @@
 from typing import TYPE_CHECKING
 
 from mlestruct.lazy import lazily
-from mlestruct.oracle.protocol import (
-    HULL,
-    Answer,
-    Answers,
-    Oracle,
-    attained,
-    memory,
-    one_by_one,
-    perturbable,
-    remember,
-)
-from mlestruct.oracle.registry import CATALOGUE, PerStructure, load, resolve
-from mlestruct.oracle.wrappers import Cached, Counted, Validated
 
 if TYPE_CHECKING:
     from mlestruct.oracle.plain import BruteForce as BruteForce
     from mlestruct.oracle.plain import Simplices as Simplices
+    from mlestruct.oracle.protocol import HULL as HULL
+    from mlestruct.oracle.protocol import Answer as Answer
+    from mlestruct.oracle.protocol import Answers as Answers
+    from mlestruct.oracle.protocol import Oracle as Oracle
+    from mlestruct.oracle.protocol import attained as attained
+    from mlestruct.oracle.protocol import memory as memory
+    from mlestruct.oracle.protocol import one_by_one as one_by_one
+    from mlestruct.oracle.protocol import perturbable as perturbable
+    from mlestruct.oracle.protocol import remember as remember
+    from mlestruct.oracle.registry import CATALOGUE as CATALOGUE
+    from mlestruct.oracle.registry import PerStructure as PerStructure
+    from mlestruct.oracle.registry import load as load
+    from mlestruct.oracle.registry import resolve as resolve
     from mlestruct.oracle.solver import Solver as Solver
     from mlestruct.oracle.solver import pin as pin
     from mlestruct.oracle.solver import takes_instance as takes_instance
     from mlestruct.oracle.solver import tells_best_from_worst as tells_best_from_worst
+    from mlestruct.oracle.wrappers import Cached as Cached
+    from mlestruct.oracle.wrappers import Counted as Counted
+    from mlestruct.oracle.wrappers import Validated as Validated
 
-__getattr__, _lazy = lazily(
-    __name__,
-    {
-        "oracle.plain": "BruteForce Simplices",
-        "oracle.solver": "Solver pin takes_instance tells_best_from_worst",
-    },
-)
-__all__ = [
-    "Answer",
-    "Answers",
-    "CATALOGUE",
-    "Cached",
-    "Counted",
-    "HULL",
-    "Oracle",
-    "PerStructure",
-    "Validated",
-    "attained",
-    "load",
-    "memory",
-    "one_by_one",
-    "perturbable",
-    "remember",
-    "resolve",
-    *_lazy,
-]
+__getattr__, __all__ = lazily(__name__)

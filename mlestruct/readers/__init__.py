@@ -12,12 +12,4 @@ if TYPE_CHECKING:
     from mlestruct.readers.graphs import region_labels as region_labels
     from mlestruct.readers.transitions import bio_chain as bio_chain
 
-__getattr__, __all__ = lazily(
-    __name__,
-    {
-        "readers.conll": "read_columns",
-        "readers.feature_dicts": "Attributes",
-        "readers.graphs": "Graph graph_of region_labels",
-        "readers.transitions": "bio_chain",
-    },
-)
+__getattr__, __all__ = lazily(__name__)

@@ -20,15 +20,4 @@ if TYPE_CHECKING:
     from mlestruct.statistics.problems import likelihood_of as likelihood_of
     from mlestruct.statistics.problems import problem as problem
 
-__getattr__, __all__ = lazily(
-    __name__,
-    {
-        "statistics.affordability": "advice affordable",
-        "statistics.annealing": "Annealed annealed",
-        "statistics.evidence": "Evidence",
-        "statistics.identified": "Identified Named",
-        "statistics.interval": "Interval Intervals Problem intervals",
-        "statistics.likelihood": "Likelihood",
-        "statistics.problems": "likelihood_of problem",
-    },
-)
+__getattr__, __all__ = lazily(__name__)

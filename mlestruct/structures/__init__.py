@@ -25,20 +25,4 @@ if TYPE_CHECKING:
     from mlestruct.structures.shapes import skip_chain as skip_chain
     from mlestruct.structures.shapes import tree as tree
 
-__getattr__, __all__ = lazily(
-    __name__,
-    {
-        "structures.b_matching": "BMatching",
-        "structures.base": "Bound Constraints Structure Views",
-        "structures.clusters": "ClusterGraph",
-        "structures.custom": "Custom",
-        "structures.flow": "Flow",
-        "structures.graph": "FactorGraph",
-        "structures.ising": "Ising",
-        "structures.bipartite": "BipartiteMatching",
-        "structures.matching": "Matching",
-        "structures.paths": "Paths",
-        "structures.regions": "RegionGraph plaquettes",
-        "structures.shapes": "chain grid skip_chain tree",
-    },
-)
+__getattr__, __all__ = lazily(__name__)

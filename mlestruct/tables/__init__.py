@@ -3,14 +3,15 @@
 from typing import TYPE_CHECKING
 
 from mlestruct.lazy import lazily
-from mlestruct.tables.frames import Column, Columns, Table, missing, table
 
 if TYPE_CHECKING:
+    from mlestruct.tables.frames import Column as Column
+    from mlestruct.tables.frames import Columns as Columns
+    from mlestruct.tables.frames import Table as Table
+    from mlestruct.tables.frames import missing as missing
+    from mlestruct.tables.frames import table as table
     from mlestruct.tables.reading import read as read
     from mlestruct.tables.reading import sheets as sheets
     from mlestruct.tables.writing import write_csv as write_csv
 
-__getattr__, _later = lazily(
-    __name__, {"tables.reading": "read sheets", "tables.writing": "write_csv"}
-)
-__all__ = ["Column", "Columns", "Table", "missing", "table", *_later]
+__getattr__, __all__ = lazily(__name__)

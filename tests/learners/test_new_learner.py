@@ -33,7 +33,7 @@ def doubting(rho=None, share=SHARE, **settings) -> Learner:
 def named(monkeypatch):
     monkeypatch.setitem(sys.modules, "mlestruct.learners.doubt", sys.modules[__name__])
     for table in (learners.MAKERS, learners.HOME):
-        monkeypatch.setitem(table, "doubting", "learners.doubt")
+        monkeypatch.setitem(table, "doubting", "mlestruct.learners.doubt")
     yield
     vars(learners).pop("doubting", None)
 

@@ -17,13 +17,4 @@ if TYPE_CHECKING:
     from mlestruct.estimators.roommates.summary import PairContrast as PairContrast
     from mlestruct.estimators.roommates.summary import RoommateSummary as RoommateSummary
 
-__getattr__, __all__ = lazily(
-    __name__,
-    {
-        "estimators.roommates.evaluation": "Evaluation",
-        "estimators.roommates.explanation": "Contribution Explanation",
-        "estimators.roommates.model": "RoommateModel",
-        "estimators.roommates.plan": "Alternative Pair Plan Single WhatIf",
-        "estimators.roommates.summary": "PairContrast RoommateSummary",
-    },
-)
+__getattr__, __all__ = lazily(__name__)

@@ -18,14 +18,4 @@ if TYPE_CHECKING:
     from mlestruct.inference.exact.treewidth import Estimate as Estimate
     from mlestruct.inference.exact.treewidth import estimate as estimate
 
-__getattr__, __all__ = lazily(
-    __name__,
-    {
-        "inference.exact.common": "Exact",
-        "inference.exact.elimination": "sample_states",
-        "inference.exact.enumeration": "count_matchings matchings outcomes",
-        "inference.exact.front": "exact exact_log_z solve",
-        "inference.exact.grids": "grid_by_rows grid_log_z",
-        "inference.exact.treewidth": "Estimate estimate",
-    },
-)
+__getattr__, __all__ = lazily(__name__)
