@@ -99,12 +99,12 @@ def _(structure: FactorGraph, scores: Array, memory: float) -> tuple[Array, Arra
 
 @solve.register
 def _(structure: BipartiteMatching, scores: Array, memory: float) -> tuple[Array, Array]:
-    return _each([matching.bipartite(structure, row, memory) for row in scores])
+    return matching.bipartite(structure, scores, memory)
 
 
 @solve.register
 def _(structure: Matching, scores: Array, memory: float) -> tuple[Array, Array]:
-    return _each([matching.general(structure, row, memory) for row in scores])
+    return matching.general(structure, scores, memory)
 
 
 @solve.register

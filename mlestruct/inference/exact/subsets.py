@@ -15,7 +15,30 @@ from mlestruct.structures.base import Array
 
 
 @kernel
-def items_of_weights(weight: Array, alone: Array, idle: Array, tau: Array) -> float:
+def sets_of_weights(
+    weights: Array, alone: Array, idle: Array, full: bool, by_rows: bool
+) -> tuple[Array, Array]:
+    """Z and Z · tau of every matrix of weights, by its rows or by its items.
+
+    ``idle`` weighs every place that is not taken; if matchings are ``full``, there is none.
+    """
+    count, _, places = weights.shape
+    z, tau, left = np.empty(count), np.zeros(weights.shape), np.empty(1 << places)
+    for m in range(count):
+        left[:] = 1.0
+        for j in range(places):
+            for k in range(len(left)):
+                if not k >> j & 1:
+                    left[k] *= 0.0 if full else idle[m, j]
+        if by_rows:
+            z[m] = _by_rows(weights[m], left, tau[m])
+        else:
+            z[m] = _by_items(weights[m], alone[m], left, tau[m])
+    return z, tau
+
+
+@kernel
+def _by_items(weight: Array, alone: Array, idle: Array, tau: Array) -> float:
     """Items take at most one place each: Z, and Z · tau[item, place]. O(items · 2^places · places).
 
     ``alone[i]`` is the weight of item i without a place, ``idle[taken]`` that of all places that
@@ -84,7 +107,7 @@ def _meet(without: Array, have: Array, j: int) -> float:
 
 
 @kernel
-def rows_of_weights(weight: Array, idle: Array, tau: Array) -> float:
+def _by_rows(weight: Array, idle: Array, tau: Array) -> float:
     """Every row takes one column: a set of k columns is filled by the first k rows. Z, Z · tau.
 
     O(2^columns · columns): one set holds one row's worth of work. ``idle[taken]`` is the weight of
@@ -118,8 +141,17 @@ def rows_of_weights(weight: Array, idle: Array, tau: Array) -> float:
 
 
 @kernel
-def pairs_of_weights(weight: Array, alone: Array, tau: Array) -> float:
-    """:func:`pairs_in_subsets` of e^score and e^alone, the highest node first: Z, and Z · tau."""
+def pairs_of_weights(weights: Array, alone: Array) -> tuple[Array, Array]:
+    """:func:`pairs_in_subsets` of every e^score and e^alone: Z, and Z · tau."""
+    z, tau = np.empty(len(weights)), np.zeros(weights.shape)
+    for m in range(len(weights)):
+        z[m] = _by_pairs(weights[m], alone[m], tau[m])
+    return z, tau
+
+
+@kernel
+def _by_pairs(weight: Array, alone: Array, tau: Array) -> float:
+    """The highest node first."""
     n = len(weight)
     inside, outside = np.zeros(1 << n), np.zeros(1 << n)
     inside[0] = outside[-1] = 1.0
