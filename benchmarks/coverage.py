@@ -1,13 +1,13 @@
 """Do the 95 % intervals hold? Generated examples of every kind, beside what generated them.
 
-``python -m benchmarks coverage`` draws ``REPEATS`` data sets for every kind of structure and number
-of examples, learns from each alone, and counts how often the interval of every identified weight or
-contrast holds what it says it is for: the generator's own weights where the likelihood is exact,
-the surrogate's limit elsewhere (the fit of ``LIMIT`` other examples together). A cell that is
-refused says so. Widths are means over 3.92 Monte Carlo standard deviations of the estimates, of
-the intervals that have both ends; how many have not is printed beside it. ``--quick`` repeats less
-and leaves cells out. The whole takes hours: ``python -m benchmarks.coverage "chains of 8" 8`` runs
-one cell alone, ``--repeats``, ``--weights`` and ``--varied`` another one.
+``python -m benchmarks coverage`` draws up to ``REPEATS`` data sets for every kind of structure and
+number of examples, learns from each alone, and counts how often the interval of every identified
+weight or contrast holds what it says it is for: the generator's own weights where the likelihood
+is exact, the surrogate's limit elsewhere (the fit of ``LIMIT`` other examples together). A cell
+that is refused says so. Widths are means over 3.92 Monte Carlo standard deviations of the
+estimates, of the intervals that have both ends; how many have not is printed beside it.
+``--quick`` repeats less and leaves cells out. ``python -m benchmarks.coverage`` prints the table of
+docs/statistics.md, ``python -m benchmarks.coverage "chains of 8" 8`` a part of it.
 
 Experiments are fixed here, before any was run: 3 weights (1, −½, ½) per part, or tied weights drawn
 once from N(0, ½²); 10 weights from 30 examples on; features from N(0, 1).
@@ -16,10 +16,11 @@ once from N(0, ½²); 10 weights from 30 examples on; features from N(0, 1).
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,15 +33,17 @@ from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.sampling import sample
 from mlestruct.statistics import Identified, Intervals, intervals, problem
 from mlestruct.statistics.firth import Firth
+from mlestruct.statistics.interval import refusal
 from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Matching, Paths
 from mlestruct.testing import vertices
 
 Row = dict[str, Any]
 Array = np.ndarray[Any, Any]
 
-UNITS = {False: (1, 2, 4, 8, 30, 100), True: (4, 8)}  # quick
-REPEATS = {False: 1100, True: 6}
-LIMIT = {False: 20_000, True: 2_000}  # examples that a limit is taken from; by an own solver
+UNITS = (1, 2, 4, 8, 30, 100)
+REPEATS, QUICK = 1100, 6
+SIDE_BY_SIDE = {4: 1100, 6: 1100, 8: 300, 10: 60, 12: 20}  # repetitions of exact_mle, by size
+LIMIT = 500  # examples that a limit is taken from, with their expected outcomes
 WITHIN, BELOW = (0.93, 0.97), (0.93, 0.985)  # from 8 units on, and below
 WIDTH = {4: 2.0, 8: 1.25}  # at most, from so many units on
 MANY = 30  # examples from which there are 10 weights
@@ -70,9 +73,10 @@ class Kind:
     summed: bool = False
     states: int = 0
     solver: Any = None
+    dear: tuple[float, float] = (1.0, 1.0)  # shares of the repetitions, with 3 and 10 weights
 
     def drawn(self, count: int, rng: np.random.Generator, d: int, varied: float = 0.0) -> Any:
-        """(batch, features, the weights that drew it)."""
+        """(batch, features, the weights, and the scores that drew it)."""
         return (_labelled if self.states else _parts)(self, count, rng, d, varied)
 
 
@@ -107,10 +111,10 @@ def _parts(kind: Kind, count: int, rng: np.random.Generator, d: int, varied: flo
     rows, theta = _rows(kind.structure), WEIGHTS[d]
     X = rng.standard_normal((count, kind.structure.size, d))
     own = theta + varied * rng.standard_normal((count, d))
-    scores = np.einsum("kp,mpd,md->mk", rows, X, own)
+    scores = np.einsum("kp,mpd,md->mk", rows, X, own, optimize=True)
     drawn = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
     batch = Batch.of(kind.structure, [kind.structure.decode(rows[k]) for k in drawn])
-    return batch, Dense.of(batch, X.reshape(-1, d)), theta
+    return batch, Dense.of(batch, X.reshape(-1, d)), theta, np.einsum("mpd,md->mp", X, own).ravel()
 
 
 def _labelled(kind: Kind, count: int, rng: np.random.Generator, d: int, varied: float) -> Any:
@@ -124,49 +128,156 @@ def _labelled(kind: Kind, count: int, rng: np.random.Generator, d: int, varied: 
     one = [tied.select(np.array([m])).potentials(w) for m, w in enumerate(each)] if varied else None
     scores = tied.potentials(theta) if one is None else np.concatenate(one)
     found = [draws.outcomes()[0] for draws in sample(empty, scores, 1, rng)]
-    return Batch.of(graph, found), tied, theta
+    return Batch.of(graph, found), tied, theta, scores
 
 
 def run(quick: bool) -> Iterator[Row]:
-    """Every cell; cells of their own; one market; the room-mates of one year."""
-    repeats = REPEATS[quick]
-    for name in KINDS:
-        for units in UNITS[quick]:
-            yield from cell(name, units, 10 if units >= MANY else 3, repeats, quick)
-    yield from cell("chains of 8", 8, 10, repeats, quick)
-    yield from cell("perfect 4 × 4, exact_mle", 8, 10, repeats, quick)
-    for units in (8,) if quick else (4, 8, 30):
-        yield from cell("chains of 8", units, 3, repeats, quick, VARIED)
-    for side in (4,) if quick else (4, 8, 12):
-        yield from exact_cell(side, 3, repeats if side < 12 else repeats // 4, quick)
-    yield from cell("chains of 8", 50, 3, repeats, quick)
-    yield from market(max(repeats // 5, 3), quick)
+    """Every cell; one market; the room-mates of one year."""
+    for case in cases():
+        if not quick or case.units in (4, 8):
+            yield from rows(measured(case, quick), quick)
+    for side in (4,) if quick else SIDE_BY_SIDE:
+        yield from rows(exact_cell(side, QUICK if quick else SIDE_BY_SIDE[side]), quick)
+    yield from market(QUICK if quick else 200, quick)
     yield from years(quick)
 
 
-def cell(
-    name: str, units: int, d: int, repeats: int, quick: bool, varied: float = 0.0
-) -> Iterator[Row]:
-    """Coverage and width of one kind at one number of examples; or that it is refused."""
-    kind = KINDS[name]
-    target = limit(name, d, varied, quick)
-    workload = f"{name}, {units} examples, {d} weights" + f", varying by {varied:g}" * (varied > 0)
-    found, combinations = [], np.zeros((0, 0))
+class Case(NamedTuple):
+    """A cell of the table: a kind, the number of examples and weights, how much weights vary."""
+
+    name: str
+    units: int
+    d: int
+    repeats: int
+    varied: float = 0.0
+
+    def __str__(self) -> str:
+        vary = f", varying by {self.varied:g}" if self.varied else ""
+        return f"{self.name}, {self.units} examples, {self.d} weights{vary}"
+
+
+def cases() -> Iterator[Case]:
+    """All of the table, in its order."""
+    for name, kind in KINDS.items():
+        for units in UNITS:
+            d, share = (10, kind.dear[1]) if units >= MANY else (3, kind.dear[0])
+            yield Case(name, units, d, round(REPEATS * share))
+    yield Case("chains of 8", 8, 10, REPEATS)
+    yield Case("perfect 4 × 4, exact_mle", 8, 10, REPEATS)
+    for units in (4, 8, 30):
+        yield Case("chains of 8", units, 3, REPEATS, VARIED)
+    yield Case("chains of 8", 50, 3, REPEATS)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the intervals of one cell came to, over its repetitions.
+
+    ``short`` of them told less than all contrasts, or were refused: for ``why``, if all were.
+    """
+
+    workload: str
+    units: int
+    repeats: int
+    found: list[Intervals]
+    target: Array
+    why: str | None = None
+
+    def column(self, name: str) -> Array:
+        """Of every repetition and contrast."""
+        return np.array([[getattr(row, name) for row in one.rows] for one in self.found])
+
+    @property
+    def held(self) -> float:
+        """The share of intervals that hold the target."""
+        low, high = self.column("low"), self.column("high")
+        return float(((low <= self.target) & (self.target <= high)).mean())
+
+    @property
+    def width(self) -> float:
+        """The mean of widths over 3.92 standard deviations of the estimates."""
+        widths = self.column("high") - self.column("low")
+        with np.errstate(invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a contrast of which no end is known
+            mean = np.nanmean(np.where(np.isfinite(widths), widths, np.nan), axis=0)
+        return float(np.nanmean(mean / (3.92 * self.deviation)))
+
+    @property
+    def deviation(self) -> Array:
+        """Of every contrast's estimate."""
+        return np.asarray(self.column("estimate").std(axis=0, ddof=1))
+
+    @property
+    def endless(self) -> float:
+        """The share of intervals without an end."""
+        return float(1.0 - np.isfinite(self.column("high") - self.column("low")).mean())
+
+    @property
+    def bias(self) -> float:
+        """The largest of all contrasts', in standard deviations."""
+        off = self.column("estimate").mean(axis=0) - self.target
+        return float(np.abs(off / self.deviation).max())
+
+    @property
+    def short(self) -> int:
+        return self.repeats - len(self.found)
+
+    @property
+    def line(self) -> str:
+        """A row of docs/statistics.md."""
+        if self.why is not None:
+            return f"| {self.workload} | refused | | | | |"
+        cells = [f"{v:.3f}" for v in (self.held, self.width, self.endless, self.bias)]
+        return " | ".join([f"| {self.workload} | {self.repeats:,}", *cells, f"{self.short} |"])
+
+
+def measured(case: Case, quick: bool = False) -> Counted:
+    """One cell: its data sets, each learned from alone."""
+    kind, d = KINDS[case.name], case.d
+    target, repeats = limit(case.name, d, case.varied, quick), QUICK if quick else case.repeats
+    found, combinations, why = [], None, None
     for repeat in range(repeats):
-        rng = np.random.default_rng([units, repeat, d])
-        batch, features, _ = kind.drawn(units, rng, d, varied)
+        rng = np.random.default_rng([case.units, repeat, d])
+        batch, features, *_ = kind.drawn(case.units, rng, d, case.varied)
         asked = problem(batch, features, kind.rho, summed=kind.summed, oracle=kind.solver)
-        assert not isinstance(asked, str)
-        names = [f"w{j}" for j in range(features.d)]
-        one = intervals(asked, names)
-        if one.refused is not None:
-            yield _row(workload, f"refused: {one.refused}", None)
-            return
-        if repeat == 0:
+        why = asked if isinstance(asked, str) else refusal(asked, d)
+        if isinstance(asked, str) or why is not None:
+            break
+        if combinations is None:
             combinations = combined(asked.model)
-        if len(one.rows) == len(combinations):  # else this one's data tell less than all
+        one = intervals(asked, [f"w{j}" for j in range(features.d)])
+        if len(one.rows) == len(combinations):
             found.append(one)
-    yield from _counted(workload, found, combinations @ target, units, repeats, quick)
+    goal = np.zeros(0) if combinations is None else combinations @ target
+    return Counted(str(case), case.units, repeats, found, goal, why)
+
+
+def rows(one: Counted, quick: bool) -> Iterator[Row]:
+    """A cell's coverage, width, open ends and bias; or that it is refused."""
+    if one.why is not None:
+        yield _row(one.workload, f"refused: {one.why}", None)
+        return
+    least, most = WITHIN if one.units >= 8 else BELOW
+    held, width = one.held, one.width
+    yield _row(
+        one.workload,
+        f"95 % intervals that hold, of {one.column('low').size}",
+        held,
+        target=f"{least} to {most}",
+        met=None if quick else least <= held <= most,
+    )
+    widest = max((units for units in WIDTH if one.units >= units), default=None)
+    top = None if widest is None else WIDTH[widest]
+    yield _row(
+        one.workload,
+        "mean width / (3.92 SD)",
+        width,
+        target=None if top is None else f"at most {top:g}",
+        met=None if quick or top is None else width <= top,
+    )
+    yield _row(one.workload, "intervals without an end", one.endless)
+    yield _row(one.workload, "largest bias / SD", one.bias)
+    yield _row(one.workload, "repetitions that told less, or nothing", one.short)
 
 
 def combined(likelihood: Any) -> Array:
@@ -177,61 +288,21 @@ def combined(likelihood: Any) -> Array:
 
 @cache
 def limit(name: str, d: int, varied: float = 0.0, quick: bool = False) -> Array:
-    """What the intervals are for: the true weights, or those that LIMIT examples come to."""
-    kind = KINDS[name]
-    count = LIMIT[kind.solver is not None] // (10 if quick else 1)
-    batch, features, theta = kind.drawn(count, np.random.default_rng([d, count]), d, varied)
+    """What the intervals are for: the true weights, or those that LIMIT examples come to.
+
+    Expected outcomes stand in for drawn ones, so that only the features are left to chance.
+    """
+    kind, count = KINDS[name], LIMIT // (10 if quick else 1)
+    batch, features, theta, scores = kind.drawn(count, np.random.default_rng([d, count]), d, varied)
     asked = problem(batch, features, kind.rho, summed=kind.summed, oracle=kind.solver)
     assert not isinstance(asked, str)
+    assert asked.exact is not None
     if asked.exact is asked.model and not varied:
         return np.asarray(theta)
-    plain = Firth(asked.model, 0.0)
+    expected = replace(batch, target=asked.exact.infer(batch, scores)[1])
+    plain = Firth(replace(asked.model, batch=expected), 0.0)
     start = plain.start(np.zeros(features.d), Identified.of(asked.model).basis)
     return plain.maximise(start).theta
-
-
-def _counted(
-    workload: str,
-    found: list[Intervals],
-    target: Array,
-    units: int,
-    repeats: int,
-    quick: bool,
-) -> Iterator[Row]:
-    low, high, estimate = (
-        np.array([[getattr(row, name) for row in one.rows] for one in found])
-        for name in ("low", "high", "estimate")
-    )
-    held = float(((low <= target) & (target <= high)).mean())
-    least, most = WITHIN if units >= 8 else BELOW
-    yield _row(
-        workload,
-        f"95 % intervals that hold, of {low.size}",
-        held,
-        target=f"{least} to {most}",
-        met=None if quick else least <= held <= most,
-    )
-    closed = np.isfinite(high - low)
-    widths = np.where(closed, high - low, np.nan)
-    with np.errstate(invalid="ignore"):
-        width = float(
-            np.nanmean(np.nanmean(widths, axis=0) / (3.92 * estimate.std(axis=0, ddof=1)))
-        )
-    most = next(
-        (most for units_, most in sorted(WIDTH.items(), reverse=True) if units >= units_), None
-    )
-    yield _row(
-        workload,
-        "mean width / (3.92 SD)",
-        width,
-        target=None if most is None else f"at most {most:g}",
-        met=None if quick or most is None else width <= most,
-    )
-    yield _row(workload, "intervals without an end", float(1.0 - closed.mean()))
-    off = estimate.mean(axis=0) - target
-    yield _row(
-        workload, "largest bias / SD", float(np.abs(off / estimate.std(axis=0, ddof=1)).max())
-    )
 
 
 def _row(workload: str, quantity: str, value: Any, **more: Any) -> Row:
@@ -243,7 +314,7 @@ def _row(workload: str, quantity: str, value: Any, **more: Any) -> Row:
     } | more
 
 
-def exact_cell(side: int, d: int, repeats: int, quick: bool, units: int = 50) -> Iterator[Row]:
+def exact_cell(side: int, repeats: int, units: int = 50, d: int = 3) -> Counted:
     """exact_mle of larger matchings, drawn by exact conditionals: the generator's own weights."""
     structure, theta, found = BipartiteMatching(side), WEIGHTS[d], []
     for repeat in range(repeats):
@@ -255,7 +326,7 @@ def exact_cell(side: int, d: int, repeats: int, quick: bool, units: int = 50) ->
         assert not isinstance(asked, str)
         found.append(intervals(asked, ["a", "b", "c"]))
     workload = f"perfect {side} × {side}, exact_mle, {units} examples, {d} weights"
-    yield from _counted(workload, found, theta, units, repeats, quick)
+    return Counted(workload, units, repeats, found, theta)
 
 
 def _matched(score: Array, rng: np.random.Generator) -> Array:
@@ -393,19 +464,27 @@ def _estimates(model: RoommateModel) -> Array:
     return np.array([(c.estimate, c.low, c.high) for c in model.summary().contrasts])
 
 
-def _alone() -> None:
-    """One cell, row by row."""
+def _table() -> None:
+    """Rows of docs/statistics.md; of one kind or number of examples, if asked."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage")
-    parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("units", type=int)
-    parser.add_argument("--weights", type=int, choices=WEIGHTS, default=3)
-    parser.add_argument("--varied", type=float, default=0.0)
-    parser.add_argument("--repeats", type=int, default=REPEATS[False])
+    parser.add_argument("kind", nargs="?", choices=[*KINDS, "exact_mle"])
+    parser.add_argument("units", nargs="?", type=int)
+    parser.add_argument("--repeats", type=int)
     asked = parser.parse_args()
-    found = cell(asked.kind, asked.units, asked.weights, asked.repeats, False, asked.varied)
-    for row in found:
-        print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    print(HEAD, flush=True)
+    for case in cases():
+        if asked.kind in (None, case.name) and asked.units in (None, case.units):
+            print(measured(case._replace(repeats=asked.repeats or case.repeats)).line, flush=True)
+    for side, repeats in SIDE_BY_SIDE.items():
+        if asked.kind in (None, "exact_mle") and asked.units in (None, side):
+            print(exact_cell(side, asked.repeats or repeats).line, flush=True)
+
+
+HEAD = """\
+| structure | repetitions | intervals that hold | mean width / (3.92 SD) | without an end | \
+largest bias / SD | repetitions that told less |
+|---|---|---|---|---|---|---|"""
 
 
 if __name__ == "__main__":
-    _alone()
+    _table()
