@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, Partial
+from mlestruct.errors import DataWarning, outside
 from mlestruct.estimators.door import Given, Ragged, check_lengths, one_alone, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
@@ -19,7 +21,7 @@ from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.features import Masked, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
-from mlestruct.readers.transitions import Forbidden, ForbiddenTags
+from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
 from mlestruct.structures.base import Array, Ints, Shorts
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
@@ -77,6 +79,9 @@ class SequenceModel(Labelled):
         )
         self.learn_labels(X, y)
         self._rules  # noqa: B018  (refuses constraints that are none)
+        if (why := doubt(self.classes_.tolist(), self.constraints)) is not None:
+            words = f"constraints: {why}; rules about it do nothing"
+            warnings.warn(words, DataWarning, stacklevel=outside())
         self._allowed: Ints | None = None
         self._places: tuple[Ints, Ints, Ints] | None = None
 

@@ -190,7 +190,9 @@ class Matched:
 def match_moments(
     graph: FactorGraph, mean: ArrayLike, rho: Rho = None, smoothing: float = 0.0
 ) -> Matched:
-    """θ_s = log μ_s and θ_α = ρ_α log(μ_α / Π μ_s): the optimum without features or penalty.
+    """θ_s = (c_s + Σ_α c_α) log μ_s and θ_α = c_α log(μ_α / Π μ_s), c the counting numbers of ρ.
+
+    The optimum without features or penalty; of every ρ that is a number c_s + Σ_α c_α is 1.
 
     ``mean`` is a mean of outcomes, or marginals; ``smoothing`` ε replaces it by
     (1−ε)·mean + ε·uniform, and an entry 0 needs it. Where the entropy is not concave (ρ = 1 on
@@ -206,7 +208,9 @@ def match_moments(
     if (mean <= 0).any():
         k = int(np.argmin(mean))
         raise ValueError(f"coordinate {k} has moment {mean[k]:g}: its score is −∞; use smoothing")
-    weight = counting_numbers(graph, rho)[graph.n_nodes :]
-    theta = _ratio(graph, mean)
-    theta[graph.node_start[-1] :] *= np.repeat(weight, np.diff(graph.table_start))
-    return Matched(theta, mean, weight, float(theta @ mean))
+    counts = counting_numbers(graph, rho)
+    weight, factors = counts[: graph.n_nodes].copy(), counts[graph.n_nodes :]
+    np.add.at(weight, graph.scope, np.repeat(factors, np.diff(graph.scope_start)))
+    sizes = np.concatenate([graph.cards, np.diff(graph.table_start)])
+    theta = _ratio(graph, mean) * np.repeat(np.concatenate([weight, factors]), sizes)
+    return Matched(theta, mean, factors, float(theta @ mean))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,10 +40,10 @@ class ForbiddenTags(NamedTuple):
         elif isinstance(forbidden, str):
             pairs = _scheme(forbidden, labels)
         else:
-            pairs = forbidden
+            pairs = _listed(forbidden)
         place = {None: edge} | {label: k for k, label in enumerate(labels)}
         for pair in pairs:
-            a, b = _pair(pair)
+            a, b = pair
             if a in place and b in place:  # tags that training never saw are ruled out as it is
                 table[place[a], place[b]] = True
         return cls(
@@ -89,10 +89,34 @@ class ForbiddenTags(NamedTuple):
         return f"token {i + 1} is {after!r}, which may not follow {before!r} (token {i})"
 
 
+def doubt(labels: Sequence[Any], forbidden: Forbidden) -> str | None:
+    """What makes rules look as if they meant other labels: tags that none of these is."""
+    if forbidden is None:
+        return None
+    if isinstance(forbidden, str):
+        marked = any(_split(label)[0] in ("B", "I", "E", "S") for label in labels)
+        return None if marked else f"no label, {_few(labels)}, begins with 'B-' or 'I-'"
+    named = dict.fromkeys(tag for pair in _listed(forbidden) for tag in pair if tag is not None)
+    absent = [tag for tag in named if tag not in set(labels)]
+    return f"no label of training is {_few(absent)}" if absent else None
+
+
+def _few(tags: Sequence[Any]) -> str:
+    return ", ".join(repr(tag) for tag in tags[:3]) + ", …" * (len(tags) > 3)
+
+
+def _listed(pairs: Iterable[Any]) -> list[tuple[Any, Any]]:
+    if iter(pairs) is pairs:
+        raise ValueError("constraints are an iterator, which is read only once; give a list")
+    return [_pair(pair) for pair in pairs]
+
+
 def _pair(pair: Any) -> tuple[Any, Any]:
     if isinstance(pair, str) or not isinstance(pair, Iterable) or len(tuple(pair)) != 2:
         raise ValueError(f"constraints hold {pair!r}; expected pairs (tag, next tag)")
     a, b = pair
+    if not (isinstance(a, Hashable) and isinstance(b, Hashable)):
+        raise ValueError(f"constraints hold {pair!r}; a tag is text or a number")
     return a, b
 
 

@@ -35,7 +35,7 @@ def grid():
     return graph, batch, Dense.of(batch, X.reshape(-1, 3))
 
 
-@pytest.mark.parametrize("rho", RHOS)
+@pytest.mark.parametrize("rho", [*RHOS, "cliques"])
 def test_closed_form_weights_give_the_moments_back(rho, rng):
     """Inference at θ̂ returns the mean it was made from, and B(θ̂) = 0."""
     graph = ms.grid(2, 3)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import mlestruct as ms
+from mlestruct.errors import DataWarning
 from mlestruct.features import Masked, Tied
 from mlestruct.readers import Attributes, bio_chain, read_columns
 
@@ -92,6 +95,42 @@ def test_bio_models_predict_well_formed_sequences():
         np.testing.assert_allclose(tau.sum(axis=1), 1.0)
     with pytest.raises(ValueError, match="'bio'"):
         ms.SequenceModel(constraints="iob").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ([("O", "I-per"), ("0", "I-per")], "no label of training is '0'"),
+        ([("O", "I-PER"), (None, "I-per ")], "no label of training is 'I-PER', 'I-per '"),
+        ([(0, "I-per")], "no label of training is 0;"),
+    ],
+)
+def test_rules_about_tags_that_never_occur_are_named(rules, words):
+    with pytest.warns(DataWarning, match=words):
+        ms.SequenceModel(constraints=rules, alpha=10.0).fit(*sentences())
+
+
+@pytest.mark.parametrize("rules", [[("O", "I-per"), (None, "I-per")], "bio", None, []])
+def test_rules_about_tags_that_occur_are_taken_in_silence(rules):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ms.SequenceModel(constraints=rules, alpha=10.0).fit(*sentences())
+
+
+def test_a_scheme_that_no_label_follows_is_named():
+    X, y = sentences()
+    plain = [[tag.replace("-", "_") for tag in tags] for tags in y]
+    with pytest.warns(DataWarning, match="begins with 'B-' or 'I-'; rules about it do nothing"):
+        ms.SequenceModel(constraints="bio", alpha=10.0).fit(X, plain)
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [(iter([("O", "I-per")]), "read only once"), ([("O", ["I-per"])], "text or a number")],
+)
+def test_rules_that_cannot_be_read_are_refused(rules, words):
+    with pytest.raises(ValueError, match=words):
+        ms.SequenceModel(constraints=rules, alpha=10.0).fit(*sentences())
 
 
 def test_seen_weights_are_those_that_outcomes_use():

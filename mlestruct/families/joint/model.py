@@ -17,6 +17,7 @@ from mlestruct.families.joint.prediction import (
     check_mixture,
     predict,
     stability,
+    strays,
 )
 from mlestruct.learners.tree_reweighted import match_moments
 from mlestruct.reweighting import Rho
@@ -32,7 +33,8 @@ class JointModel(Parameters):
 
     After ``fit``: ``coef_``, ``log_likelihood_`` (the surrogate's, per sample), ``stability_`` (how
     far a change of scores moves the marginals at these weights, per unit; found when it is asked
-    for) and ``converged_`` (always: the weights have a closed form).
+    for) and ``converged_``: the weights have a closed form, and predict its moments where nothing
+    is seen unless messages leave them, as they may where the entropy is not concave.
 
     >>> from mlestruct.structures import grid
     >>> model = JointModel(grid(1, 2), Mixture(0.6, [-1.0, 1.0], [0.5, 0.5]), smoothing=0.1)
@@ -66,14 +68,19 @@ class JointModel(Parameters):
         mean = target.reshape(len(labels), -1).mean(axis=0)
         found = match_moments(self.graph, mean, self.rho, self.smoothing)
         self.coef_, self.log_likelihood_ = found.theta, found.log_likelihood
-        self.converged_ = True  # a closed form
+        self.converged_ = not strays(self.graph, found, self._rho)
         return self
+
+    @property
+    def _rho(self) -> Rho:
+        """What None stands for in learning: exact inference, to predict with, is another one."""
+        return self.rho if self.rho is not None else (lambda graph: None)
 
     @property
     def stability_(self) -> float:
         """‖∇²B_ρ‖ at the weights."""
         self._check_fitted()
-        return stability(self.graph, self.coef_, self.rho)
+        return stability(self.graph, self.coef_, self._rho)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):
@@ -92,6 +99,6 @@ class JointModel(Parameters):
         check_lengths(observed, observed)
         for m, y in enumerate(observed):
             try:
-                yield predict(self.graph, self.coef_, self.mixture, y, self.rho)
+                yield predict(self.graph, self.coef_, self.mixture, y, self._rho)
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error

@@ -18,12 +18,14 @@ from mlestruct.inference import marginals
 from mlestruct.inference.curvature import respond
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.learners.tree_reweighted import Matched
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers
 
 LARGEST = 4000  # coordinates of which the response to each other's scores is listed
+NUDGE, LEFT = 1e-8, 1e-4  # a change of scores, and how far it may move marginals that are stable
 TINY, HUGE = 1e-100, 1e100  # variances and log-likelihoods beyond leave floating point
 
 
@@ -147,6 +149,29 @@ def beliefs(graph: FactorGraph, score: Array, rho: Rho) -> Array:
         stacklevel=outside(),
     )
     return found.tau
+
+
+def strays(graph: FactorGraph, matched: Matched, rho: Rho) -> bool:
+    """Whether messages leave the matched moments once scores are nudged; a warning says how far.
+
+    The moments are a stationary point at their weights. Where the entropy is not concave it may
+    be no maximum: messages go elsewhere then, and so does every prediction.
+    """
+    nudge = NUDGE * np.random.default_rng(0).standard_normal(graph.size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # what they reach is judged here
+        reached = beliefs(graph, matched.theta + nudge, rho)
+    off = float(np.abs(reached - matched.mean)[: graph.node_start[-1]].max())
+    if off <= LEFT:
+        return False
+    warnings.warn(
+        f"the moments are a stationary point of the surrogate with rho={rho!r} at these weights, "
+        f"and no maximum that holds: where nothing is seen, marginals are predicted up to "
+        f"{off:.2g} away from them; rho='trees' has one maximum, the moments",
+        ConvergenceWarning,
+        stacklevel=outside(),
+    )
+    return True
 
 
 def _alone(rho: Rho) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import mlestruct as ms
 from mlestruct.families.joint.prediction import Mixture, predict
+from mlestruct.testing import vertices
 
 MIXTURE = Mixture(0.6, [-1.0, 1.0], [0.5, 0.5])
 
@@ -50,6 +53,40 @@ def test_it_is_moment_matching_and_the_same_surrogate(rows):
     np.testing.assert_array_equal(model.predict(y[:1])[0], same.z)
     assert 0 < model.stability_ < np.inf
     assert model.get_params()["smoothing"] == 0.1
+
+
+def alike(rng, graph, coupling):
+    """Labellings drawn from couplings of this size: more alike, less believable at ρ = 1."""
+    theta = np.zeros(graph.size)
+    theta[graph.node_start[-1] :] = np.tile([coupling, 0.0, 0.0, coupling], graph.n_factors)
+    theta[: graph.node_start[-1]] = 0.2 * rng.standard_normal(graph.node_start[-1])
+    listed = vertices(graph)
+    odds = np.exp(listed @ theta - (listed @ theta).max())
+    return [graph.decode(listed[k]) for k in rng.choice(len(listed), 300, p=odds / odds.sum())]
+
+
+@pytest.mark.parametrize("coupling", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("rho", [None, "trees", "half", "cliques", 0.0, "bethe", 0.8])
+def test_nothing_seen_predicts_the_moments_or_the_fit_has_said_so(rho, coupling):
+    """Messages begin at the moments, and leave them by rounding alone where they do not hold."""
+    rng, graph = np.random.default_rng(1), ms.grid(3, 3)
+    labels = alike(rng, graph, coupling)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = ms.JointModel(graph, MIXTURE, rho=rho, smoothing=0.02).fit(labels)
+        found = model.predict_marginals([np.full(9, np.nan)])[0]
+    mean = 0.98 * np.eye(2)[np.array(labels)].mean(axis=0) + 0.01
+    off = np.abs(found - mean).max()
+    assert off <= 1e-4 or heard
+    assert model.converged_ == (not heard)
+    assert model.converged_ or rho in ("bethe", 0.8)  # not concave
+
+
+def test_moments_that_belief_propagation_cannot_hold_are_named():
+    graph = ms.grid(3, 3)
+    labels = alike(np.random.default_rng(1), graph, 2.0)
+    with pytest.warns(ms.ConvergenceWarning, match="no maximum that holds.* 0[.][1-9].*rho='trees'"):
+        ms.JointModel(graph, MIXTURE, rho=1.0, smoothing=0.02).fit(labels)
 
 
 def test_misuse_is_refused():
