@@ -143,7 +143,7 @@ class _BlockRun:
             moments = self.dual.features.each(vertices)
             self.bytes = footprint(self.dual, vertices, moments, active=False)
         found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
-        proof = self.best.take(found.proof, found.gap, tangent.theta, tangent.at, x.tau)
+        proof = self.best.take(found.proof, found.primal, tangent.theta, tangent.at, x.tau)
         self._hold(found)
         return self._progress(proof)
 

@@ -35,13 +35,13 @@ class Best:
     dual: float = np.inf
 
     def take(
-        self, proof: Certificate, gap: float, theta: Array, at: Array, tau: Array
+        self, proof: Certificate, primal: float, theta: Array, at: Array, tau: Array
     ) -> Certificate:
-        """The certificate of the best so far, after a round's own, whose ``gap`` is not withheld.
+        """The certificate of the best so far, after a round's own, of which P is ``primal``.
 
         ``tau`` is copied. Where no bound is known (P = ∞), the last weights are the best.
         """
-        primal, objective = gap - proof.objective, proof.objective
+        objective = proof.objective
         if primal <= self.primal:
             self.theta, self.at, self.primal, self.slack = theta, at, primal, proof.slack
         if objective < self.dual:

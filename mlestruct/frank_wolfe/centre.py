@@ -13,7 +13,8 @@ within the same bounds, with the same l1. Every certificate is of R, not of R_t.
 Max-margin has no entropy: its log-likelihood is a maximum of planes, without curvature, and τ lies
 at vertices, where τ (1 − τ) vanishes. There κ is a multiple of λ, and c the θ of the best bound so
 far, which changes only where a round proves more: the proximal bundle method of Lemaréchal and
-Kiwiel, with each example's known vertices for its bundle.
+Kiwiel, with each example's known vertices for its bundle. Of a column far larger than the others
+(a Unix time) κ is larger by its square, or steps would end before any other weight has moved.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ HELD = 3  # rounds in which c stays: τ has not yet learned to follow θ
 # s = .3 was within a tenth of the best s on grids, chains, matchings, knapsacks, tours, alignments.
 # It falls where θ ≠ ∇R*(r) is more of the certificate than MOST of the rest, and rises again.
 STIFF, LOOSE, MOST, LEAST, FASTER, SLOWER = 0.3, 0.2, 0.5, 0.1, 0.9, 1.1
+LARGER = 100.0  # times the median of ΣΦ²: beyond it κ grows (of 1 to 1,000; words want 100 or more)
 MARGIN = 3.0  # κ / λ without entropy: of .3 to 10 the best on grids, matchings, chains, own solvers
 
 
@@ -50,7 +52,9 @@ class Centre:
 
     @classmethod
     def of_margin(cls, dual: Dual, at: Array) -> Centre:
-        return cls(at, dual.regulariser.lam, MARGIN)
+        size = squares(dual.features, dual.weigh(np.ones(dual.batch.size)))
+        typical = float(np.median(size[size > 0])) if size.any() else 1.0
+        return cls(at, dual.regulariser.lam * np.maximum(size / (LARGER * typical), 1.0), MARGIN)
 
     def moved(self, own: Regulariser) -> Regulariser:
         """R_t without its constant."""

@@ -29,8 +29,8 @@ class Reply:
     vertices: Array
     proof: Certificate  # of this round alone
     gap: float  # its gap, withheld or not
-    at: Array  # where the tangent touches that proves ``least``
-    least: float  # the gap by the oracle, or by sums over all outcomes where that is less
+    at: Array  # where the tangent touches that proves ``primal``
+    primal: float  # P there, by the oracle, or by sums over all outcomes where that is less
     mass: float  # the vertices' Σ|a|·view
     lag: float  # the part of the gap that is there because θ is not ∇R*(r)
 
@@ -46,11 +46,28 @@ def summed(found: Reply, iterate: Iterate, sums: Sums) -> Reply:
     log_z, at = sums(dual.batch, scores)[:2]
     reach = tangent.energy + dual.batch.totals((scores - dual.batch.bias) * tau)
     lost = DIGITS * (1.0 + np.abs(log_z))
-    gap = float(dual.batch.weight @ (log_z + lost - reach)) + found.lag
-    if not gap < found.gap:
+    own = float(dual.batch.weight @ (log_z + lost - reach))
+    if not own + found.lag < found.gap:
         return found
-    proof = found.proof if found.proof.withheld else replace(found.proof, gap=gap)
-    return replace(found, proof=replace(proof, slack=0.0), at=at, least=gap)
+    proof = found.proof if found.proof.withheld else replace(found.proof, gap=own + found.lag)
+    primal = own + _rest(iterate, tangent)
+    return replace(found, proof=replace(proof, slack=0.0), at=at, primal=primal)
+
+
+def _rest(iterate: Iterate, tangent: Tangent) -> float:
+    """P without the oracle's part of the gap.
+
+    Not that gap less D: where a column is a Unix time R*(r) may be 1e17, and P is lost in it.
+    """
+    dual = iterate.dual
+    energy = float(dual.batch.weight @ _energy(dual, tangent))
+    linear = float(tangent.theta @ iterate.x.r)
+    return dual.regulariser.value(tangent.theta) - linear + energy
+
+
+def _energy(dual: Dual, tangent: Tangent) -> Array:
+    known = dual.batch.constant
+    return tangent.energy if known is None else tangent.energy + known
 
 
 def certified(
@@ -70,10 +87,9 @@ def certified(
     refuse_below(batch, upper, here, "the current point")
     if batch.target is not None:
         refuse_below(batch, upper, batch.observed(tangent.score), "the observed outcome")
-    energy = tangent.energy if batch.constant is None else tangent.energy + batch.constant
-    gap = float(weight @ (upper - here + tangent.spread))
+    own = float(weight @ (upper - here + tangent.spread))
     lag = dual.regulariser.bracket(tangent.theta, iterate.x.r)
-    gap += lag
+    gap, energy = own + lag, _energy(dual, tangent)
     proof = Certificate(
         gap if inner.withheld is None else float("inf"),
         float(weight @ (upper - best)),
@@ -83,7 +99,8 @@ def certified(
         inner.withheld,
         inner.unused,
     )
-    return Reply(tangent, vertices, proof, gap, tangent.at, gap, float(weight @ mass), lag)
+    primal = own + _rest(iterate, tangent)
+    return Reply(tangent, vertices, proof, gap, tangent.at, primal, float(weight @ mass), lag)
 
 
 def is_margin(dual: Dual) -> bool:

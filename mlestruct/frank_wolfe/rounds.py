@@ -279,7 +279,7 @@ class _Run:
     def progress(self, found: Reply) -> Progress:
         """The best so far, this round's among it."""
         best, examples, tangent = self.best, len(self.dual.batch), found.tangent
-        proof = best.take(found.proof, found.least, tangent.theta, found.at, self.iterate.x.tau)
+        proof = best.take(found.proof, found.primal, tangent.theta, found.at, self.iterate.x.tau)
         return Progress(
             self.number, (self.number + 1) * examples, examples, proof, best.theta, best.tau,
             best.at, asking=self.asking, bytes=self.bytes,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import mlestruct as ms
 
@@ -265,6 +267,37 @@ def test_a_descent_that_stands_still_is_proven_soon(seed):
     model = ms.MatchingModel(kind="partial").fit(X, y)
     assert model.converged_
     assert model.n_iter_ < 60
+
+
+def loss_of(model, X, y, soft):
+    """R(θ) + Σ [log Σ exp, or the maximum with wrong labels, over all labellings − score(y_m)]."""
+    theta = model.coef_
+    unary, step = theta[:-4].reshape(-1, 2), theta[-4:].reshape(2, 2)
+    listed, total = np.array(list(itertools.product((0, 1), repeat=5))), 0.5 * theta @ theta
+    for x, right in zip(X, y, strict=True):
+        scores = (x @ unary)[np.arange(5), listed].sum(1)
+        scores += step[listed[:, :-1], listed[:, 1:]].sum(1)
+        wrong = (listed != right).sum(1)
+        most = logsumexp(scores) if soft else (scores + wrong).max()
+        total += most - scores[wrong == 0][0]
+    return total
+
+
+@pytest.mark.parametrize("unit", [1e2, 1e4, 1e7, 1.7e9])
+@pytest.mark.parametrize("learner", ["ssvm", "mle_struct"])
+def test_frank_wolfe_beside_a_large_column_proves_the_weights_it_keeps(learner, unit):
+    """R* of a round may be 1e17: a bound that is found as its gap less that is no bound."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(5, 3)) for _ in range(12)]
+    for x in X:
+        x[:, 2] = unit * (1.0 + 0.01 * x[:, 2])
+    y = [(x[:, 0] + 0.3 * rng.normal(size=5) > 0).astype(int) for x in X]
+    model = ms.SequenceModel(learner=learner, solver="frank_wolfe").fit(X, y)
+    proof = model.certificate_
+    assert model.converged_
+    assert model.n_iter_ < 400
+    loss = loss_of(model, X, y, learner == "mle_struct")
+    assert loss <= proof.gap - proof.objective + 1e-9 * (1.0 + loss)
 
 
 def test_columns_of_other_sizes_are_the_advice_where_a_fit_ends_short():

@@ -85,7 +85,9 @@ def test_nothing_seen_predicts_the_moments_or_the_fit_has_said_so(rho, coupling)
 def test_moments_that_belief_propagation_cannot_hold_are_named():
     graph = ms.grid(3, 3)
     labels = alike(np.random.default_rng(1), graph, 2.0)
-    with pytest.warns(ms.ConvergenceWarning, match="no maximum that holds.* 0[.][1-9].*rho='trees'"):
+    with pytest.warns(
+        ms.ConvergenceWarning, match=r"no maximum that holds.* 0[.][1-9].*rho='trees'"
+    ):
         ms.JointModel(graph, MIXTURE, rho=1.0, smoothing=0.02).fit(labels)
 
 
