@@ -17,6 +17,7 @@ from typing import Any, TypeVar, overload
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS = {"nopython": True, "nogil": True}
+MANY = 2_000_000  # objects of Numba's, some 200 MB
 USUAL = "2 to 11 s"  # that a first fit compiles for: `python -m benchmarks first_use`
 
 # What kernels do where they call a stub, by the stub: functions, and texts that say how they are
@@ -73,6 +74,7 @@ class Compiled:
 
     kernels = 0
     seconds = 0.0
+    objects = 0  # made while compiling, since garbage was last looked for
     folder: str | None = None  # where machine code is kept if the usual folders are read-only
 
 
@@ -89,14 +91,35 @@ def compiling() -> Iterator[None]:
         sys.stderr.write(f"mlestruct: compiling once, {USUAL}{kept}\n")
         sys.stderr.flush()
     Compiled.kernels += 1
-    began, collects = time.perf_counter(), gc.isenabled()
-    gc.disable()  # a fifth of the time of Numba's many small objects
+    began = time.perf_counter()
+    try:
+        with uncollected():
+            yield
+    finally:
+        Compiled.seconds += time.perf_counter() - began
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage is collected, and what is alive at the end counts as old: it is not looked at.
+
+    Numba makes many small objects, most of which stay: looking at them was a tenth of compiling.
+    What does not stay waits for the next collection of all, which comes after ``MANY`` objects.
+    """
+    collects = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
         if collects:
             gc.enable()
-        Compiled.seconds += time.perf_counter() - began
+            Compiled.objects += gc.get_count()[0]
+            if Compiled.objects > MANY:
+                Compiled.objects = 0
+                gc.collect()
+            elif gc.get_freeze_count() == 0:  # thawing is for all, the caller's too
+                gc.freeze()
+                gc.unfreeze()
 
 
 def _watched() -> bool:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from numba.core import compiler, targetconfig, transforms, types
+from numba.core import base, compiler, targetconfig, transforms, types
 from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.extending import overload
 from numba.np import arrayobj
@@ -20,6 +20,7 @@ def shortcuts() -> Iterator[None]:
         instead(arrayobj, SHAPES, _sizes_differ),
         instead(PostProcessor, "run", _process),
         instead(types.functions.BaseFunction, "get_call_type", _typed_call),
+        instead(base.BaseContext, "get_abi_sizeof", _size),
     ):
         yield
 
@@ -81,6 +82,18 @@ def _process(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False)
     else:
         self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)
         self.func_ir.variable_lifetime = VariableLifetime(self.func_ir.blocks)  # when asked
+
+
+_whole_size = base.BaseContext.get_abi_sizeof
+_sizes: dict[tuple[int, str], int] = {}
+
+
+def _size(self: Any, kind: Any) -> int:
+    """Bytes of a type; LLVM reads a module with a variable of it each time."""
+    key = id(self.target_data), str(kind)
+    if key not in _sizes:
+        _sizes[key] = _whole_size(self, kind)
+    return _sizes[key]
 
 
 @contextlib.contextmanager

@@ -86,7 +86,9 @@ class Dense:
         return out
 
     def each(self, tau: Array) -> Array:
-        return _dense_each(self.matrix, self.offsets, tau).ravel()
+        out = np.zeros((len(self.offsets) - 1, self.matrix.shape[1]))
+        _dense_each(self.matrix, self.offsets, tau, out)
+        return out.ravel()
 
     def select(self, members: Ints) -> Dense:
         rows = [self.matrix[self.offsets[m] : self.offsets[m + 1]] for m in members]
@@ -130,12 +132,9 @@ def as_features(batch: Batch[Any], X: Any) -> Features:
 
 
 @kernel
-def _dense_each(matrix: NDArray[Any], offsets: Ints, tau: Array) -> Array:
-    d = matrix.shape[1]
-    out = np.zeros((len(offsets) - 1, d))
+def _dense_each(matrix: NDArray[Any], offsets: Ints, tau: Array, out: Array) -> None:
     for m in range(len(out)):
         for k in range(offsets[m], offsets[m + 1]):
             if tau[k] != 0.0:
-                for j in range(d):
+                for j in range(matrix.shape[1]):
                     out[m, j] += tau[k] * matrix[k, j]
-    return out

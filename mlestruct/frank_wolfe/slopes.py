@@ -85,7 +85,10 @@ def rough_slope(m, p, x):
 @kernel
 def refresh(p, x):
     """All slopes and weights from τ and r."""
-    smooth_slopes(np.arange(len(x.tau)), len(x.tau), p, x)
+    everywhere = np.empty(len(x.tau), dtype=np.int64)
+    for k in range(len(x.tau)):
+        everywhere[k] = k
+    smooth_slopes(everywhere, len(x.tau), p, x)
     refresh_weights(p.column, len(p.column), p, x)
     for m in range(len(p.weight)):
         rough_slope(m, p, x)

@@ -188,8 +188,8 @@ def absorb(score, ptr, head, x, s, kernel):
 
 
 @kernel
-def log_round(score, ptr, head, strict, rho, part, x, top, mass):
-    """x_v = the exact dual of node v at c = 0, in the log domain, for the nodes of one part."""
+def log_round(score, ptr, head, strict, rho, tail, tails, heads, x, top, mass):
+    """x_v = the exact dual of node v at c = 0, in the log domain, for tails, heads or both."""
     top[:] = -np.inf
     mass[:] = 0.0
     for u in range(len(ptr) - 1):
@@ -203,7 +203,7 @@ def log_round(score, ptr, head, strict, rho, part, x, top, mass):
             mass[u] += np.exp(score[e] - x[v] - top[u])
             mass[v] += np.exp(score[e] - x[u] - top[v])
     for v in range(len(x)):
-        if part[v] and mass[v] > 0.0:
+        if (tails if tail[v] else heads) and mass[v] > 0.0:
             goal = top[v] + np.log(mass[v])
             x[v] = goal if strict[v] else _loose(goal, rho)
 

@@ -40,7 +40,9 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds
             eliminate(ptr, head, curvature, q, gap, table, d, p)
         else:
             conjugate(ptr, head, curvature, slope, everyone, gap, p, d, q, min(0.1, worst))
-        far = np.abs(p).max()
+        far = 0.0
+        for v in range(n):
+            far = max(far, abs(p[v]))
         step, found = min(1.0, 20.0 / max(far, 1e-300)), False
         for _ in range(30):
             for v in range(n):

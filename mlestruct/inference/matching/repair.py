@@ -16,21 +16,36 @@ def fill_table(tau, rows, columns):
 
     The nearest feasible point of a kind, on complete bipartite graphs; rows sum to one.
     """
-    table = tau.reshape(rows, columns)
+    row, column = np.empty(rows), np.empty(columns)
+    _table_sums(tau, row, column)
     for i in range(rows):
-        table[i] /= max(table[i].sum(), 1.0)
-    for j in range(columns):
-        table[:, j] /= max(table[:, j].sum(), 1.0)
-    lack, room = np.empty(rows), np.empty(columns)
+        for j in range(columns):
+            tau[i * columns + j] /= max(row[i], 1.0)
+    _table_sums(tau, row, column)
     for i in range(rows):
-        lack[i] = max(1.0 - table[i].sum(), 0.0)
+        for j in range(columns):
+            tau[i * columns + j] /= max(column[j], 1.0)
+    _table_sums(tau, row, column)
+    left = 0.0
     for j in range(columns):
-        room[j] = max(1.0 - table[:, j].sum(), 0.0)
-    left = room.sum()
+        left += max(1.0 - column[j], 0.0)
     if left > 0.0:
         for i in range(rows):
+            lack = max(1.0 - row[i], 0.0)
             for j in range(columns):
-                table[i, j] += lack[i] * room[j] / left
+                tau[i * columns + j] += lack * max(1.0 - column[j], 0.0) / left
+
+
+@kernel
+def _table_sums(tau, row, column):
+    """The sums of a table's rows and columns."""
+    for j in range(len(column)):
+        column[j] = 0.0
+    for i in range(len(row)):
+        row[i] = 0.0
+        for j in range(len(column)):
+            row[i] += tau[i * len(column) + j]
+            column[j] += tau[i * len(column) + j]
 
 
 @kernel

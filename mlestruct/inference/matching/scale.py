@@ -22,17 +22,17 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
     factor by half: there scaling has the eigenvalue −1, and would oscillate for ever.
     """
     n = len(strict)
-    tails, everyone = np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
-    for u in range(n):
-        tails[u] = ptr[u + 1] > ptr[u]
-    s, y, slope = np.ones(n), np.empty(n), np.empty(n)
-    move, last = np.empty(n), np.zeros(n)
+    tails, s, y, slope = np.empty(n, dtype=np.bool_), np.empty(n), np.empty(n), np.empty(n)
+    move, last = np.empty(n), np.empty(n)
     common, total = np.empty(len(weights)), np.empty(len(weights))
+    omega, rate, exact = 1.0, 0.0, c == 0.0
+    for u in range(n):
+        tails[u], s[u], last[u] = ptr[u + 1] > ptr[u], 1.0, 0.0
+        exact = exact and strict[u]
     if cold:
-        _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slope)
+        _start(score, ptr, head, strict, rho, two_sided, tails, x, y, slope)
     absorb(score, ptr, head, x, s, tau)
     worst, before, earlier, sweep = np.inf, np.inf, 1.0, 0
-    omega, rate, exact = 1.0, 0.0, c == 0.0 and strict.all()
     # Eliminations cost a handful of sweeps, conjugate gradients many more.
     patience = min(PATIENCE, 5 + n // 40) if two_sided and n <= DENSE else PATIENCE
     while sweep < sweeps:
@@ -60,13 +60,20 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
                 if worst <= residual:
                     break
             earlier = worst
-        low, high = s.min(), s.max()
-        if not (low > 1e-60 and high < 1e60):
-            if not (low > 1e-200 and high < 1e200):
-                for v in range(n):
-                    s[v] = min(max(s[v], 1e-200), 1e200) if s[v] == s[v] else 1.0
+        if _far(s):
             absorb(score, ptr, head, x, s, tau)
     report[0], report[1], report[2] = worst, sweep, _finish(ptr, head, c, x, s, tau)
+
+
+@kernel
+def _far(s):
+    """Whether any factor is far from one; those near the end of all numbers are cut."""
+    far = False
+    for v in range(len(s)):
+        if not 1e-60 < s[v] < 1e60:
+            far = True
+            s[v] = min(max(s[v], 1e-200), 1e200) if s[v] == s[v] else 1.0
+    return far
 
 
 @kernel
@@ -84,7 +91,7 @@ def _finish(ptr, head, c, x, s, tau):
 
 
 @kernel
-def _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slope):
+def _start(score, ptr, head, strict, rho, two_sided, tails, x, y, slope):
     """Duals at which no row of the kernel vanishes: by two rounds in the log domain if need be."""
     low, high = _range(score)
     if high - low < 300.0:
@@ -106,12 +113,12 @@ def _start(score, ptr, head, strict, rho, two_sided, tails, everyone, x, y, slop
         if x[v] == -np.inf:
             x[v] = 0.0
     if two_sided:
-        log_round(score, ptr, head, strict, rho, tails, x, y, slope)
-        log_round(score, ptr, head, strict, rho, ~tails, x, y, slope)
+        log_round(score, ptr, head, strict, rho, tails, True, False, x, y, slope)
+        log_round(score, ptr, head, strict, rho, tails, False, True, x, y, slope)
         return
     for _ in range(2):
         old = x.copy()
-        log_round(score, ptr, head, strict, rho, everyone, x, y, slope)
+        log_round(score, ptr, head, strict, rho, tails, True, True, x, y, slope)
         for v in range(len(x)):
             x[v] = 0.5 * (x[v] + old[v])
 

@@ -230,9 +230,12 @@ def _concave(score, ptr, head, strict, component, weights, rho, two_sided, rows,
 @kernel
 def _repair(ptr, head, strict, rows, columns, centre, tau):
     """τ moved to where every degree fits."""
+    some = False
+    for v in range(len(strict)):
+        some = some or strict[v]
     if rows > 0 and strict[0]:
         fill_table(tau, rows, columns)
-    elif strict.any():
+    elif some:
         balance(ptr, head, strict, tau, centre)
     else:
         shrink(ptr, head, tau)

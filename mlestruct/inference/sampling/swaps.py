@@ -100,6 +100,11 @@ def _accepted(gain: float, rng: np.random.Generator) -> bool:
 
 
 @kernel
+def _below(count: int, rng: np.random.Generator) -> int:
+    return int(rng.integers(0, count))
+
+
+@kernel
 def _moves(
     score: Array, column_of: Ints, burn: int, thin: int, rng: np.random.Generator, out: Array
 ) -> None:
@@ -110,7 +115,7 @@ def _moves(
         row_of[column_of[i]] = i
     for n in range(len(out)):
         for _ in range(rows * (burn + thin if n == 0 else thin)):
-            i, j = int(rng.integers(0, rows)), int(rng.integers(0, columns))
+            i, j = _below(rows, rng), _below(columns, rng)
             here, other = column_of[i], row_of[j]
             if here == j:
                 continue
@@ -139,7 +144,7 @@ def _exchanges(
     k = len(pairs)
     for n in range(len(out)):
         for _ in range(2 * k * (burn + thin if n == 0 else thin) if k > 1 else 0):
-            e, f, turn = int(rng.integers(0, k)), int(rng.integers(0, k)), int(rng.integers(0, 2))
+            e, f, turn = _below(k, rng), _below(k, rng), _below(2, rng)
             if e == f:
                 continue
             a, b, c, d = pairs[e, 0], pairs[e, 1], pairs[f, turn], pairs[f, 1 - turn]
@@ -172,7 +177,7 @@ def _slides(
             at[ends[e, 0]] = at[ends[e, 1]] = e
     for n in range(len(out)):
         for _ in range(n_nodes * (burn + thin if n == 0 else thin)):
-            e = int(rng.integers(0, len(ends)))
+            e = _below(len(ends), rng)
             u, v = ends[e]
             gone = at[u] if at[u] >= 0 else at[v]
             if (at[u] >= 0 and at[v] >= 0 and at[u] != at[v]) or (gone >= 0 and keep[gone]):
