@@ -158,7 +158,9 @@ class Estimator(Predictor):
             _refuse_chance(self.random_state)
         given = self.taken(X, y)
         learnt._columns, learnt._label_columns = given.columns, given.labels
-        if isinstance(validation, Sequence) and len(validation) == 2:
+        if validation is not None:
+            if not isinstance(validation, Sequence) or len(validation) != 2:
+                raise ValueError(f"validation is (X, y), not {validation!r}")
             held_out = learnt._agreed(self.taken(*validation))
             validation = held_out.X, held_out.told
         given = learnt._agreed(given, sample_weight)
@@ -279,24 +281,21 @@ class Estimator(Predictor):
         batch, self.notes_ = counted, [ALIKE] if counted is not batch else []
         if self.penalty == "standardised":
             self.notes_.append("alpha is on weights of columns divided by their root mean squares")
-        before = self.notes_
         tried: dict[int, tuple[Array, dict[str, Any]]] = {}
         missed: list[float] = []
         for number, model in self._path(batch, features, alphas, loop):
             self._keep(model, float(alphas[number]), features.d)
-            self.notes_ = [*before, *self._notes(batch, features)]
-            self._hint = "" if model.converged else self._uneven(features, batch.size)
-            if len(alphas) == 1:
-                self.alpha_scores_ = []
-                return []
-            if not isinstance(validation, Sequence) or len(validation) != 2:
-                raise ValueError(f"validation is (X, y), not {validation!r}")
-            tried[number] = self._judged(*validation), self.__dict__.copy()
-            missed += [] if model.converged else [self.alpha_]
-        best = self._won(alphas, np.array([tried[k][0] for k in range(len(alphas))]))
-        said = {"alpha_scores_", "_table", "_chosen"}
-        self.__dict__.update({k: v for k, v in tried[best][1].items() if k not in said})
-        self.notes_ = [*self.notes_, self._chosen]
+            if validation is not None and len(alphas) > 1:
+                tried[number] = self._judged(*validation), self.__dict__.copy()
+                missed += [] if model.converged else [self.alpha_]
+        self.alpha_scores_, chosen = [], list[str]()
+        if tried:
+            best = self._won(alphas, np.array([tried[k][0] for k in range(len(alphas))]))
+            said = {"alpha_scores_", "_table", "_chosen"}
+            self.__dict__.update({k: v for k, v in tried[best][1].items() if k not in said})
+            chosen = [self._chosen]
+        self._hint = self._uneven(features, batch.size) if self._short else ""
+        self.notes_ = [*self.notes_, *self._notes(batch, features), *chosen]
         return [alpha for alpha in missed if alpha != self.alpha_]
 
     def _notes(self, batch: Batch[Any], features: Features) -> list[str]:
