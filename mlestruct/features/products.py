@@ -1,4 +1,4 @@
-"""Features of a part in a context: every product of the two."""
+"""Features made of others before learning: a constant beside them, products with a context."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import as_count, as_numbers
 
@@ -31,3 +31,8 @@ def crossed(context: ArrayLike, parts: ArrayLike | int) -> Any:
     if table.ndim != 2:
         raise ValueError(f"features of parts have shape {table.shape}; expected (parts, features)")
     return np.kron(table, row)
+
+
+def with_intercept(array: NDArray[Any]) -> NDArray[Any]:
+    """The same features with a constant 1 appended. Never done for you."""
+    return np.concatenate([array, np.ones((*array.shape[:-1], 1), dtype=array.dtype)], axis=-1)

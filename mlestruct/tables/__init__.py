@@ -12,6 +12,6 @@ if TYPE_CHECKING:
     from mlestruct.tables.frames import table as table
     from mlestruct.tables.reading import read as read
     from mlestruct.tables.reading import sheets as sheets
-    from mlestruct.tables.writing import write_csv as write_csv
+    from mlestruct.tables.separated import write_csv as write_csv
 
 __getattr__, __all__ = lazily(__name__)

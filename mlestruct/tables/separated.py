@@ -9,17 +9,26 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from mlestruct.tables.cells import Cell
+from mlestruct.tables.frames import missing
 from mlestruct.tables.grids import Grid
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 STRONG = frozenset(";\t|")  # seldom within a cell; a comma often is
 SAMPLE = 100_000  # characters that dialects are compared on
+QUOTE = '"'
+ENDS = re.compile(r'[,;|"\s]')
 
 
 class Dialect(NamedTuple):
@@ -128,3 +137,21 @@ def _in_words(error: csv.Error) -> str:
     if "expected after" in str(error):
         return "a quote ends within a cell"
     return str(error)
+
+
+def write_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
+    """Columns as UTF-8 CSV; missing answers are empty cells."""
+    arrays = [np.asarray(column) for column in columns.values()]
+    listed = [
+        ["" if absent else value for value, absent in zip(a.tolist(), missing(a), strict=True)]
+        for a in arrays
+    ]
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        for row in ([*columns], *zip(*listed, strict=True)):
+            file.write(",".join(map(_cell, row)) + "\r\n")
+
+
+def _cell(value: object) -> str:
+    """Quoted wherever some program may see an end of the cell: commas are not the only ones."""
+    text = repr(value) if isinstance(value, float) else str(value)
+    return f'"{text.replace(QUOTE, QUOTE + QUOTE)}"' if ENDS.search(text) else text

@@ -28,6 +28,7 @@ from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, counting_numbers, in_words
 from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.cover import Cover
 from mlestruct.train.direct import direct
 from mlestruct.trees import Tree
 
@@ -347,3 +348,30 @@ def camel(rho: Rho = None, **settings: Any) -> Camel:
 def camel0(rho: Rho = None, **settings: Any) -> Camel:
     """Σ_m ⟨θ, φ_m⟩ − max [⟨Φθ, τ⟩ + Σ H(largest tables)] − R(θ) over consistent tables: convex."""
     return Camel("camel0", rho=1.0 if rho is None else rho, rounds=1, **settings)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Whether consistency costs anything: what piecewise learning leaves inconsistent."""
+
+    violation: float
+    """The largest disagreement of two tables about a marginal under piecewise weights."""
+    rank: int
+    """Independent consistency constraints in the whole batch."""
+    cost: float
+    """How much entropy, less penalty, consistency takes away: 0 where it does not bind."""
+
+
+def binding(
+    batch: Batch[Any], features: Features, regulariser: float | Regulariser | None = 1.0
+) -> Binding:
+    """Do the consistency constraints of CAMEL(0) bind? Both problems are solved by their duals."""
+    loose = Camel("piecewise", regulariser, rounds=1, consistent=False, route="direct")
+    tied = Coupled(loose.dual(batch, features), ridge=regulariser is not None)
+    apart, *_ = loose.each(batch, features)
+    none = np.zeros(tied.B.shape[0])
+    start = np.concatenate([np.where(np.isfinite(apart.theta), apart.theta, 0.0), none])
+    cost = -apart.certificate.objective - tied(tied.solve(start))[0]
+    ranks = {s: int(np.linalg.matrix_rank(Cover.of(s).B.toarray())) for s in batch.structures}
+    rank = sum(ranks[batch.structure(m)] for m in range(len(batch)))
+    return Binding(tied.violation(start), rank, cost)

@@ -12,8 +12,7 @@ from scipy.special import logsumexp
 
 import mlestruct as ms
 from mlestruct.batch import Batch
-from mlestruct.families.consistency.binding import binding
-from mlestruct.families.consistency.camel import Camel
+from mlestruct.families.consistency.camel import Camel, binding
 from mlestruct.families.consistency.coupled import Coupled
 from mlestruct.features import Dense
 from mlestruct.testing import vertices
