@@ -33,7 +33,7 @@ class Partial:
 
 @dataclass(frozen=True, eq=False)
 class Batch(Generic[S]):
-    """Examples with their structures; equal structures are stored once. Equal only to itself.
+    """Examples with their structures; equal structures are stored once.
 
     Coordinates of example m are ``offsets[m]:offsets[m+1]`` of every flat array. ``target`` is
     the observed vertex (NaN where a :class:`Partial` outcome was not seen), None when only

@@ -58,15 +58,15 @@ AnyCheckpoint = Keeps | str | os.PathLike[str] | None
 class Checkpoint:
     """The file that a fit is kept in, written after ``every`` rounds.
 
-    By default that is 10 rounds, or more where the file is large for the work that a round is: see
-    ``OUTWEIGH``. Where a round takes long, ``every=1``.
+    By default after 10 rounds, or more where writing would cost a fair share of the fit (see
+    ``OUTWEIGH``). Say ``every=1`` where a single round takes long.
     """
 
     path: str | os.PathLike[str]
     every: int | None = None
 
     def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop:
-        """The whole of a fit: new, or as the file has it."""
+        """The outermost loop of a fit: a new one, or where there is a file the one kept in it."""
         from mlestruct.lock import Lock
 
         path = Path(self.path)

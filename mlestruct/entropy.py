@@ -105,7 +105,7 @@ class Entropy:
 
     @property
     def mixed(self) -> Mixed:
-        """The views that are more than that."""
+        """The views that are neither one coordinate nor one coordinate's complement."""
         return self._arrays[2]
 
     @cached_property

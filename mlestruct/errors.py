@@ -40,7 +40,7 @@ def not_fitted(model: object) -> Exception:
 
 
 class ConvergenceWarning(UserWarning):
-    """A fit, or what was inferred, is further from what was asked for than it may be.
+    """A fit, or probabilities, ended less precise than was asked for.
 
     The message says how far, what the likely cause is and what to do.
     """

@@ -86,7 +86,7 @@ class GraphModel(Labelled):
 
     @property
     def meets(self) -> int | None:
-        """How often a node inside is the first of two neighbours, where that is one number."""
+        """Of how many edges a node is the first end, if all nodes but those at borders agree."""
         return None
 
     def taken(self, X: Any, y: Any) -> Given:

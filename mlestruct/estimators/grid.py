@@ -46,7 +46,7 @@ class GridModel(GraphModel):
     learns = (*GraphModel.learns, "contrast_", "bytes_")
 
     def taken(self, X: Any, y: Any) -> Given:
-        """As :meth:`GraphModel.taken`; what has the known features last is one picture alone."""
+        """As :meth:`GraphModel.taken`; one picture in the place of a list of them is refused."""
         if self.neighbours not in (4, 8):
             raise ValueError(f"neighbours is 4 or 8, not {self.neighbours!r}")
         known = (getattr(self, "n_features_in_", 0),) if y is None else ()

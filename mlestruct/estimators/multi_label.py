@@ -38,10 +38,10 @@ class MultiLabelModel(Weighable):
     that both apply; with ``pairs=False`` every label is by itself. ``intercept`` adds a constant
     feature. Up to 12 labels predictions are the best sets exactly, whatever the learner.
     ``predict`` gives what y was: rows of 0 and 1, or sets; ``predict_marginals`` a probability per
-    label. ``class_weight`` says what a label that applies counts in learning against one that does
-    not: a mapping from labels, or ``balanced``; ``node_weight`` of ``fit`` (examples × labels) what
-    each counts; see :class:`Labelled` for what that means. Other settings and fitted attributes as
-    :class:`Estimator`.
+    label. ``class_weight``, a mapping from labels or ``balanced``, is how much a label counts in
+    learning where it applies (1 where it does not); ``node_weight`` of ``fit`` (examples × labels)
+    is a weight for each; :class:`Labelled` says what weights mean. Other settings and fitted
+    attributes are those of :class:`Estimator`.
 
     >>> X = [[0.0], [1.0], [2.0], [3.0]] * 5
     >>> y = [set(), {"warm"}, {"warm", "dry"}, {"warm", "dry"}] * 5

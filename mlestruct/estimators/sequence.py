@@ -66,7 +66,7 @@ class SequenceModel(Labelled):
     learns = (*Labelled.learns, "attributes_", "_allowed")
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
-        """The labels, the dictionary of attributes, and no weights chosen yet."""
+        """The labels and the dictionary of attributes; which weights are kept is decided later."""
         if self.weights not in (None, "all", "seen"):
             raise ValueError(f"weights is 'all', 'seen' or None, not {self.weights!r}")
         self.attributes_ = _attributes().of(X) if _named(X) else None
@@ -93,7 +93,7 @@ class SequenceModel(Labelled):
     axes = 2
 
     def taken(self, X: Any, y: Any) -> Given:
-        """The sequences that have a position, or a label without one."""
+        """Without the sequences that have neither a position nor a label."""
         given = super().taken(X, y)
         for m, x in enumerate(given.X):
             if isinstance(x, Mapping) and not hasattr(x, "shape"):  # one token

@@ -35,11 +35,11 @@ def capitalised_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 class SkipChainModel(SequenceModel):
     """Sequences with extra ties: X and y as :class:`SequenceModel` takes them.
 
-    ``skips(x)`` lists pairs of positions, no neighbours, that are tied as neighbours are, with
-    weights of their own. ``edges(x, i, j)`` gives a tie attributes of its two positions, as
-    feature dicts do for one (4-cliques of two labels and two inputs); without it every tie of a
-    kind has the same weights (2-cliques). Cycles leave no learner exact.
-    Every weight is kept by default; other settings and fitted attributes as
+    ``skips(x)`` lists pairs of positions that are not neighbours: their labels are tied like
+    those of neighbours, with weights of their own. ``edges(x, i, j)`` gives the tie of positions i
+    and j a dict of attributes (4-cliques of two labels and two inputs); without it all ties of a
+    kind have the same weights (2-cliques). Skips make cycles: only ``exact_mle`` is exact.
+    Every weight is kept by default. Other settings and fitted attributes are those of
     :class:`SequenceModel`.
 
     >>> X = [["Green", "met", "Green"], ["it", "is", "Green"]]

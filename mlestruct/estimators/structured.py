@@ -28,10 +28,10 @@ class StructuredModel(Estimator):
     An example is its (parts, d) features, or a mapping with these under ``features`` and whatever
     else its solver needs, or any object, of which ``feature_map`` makes the features. A solver is
     a function of the scores or of (scores, instance), where instance is the example as it is in X.
-    ``structure`` is one :class:`Structure` for all examples, or a function of an example; by
-    default any 0/1 vector with an entry per row of the features, of any number, is an outcome, and
-    so is the set of the numbers of the parts that are used. Where parts form a table, of features
-    (rows, columns, d), scores and outcomes are (rows, columns).
+    ``structure`` is one :class:`Structure` for all examples, or a function of an example. By
+    default an outcome is any 0/1 vector with an entry per part, or the set of the numbers of the
+    parts that are used; examples may differ in how many parts they have. Where features are
+    (rows, columns, d), parts form a table, and scores and outcomes are (rows, columns).
 
     ``bias`` are scores known beforehand, as minus known costs: a function of an example, or the
     name of its entry, with a number per part. They count with weight 1 and are not learned.

@@ -87,7 +87,7 @@ class Functions:
         return out.ravel()
 
     def squares(self, v: Array) -> None:
-        """The entries of Φ are not at hand."""
+        """None: functions do not give the entries of Φ."""
 
     def select(self, members: Ints) -> Functions:
         return Functions(

@@ -162,7 +162,7 @@ class Pairs:
         return np.concatenate([np.empty(0), *met])
 
     def squares(self, v: Array) -> None:
-        """The entries of Φ are not at hand."""
+        """None: the entries of Φ are never computed."""
 
     def select(self, members: Ints) -> Pairs:
         return Pairs(

@@ -84,11 +84,11 @@ class FrankWolfe(Limited):
         sums: Sums | None = None,
         inner: Interior | None = None,
     ) -> Iterator[Progress]:
-        """Yields every round; the last has ``done`` set. Stop iterating to stop early.
+        """Yield a ``Progress`` per round; the last has ``done`` set. Leave the loop to stop.
 
-        ``sums`` are exact ones over the outcomes that the structures declare, where there are any:
-        the oracle then moves τ, and log Z bounds the optimum. ``inner`` is the interior point to
-        begin at, where it is known.
+        ``sums`` computes log Z exactly, over outcomes that the structures list: it bounds the
+        optimum then, and the oracle is asked for vertices alone. ``inner`` is a point inside the
+        polytope to begin at; without it one is looked for.
         """
         from mlestruct.frank_wolfe.rounds import Rounds
 
@@ -98,14 +98,14 @@ class FrankWolfe(Limited):
 
 @dataclass(frozen=True)
 class BCFW(Limited):
-    """Minimises a :class:`Dual` by the papers' block-coordinate steps; give it as ``solver=``.
+    """Block-coordinate Frank-Wolfe as it was published, one example a step; for ``solver=``.
 
-    ``rounds`` are passes of as many steps as there are examples, drawn by ``draw``: each once in
-    random order (``permutation``), ``uniform`` with replacement, or in proportion to their
-    ``gaps``. ``fixed`` steps are 2M/(k+2M), else the line search is exact. ``average`` certifies
-    the weighted average of θ, ``cache`` keeps that many vertices per example, and ``centre`` holds
-    θ near where it was at the last pass, which no paper does. A certificate takes a call per
-    example: it is made every ``every`` passes, and these calls are counted.
+    ``rounds`` is the largest number of passes. A pass has as many steps as there are examples M;
+    ``draw`` says which example a step is for: each once in random order (``permutation``), any
+    (``uniform``), or one drawn in proportion to the ``gaps``. Step k has length 2M/(k+2M) if
+    ``fixed``, else that of an exact line search. ``average`` certifies the weighted average of θ,
+    ``cache`` keeps that many vertices per example, ``centre`` (of no paper) holds θ near where the
+    last pass left it. A certificate asks the oracle once per example, after ``every`` passes.
     """
 
     tol: float = 1e-3
@@ -133,7 +133,7 @@ class BCFW(Limited):
     def run(
         self, dual: Dual, oracle: Oracle[Any], start: Array | None = None
     ) -> Iterator[Progress]:
-        """Yields what every certified pass comes to; the last has ``done`` set."""
+        """Yield a ``Progress`` per certified pass; the last has ``done`` set."""
         from mlestruct.frank_wolfe.bcfw import Passes
 
         method = Passes(self, dual, oracle, start, dual.batch.size)

@@ -71,9 +71,9 @@ def marginals(
 
     By the routine that serves the entropy (``auto``: unless an oracle or solver is given), else by
     Frank-Wolfe: the dual with no features and the score as bias, one oracle call per example and
-    round. :mod:`mlestruct.inference.proof` says what proves it. Without a ``solver``, whose
-    tolerance would be yours, an example that is not proven to a thousandth of a nat is looked at
-    again by Frank-Wolfe, and a :class:`ConvergenceWarning` counts those that stay so.
+    round. :mod:`mlestruct.inference.proof` says what proves it. Without a ``solver``,
+    examples not proven to a thousandth of a nat are computed again by Frank-Wolfe, and a
+    :class:`ConvergenceWarning` counts those still not proven; a ``solver`` has its own tolerance.
     """
     asked, scores = Validated(resolve(oracle, batch)), as_finite_scores(batch, scores)
     plain = replace(batch, bias=scores, target=None, constant=None)

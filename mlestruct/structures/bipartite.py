@@ -117,7 +117,7 @@ class BipartiteMatching(Structure):
 
     @property
     def loose(self) -> Ints:
-        """The vertices that may stay single."""
+        """The nodes (rows, then columns) that may stay single."""
         start = {"perfect": self.rows + self.columns, "one_sided": self.rows, "partial": 0}
         return np.arange(start[self.kind], self.rows + self.columns)
 
@@ -183,7 +183,7 @@ class BipartiteMatching(Structure):
         return self.kind != "partial"
 
     def levelled(self, scores: Array) -> Array:
-        """Of perfect matchings, less the means of rows and columns."""
+        """Of perfect matchings less row and column means, which every outcome has alike."""
         if self.kind != "perfect" or (self.fixed >= 0).any():
             return super().levelled(scores)
         square = scores.reshape(len(scores), self.rows, self.columns, -1)

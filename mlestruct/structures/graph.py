@@ -120,9 +120,10 @@ class FactorGraph(Structure):
     def part(self, kept: NDArray[np.bool_]) -> FactorGraph:
         """The kept variables and the factors among them, to learn from beside whole graphs.
 
-        By default factors count as they do here: weights that are learned under other counting
-        numbers than those they predict under are wrong ones. On pairwise graphs that is no more
-        than their share of the part's own spanning trees: without an edge no other has less.
+        By default a factor has the same counting number in the part as in this graph: weights
+        learned with other numbers than they predict with would be wrong. The part's entropy stays
+        concave on pairwise graphs: taking edges away lowers no other edge's share of spanning
+        trees, so the number kept is at most the share in the part.
         """
         scopes = [self.scope[a:b] for a, b in pairwise(self.scope_start)]
         inside = [bool(kept[scope].all()) for scope in scopes]
@@ -203,7 +204,7 @@ class FactorGraph(Structure):
         return vector
 
     def right(self, target: Array, outcome: ArrayLike) -> float:
-        """Of the variables that are known; NaN if none is."""
+        """The share of variables predicted right, among those known; NaN where none is known."""
         if not np.isnan(target).any():
             return super().right(target, outcome)
         first = self.node_start[:-1]
@@ -242,7 +243,7 @@ class FactorGraph(Structure):
 
     @property
     def own_rho(self) -> Array:
-        """What factors count by default: in the whole graph, where this is a part of one."""
+        """Each factor's counting number by default; a part has those of its whole graph."""
         return self._default_rho if self.share is None else self.share
 
     @cached_property
@@ -268,9 +269,9 @@ class FactorGraph(Structure):
         return bool((factors <= self._default_rho + 1e-12).all())
 
     def convex(self, counting: Array) -> bool:
-        """By theorem for mixtures of forests, where every tree's entropy is concave.
+        """Whether the entropy is proven concave at these counting numbers.
 
-        Elsewhere if what counts negative can be paid for (Heskes).
+        Mixtures of forests' entropies are; others if positive terms pay for the negative (Heskes).
         """
         room, factors = self._room(counting), counting[self.n_nodes :]
         if (room >= 1 - 1e-12).all() and self._of_forests(factors):
@@ -285,11 +286,11 @@ class FactorGraph(Structure):
         )
 
     def payments(self, counting: Array) -> Array | None:
-        """As :func:`.concavity.payments`, per variable of each factor.
+        """Heskes's proof of concavity: what each factor pays to each of its variables, or None.
 
-        In a tree an edge pays for its end nearer the root: a node with d edges counts 1 − d there,
-        and is that end of at least d − 1. Other edges share what they count between their ends,
-        and pay one what they share with the other.
+        See :func:`.concavity.payments`. In a tree an edge pays to its end nearer the root: a node
+        with d edges has counting number 1 − d, and is that end of at least d − 1 edges. Any other
+        edge splits its number into a share per end, and pays each end the other's share.
         """
         room, factors = self._room(counting), counting[self.n_nodes :]
         if not self.is_pairwise or (factors < 0).any():
@@ -358,7 +359,7 @@ class FactorGraph(Structure):
         return None if self.weight is None else self.weight[self.table_of]
 
     def levelled(self, scores: Array) -> Array:
-        """As they are: pieces of a graph are learned from without regard to each other."""
+        """The scores unchanged: parts of a graph may be learned from one by one."""
         return scores
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
@@ -381,8 +382,8 @@ class FactorGraph(Structure):
     def interior(self) -> Array | None:
         """Independent variables, each uniform on the states it may have.
 
-        Where configurations are forbidden besides, each entry's share of a forest's labellings;
-        None on graphs with cycles, where that may be no such point.
+        Where factors forbid configurations as well: on forests the mean of all labellings, on
+        graphs with cycles None.
         """
         if (self.fixed < 0).all():
             sizes = np.concatenate([self.cards, np.diff(self.table_start)])

@@ -72,8 +72,8 @@ class RoommateModel(Parameters):
     Columns are named by themselves or by patterns (``"q*"``). ``ordinal`` answers are numbers
     compared by |difference|, ``binary`` and ``categorical`` ones by same or different. With
     ``answers`` every unordered pair of levels has a weight as well: that takes thousands of pairs,
-    or a large ``alpha``. ``extra`` are features of your
-    own: names, and functions from some people's columns to a symmetric (people × people) matrix.
+    or a large ``alpha``. ``extra`` are features of your own: names, and functions from some
+    people's columns to a symmetric (people × people) matrix.
 
     People are paired within a ``cohort`` (a column; None: all are one) and only with the ``same``
     values in those columns. ``protected`` columns are learned from, but explanations do not
@@ -88,9 +88,9 @@ class RoommateModel(Parameters):
     (``leave_out``) or refused (``refuse``).
 
     ``no_answer`` are codes that mean a missing answer, for all questions or by column. ``missing``
-    answers are refused (``refuse``) or count as an average one (``neutral``). An answer that nobody
-    gave before, met when ``unknown`` people are paired up, is refused, counts as an average one, or
-    as the nearest number (``nearest``); for all questions or by column.
+    answers are refused (``refuse``) or count as an average one (``neutral``). ``unknown`` is what
+    becomes, when people are paired up, of an answer that nobody gave in the fit: it is refused,
+    counts as an average one, or as the ``nearest`` number; for all questions or by column.
 
     ``alpha`` is λ of (λ/2)‖θ‖²; of several, held-out cohorts choose. ``rho`` reweights the
     entropy: ½ bounds log Z from above, 1 is Bethe. ``tol`` is the relative gap to certify.
@@ -328,7 +328,7 @@ class RoommateModel(Parameters):
     def probabilities(self, people: Any, count: int | None = None, each: int | None = None) -> Any:
         """A table of every pair's pseudo-probability, or of the ``count`` most probable ones.
 
-        With ``each`` only pairs among either person's so many most probable ones.
+        With ``each`` a pair is listed if it is among the ``each`` most probable of either person.
 
         Columns ``a``, ``b``, ``probability``, ``score``, ``group``, most probable first, in the
         kind of table that ``people`` is. Each person's probabilities add up to 1.
@@ -356,7 +356,7 @@ class RoommateModel(Parameters):
         return Explanation.of(plan.people.table, pairing, (a, b), withheld)
 
     def together(self, people: People, pairs: Any = None) -> list[tuple[Any, Any]]:
-        """Who shares with whom by a table of pairs, as ids of people read by :meth:`assign`."""
+        """The pairs of a table of pairs, as two ids each; ``people`` are those of a plan."""
         columns = replace(self._columns, weight=None)
         rows = read_pairs(pairs, people, columns).rows
         return [(people.ids[a], people.ids[b]) for a, b in rows.tolist()]
@@ -371,8 +371,8 @@ class RoommateModel(Parameters):
     ) -> Evaluation:
         """Judge on people and pairs that were not learned from; who is in no pair is left out.
 
-        Pairs that were learned from are counted, and the first line says so. ``truth`` makes the
-        scores by which pairs were drawn, where they were generated: the best that can be reached.
+        The result's first line counts the pairs that were learned from. Where pairs were generated,
+        ``truth`` computes the scores they were drawn by: nothing can be better than these.
         ``evidence`` adds the log-likelihood to a fraction of a nat, by annealing.
         """
         from mlestruct.estimators.roommates.evaluation import evaluate
