@@ -26,6 +26,7 @@ from mlestruct.estimators.door import (
 )
 from mlestruct.estimators.params import Parameters
 from mlestruct.features import Features, as_features
+from mlestruct.features.level import levelled
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.oracle.registry import AnyOracle
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 Decision = Literal["map", "expected"]
 NOTHING: Ints = np.zeros(0, dtype=np.int64)  # the outcome of an example without a part
+DROWNED = 1e6  # scores of which that much may be what all outcomes share: the rest loses digits
 PRECISION = 1e-4  # relative gap of marginals by Frank-Wolfe, where the fit's own is coarser
 
 
@@ -197,7 +199,7 @@ class Predictor(Parameters):
             from mlestruct.inference.decoding import Decoded
 
             return Decoded([], np.zeros(0), np.zeros(0))
-        return self._decide(*self._scored(given), decision)
+        return self._decide(*self._scored(given, level=False), decision)
 
     def _oracle(self) -> AnyOracle:
         """The oracle as it is asked."""
@@ -230,7 +232,7 @@ class Predictor(Parameters):
         """
         given, found = self._given(X), list[Array]()
         if len(given.X):
-            batch, scores = self._scored(given)
+            batch, scores = self._scored(given, level=False)
             found = [scores[batch.coordinates(m)] for m in range(len(batch))]
         return given.answers(found, lambda x: np.zeros(0))
 
@@ -374,12 +376,18 @@ class Predictor(Parameters):
             )
         return replace(given, weight=weights[list(given.places)])
 
-    def _scored(self, given: Given, y: Sequence[Any] | None = None) -> tuple[Batch[Any], Array]:
+    def _scored(
+        self, given: Given, y: Sequence[Any] | None = None, *, level: bool = True
+    ) -> tuple[Batch[Any], Array]:
+        """The batch and its scores; ``level``: large ones without what all outcomes share."""
         outcomes = None if y is None else self.encode(given.X, y)
         batch, features = self._problem(given.X, outcomes, given.weight)
         if features.d != len(self.coef_):
             raise ValueError(f"X has {features.d} features; the model has {len(self.coef_)}")
-        return batch, features.potentials(self.coef_) + batch.bias
+        scores = features.potentials(self.coef_)
+        if level and np.abs(scores).max(initial=0.0) > DROWNED:
+            scores = levelled(batch, features, np.arange(features.d)).potentials(self.coef_)
+        return batch, scores + batch.bias
 
     def _problem(
         self,

@@ -17,19 +17,24 @@ from mlestruct.features.dense import Dense
 from mlestruct.structures.base import Array, Ints, Structure
 
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
+ULPS = 4e-15  # of an example's largest entry: what rounding leaves of each of its entries
 
 
 def levelled(batch: Batch[Any], features: Features, wanted: Ints) -> Features:
     """The same model, the ``wanted`` columns of movable structures without such parts.
 
-    Columns stay as they are where features are not a dense row per coordinate.
+    Columns stay as they are where features are not a dense row per coordinate. What rounding
+    leaves becomes 0: of a constant column it would be divided by its own size, and learned from.
     """
     if not isinstance(features, Dense) or not (groups := _movable(batch)):
         return features
     matrix = np.array(features.matrix, dtype=float)
     for structure, members in groups:
         table = matrix[batch.index(members)].reshape(len(members), structure.size, -1)
-        table[:, :, wanted] = structure.levelled(table[:, :, wanted])
+        given = table[:, :, wanted]
+        given = given - given[:, [structure.fixed.argmin()]]  # exact, as all have as many pairs
+        rest, size = structure.levelled(given), np.abs(given).max(axis=1, keepdims=True)
+        table[:, :, wanted] = np.where(np.abs(rest) > ULPS * size, rest, 0.0)
         matrix[batch.index(members)] = table.reshape(-1, matrix.shape[1])
     return replace(features, matrix=matrix)
 

@@ -17,7 +17,7 @@ from mlestruct.trees import Tree
 class Surrogate(Objective):
     """Minus the surrogate log-likelihood; its gradient is τ − φ, exact once messages converge.
 
-    Scores hold the bias, so a bias counts in the likelihood as it does in the dual.
+    The scores hold the bias; a dual's constant has taken off the observed outcome's share of it.
     """
 
     routine: Routine
@@ -29,9 +29,9 @@ class Surrogate(Objective):
         scores, target = heads["score"], batch.target
         assert target is not None
         log_z, tau, warm = self.routine.loosened(tol).many(batch, scores, warm)
-        each = log_z - batch.observed(scores) + batch.observed(batch.bias)
+        each = log_z - batch.observed(scores)
         if batch.constant is not None:
-            each += batch.constant
+            each += batch.constant + batch.observed(batch.bias)
         gradient = tau - target
         if (batch.weight != 1).any():
             gradient *= batch.weight[batch.owner]

@@ -185,6 +185,23 @@ def test_a_unix_time_where_it_counts_the_pairs(rho, spread, rng):
     np.testing.assert_allclose(model.coef_[[0, 2]], plain.coef_[:2], **own)
 
 
+@pytest.mark.parametrize("penalty", ["raw", "standardised"])
+@pytest.mark.parametrize("kind", ["perfect", "one_sided"])
+@pytest.mark.parametrize(("level", "spread"), [(0.1, 0.0), (1e16, 0.0), (1e12, 1.0), (1e15, 1.0)])
+def test_what_all_outcomes_share_takes_no_digit(level, spread, kind, penalty, rng):
+    """A constant's rounding was learned from, with a weight of 1e15; levels of 1e12 blurred τ."""
+    shape = (3, 3) if kind == "perfect" else (3, 5)
+    X = [rng.integers(-3, 4, (*shape, 3)) * np.array([1.0, spread, 1.0]) for _ in range(8)]
+    y = [rng.permutation(shape[1])[:3] for _ in X]
+    model, plain = (
+        ms.MatchingModel(kind=kind, penalty=penalty, tol=1e-9).fit(each, y)
+        for each in ([x + np.array([0.0, level, 0.0]) for x in X], X)
+    )
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-4)
+    late = model.predict_marginals([x + np.array([0.0, level, 0.0]) for x in X])
+    np.testing.assert_allclose(late, plain.predict_marginals(X), atol=1e-6)
+
+
 def test_what_all_outcomes_share_is_named(rng):
     """A constant, and an attribute of the rows alone."""
     X, y = tables(rng)

@@ -41,7 +41,7 @@ def test_exact_likelihood_is_the_enumerated_one(name, rng):
         total = 0.25 * theta @ theta
         for m, x in enumerate(X):
             part = batch.coordinates(m)
-            reached = (listed - batch.target[part]) @ (x @ theta) + listed @ bias[part]
+            reached = (listed - batch.target[part]) @ (x @ theta + bias[part])
             total += batch.weight[m] * logsumexp(reached)
         return total
 

@@ -92,23 +92,29 @@ def _finish(ptr, head, c, x, s, tau):
 
 @kernel
 def _start(score, ptr, head, strict, rho, two_sided, tails, x, y, slope):
-    """Duals at which no row of the kernel vanishes: by two rounds in the log domain if need be."""
+    """Duals at which no row of the kernel vanishes: by two rounds in the log domain if need be.
+
+    Each end of an edge pays half its score, but the smaller of two sides all: the larger has room
+    left, hence small duals, and sweeps move those by a fraction of a nat.
+    """
     low, high = _range(score)
+    one, other = tails.sum(), (~tails).sum()
+    part = 0.5 if not two_sided or one == other else (1.0 if one < other else 0.0)
     if high - low < 300.0:
         # Nothing underflows: the largest score at one is start enough.
         x[:] = 0.0
         for u in range(len(ptr) - 1):
-            x[u] = 0.5 * high if ptr[u + 1] > ptr[u] else 0.0
+            x[u] = part * high if ptr[u + 1] > ptr[u] else 0.0
         for v in head:
-            x[v] = 0.5 * high
+            x[v] = (1.0 - part) * high
         for v in range(len(x)):
             x[v] = x[v] if strict[v] else max(x[v], 0.0)
         return
     x[:] = -np.inf
     for u in range(len(ptr) - 1):
         for e in range(ptr[u], ptr[u + 1]):
-            x[u] = max(x[u], 0.5 * score[e])
-            x[head[e]] = max(x[head[e]], 0.5 * score[e])
+            x[u] = max(x[u], part * score[e])
+            x[head[e]] = max(x[head[e]], (1.0 - part) * score[e])
     for v in range(len(x)):
         if x[v] == -np.inf:
             x[v] = 0.0

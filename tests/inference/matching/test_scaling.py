@@ -47,6 +47,23 @@ def solve(structure, scores, rho, **settings):
     return found, entropy.each(found.tau) + batch.totals(scores * found.tau)
 
 
+@pytest.mark.parametrize("pay", [0.0, 1e3, 1e4])
+@pytest.mark.parametrize("kind", ["one_sided", "partial"])
+def test_a_side_with_room_is_found_whatever_all_pairs_pay(kind, pay, rng):
+    """Duals began at half the score each, and those of the larger side crept: 17,000 sweeps."""
+    score = rng.normal(size=(3, 4, 7))
+    wide, every = ms.BipartiteMatching(4, 7, kind), ms.BipartiteMatching(4, 7, "one_sided")
+    plain = Scaling().many(ms.Batch.of(every, count=3), score.ravel())
+    paid = Scaling(sweeps=50).many(ms.Batch.of(wide, count=3), (score + pay).ravel())
+    if kind == "one_sided" or pay:
+        np.testing.assert_allclose(paid.log_z - 4 * pay, plain.log_z, atol=1e-9 * (1 + pay))
+        np.testing.assert_allclose(paid.tau, plain.tau, atol=1e-9 * (1 + pay))
+    if kind == "partial":  # the larger side may be the rows
+        tall = ms.Batch.of(ms.BipartiteMatching(7, 4, kind), count=3)
+        turned = Scaling(sweeps=50).many(tall, (score + pay).transpose(0, 2, 1).ravel())
+        np.testing.assert_allclose(turned.log_z, paid.log_z, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.5, 0.75, 1.0])
 def test_it_agrees_with_frank_wolfe_over_the_degrees(name, rho, rng):
