@@ -99,7 +99,8 @@ def examine(
     findings += [Finding("remark", people, words) for words in guessed]
     everybody = tables[people]
     own = bool(told.room or told.partner)
-    shares = [k for k, t in enumerate(tables) if _says_who_shares(t, told) and (own or k != people)]
+    needed = set(told.columns.needed)
+    shares = [k for k, t in enumerate(tables) if needed <= set(t.names) and (own or k != people)]
     told = _completed([tables[k] for k in shares], everybody, told)
     findings += _of_people(people, everybody, told)
     for k in shares:
@@ -159,10 +160,6 @@ def _completed(shares: Sequence[Table], everybody: Table, told: Told) -> Told:
     asked = {n: everybody[n] for n in everybody.names if n not in (told.id, *told.groups)}
     same = of_roles.same_of(everybody, [told.id, *told.groups], leaks(asked, pairs, labels))
     return replace(told, same=(*told.same, *same))
-
-
-def _says_who_shares(table: Table, told: Told) -> bool:
-    return set(told.columns.needed) <= set(table.names)
 
 
 def _labels(people: Table, told: Told) -> list[str]:

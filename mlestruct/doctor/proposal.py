@@ -57,15 +57,12 @@ def _ids(tables: Sequence[Table], told: str | None) -> tuple[int, str] | None:
             unique = len(set(cells)) == len(cells) == len(table) > 1
             if name == told or (told is None and unique):
                 others = [t for k, t in enumerate(tables) if k != number]
-                met = sum(_met(t, set(cells)) for t in others)
+                ids = set(cells)
+                met = sum(_names_people(_cells(t, other), ids) for t in others for other in t.names)
                 named = IDS.fullmatch(name.casefold()) is not None
                 if name == told or named or met:
                     ranked.append((met, named, len(table.names), -number, -place, number, name))
     return max(ranked)[-2:] if ranked else None
-
-
-def _met(table: Table, ids: set[str]) -> int:
-    return sum(_names_people(_cells(table, name), ids) for name in table.names)
 
 
 def _names_people(cells: Sequence[str], ids: set[str], different: float = DIFFERENT) -> bool:

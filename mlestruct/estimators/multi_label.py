@@ -134,7 +134,8 @@ class MultiLabelModel(Weighable):
         if self.oracle is not None or len(self.classes_) > LISTED or decision != "map":
             return super()._decide(batch, scores, decision)
         every = np.array(list(product((0, 1), repeat=len(self.classes_))))
-        each, vertices = scores.reshape(len(batch), -1), _vertices(structure, every)
+        each = scores.reshape(len(batch), -1)
+        vertices = np.array([structure.encode(one) for one in every])
         parts = [each[first : first + CHUNK] for first in range(0, len(batch), CHUNK)]
         best = np.concatenate([(part @ vertices.T).argmax(axis=1) for part in parts])
         reached = (each * vertices[best]).sum(axis=1)
@@ -197,10 +198,6 @@ def _last(count: int, states: int) -> sp.csr_array:
     rows = states * np.arange(count) + states - 1
     shape = (count * states, count)
     return sp.csr_array((np.ones(count), (rows, np.arange(count))), shape=shape)
-
-
-def _vertices(structure: FactorGraph, every: Ints) -> Array:
-    return np.array([structure.encode(one) for one in every])
 
 
 def _by_label(rows: Array, labels: int) -> sp.csr_array:

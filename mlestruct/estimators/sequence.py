@@ -134,7 +134,9 @@ class SequenceModel(Labelled):
         """
         kind, attributes = type(self), getattr(self, "attributes_", None)
         plain = kind.structures is SequenceModel.structures and kind.ties is SequenceModel.ties
-        if not plain or attributes is None or self.oracle is not None or not _all_named(X):
+        if not plain or attributes is None or self.oracle is not None or not _named(X):
+            return None
+        if not all(isinstance(x, (list, tuple)) for x in X):
             return None
         lengths = [len(x) for x in X]
         if not lengths or min(lengths) == 0:
@@ -290,15 +292,13 @@ class SequenceModel(Labelled):
 
     def _tied(self) -> tuple[list[str], Labels, list[str]]:
         """Features of positions, labels, and what stands before those of ties."""
-        features = self.attributes_.names if self.attributes_ else self._named_columns()
+        columns = self._columns or numbered(self.n_features_in_)
+        features = self.attributes_.names if self.attributes_ else columns
         return features, self.classes_, self.tie_names()
 
     def tie_names(self) -> list[str]:
         """What stands before ``label → next label`` for each feature of a tie."""
         return [""]
-
-    def _named_columns(self) -> list[str]:
-        return self._columns or numbered(self.n_features_in_)
 
     def stored(self) -> dict[str, Any]:
         known = self.attributes_
@@ -330,10 +330,6 @@ def _holds(x: Any) -> bool:
     return isinstance(x, (list, tuple)) or (
         getattr(x, "dtype", None) == np.dtype(object) and x.ndim == 1
     )
-
-
-def _all_named(X: Sequence[Any]) -> bool:
-    return _named(X) and all(isinstance(x, (list, tuple)) for x in X)
 
 
 def _named(X: Sequence[Any]) -> bool:

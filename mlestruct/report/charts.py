@@ -6,7 +6,7 @@ light and dark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,15 +120,11 @@ class Axis:
 def spread(axis: Axis, ticks: Mapping[float, str], first: float | None = None) -> dict[float, str]:
     """Ticks that do not collide: ``first`` whatever else, then the others in their order."""
     kept: dict[float, str] = {}
-    for value in (*_if_there(first, ticks), *ticks):
+    for value in (*([] if first is None or first not in ticks else [first]), *ticks):
         room = min((abs(axis(value) - axis(other)) for other in kept), default=np.inf)
         if room >= APART:
             kept[value] = ticks[value]
     return kept
-
-
-def _if_there(value: float | None, ticks: Mapping[float, str]) -> Iterable[float]:
-    return [value] if value is not None and value in ticks else []
 
 
 def svg(height: float, label: str, marks: Sequence[Html]) -> Html:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.inference.exact.common import over_rows
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
 
@@ -39,12 +40,8 @@ class Listed:
             share = max(1, ROOM // len(answers))
             for k in range(0, len(members), share):
                 some = members[k : k + share]
-                reached = batch.rows(scores, some) @ answers.T
-                top = reached.max(axis=1, keepdims=True)
-                chance = np.exp(reached - top)
-                total = chance.sum(axis=1, keepdims=True)
-                log_z[some] = (top + np.log(total))[:, 0]
-                tau[batch.index(some)] = ((chance / total) @ answers).ravel()
+                log_z[some], sums = over_rows(answers, batch.rows(scores, some))
+                tau[batch.index(some)] = sums.ravel()
         return log_z, tau
 
 

@@ -229,11 +229,8 @@ def _solve(model: _Models, backend: Backend, flows: Flows | None) -> Relaxed:
     )
     if not np.isfinite(score).all():
         raise Infeasible(f"example {int(np.argmin(score))}: every answer uses a forbidden entry")
-    return Relaxed(node, edge, _raised(score, slack + doubt))
-
-
-def _raised(score: Array, slack: Array) -> Array:
-    return np.where(slack > 0, np.nextafter(score + slack, np.inf), score)
+    short = slack + doubt
+    return Relaxed(node, edge, np.where(short > 0, np.nextafter(score + short, np.inf), score))
 
 
 def _sides(

@@ -181,7 +181,8 @@ class RoommateModel(Parameters):
     def _sampled(self, people: Any, pairs: Any) -> tuple[Sample, Questions, Ints, list[str]]:
         """What is learned from, what was asked, marks of the pairs, and what is to be said."""
         given = table(people, [self.id, *self._groups])
-        taken = [self.id, *self._groups, *self._homes_in(given)]
+        homes = [n for n in (*listed(self.room), *listed(self.partner)) if n in given.names]
+        taken = [self.id, *self._groups, *homes]
         roles = roles_of(given.names, {role: getattr(self, role) for role in ROLES}, taken)
         roles_of(given.names, {"protected": self.protected}, ())  # refuses names of no column
         given = self._coded(given, [name for name, role in roles.items() if role != "ignore"])
@@ -215,10 +216,6 @@ class RoommateModel(Parameters):
         if not isinstance(self.partners, str) and len(self.partners) >= 2:
             return
         raise ValueError(f"partners are two columns of ids, not {self.partners!r}")
-
-    def _homes_in(self, given: Table) -> list[str]:
-        """The columns of a table of people that say who shares: no answers."""
-        return [n for n in (*listed(self.room), *listed(self.partner)) if n in given.names]
 
     def _coded(self, given: Table, columns: Sequence[str]) -> Table:
         """With codes for no answer as missing."""

@@ -288,7 +288,7 @@ def _weights(pairs: Table, columns: ColumnNames, homes: Sequence[Home]) -> Array
         said = {row: _weight(named[row], columns) for row in home.rows}
         out[k] = said[home.rows[0]]
         faults += [
-            f"{_row_place(pairs, row)}: {why}"
+            f"{_place(pairs, Home((), (row,)))}: {why}"
             for row, w in said.items()
             if (why := _wrong(w, named[row], columns))
         ]
@@ -316,7 +316,3 @@ def _wrong(weight: float, value: Any, columns: ColumnNames) -> str:
         return f"outcome {value!r} has no weight; known are {known}"
     sound = np.isfinite(weight) and weight >= 0
     return "" if sound else f"weight {weight}; it must be 0 or more"
-
-
-def _row_place(pairs: Table, row: int) -> str:
-    return _place(pairs, Home((), (row,)))

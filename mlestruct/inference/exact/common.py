@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlestruct.errors import Infeasible
 from mlestruct.structures.base import Array
 
 LARGEST = 1 << 24  # numbers in one listing
@@ -42,3 +43,17 @@ def log_sum(values: Array, axis: int) -> Array:
         top = values.max(axis=axis, keepdims=True)
         top = np.where(np.isfinite(top), top, 0.0)
         return np.asarray(np.log(np.exp(values - top).sum(axis=axis)) + np.squeeze(top, axis=axis))
+
+
+def over_rows(rows: Array, scores: Array) -> tuple[Array, Array]:
+    """log Z and τ for every row of ``scores``, summed over the outcomes that are listed in rows."""
+    if len(rows) == 0:
+        raise Infeasible("no outcome respects the fixed coordinates")
+    shut = np.isneginf(scores)
+    total = np.where(shut, 0.0, scores) @ rows.T
+    if shut.any():
+        total[shut @ rows.T > 0] = -np.inf
+    log_z = log_sum(total, 1)
+    if np.isneginf(log_z).any():
+        raise Infeasible("no outcome has a finite score")
+    return log_z, np.exp(total - log_z[:, None]) @ rows

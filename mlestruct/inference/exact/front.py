@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import elimination, grids, matching, paths
-from mlestruct.inference.exact.common import MEMORY, Exact, log_sum, refuse_large
+from mlestruct.inference.exact.common import MEMORY, Exact, over_rows, refuse_large
 from mlestruct.inference.exact.enumeration import outcomes
 from mlestruct.inference.exact.kasteleyn import kasteleyn
 from mlestruct.inference.exact.treewidth import estimate
@@ -80,7 +79,7 @@ def exact_log_z(structure: FactorGraph, score: ArrayLike, *, memory: float = MEM
 @singledispatch
 def solve(structure: Structure, scores: Array, memory: float) -> tuple[Array, Array]:
     """log Z and τ for every row of ``scores``. Register your own kind of structure here."""
-    return _listed(outcomes(structure), scores)
+    return over_rows(outcomes(structure), scores)
 
 
 @solve.register
@@ -146,20 +145,8 @@ def _(structure: Structure, scores: Array, memory: float) -> tuple[Array, Array]
     refuse_large(2.0 ** len(open_) * LISTABLE, "0/1 entries of all vectors")
     rows = np.tile(np.maximum(structure.fixed, 0).astype(float), (1 << len(open_), 1))
     rows[:, open_] = np.arange(1 << len(open_))[:, None] >> np.arange(len(open_)) & 1
-    return _listed(rows[structure.contains(rows)], scores)
+    return over_rows(rows[structure.contains(rows)], scores)
 
 
 def _each(found: list[Exact]) -> tuple[Array, Array]:
     return np.array([f.log_z for f in found]), np.array([f.tau for f in found])
-
-
-def _listed(rows: Array, scores: Array) -> tuple[Array, Array]:
-    if len(rows) == 0:
-        raise Infeasible("no outcome respects the fixed coordinates")
-    shut = np.isneginf(scores)
-    total = np.where(shut, 0.0, scores) @ rows.T
-    total[shut @ rows.T > 0] = -np.inf
-    log_z = log_sum(total, 1)
-    if np.isneginf(log_z).any():
-        raise Infeasible("no outcome has a finite score")
-    return log_z, np.exp(total - log_z[:, None]) @ rows

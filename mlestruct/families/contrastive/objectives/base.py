@@ -91,13 +91,12 @@ def clamped(batch: Batch[Any]) -> Batch[Any] | None:
             raise ValueError(f"only labelled graphs may have hidden variables, not a {kind}")
     if not hidden:
         return None
-    targets = (batch.target[batch.coordinates(m)] for m in range(len(batch)))
-    graphs = [_clamp(batch.structure(m), target) for m, target in enumerate(targets)]
+    graphs = []
+    for m in range(len(batch)):
+        graph, target = batch.structure(m), batch.target[batch.coordinates(m)]
+        known = seen(graph, target[None])[0]
+        graphs.append(graph.clamp(np.where(known, graph.decode(target), -1)))
     return Batch.of(graphs, weight=batch.weight, bias=batch.bias)
-
-
-def _clamp(graph: FactorGraph, target: Array) -> FactorGraph:
-    return graph.clamp(np.where(seen(graph, target[None])[0], graph.decode(target), -1))
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,10 @@ def frame(graph: FactorGraph) -> Frame:
         np.concatenate([blocks[i] for i in scope[first:last]])
         for first, last in pairwise(scope_start)
     ]
-    pairs = [_square(block) for block in (*blocks, *cliques)]
+    pairs = [
+        np.stack([np.repeat(block, len(block)), np.tile(block, len(block))], axis=1)
+        for block in (*blocks, *cliques)
+    ]
     at = _starts([len(some) for some in pairs])
     joined = np.concatenate(pairs)
     found, number = pattern(int(free[-1]), joined)
@@ -93,8 +96,3 @@ def _starts(lengths: Sequence[int] | Ints) -> Ints:
 
 def _joined(parts: Sequence[Ints]) -> Ints:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-
-
-def _square(block: Ints) -> Ints:
-    """All ordered pairs."""
-    return np.stack([np.repeat(block, len(block)), np.tile(block, len(block))], axis=1)
