@@ -7,6 +7,8 @@ import numpy as np
 from mlestruct.kernels import kernel
 
 FAR = 1e6  # log-odds beyond every score; a message from a node with one edge left is infinite
+PERIOD = 10  # sweeps between leaps
+ALONG = 0.99  # the cosine of two steps of one series
 
 
 @kernel
@@ -17,6 +19,10 @@ def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual,
     logit τ = W + ρ(m_u + m_v). ``sent`` holds the messages of every edge's tail and head, ``x``
     becomes ρ log Σ exp n, ``log_off`` log(1−τ). Two-sided graphs alternate; elsewhere all nodes
     send at once the mean with what they sent before, or the common scale would oscillate.
+
+    Messages that creep leap: as far as a geometric series of steps like the last ones goes, which
+    is without end towards a vertex, but at most twice as far as the last time, and back again where
+    that has led nowhere.
     """
     n, m = len(strict), len(head)
     tails, top = np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64)
@@ -33,8 +39,13 @@ def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual,
         tau[:] = 0.0  # what it held before is no part of a warm start
     both = np.ones(n, dtype=np.bool_)
     worst, before, sweep, keep = np.inf, np.inf, 0, 0.0
+    older, old, held = sent.copy(), sent.copy(), sent.copy()
+    leap, mark = 1.0, np.inf
     while sweep < sweeps:
         sweep += 1
+        if sweep % PERIOD in (0, PERIOD - 1):
+            older[:] = old
+            old[:] = sent
         if two_sided:
             _send(score, ptr, head, strict, rho, tails, keep, sent, top, peak, rest)
             _send(score, ptr, head, strict, rho, ~tails, keep, sent, top, peak, rest)
@@ -43,7 +54,18 @@ def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual,
         worst = _believe(score, ptr, head, strict, rho, sent, peak, rest, tau, log_off, degree)
         if worst <= residual:
             break
-        if sweep % 50 == 0:
+        if sweep % PERIOD > 0:
+            continue
+        if worst > mark:
+            sent[:], leap, mark = held, max(0.125 * leap, 1.0), np.inf
+            continue
+        far = min(_to_come(older, old, sent), leap)
+        if far > 0.0:
+            held[:], leap, mark = sent, 2.0 * leap, worst
+            for e in range(m):
+                sent[0, e] = min(sent[0, e] + far * (sent[0, e] - old[0, e]), FAR)
+                sent[1, e] = min(sent[1, e] + far * (sent[1, e] - old[1, e]), FAR)
+        elif sweep % 50 == 0:
             # No progress over fifty sweeps: a cycle, which a heavier mean damps.
             if worst > 0.5 * before:
                 keep = min(0.5 * (1.0 + keep), 0.9)
@@ -54,6 +76,24 @@ def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual,
     for e in range(m):
         largest = max(largest, tau[e])
     report[0], report[1], report[2] = worst, report[1] + sweep, largest
+
+
+@kernel
+def _to_come(older, old, sent):
+    """How many steps like the last are to come, if the last two are of a series; 0 if they are not.
+
+    A series whose steps shrink by less than a fifth: others need no help.
+    """
+    first, last, both = 0.0, 0.0, 0.0
+    for side in range(2):
+        for e in range(sent.shape[1]):
+            a, b = old[side, e] - older[side, e], sent[side, e] - old[side, e]
+            first += a * a
+            last += b * b
+            both += a * b
+    if not (both > 0.8 * first and both > ALONG * np.sqrt(first * last)):
+        return 0.0
+    return both / (first - both) if both < first else np.inf
 
 
 @kernel

@@ -38,7 +38,7 @@ LOW = 0.1  # ρ from which slacks have entropy enough for Newton
 ENOUGH = 1e-12  # of what a set has left
 FINE = 1e-13  # scaling's residual below the sets
 RIDGE, TINY = 1e-12, 1e-30  # keep singular Hessians from being solved for
-FIRST, SHORTEST = 4.0, 1e-12  # of a step in a price
+FIRST, BEYOND, SHORTEST = 4.0, 0.01, 1e-12  # of a step in a price
 NEAR = 1e-6  # of τ = 1/(2ρ), where an edge's slope has its pole
 DOUBT = 1e-7  # relative: of values near vertices above ρ = ½
 
@@ -135,7 +135,8 @@ class Cohort:
     def priced(self, family: Family, warm: list[WarmPrices]) -> tuple[Family, DualPoint]:
         """The least D over a family: Newton's steps, of a length that has led down so far.
 
-        A price at zero that would fall stays there.
+        A price at zero that would fall stays there. At ρ = 1 D has kinks, with plateaus beyond:
+        from beside one a short step leads nowhere, and one of ``BEYOND`` to the plateau.
         """
         now, most = self.at(family, warm), FIRST
         for _ in range(STEPS):
@@ -147,14 +148,16 @@ class Cohort:
             curvature[np.diag_indices(len(curvature))] += RIDGE * np.abs(curvature).max() + TINY
             step = np.linalg.solve(curvature, left[free])
             long = np.abs(step).max()
-            price = family.price.copy()
-            price[free] = np.maximum(price[free] - min(1.0, most / long) * step, 0.0)
-            trial = family._replace(price=price)
-            new = self.at(trial, now.warm)
-            gain, doubt = now.value - new.value, DOUBT * (1.0 + abs(now.value))
-            nearer = self._error(trial, new) < self._error(family, now)
-            if gain > doubt or (gain >= -doubt and nearer):
-                family, now, most = trial, new, 4.0 * most
+            for length in (min(1.0, most / long), BEYOND / long)[: 1 + (long < BEYOND)]:
+                price = family.price.copy()
+                price[free] = np.maximum(price[free] - length * step, 0.0)
+                trial = family._replace(price=price)
+                new = self.at(trial, now.warm)
+                gain, doubt = now.value - new.value, DOUBT * (1.0 + abs(now.value))
+                nearer = self._error(trial, new) < self._error(family, now)
+                if gain > doubt or (gain >= -doubt and nearer):
+                    family, now, most = trial, new, 4.0 * most
+                    break
             else:
                 most = 0.25 * min(most, long)
         return family, now

@@ -65,6 +65,28 @@ def test_floats_and_logarithms_agree(name, scale, rng):
     np.testing.assert_allclose(fast.log_z, slow.log_z, atol=1e-6 * scale)
 
 
+@pytest.mark.parametrize("ahead", [1.0, 0.1, 0.01, 0.001])
+@pytest.mark.parametrize("nodes", [3, 5, 7])
+def test_messages_that_creep_towards_a_vertex_leap(nodes, ahead):
+    """Around a ring of two matchings, the even one better by ``ahead``, with an unlikely chord.
+
+    Bethe's entropy at ρ = 1 is 0 along a ring: messages drift by so much a round, for ever.
+    """
+    ring = [(v, (v + 1) % (2 * nodes)) for v in range(2 * nodes)]
+    structure = ms.Matching(2 * nodes, [*ring, (0, 2)])
+    tail, head = structure.ends.T
+    even = (tail % 2 == 0) & (head - tail == 1)
+    scores = np.where(even, ahead / nodes, np.where(head - tail == 2, -20.0, 0.0))
+    graph, _ = prepared(structure)
+    x, sent = np.zeros(graph.nodes), np.empty((2, graph.live))
+    tau, off, report = np.full(graph.live, 0.1), np.empty(graph.live), np.zeros(3)
+    score = graph.gather(scores[None])[0]
+    propagate(score, graph.ptr, graph.head, graph.strict, 1.0, graph.two_sided, x, sent, True,
+              1e-10, 10_000, tau, off, report)  # fmt: skip
+    assert report[1] <= 300
+    np.testing.assert_allclose(graph.spread(tau[None])[0], even, atol=1e-6)
+
+
 @pytest.mark.parametrize("rho", [0.6, 0.75, 0.9, 1.0])
 def test_where_messages_fail_ascent_takes_over(rho):
     """Two components, one nearly bipartite: value and bound meet for every ρ."""
