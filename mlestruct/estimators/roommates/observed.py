@@ -89,22 +89,19 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     homes = [home for home in homes_of(pairs, people, columns) if home.rows[0] in kept]
     by_text = pairs.written is not None
     twos, notes = _twos(pairs, homes, columns)
-    found = [(home, [people.known(who, by_text) for who in home.ids]) for home in twos]
-    faults = some(
-        f"{_place(pairs, home)}: nobody has id {who!r}{people.like(who)}"
-        for home, rows_of in found
-        for who, row in zip(home.ids, rows_of, strict=True)
-        if row is None
-    )
-    known = [(home, rows_of[0], rows_of[1]) for home, rows_of in found]
-    once: dict[frozenset[int], tuple[Home, int, int]] = {}
-    for home, a, b in known:
+    once: dict[frozenset[int], tuple[Home, tuple[int, int]]] = {}
+    strange = []
+    for home in twos:
+        a, b = (people.known(who, by_text) for who in home.ids)
+        for who, row in zip(home.ids, (a, b), strict=True):
+            if row is None:
+                strange.append(f"{_place(pairs, home)}: nobody has id {who!r}{people.like(who)}")
         if a is not None and b is not None:
-            once.setdefault(frozenset((a, b)), (home, a, b))
-    rows = np.array([(a, b) for _, a, b in once.values()], dtype=np.int64).reshape(-1, 2)
-    places = [_place(pairs, home) for home, _, _ in once.values()]
-    refuse([*faults, *_faults(rows, people, places)])
-    weight = _weights(pairs, columns, [home for home, _, _ in once.values()])
+            once.setdefault(frozenset((a, b)), (home, (a, b)))
+    shared = [home for home, _ in once.values()]
+    rows = np.array([two for _, two in once.values()], dtype=np.int64).reshape(-1, 2)
+    refuse([*some(strange), *_faults(rows, people, [_place(pairs, home) for home in shared])])
+    weight = _weights(pairs, columns, shared)
     skipped = len(pairs) - len(kept)
     if skipped:
         what = "rows" if columns.by_person else "pairs"
