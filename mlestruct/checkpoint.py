@@ -91,7 +91,7 @@ class Clock:
         self.origin = clock()
 
     def start(self, spent: float) -> None:
-        """It stands at ``spent`` seconds now."""
+        """Count on from ``spent`` seconds."""
         self.origin = clock() - spent
 
     @property
@@ -138,7 +138,7 @@ class Loop:
 
     @property
     def past(self) -> Tree:
-        """What is beside the tree, or the result once it is done."""
+        """The state kept beside the method's tree; once the loop is done, its result."""
         return self.kept["result" if self.done else "beside"]
 
     @property
@@ -170,7 +170,7 @@ class Loop:
             self.writer.write()
 
     def finish(self, result: Tree = None, heavy: Tree = None) -> None:
-        """It came to this; None: to what the loops inside came to."""
+        """End the loop with this result; None: with the results of the loops inside."""
         if self.writer is None:
             return
         if not self.done:
@@ -180,7 +180,7 @@ class Loop:
         self.writer.leave(self.kept)
 
     def thin(self) -> None:
-        """Of the loops inside only the last one's ``heavy`` result is needed from here on."""
+        """Forget the ``heavy`` results of the loops inside, but for the last loop's."""
         for kept in self.kept["inner"][: self.begun - 1]:
             kept["heavy"] = None
 

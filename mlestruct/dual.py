@@ -72,7 +72,7 @@ class Dual:
         return float(self.batch.weight @ each)
 
     def select(self, members: Ints) -> Dual:
-        """Of these examples alone."""
+        """The dual of these examples alone."""
         batch = self.batch.select(members)
         features, entropy = self.features.select(members), self.entropy.select(batch, members)
         return Dual(batch, features, entropy, self.regulariser)
@@ -103,7 +103,7 @@ class Certificate(Shown):
         return self.gap / max(1.0, abs(self.objective))
 
     def __add__(self, other: Certificate) -> Certificate:
-        """Of the sum of both objectives."""
+        """The certificate of the sum of two objectives."""
         return Certificate(
             self.gap + other.gap,
             self.slack + other.slack,

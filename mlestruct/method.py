@@ -97,7 +97,7 @@ class Progress:
         return self.tau, None if self.at is self.tau else self.at
 
     def within(self, tol: float) -> bool:
-        """What is left of the relative gap is no more than ``tol``."""
+        """Whether the relative gap is at most ``tol``."""
         return (self.certificate.relative if self.left is None else self.left) <= tol
 
 

@@ -26,7 +26,7 @@ Show = bool | Callable[[Progress], None] | None
 
 
 def track(states: Iterable[Progress], name: str, show: Show = None) -> Iterator[Progress]:
-    """The same states; the bar's first line is the expected cost."""
+    """Yield the states as they are, and show a bar; its first line is the expected cost."""
     bar = None
     if callable(show):
         for state in states:
@@ -100,11 +100,11 @@ class Cell:
         self._display = display(self, display_id=True)
 
     def set_postfix_str(self, words: str) -> None:
-        """What is said beside the bar."""
+        """Set the words beside the bar."""
         self.words = words
 
     def update(self, rounds: int) -> None:
-        """So many rounds more; shown a few times a second at most."""
+        """Count rounds; the bar is drawn a few times a second at most."""
         self.done += rounds
         if time.monotonic() - self._shown > OFTEN:
             self._renew()

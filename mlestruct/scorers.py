@@ -20,7 +20,7 @@ Scorer = Callable[[Any, Sequence[Any], Sequence[Any]], float]
 
 
 def _of_the_last_step(scorer: Scorer) -> Scorer:
-    """The same for pipelines, whose other steps make the last one's X, and for fitted searches."""
+    """The scorer, of the last step of a pipeline, and of the best of a fitted search."""
 
     @wraps(scorer)
     def own(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:

@@ -61,7 +61,7 @@ class Stored:
         return cls(place, structure, features)
 
     def sources(self) -> list[Callable[[], tuple[Batch[Any], Features]]]:
-        """One per file, in order."""
+        """One source per file, in order."""
         count = len(list(self.folder.glob(f"*.{PARTS[0]}.npy")))
         if count == 0:
             raise ValueError(f"{self.folder} holds no examples: Stored.write puts some there")

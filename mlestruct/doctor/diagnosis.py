@@ -214,7 +214,7 @@ def _with_answers(
     told: Told,
     names: Sequence[str],
 ) -> Diagnosis:
-    """The same with what is to be said of columns of answers."""
+    """The findings, and those about columns of answers."""
     people = tables[number]
     kept = [told.id, *told.groups, *(n for n in (*told.room, *told.partner) if n in people.names)]
     labels = np.unique(_labels(people, told), return_inverse=True)[1]

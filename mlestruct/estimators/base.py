@@ -119,7 +119,7 @@ class Estimator(Predictor):
         """Take from all of the training data what encoding needs, such as the labels."""
 
     def known(self, given: Given) -> Given:
-        """What is left to learn from without what is not known of the examples."""
+        """The examples to learn from: by default all, as they are given."""
         return given
 
     def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:

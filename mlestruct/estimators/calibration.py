@@ -42,7 +42,7 @@ class Calibration(Shown):
 
     @classmethod
     def of_rare(cls, probability: ArrayLike, truth: ArrayLike, bins: int = 8) -> Calibration:
-        """The same in bins that each expect as many hits, improbable parts first.
+        """In bins of which each expects as many hits, improbable parts first.
 
         Where nearly all parts are improbable, equal width would put them into one bin.
         """

@@ -45,7 +45,7 @@ class Example:
 
     @property
     def graph(self) -> Graph:
-        """What is kept."""
+        """The graph of the nodes that are kept."""
         return self.whole if self.kept is None else self.whole.part(self.kept)
 
     def __len__(self) -> int:

@@ -283,7 +283,7 @@ class Predictor(Parameters):
         return self._share_right(self._given(X, y, sample_weight))
 
     def _share_right(self, given: Given) -> float:
-        """Of the parts that are known in each example."""
+        """The mean over examples of the share of known parts that are predicted right."""
         batch, scores = self._scored(given, given.told)
         assert batch.target is not None
         found = self._decide(batch, scores, "map").outcomes

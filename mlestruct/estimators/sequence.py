@@ -319,7 +319,7 @@ def _chain(length: int, states: int) -> FactorGraph:
 
 
 def _attributes() -> type[Attributes]:
-    """What is made of feature dicts; imported where there are any."""
+    """The class that feature dicts become; imported only if there are feature dicts."""
     from mlestruct.readers import Attributes
 
     return Attributes

@@ -94,7 +94,7 @@ def _texts(given: Any) -> list[str] | None:
 
 @contextmanager
 def loading(path: Path, kind: str) -> Iterator[None]:
-    """Whatever the contents of a file break is said to be the file's fault."""
+    """Errors raised inside are raised as a ValueError that names the file."""
     try:
         yield
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:

@@ -55,7 +55,7 @@ class Summary(Shown):
 
     @property
     def errors(self) -> Array | None:
-        """Their standard errors."""
+        """The standard errors of the weights."""
         return np.array([row.error for row in self._rows]) if self._rows else None
 
     @property

@@ -77,7 +77,7 @@ class Passes:
 
 
 class _BlockRun:
-    """Where a run stands: τ, θ, and what the draws and the cache depend on."""
+    """The state of a run: τ, θ, and what the draws and the cache depend on."""
 
     def __init__(self, solver: BCFW, dual: Dual, oracle: Oracle[Any], start: Array | None) -> None:
         self.solver, self.polytope, self.best = solver, oracle.polytope, Best()

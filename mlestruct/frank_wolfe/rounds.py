@@ -179,7 +179,7 @@ def _towards(
 
 @dataclass
 class _Run:
-    """Where a run stands: τ and its atoms, where θ is held, where to ask, the best so far."""
+    """The state of a run: τ and its atoms, θ's centre, where to ask next, the best proof so far."""
 
     solver: FrankWolfe
     dual: Dual

@@ -78,7 +78,7 @@ def _rows(width: Ints, cap: int, sparse: bool, ones: bool = False) -> Any:
 
 
 def with_amounts(rows: Any, known: Ints) -> Any:
-    """The same rows where some entry may be no one."""
+    """The rows with an amount per entry, for entries that may be other than 1."""
     if len(rows.amount):
         return rows
     amount = np.zeros(len(rows.place))  # memory that is not touched costs nothing

@@ -52,7 +52,7 @@ class Inferred(NamedTuple):
         return np.full_like(self.lower, np.inf) if self.withheld else self.upper - self.lower
 
     def certificate(self, batch: Batch[Any], objective: float, bound: Bound) -> Certificate:
-        """Of these examples' share in an objective."""
+        """The certificate of these examples' share in an objective."""
         gap, slack = float(batch.weight @ self.gaps), float(batch.weight @ self.slack)
         rest = self.polytope, str(bound), self.withheld, self.unused
         return Certificate(gap, slack, objective, *rest)

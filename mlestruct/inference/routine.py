@@ -66,11 +66,11 @@ class Routine(Protocol):
         return 0
 
     def loosened(self, tol: float) -> Self:
-        """The same stopping at a residual of ``tol``, where it iterates and that is coarser."""
+        """The routine that stops at residual ``tol``, if it iterates and ``tol`` is the coarser one."""
         return self
 
     def rough(self) -> Self:
-        """The same without what it does where iterations do not converge."""
+        """The routine without the fallback for iterations that do not converge."""
         return self
 
     def alike(self, batch: Batch[Any]) -> tuple[Array, Array] | None:

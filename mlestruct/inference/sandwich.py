@@ -125,7 +125,7 @@ def _pseudo_inverse(H: Array) -> tuple[Array, Array]:
 
 
 def echelon(rows: Array) -> Array:
-    """The same row space with a 1 of its own in every row."""
+    """Rows that span the same space, each with a 1 in a column where all others have 0."""
     rows, done = rows.copy(), 0
     for j in range(rows.shape[1]):
         if done == len(rows):

@@ -82,7 +82,7 @@ class Learner(Fits):
         loop.finish()
 
     def within(self, loop: Loop, calls: int = 0) -> Learner:
-        """The same learner, its solvers' checkpoints inside a loop that has spent calls."""
+        """The learner with its solvers' checkpoints inside a loop, and the calls that are left."""
         return replace(self, solver=within(self.solver, loop, calls))
 
     def _run(
@@ -137,7 +137,7 @@ class Learner(Fits):
         return found
 
     def of_seen(self, tol: float) -> Learns:
-        """Its likelihood of what was seen."""
+        """The learner of the likelihood of what was seen, where labels are missing."""
         from mlestruct.learners.missing import Missing
 
         return Missing(self, tol)

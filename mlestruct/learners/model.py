@@ -104,7 +104,7 @@ class Fits:
         return batch, features
 
     def run(self: Any, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
-        """Its ``states``, from the weights of the one before."""
+        """The learner's ``states`` for one regulariser, from the weights of the one before."""
         one = replace(self, regulariser=given, solver=replace(self.solver, checkpoint=loop))
         found: Iterator[Progress] = one.states(*problem, None if last is None else last.theta)
         return found

@@ -64,7 +64,7 @@ class Perceptron(Fits):
 
     @property
     def budget(self) -> Budget:
-        """It ends with an epoch without mistakes, at the latest after ``epochs``."""
+        """Until an epoch has no mistake, at the latest until ``epochs`` are done."""
         return Budget(0.0, self.epochs - 1, self.solver.seconds, unit="epochs")
 
     def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:

@@ -108,7 +108,7 @@ class Primal(Fits):
         return drive(method, solver.budget, solver.checkpoint)
 
     def of_seen(self, tol: float) -> Learns:
-        """Itself, where its objective is a likelihood."""
+        """The learner itself where its objective is a likelihood; else it is refused."""
         return self if self.partly and self.small is None else super().of_seen(tol)
 
     def _makers(self, batch: Batch[Any], heads: Mapping[str, Head]) -> Sequence[Any]:

@@ -129,7 +129,7 @@ class Attributes:
         return rows
 
     def entries(self, X: Sequence[Sequence[Position]]) -> tuple[Ints, Shorts, Array]:
-        """Where each position's attributes start, their columns, their values."""
+        """(first entry of every position, column of every entry, its value), as in a CSR matrix."""
         start, index, odd = _read(X, self.place.get)
         data = np.ones(len(index))
         for k, value in odd:

@@ -168,7 +168,7 @@ class Inputs:
         return self.named("pairs").without_rows_of(names, left - kept)
 
     def rules(self, ids: Sequence[Any]) -> dict[str, list[Any]]:
-        """Of the dropped file of rules; none without one."""
+        """The rules of the dropped file; without a file there are none."""
         if "rules" not in self.choices.files:
             return {"forbid": [], "require": [], "consent": []}
         return dict(listed_rules(self.named("rules"), {str(who): who for who in ids}))

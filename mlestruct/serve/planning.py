@@ -133,7 +133,7 @@ class Planned:
         return self._free([(a, second), (b, first)])
 
     def _free(self, pairs: list[Rule]) -> list[Rule]:
-        """The same pairs, if none of these people is held where they are."""
+        """These pairs; refused if one of these people is locked in a home."""
         held = {row for rule in self.choices.require for row in rule}
         held |= {row for rows in self.choices.fixed.values() for row in rows}
         taken = sorted({row for pair in pairs for row in pair} & held)

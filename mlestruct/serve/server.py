@@ -44,7 +44,7 @@ POLICY = (
 
 
 class Session:
-    """One project and what is going on with it: the fit in the background, the plan at hand."""
+    """One project, the fit that runs in the background, and the plan on the page."""
 
     def __init__(self, project: Project, language: str = "en", ready: Ready = None) -> None:
         self.project, self.lock = project, threading.RLock()

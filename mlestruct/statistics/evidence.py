@@ -40,12 +40,12 @@ class Evidence:
 
     @property
     def value(self) -> float:
-        """Of all examples."""
+        """The log-likelihood of all examples."""
         return float(self.each.sum())
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its 95 % interval: squares of distances add up."""
+        """A 95 % interval: the squared distances to its ends add up over examples."""
         ends = np.sqrt((self.below**2).sum()), np.sqrt((self.above**2).sum())
         return self.value - float(ends[0]), self.value + float(ends[1])
 

@@ -53,11 +53,11 @@ class Likelihood:
 
     @property
     def step(self) -> float:
-        """Of a difference, in standard errors that all examples leave."""
+        """The length of a difference, in the standard errors that all examples leave."""
         return STEP * float(np.sqrt(len(self)))
 
     def select(self, members: Ints) -> Likelihood:
-        """Of these examples alone."""
+        """The likelihood of these examples alone."""
         return Likelihood(self.batch.select(members), self.features.select(members), self.infer)
 
     def values(self, theta: Array) -> Array:

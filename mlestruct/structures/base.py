@@ -99,7 +99,7 @@ class Structure:
     _tag: Hashable = None
 
     def carrying(self, instance: Any, tag: Hashable) -> Self:
-        """The same structure with an example's own data, which decide what its outcomes are.
+        """The structure with an example's own data, which decide what its outcomes are.
 
         Structures of different ``tag`` are different, as a capacity or a graph among the data can
         forbid in one example what it allows in another.

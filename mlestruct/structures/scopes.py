@@ -61,7 +61,7 @@ def _named(scope: Ints, start: Ints, factor: int) -> list[int]:
 
 
 def _repeats(factors: Ints, rows: Ints) -> Ints:
-    """Those whose variables are an earlier one's."""
+    """The scopes that have the same variables as an earlier scope."""
     place = np.lexsort((factors, *rows.T))
     same = (rows[place][1:] == rows[place][:-1]).all(axis=1)
     return np.asarray(factors[place][1:][same])

@@ -46,7 +46,7 @@ class PathIntegral:
         return point.integral
 
     def tree(self) -> Tree:
-        """What is known of the point settled on, but for its weights."""
+        """The state of the current point beside its weights."""
         assert self.base is not None
         return self.base[1:]
 

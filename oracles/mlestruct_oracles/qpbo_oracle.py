@@ -113,7 +113,7 @@ def _remember(memory: Memory, key: Any, flows: Flows) -> None:
 
 
 def _renumbered(error: ValueError, members: Ints, structure: FactorGraph) -> ValueError:
-    """The same error with the batch's number of the example, not its group's."""
+    """The error with the example's number in the batch in the place of that in its group."""
     text, _, rest = str(error).removeprefix("example ").partition(":")
     head, comma, more = text.partition(",")
     if not str(error).startswith("example ") or not head.isdigit():

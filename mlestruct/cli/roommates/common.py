@@ -83,7 +83,7 @@ def load(given: argparse.Namespace) -> tuple[RoommateModel, Table]:
 
 
 def load_all(given: argparse.Namespace) -> tuple[RoommateModel, Table, Table]:
-    """The same, with everybody in the table."""
+    """As :func:`load`, and everybody in the table, whatever ``--only`` says."""
     from mlestruct.estimators import RoommateModel
 
     model = RoommateModel.load(given.model)

@@ -23,7 +23,7 @@ MORE = "What is proven, in technical words: mlestruct roommates --technical"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
+    """The command's options."""
     parser.add_argument(
         "--technical", action="store_true", help="every weight, the proof and all measures too"
     )

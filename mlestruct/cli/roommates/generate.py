@@ -26,7 +26,7 @@ def add(parts: Any) -> None:
 
 
 def even(text: str) -> int:
-    """So many people that all can be paired."""
+    """An even number of people, so that all can be paired."""
     number = whole(2)(text)
     if number % 2:
         raise argparse.ArgumentTypeError(f"needs an even number, so that all have a pair: {text}")

@@ -69,7 +69,7 @@ class Sample:
             yield self.select(np.flatnonzero(~mine)), self.select(np.flatnonzero(mine))
 
     def log_likelihood(self, theta: Array, rho: float) -> float:
-        """Of the pairs under these weights, by the surrogate."""
+        """The log-likelihood of the pairs under these weights, by the surrogate."""
         from mlestruct.inference import marginals
 
         scores = self.features.potentials(theta)

@@ -179,7 +179,7 @@ class RoommateModel(Parameters):
         return self
 
     def _sampled(self, people: Any, pairs: Any) -> tuple[Sample, Questions, Ints, list[str]]:
-        """What is learned from, what was asked, marks of the pairs, and what is to be said."""
+        """The sample to learn from, its questions, digests of its pairs, and notes in words."""
         given = table(people, [self.id, *self._groups])
         homes = [n for n in (*listed(self.room), *listed(self.partner)) if n in given.names]
         taken = [self.id, *self._groups, *homes]

@@ -250,7 +250,7 @@ def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
 
 
 def refuse(faults: Iterable[str]) -> None:
-    """Nothing for no faults; else a ValueError that lists them, all in one message."""
+    """Raise one ValueError that lists all faults, if there are any."""
     every = list(faults)
     if len(every) == 1:
         raise ValueError(every[0])

@@ -242,7 +242,7 @@ class _Rounds:
     def _progress(
         self, found: Solved, number: int, objective: float, before: float, moved: float
     ) -> Progress:
-        """It is over where slopes stand still, or what is gained may be the proof's own gap."""
+        """Done where the tangent no longer moves, or the gain is within the proof's own gap."""
         learner, proof = self.learner, found.proof
         hidden = len(found.x) == 0 and objective - before <= proof.gap
         still = learner.rounds == 1 or moved <= learner.tol or hidden

@@ -67,7 +67,7 @@ class Truncated(Inference):
     """Iterations have weights of their own, which one set of scores does not give."""
 
     def recall(self, learned: Tree) -> Truncated:
-        """Itself: nothing is learned of the method."""
+        """The inference itself: a fit learns nothing of the method."""
         return self
 
     def marginals(

@@ -1,4 +1,4 @@
-"""One front for exact inference: each kind of structure knows its cheapest routine."""
+"""Exact inference on any structure, by the cheapest routine that its kind has."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _planar(structure: Ising) -> bool:
 @solve.register(BMatching)
 @solve.register(Flow)
 def _(structure: Structure, scores: Array, memory: float) -> tuple[Array, Array]:
-    """Their constraints at whole numbers are the structure: every 0/1 vector is tried."""
+    """By trying every 0/1 vector: those that meet the stated constraints are the outcomes."""
     open_ = np.flatnonzero(structure.fixed < 0)
     refuse_large(2.0 ** len(open_) * LISTABLE, "0/1 entries of all vectors")
     rows = np.tile(np.maximum(structure.fixed, 0).astype(float), (1 << len(open_), 1))

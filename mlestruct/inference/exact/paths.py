@@ -29,7 +29,7 @@ class PathSums(Routine):
         return cls() if known and entropy.bound.kind == "exact" else None
 
     def many(self, batch: Batch[Paths], scores: Array, warm: Any = None) -> Beliefs:
-        """Nothing to keep for the next call."""
+        """Exact sums; no warm start is kept for the next call."""
         tau, log_z = np.empty(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
             log_z[members], rows = marginals(structure, batch.rows(scores, members))

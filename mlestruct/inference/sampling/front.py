@@ -1,4 +1,4 @@
-"""One front for samples: each kind of structure knows the most faithful sampler it has."""
+"""Samples of any structure, by the most faithful sampler that its kind has."""
 
 from __future__ import annotations
 

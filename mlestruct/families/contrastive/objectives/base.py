@@ -79,7 +79,7 @@ def seen(graph: FactorGraph, rows: Array) -> Any:
 
 
 def clamped(batch: Batch[Any]) -> Batch[Any] | None:
-    """The same examples with what was seen held; None where nothing is hidden."""
+    """The examples with all seen labels held fixed; None where no label is hidden."""
     assert batch.target is not None
     hidden = False
     for structure, members in batch.groups():

@@ -53,7 +53,7 @@ class InnerProblem(NamedTuple):
         return tau
 
     def _longest_downhill(self, scores: Array, tau: Array, delta: Array) -> Array:
-        """Where F's slope along the line turns, by bisection; the end where it does not."""
+        """The step at which F's slope turns along the line, by bisection; MOST where none does."""
         low, high = np.zeros(len(self.batch)), np.full(len(self.batch), MOST)
         length = high
         for _ in range(HALVINGS):

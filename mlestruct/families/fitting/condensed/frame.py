@@ -19,7 +19,7 @@ from mlestruct.structures.graph import FactorGraph
 
 
 class Frame(NamedTuple):
-    """Where everything lies.
+    """Offsets of variables, tables and unknowns in the condensed system's arrays.
 
     A factor's table must add up to 1, and for every state but one of each variable to that state's
     marginal: so many rows. Which states are left out is chosen by :func:`condense`.

@@ -128,7 +128,7 @@ def any_sums(f, table, u, sums, at, plan):
 
 @kernel
 def any_slopes(f, table, u, back, slope, ahead, at, plan):
-    """As for pairs."""
+    """As :func:`pair_slopes`, for factors of any order."""
     first, last = plan.scope_start[f], plan.scope_start[f + 1]
     e, origin = plan.table_start[f] - plan.table_start[0], plan.place[first]
     ahead[: plan.place[last] - origin] = 0.0
