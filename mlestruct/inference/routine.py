@@ -66,7 +66,7 @@ class Routine(Protocol):
         return 0
 
     def loosened(self, tol: float) -> Self:
-        """The routine that stops at residual ``tol``, if it iterates and ``tol`` is the coarser one."""
+        """The routine that stops at residual ``tol``, if it iterates and ``tol`` is coarser."""
         return self
 
     def rough(self) -> Self:

@@ -109,7 +109,7 @@ def _calm(n: int, largest: Any, squares: Any, structure: Any) -> tuple[NDArray[n
 
 
 def _proven(table: Array, largest: float, structure: Any) -> bool:
-    """Whether one component meets every odd set; its upper triangle is overwritten."""
+    """Whether one component is proven to meet every odd set; its triangle is overwritten."""
     n, perfect = len(table), structure.kind == "perfect"
     if perfect and n % 2:
         return False
