@@ -9,6 +9,7 @@ from functools import cache
 from operator import call
 from typing import Any
 
+from mlestruct import engine as engines
 from mlestruct.engine.protocol import Engine, Maker, Shard, Tree
 
 
@@ -70,22 +71,10 @@ def engine_of(engine: Engine | str | None, workers: int) -> Engine:
     return ENGINES[engine](workers)
 
 
-def _processes(workers: int) -> Engine:
-    from mlestruct.engine.processes import Processes
-
-    return Processes(workers=workers)
-
-
-def _dask(workers: int) -> Engine:
-    from mlestruct.engine.dask import Dask
-
-    return Dask(workers=workers)
-
-
 # Cached, so that all runs that name an engine share its workers, which take a second to start.
 ENGINES: dict[str, Callable[[int], Engine]] = {
     "serial": lambda workers: Serial(),
     "threads": Threads,
-    "processes": cache(_processes),
-    "dask": cache(_dask),
+    "processes": cache(lambda workers: engines.Processes(workers=workers)),
+    "dask": cache(lambda workers: engines.Dask(workers=workers)),
 }

@@ -14,9 +14,7 @@ import numpy as np
 from mlestruct.estimators import Calibration, RoommateModel
 from mlestruct.estimators.roommates import Evaluation, Plan
 from mlestruct.estimators.roommates.learning import Truth
-from mlestruct.estimators.roommates.pairing import Decision, likely
-from mlestruct.estimators.roommates.rooms import Fixed
-from mlestruct.estimators.roommates.rules import Consent, Rule
+from mlestruct.estimators.roommates.pairing import likely
 from mlestruct.html import Html, element, inner, paragraphs
 from mlestruct.report import sections
 from mlestruct.report.cards import cards
@@ -92,30 +90,18 @@ class Report:
         people: Table,
         pairs: Table | None = None,
         *,
-        forbid: Sequence[Rule] = (),
-        require: Sequence[Rule] = (),
-        rooms: Table | None = None,
-        fixed: Fixed | None = None,
-        consent: Consent = (),
-        decision: Decision = "map",
         names: str | None = None,
         protected: bool = False,
         language: str = "en",
         truth: Truth | None = None,
+        **rules: Any,
     ) -> Self:
-        """Pair people up by these rules; judge the model by ``pairs`` where they are known.
+        """Pair people up; judge the model by ``pairs`` where they are known.
 
-        ``truth`` makes the scores that generated pairs were drawn by.
+        ``rules`` are the settings of :meth:`RoommateModel.assign`. ``truth`` computes the scores
+        that generated pairs were drawn by.
         """
-        plan = model.assign(
-            people,
-            forbid=forbid,
-            require=require,
-            rooms=rooms,
-            fixed=fixed,
-            consent=consent,
-            decision=decision,
-        )
+        plan = model.assign(people, **rules)
         evaluation = calibration = None
         if pairs is not None:
             evaluation = model.evaluate(people, pairs, truth=truth)

@@ -172,10 +172,7 @@ def _check_bound(
     value = (scores * exact).sum(axis=1) + _each(structure, entropy, exact)
     kind, tol = entropy.bound.kind, 1e-7 * (1.0 + np.abs(log_z))
     tried = np.arange(min(models, 12))
-    if kind in (
-        "upper",
-        "exact",
-    ):  # ⟨score, τ⟩ + H(τ) ≥ log Z at the model's own marginals proves it
+    if kind in ("upper", "exact"):  # at the model's own marginals a value ≥ log Z proves it
         tried = np.union1d(tried, np.flatnonzero(value < log_z - tol))
     if kind in ("lower", "exact"):
         _no_violation("at the exact marginals", kind, value <= log_z + tol, value, log_z)
