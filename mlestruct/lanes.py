@@ -21,6 +21,7 @@ from numba.extending import lower_builtin
 from mlestruct.kernels import VARIANTS
 
 EIGHT = 8
+MOST = 4  # eights side by side
 FLOATS = ir.VectorType(ir.DoubleType(), EIGHT)
 INTS = ir.VectorType(ir.IntType(64), EIGHT)
 ORDER = ir.VectorType(ir.IntType(32), EIGHT)
@@ -275,21 +276,40 @@ def _store(builder: Any, row: Row, place: Any, skip: Any) -> None:
 
 
 def down(*call: Any) -> None:
-    """down(out, to, scale, table, at, step, count, values, by): eight entries of ``out``.
+    """down(out, to, scale, table, at, step, count, values, by): ``step`` entries of ``out``.
 
-    Each is scale · Σ_x values[by + x] · table[at + x · step + lane], x after x.
+    Each is scale · Σ_x values[by + x] · table[at + x · step + entry], x after x; ``step`` is whole
+    eights, of which up to four are summed side by side.
     """
     raise NotImplementedError
 
 
 def _down(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     out, scale, table, step, count, values = _taken(context, builder, signature.args, args)
-    total = cgutils.alloca_once_value(builder, _constant(FLOATS, 0.0))
-    with cgutils.for_range(builder, count, intp=WHOLE) as loop:
-        factor = builder.load(builder.gep(values[0], [builder.add(values[1], loop.index)]))
-        row = _load(builder, table, builder.mul(loop.index, step)) * _everywhere(builder, factor)
-        builder.store((Row(builder, builder.load(total)) + row).value, total)
-    _store(builder, Row(builder, builder.load(total)) * scale, out, WHOLE(0))
+
+    def beside(eights: int, begin: Any) -> None:
+        totals = [cgutils.alloca_once_value(builder, _constant(FLOATS, 0.0)) for _ in range(eights)]
+        for total in totals:
+            builder.store(_constant(FLOATS, 0.0), total)
+        with cgutils.for_range(builder, count, intp=WHOLE) as loop:
+            skip = builder.add(begin, builder.mul(loop.index, step))
+            factor = builder.load(builder.gep(values[0], [builder.add(values[1], loop.index)]))
+            factor = _everywhere(builder, factor)
+            for k, total in enumerate(totals):
+                row = _load(builder, table, builder.add(skip, WHOLE(EIGHT * k))) * factor
+                builder.store((Row(builder, builder.load(total)) + row).value, total)
+        for k, total in enumerate(totals):
+            to = builder.add(begin, WHOLE(EIGHT * k))
+            _store(builder, Row(builder, builder.load(total)) * scale, out, to)
+
+    fours = builder.sdiv(step, WHOLE(MOST * EIGHT))
+    with cgutils.for_range(builder, fours, intp=WHOLE) as loop:
+        beside(MOST, builder.mul(loop.index, WHOLE(MOST * EIGHT)))
+    begin = builder.mul(fours, WHOLE(MOST * EIGHT))
+    for eights in range(1, MOST):
+        rest = builder.sub(step, begin)
+        with builder.if_then(builder.icmp_signed("==", rest, WHOLE(EIGHT * eights))):
+            beside(eights, begin)
     return context.get_dummy_value()
 
 

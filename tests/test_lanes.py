@@ -68,15 +68,17 @@ def test_formulas_of_single_numbers():
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 13])
-@pytest.mark.parametrize("width", [8, 24])
+@pytest.mark.parametrize("width", [8, 24, 32, 56])  # eights beside four, and alone
 def test_both_ways_through_a_table(count, width, rng):
     table, values = (
         rng.standard_normal(2 + count * width),
         rng.standard_normal(3 + max(count, width)),
     )
-    rowwise, out = table[2:].reshape(count, width), np.full(10, 9.0)
+    rowwise, out = table[2:].reshape(count, width), np.full(2 + width, 9.0)
     sums(out, 0.5, table, width, count, values, True)
-    np.testing.assert_allclose(out[1:9], 0.5 * values[3 : 3 + count] @ rowwise[:, :8], atol=1e-13)
+    np.testing.assert_allclose(out[1:-1], 0.5 * values[3 : 3 + count] @ rowwise, atol=1e-13)
+    assert out[0] == out[-1] == 9.0
+    out = np.full(10, 9.0)
     sums(out, 0.5, table, width, count, values, False)
     truth = 0.5 * rowwise @ values[3 : 3 + width]
     np.testing.assert_allclose(out[1:9], truth[np.minimum(np.arange(8), count - 1)], atol=1e-13)

@@ -8,6 +8,7 @@ error of at most one unit in the last place, for positive normal numbers and for
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from mlestruct.lanes import Row, alone, rows
 
@@ -29,11 +30,14 @@ LEAST = -708.0  # exponents below this give 0
 
 
 def _series(z: Row, terms: tuple[float, ...]) -> Row:
-    """z · (t₁ + z · (t₂ + …))."""
-    found = z * terms[-1]
-    for term in reversed(terms[:-1]):
-        found = z * (term + found)
-    return found
+    """z · (t₁ + z · (t₂ + …)) by pairs of terms, then pairs of pairs: few wait for one another."""
+    found: list[Any] = list(terms)
+    power = z
+    while len(found) > 1:
+        pairs = [one + power * other for one, other in zip(found[::2], found[1::2], strict=False)]
+        found = pairs + found[2 * len(pairs) :]
+        power = power * power
+    return z * found[0]
 
 
 def logarithm(x: Row) -> Row:

@@ -177,11 +177,16 @@ def fresh(mass: Row) -> tuple[Row, Row]:
 
 
 @rows
-def damped(mass: Row, last: Row, damping: Row) -> tuple[Row, Row]:
-    """The same of messages nearer to the last ones."""
+def damped(mass: Row, last: Row, damping: Row) -> Row:
+    """Logarithms of messages nearer to the last ones."""
     log = logarithm(mass.most(TINY))
-    log = log + damping * (last - log)
-    return log, exponential(0.0 - log)
+    return log + damping * (last - log)
+
+
+@rows
+def inverted(log: Row) -> Row:
+    """One over messages; in a loop of its own, where more of these long chains overlap."""
+    return exponential(0.0 - log)
 
 
 @rows
@@ -205,10 +210,10 @@ def _sums(p, own, wide, mass, cavity, gauge, table, kind):
     j, entry = kind.near[p], kind.entry[p]
     others = kind.node_start[j + 1] - kind.node_start[j]
     scale = 1.0 / top(others >> 3, gauge, cavity)
-    for k in range(0, wide, EIGHT):
-        if kind.second[p]:
-            down(gauge, mass + k, scale, table, entry + k, wide, kind.cards[j], gauge, cavity)
-        else:
+    if kind.second[p]:
+        down(gauge, mass, scale, table, entry, wide, kind.cards[j], gauge, cavity)
+    else:
+        for k in range(0, wide, EIGHT):
             at = entry + k * others
             across(gauge, mass + k, scale, table, at, others, own - k, others >> 3, gauge, cavity)
 
@@ -220,7 +225,8 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
     begin, end = kind.near_start[i], kind.near_start[i + 1]
     wide = kind.node_start[i + 1] - first
     eights, into, messages = wide >> 3, kind.into[begin], own * (end - begin)
-    cavity = start = messages + wide
+    several, cavity = (messages + 7) >> 3, messages + wide
+    start = cavity
     for p in range(begin, end):
         j = kind.near[p]
         ahead, others = kind.node_start[j], kind.node_start[j + 1] - kind.node_start[j]
@@ -232,12 +238,10 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
         mass += own
         cavity += kind.node_start[kind.near[p] + 1] - kind.node_start[kind.near[p]]
     if damping > 0.0:
-        damped(
-            (messages + 7) >> 3, sent.message, into, sent.linear, into,
-            gauge, 0, sent.message, into, damping,
-        )  # fmt: skip
+        damped(several, sent.message, into, gauge, 0, sent.message, into, damping)
+        inverted(several, sent.linear, into, sent.message, into)
     else:
-        fresh((messages + 7) >> 3, sent.message, into, sent.linear, into, gauge, 0)
+        fresh(several, sent.message, into, sent.linear, into, gauge, 0)
     weight = kind.weight[begin] if messages else 0.0
     summed(eights, gauge, 0, score, first, sent.message, into, weight)
     for p in range(begin + 1, end):
