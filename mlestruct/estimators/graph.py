@@ -162,6 +162,10 @@ class GraphModel(Labelled):
         """The edge features by name, the constant first."""
         return ["constant"] * self.intercept + self._tie_names
 
+    def _before(self, features: Sequence[str]) -> list[str]:
+        """What stands before the names of their weights; before those of the constant, nothing."""
+        return [*[""] * self.intercept, *(f"{name}: " for name in features)]
+
     def _kinds(self) -> list[Table]:
         """The table of every edge feature."""
         check_kind(self.clique_table, CliqueTable, "clique_table")
@@ -227,8 +231,7 @@ class GraphModel(Labelled):
     def _lost_by_table(self) -> list[str]:
         """Of every edge feature the ties to nodes left out; of full tables by direction."""
         found = []
-        for name, kind in zip(self._tie_features, self._kinds(), strict=True):
-            before = "" if name == "constant" else f"{name}: "
+        for before, kind in zip(self._before(self._tie_names), self._kinds(), strict=True):
             sides = (" after", " before") if kind == "full" else ("",)
             found += [f"{before}void neighbours{side}" for side in sides]
         return found
@@ -262,21 +265,15 @@ class GraphModel(Labelled):
         labels = [str(label) for label in self.classes_.tolist()]
         features = self._node_features
         found = [f"{feature}: {label}" for feature in features for label in labels]
-        for name, kind in zip(self._tie_features, self._kinds(), strict=True):
-            before = "" if name == "constant" else f"{name}: "
+        for before, kind in zip(self._before(self._tie_names), self._kinds(), strict=True):
             found += [before + entry for entry in table_names(kind, labels)]
         for order in self._orders:
             entries = clique_names(self.clique_table, labels, order)
-            for name in ["constant"] * self.intercept + self._clique_names:
-                before = "" if name == "constant" else f"{name}: "
-                found += [before + entry for entry in entries]
+            found += [before + e for before in self._before(self._clique_names) for e in entries]
         return found
 
     def contrasts(self, reference: Any = None) -> list[Named]:
-        labels, before = (
-            self.classes_,
-            ["" if n == "constant" else f"{n}: " for n in self._tie_features],
-        )
+        labels, before = self.classes_, self._before(self._tie_names)
         features = self._node_features
         inside = (len(self._names), self.meets) if self.intercept and self.meets else None
         found = tied_contrasts(features, labels, before, reference, "rim", inside)
@@ -284,22 +281,18 @@ class GraphModel(Labelled):
         split = len(features) * len(labels)
         spread = sp.block_diag([sp.eye_array(split), *tables], format="csr")
         total, first = len(self.names()), spread.shape[1]
-        rest = np.zeros(total - first)
-        told = [Named(one.name, np.r_[spread.T @ one.combination, rest]) for one in found]
+
+        def placed(name: str, first: int, own: Array) -> Named:
+            return Named(name, np.r_[np.zeros(first), own, np.zeros(total - first - len(own))])
+
+        told = [placed(one.name, 0, spread.T @ one.combination) for one in found]
         ref = 0 if reference is None else int(states_of(labels, [reference], 0)[0])
         shown = [str(label) for label in labels.tolist()]
         for order in self._orders:
             asked = clique_contrasts(self.clique_table, shown, order, ref)
-            for name in ["constant"] * self.intercept + self._clique_names:
-                start = "" if name == "constant" else f"{name}: "
-                width = len(asked[0][1])
-                told += [
-                    Named(
-                        start + words, np.r_[np.zeros(first), own, np.zeros(total - first - width)]
-                    )
-                    for words, own in asked
-                ]
-                first += width
+            for start in self._before(self._clique_names):
+                told += [placed(start + words, first, own) for words, own in asked]
+                first += len(asked[0][1])
         return distinct(told)
 
 
