@@ -20,6 +20,7 @@ from mlestruct.features import (
 from mlestruct.features import squares as squares_
 from mlestruct.features.squares import squares
 from mlestruct.structures import FactorGraph, Matching, chain, grid
+from mlestruct.testing import vertices
 
 CHAINS = [chain(3, 2), chain(2, 2), chain(5, 2), chain(2, 2)]
 BATCH = Batch.of(CHAINS)
@@ -347,3 +348,25 @@ def test_no_features_have_no_weights():
     assert nothing.d == 0
     assert nothing.potentials(np.zeros(0)).tolist() == [0.0] * 5
     assert nothing.moments(np.ones(5)).shape == nothing.each(np.ones(5)).shape == (0,)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_far_off_levels_come_near_without_a_change_for_perfect_matchings(seed):
+    """Scores of matchings differ by one constant, and those of near levels by nothing at all."""
+    rng, n = np.random.default_rng(seed), 6
+    asked = [
+        Question.ordinal("age", range(6), [1.0, 2.0, 3.0, 5.0, 1e8, 3e8]),
+        Question.ordinal("noise", range(3)),
+    ]
+    batch = Batch.of([Matching(n)] * 2)
+    codes = [np.stack([rng.integers(-1, 6, n), rng.integers(-1, 3, n)], axis=1) for _ in range(2)]
+    plain = Pairs.of(batch, codes, asked)
+    near, theta = plain.near(), rng.standard_normal(plain.d)
+    theta[0] = rng.integers(1, 9)  # whole sums have no rounding
+    theta[1:] = rng.integers(-9, 9, plain.d - 1)
+    for m, graph in enumerate(batch.structures[k] for k in batch.which):
+        here = batch.coordinates(m)
+        apart = vertices(graph) @ (plain.potentials(theta) - near.potentials(theta))[here]
+        np.testing.assert_array_equal(apart, apart[0])
+    assert near.names == plain.names
+    assert Pairs.of(batch, [c[:, 1:] for c in codes], asked[1:]).near().questions[0] is asked[1]

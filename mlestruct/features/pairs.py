@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -163,6 +163,23 @@ class Pairs:
 
     def squares(self, v: Array) -> None:
         """None: the entries of Φ are never computed."""
+
+    def near(self) -> Pairs:
+        """The same model of perfect matchings, without what far-off answers add to every outcome.
+
+        Otherwise one answer of 1e9 among ones of 1 to 5 leaves no digits for the rest.
+        """
+        if not self.questions:
+            return self
+        counts = np.array([people.sum(axis=0) for people in self.one_hot])
+        alone = np.split((counts <= 1).all(axis=0), self.starts[0][1:-1])
+        moved = tuple(q.near(one) for q, one in zip(self.questions, alone, strict=True))
+        both = zip(moved, self.questions, strict=True)
+        missing = [-1 if new is old else len(old.levels) for new, old in both]
+        if max(missing) < 0:
+            return self
+        codes = tuple(np.where(own < 0, missing, own) for own in self.codes)
+        return replace(self, questions=moved, codes=codes)
 
     def select(self, members: Ints) -> Pairs:
         return Pairs(

@@ -8,10 +8,11 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import Array
 
+FAR = 1e3  # times what levels are apart, as a rule
 
 @dataclass(frozen=True)
 class Question:
@@ -55,6 +56,25 @@ class Question:
     def categorical(cls, name: str, levels: Sequence[Any], *, indicators: bool = True) -> Question:
         """Whether the answers are the same, and each pair of levels."""
         return cls._of(name, levels, f"{name} same", np.eye(len(levels)), indicators)
+
+    def near(self, alone: NDArray[np.bool_]) -> Question:
+        """The same model of perfect matchings: levels far from all others moved near them.
+
+        What an answer adds to all pairs of its person, each outcome has. With a last level for
+        missing answers, since of their pairs too it is taken off. No pair has a level twice that
+        is ``alone``: its entry is 0.
+        """
+        table = self.tables[0]
+        others = table + np.diag(np.full(len(table), np.nan))
+        size = np.nanmedian(others, axis=1) if len(table) > 1 else np.zeros(len(table))
+        far = size > FAR * np.median(size)
+        if not far.any():
+            return self
+        own = np.pad(np.where(far, size, 0.0), (0, 1))
+        tables = np.pad(self.tables, ((0, 0), (0, 1), (0, 1)))
+        tables[0] -= own[:, None] + own
+        tables[0][np.diag(np.append(alone, True))] = 0.0
+        return Question(self.name, (*self.levels, ""), self.weights, tables)
 
     @classmethod
     def _of(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import cholesky
+from scipy.linalg import LinAlgError, cholesky
 
 from mlestruct.checkpoint import Loop, Setting
 from mlestruct.digest import digest, name_of
@@ -289,4 +289,7 @@ def natural(dual: Dual, routine: Routine) -> Array | None:
         return None
     hessian = dual.features.gram(*alike)
     hessian[np.diag_indices(len(hessian))] += dual.regulariser.lam
-    return np.asarray(cholesky(hessian, lower=True))
+    try:
+        return np.asarray(cholesky(hessian, lower=True))
+    except LinAlgError:  # of columns beyond all sizes the penalty is rounding
+        return None

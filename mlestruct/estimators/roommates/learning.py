@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -57,6 +58,11 @@ class Sample:
         first = [block.group.key[:1] for block in blocks]
         return cls(batch, features, np.array([first.index(key) for key in first]))
 
+    @cached_property
+    def near(self) -> Pairs:
+        """The features that matchings are learned with; those of pairs by themselves are not."""
+        return self.features.near()
+
     def select(self, members: Ints) -> Sample:
         return Sample(
             self.batch.select(members), self.features.select(members), self.cohort[members]
@@ -72,7 +78,7 @@ class Sample:
         """The log-likelihood of the pairs under these weights, by the surrogate."""
         from mlestruct.inference import marginals
 
-        scores = self.features.potentials(theta)
+        scores = self.near.potentials(theta)
         found = marginals(self.batch, scores, rho=rho)
         assert self.batch.target is not None
         return float(
@@ -95,7 +101,7 @@ def learn(
     if len(alphas) > 1:
         scores, missed = choose(learner, sample, alphas, rho)
     chosen = float(alphas[scores.argmax()])
-    (model,) = learner.path(sample.batch, sample.features, [chosen], through)
+    (model,) = learner.path(sample.batch, sample.near, [chosen], through)
     return model, chosen, list(zip(alphas.tolist(), scores.tolist(), strict=True)), missed
 
 
@@ -103,11 +109,11 @@ def sandwich(
     sample: Sample, theta: Array, alpha: float, rho: float, tau: Array | None = None
 ) -> Sandwich:
     """Errors of weights, from the observed pairs: for one year as for many."""
-    dual = mle_struct(rho, regulariser=alpha).dual(sample.batch, sample.features)
+    dual = mle_struct(rho, regulariser=alpha).dual(sample.batch, sample.near)
     if tau is None:
         from mlestruct.inference import marginals
 
-        tau = marginals(sample.batch, sample.features.potentials(theta), rho=rho).tau
+        tau = marginals(sample.batch, sample.near.potentials(theta), rho=rho).tau
     return Sandwich.of(dual, theta, tau, "parts")
 
 
@@ -123,7 +129,7 @@ def choose(
     if len(np.unique(sample.cohort)) < 2:
         raise ValueError("several alphas need two cohorts or more: each is held out in turn")
     for rest, held in sample.held_out():
-        models = learner.path(rest.batch, rest.features, alphas[order].tolist())
+        models = learner.path(rest.batch, rest.near, alphas[order].tolist())
         for k, model in zip(order, models, strict=True):
             total[k] += held.log_likelihood(model.theta, rho)
             missed[k] |= not model.converged

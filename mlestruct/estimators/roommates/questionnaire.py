@@ -149,6 +149,7 @@ class Answers:
             return made
         spread = np.vstack([np.eye(len(self.levels)), self.share])
         tables = spread @ made.tables @ spread.T
+        tables = 0.5 * (tables + tables.transpose(0, 2, 1))  # but for its rounding it is that
         return Question(made.name, (*made.levels, MISSING), made.weights, tables)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -65,3 +67,20 @@ def test_the_order_of_labellings(rho):
         own = Mixture(1.0, [-unit, unit], [0.5 * unit**2] * 2)
         other = ms.JointModel(ms.grid(2, 3), own, rho=rho, smoothing=0.1).fit(labels)
         np.testing.assert_allclose(np.array(other.predict(unit * seen)) / unit, plain, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("holders", "far"),
+    [*itertools.product([[1], [1, 6], [0, 3, 9]], [1e2, 1e4, 1e9]), ([1], 1e12), ([1], -1e10)],
+)
+def test_far_off_answers_are_learned_beside_the_others(holders, far):
+    """Alone they change little: what one person's pairs share says nothing of perfect matchings."""
+    rng, table = np.random.default_rng(0), people()
+    table["tidy"] = rng.integers(1, 6, COUNT).astype(float).tolist()
+    for number, k in enumerate(holders, start=1):
+        table["tidy"][k] = far * number
+    table["tidy"][5] = float("nan")
+    model = ms.RoommateModel(ordinal=("tidy", "night"), missing="neutral").fit(table, PAIRS)
+    assert model.converged_
+    assert model.n_iter_ < 100
+    assert np.isfinite(model.coef_).all()
