@@ -14,6 +14,7 @@ from mlestruct.structures.base import Array
 
 FAR = 1e3  # times what levels are apart, as a rule
 
+
 @dataclass(frozen=True)
 class Question:
     """What two answers to one question are worth together: Σ_w θ_w tables[w][a, b].

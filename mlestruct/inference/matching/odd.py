@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
@@ -145,13 +146,11 @@ class Cohort:
             if np.abs(left[free]).max(initial=0.0) <= ENOUGH or most < SHORTEST:
                 break
             curvature = self.curvature(Family(family.sets[free], family.price[free]), now.tau)
-            curvature[np.diag_indices(len(curvature))] += RIDGE * np.abs(curvature).max() + TINY
-            step = np.linalg.solve(curvature, left[free])
-            long = np.abs(step).max()
+            step = np.zeros(len(left))
+            step[free] = _newton(curvature, left[free], family.price[free])
+            long = max(np.abs(step).max(), TINY)
             for length in (min(1.0, most / long), BEYOND / long)[: 1 + (long < BEYOND)]:
-                price = family.price.copy()
-                price[free] = np.maximum(price[free] - length * step, 0.0)
-                trial = family._replace(price=price)
+                trial = family._replace(price=np.maximum(family.price + length * step, 0.0))
                 new = self.at(trial, now.warm)
                 gain, doubt = now.value - new.value, DOUBT * (1.0 + abs(now.value))
                 nearer = self._error(trial, new) < self._error(family, now)
@@ -311,6 +310,21 @@ def _odd(structure: Any) -> bool:
     return structure.n_nodes <= EXACT and (
         structure.kind == "partial" or structure.n_nodes % 2 == 0
     )
+
+
+def _newton(curvature: Array, slope: Array, price: Array) -> Array:
+    """Newton's step among prices that are not negative: min ⟨slope, d⟩ + ½ dᵀ C d, price + d ≥ 0.
+
+    Sets that differ by a pair which is all but certain have almost one row in C: prices that are
+    clipped only after a step without that bound lead nowhere there.
+    """
+    size, axes = np.linalg.eigh(curvature)
+    root = np.sqrt(np.maximum(size, RIDGE * np.abs(size).max() + TINY))
+    goal = root * (axes.T @ price) - axes.T @ slope / root
+    try:
+        return np.asarray(nnls(root[:, None] * axes.T, goal)[0] - price)
+    except RuntimeError:  # it went round in circles
+        return np.zeros_like(price)
 
 
 def _row(warm: WarmPrices, i: int) -> WarmPrices:

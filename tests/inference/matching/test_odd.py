@@ -269,3 +269,15 @@ def test_graphs_without_a_perfect_matching_are_refused():
     batch = ms.Batch.of(ms.Matching(6, TRIANGLES), count=1)
     with pytest.raises(Infeasible):
         ms.marginals(batch, np.zeros(6))
+
+
+@pytest.mark.parametrize("rho", [0.25, 0.5])
+@pytest.mark.parametrize("spread", [10.0, 20.0])
+def test_points_are_worth_their_bounds_where_sets_are_almost_one_another(spread, rho):
+    """A pair that is all but certain joins a set or does not: two sets of nearly one row."""
+    rng, structure = np.random.default_rng(1), ms.Matching(6, kind="partial")
+    batch = ms.Batch.of(structure, count=200)
+    entropy, scores = Entropy.of(batch, rho), spread * rng.standard_normal(batch.size)
+    found = routine(entropy).many(batch, scores)
+    worth = entropy.each(found.tau) + batch.totals(scores * found.tau)
+    np.testing.assert_allclose(worth, found.log_z, rtol=1e-7, atol=1e-7)
