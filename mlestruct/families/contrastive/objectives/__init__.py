@@ -7,7 +7,7 @@ from mlestruct.families.contrastive.objectives.base import (
     Limit,
 )
 from mlestruct.families.contrastive.objectives.bethe import BetheSteps
-from mlestruct.families.contrastive.objectives.composite import BlockSteps
+from mlestruct.families.contrastive.objectives.blocks import BlockSteps
 from mlestruct.families.contrastive.objectives.frank_wolfe import FrankWolfeSteps
 from mlestruct.families.contrastive.objectives.gibbs import GibbsSteps
 from mlestruct.families.contrastive.objectives.mean_field import MeanFieldSteps

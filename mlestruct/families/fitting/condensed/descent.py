@@ -19,7 +19,6 @@ from mlestruct.families.fitting.condensed.moves import (
     follow,
     newton,
 )
-from mlestruct.families.fitting.condensed.proof import shortfall
 from mlestruct.families.fitting.condensed.workspace import answer, charge, load, unload, workspaces
 from mlestruct.inference.graph.rows import copy
 from mlestruct.kernels import kernel
@@ -172,3 +171,51 @@ def _slopes(lane, course, score, weight, b, slack, space):
         inverse[k] = at[k] / curved
         if k < nodes:
             curve[k] = curved / at[k]
+
+
+@kernel(error_model="numpy")
+def shortfall(score, weight, b, price, total, frame, left):
+    """How far b is from the optimum at most, by the prices of its last step; ``left`` is scratch.
+
+    F convex on the local polytope: F(b) − F(s) ≤ ⟨∇F(b), b − s⟩, and any prices y of the equalities
+    A s = d leave a maximum per table, Σ_t max_k r_k − ⟨r, b⟩ − ⟨y, d − A b⟩ with r = Aᵀy − ∇F(b).
+    What rows are off counts at their price. No weight need be positive: the whole is convex.
+    """
+    for k in range(len(b)):
+        left[k] = weight[k] * (np.log(b[k]) + 1.0) - score[k]
+    charge(left, price, total, frame)
+    short = 0.0
+    for i in range(len(frame.free) - 1):
+        if frame.free[i + 1] > frame.free[i]:
+            short += _excess(left, b, frame.node_start[i], frame.node_start[i + 1])
+    for f in range(len(total)):
+        short += _excess(left, b, frame.table_start[f], frame.table_start[f + 1])
+        short += abs(total[f] * (b[frame.table_start[f] : frame.table_start[f + 1]].sum() - 1.0))
+    return short + _unpaid(b, price, frame, np.zeros(len(price)))
+
+
+@kernel(error_model="numpy")
+def _unpaid(b, price, frame, off):
+    scope, slot_start = frame.scope, frame.slot_start
+    for f in range(len(frame.square) - 1):
+        slots, at = frame.scope_start[f + 1] - frame.scope_start[f], frame.entry_at[f]
+        for e in range(frame.table_start[f], frame.table_start[f + 1]):
+            for s in range(slots):
+                off[frame.entry[at + s]] += b[e]
+            at += slots
+    due = 0.0
+    for s in range(len(scope)):
+        first = frame.node_start[scope[s]] - slot_start[s]
+        for k in range(slot_start[s], slot_start[s + 1]):
+            due += abs(price[k] * (off[k] - b[first + k]))
+    return due
+
+
+@kernel
+def _excess(left, b, first, last):
+    """The most that a table's mass could still gain."""
+    least, mean = left[first], 0.0
+    for k in range(first, last):
+        least = min(least, left[k])
+        mean += b[k] * left[k]
+    return mean - least

@@ -9,7 +9,6 @@ import numpy as np
 
 from mlestruct.families.fitting.truncated import (
     field_steps,
-    message_beliefs,
     message_steps,
     odds_steps,
 )
@@ -86,7 +85,7 @@ class MessageRun:
         table = self.table[self.last]
         belief, message = (np.log(part) for part in state) if linear else state
         where = self.plan, self.visits.home
-        message_beliefs.beliefs(table, belief, message, near, self.tau, whole, *where)
+        message_steps.beliefs(table, belief, message, near, self.tau, whole, *where)
 
     def _forward(self, begin: int, end: int, state: State, tape: Any) -> None:
         (belief, message), (near, sums), how = state, tape, (self.linear, self.plan, self.visits)
@@ -99,7 +98,7 @@ class MessageRun:
         nodes = int(self.plan.table_start[0])
         state = np.empty((len(slope), nodes)), np.zeros((len(slope), int(self.plan.place[-1])))
         last, where = out[self.last], (self.plan, self.visits.home)
-        message_beliefs.unbeliefs(self.tau, slope, *state, last, self.whole, *where)
+        message_steps.unbeliefs(self.tau, slope, *state, last, self.whole, *where)
 
         def backward(begin: int, end: int, state: State, tape: Any) -> None:
             (belief, message), (near, sums), fixed = state, tape, (self.plan, self.visits)
