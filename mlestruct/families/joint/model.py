@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 from numpy.typing import ArrayLike
@@ -25,6 +26,7 @@ from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
 
+@dataclass(eq=False, repr=False)
 class JointModel(Parameters):
     """Learns couplings of labels by matching moments, and predicts with the same surrogate.
 
@@ -42,18 +44,11 @@ class JointModel(Parameters):
     [0.85, 0.56]
     """
 
-    def __init__(
-        self,
-        graph: FactorGraph,
-        mixture: Mixture,
-        *,
-        rho: Rho = "trees",
-        smoothing: float = 0.0,
-    ) -> None:
-        self.graph = graph
-        self.mixture = mixture
-        self.rho = rho
-        self.smoothing = smoothing
+    graph: FactorGraph
+    mixture: Mixture
+    _: KW_ONLY
+    rho: Rho = "trees"
+    smoothing: float = 0.0
 
     def fit(self, labels: Sequence[ArrayLike]) -> Self:
         """Learn from complete labellings of the graph."""
