@@ -78,6 +78,12 @@ def _feed_all(kind: str, parts: list[Any], feed: Feed) -> None:
 def named(batch: Any, features: Any, regulariser: Any) -> dict[str, Any]:
     """What is learned from, and λ: numbers where they are few, digests where they are many."""
     penalty = {field.name: getattr(regulariser, field.name) for field in fields(regulariser)}
+    common = {name: _common(values) for name, values in penalty.items()}
+    return named_examples(batch, features) | common
+
+
+def named_examples(batch: Any, features: Any) -> dict[str, Any]:
+    """What is learned from."""
     return {
         "examples": len(batch),
         "structures": digest(batch.structures, batch.which),
@@ -85,7 +91,6 @@ def named(batch: Any, features: Any, regulariser: Any) -> dict[str, Any]:
         "example weights": digest(batch.weight),
         "bias": digest(batch.bias, batch.constant),
         "features": digest(features),
-        **{name: _common(values) for name, values in penalty.items()},
     }
 
 

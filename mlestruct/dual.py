@@ -21,6 +21,7 @@ from mlestruct.structures.base import Array, Ints
 
 DOUBT = 1e-6  # relative to a score: what solvers' own tolerances may explain
 CLEAR = 0.999  # of the least that an answer could have: a bound below proves that none has any
+OBSERVED = "the observed outcome"
 MIX = 1e-10  # certificates are taken at (1−MIX)τ + MIX·u where a logarithm would be clipped
 
 
@@ -102,6 +103,11 @@ class Certificate(Shown):
     def relative(self) -> float:
         return self.gap / max(1.0, abs(self.objective))
 
+    @property
+    def unbounded(self) -> bool:
+        """The oracle left questions without a bound, so that no gap is known."""
+        return self.withheld is None and bool(np.isinf(self.slack))
+
     def __add__(self, other: Certificate) -> Certificate:
         """The certificate of the sum of two objectives."""
         return Certificate(
@@ -132,6 +138,11 @@ class Certificate(Shown):
     def __str__(self) -> str:
         if self.withheld:
             return f"no certificate: {self.withheld}"
+        if self.unbounded:
+            return (
+                f"objective {self.objective:.6g}; how far from the optimum is not known, as the "
+                "oracle left questions without a bound"
+            )
         return (
             f"objective {self.objective:.6g} within {self.gap:.2g} of the optimum "
             f"(relative {self.relative:.1e}; oracle's slack {self.slack:.1e}) of the surrogate "
@@ -155,12 +166,12 @@ def refuse_below(batch: Batch[Any], upper: Array, here: Array, what: str) -> Non
     """
     short = np.flatnonzero(~(upper >= here - DOUBT * (1.0 + np.abs(here))))
     if len(short):
-        m = int(short[0])
+        m, seen = int(short[0]), "; where that breaks its constraints, mend it" * (what == OBSERVED)
         raise ValueError(
             f"example {m}: the oracle says that no score exceeds {upper[m]:.10g}, but {what} has "
-            f"{here[m]:.10g}; where its answers may be wrong, let it return Answer(vertex, upper), "
-            "where it minimises, say Solver(solve, sense='min'), and where scores are equal, as at "
-            "first all are, it has to keep its constraints, too"
+            f"{here[m]:.10g}{seen}; where its answers may be wrong, let it return "
+            "Answer(vertex, upper), where it minimises, say Solver(solve, sense='min'), and where "
+            "scores are equal, as at first all are, it has to keep its constraints, too"
         )
 
 

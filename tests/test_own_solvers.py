@@ -101,10 +101,11 @@ def test_no_answer_is_no_end(bound, rng):
 def test_never_an_answer_is_said(rng):
     X, y = examples(rng)
     silent = ms.StructuredModel(STRUCTURE, oracle=lambda score: None, max_rounds=3)
-    with pytest.warns(ms.ConvergenceWarning, match="not converged"):
+    with pytest.warns(ms.ConvergenceWarning, match=r"without a bound; .*Answer\(None, upper\)"):
         silent.fit(X, y)
     assert not silent.converged_
     assert not np.isfinite(silent.certificate_.gap)
+    assert "how far from the optimum is not known, as the oracle left" in str(silent.summary())
     with pytest.raises(ValueError, match="example 0: the solver gave no answer"):
         silent.predict(X)
 
@@ -213,3 +214,10 @@ def test_a_solver_whose_ties_break_its_constraints_is_told(rng):
     y = [two(x @ [1.0, -1.0]) for x in X]
     with pytest.raises(ValueError, match=r"where scores are equal, .* keep its constraints"):
         ms.StructuredModel(oracle=two).fit(X, y)
+
+
+def test_an_outcome_that_no_answer_may_be_is_named_as_one(rng):
+    """Nothing is wrong with the solver: what was observed breaks its constraints."""
+    X = [rng.normal(size=(3, 2)) for _ in range(4)]
+    with pytest.raises(ValueError, match=r"the observed outcome has .*; where that breaks its"):
+        ms.StructuredModel(oracle=lambda s: np.eye(3)[np.argmax(s)]).fit(X, [np.ones(3)] * 4)

@@ -62,13 +62,16 @@ class Ending:
     def __str__(self) -> str:
         cause, advice = CAUSES.get(self.short, (self.short, {}))
         told = [f"the fit has not converged: {self._distance()}; {cause}"]
-        if self.certificate.withheld is None and self.certificate.slack > self.certificate.gap / 2:
+        proof, advised = self.certificate, self.hint
+        if proof.unbounded:
+            advised = "let the solver say how good an answer could be, Answer(None, upper)"
+        elif proof.withheld is None and proof.slack > proof.gap / 2:
             told.append("most of the gap is what the oracle's own bounds leave open")
         if self.missed:
             listed = ", ".join(f"{alpha:g}" for alpha in self.missed)
             told.append(f"{len(self.missed)} of {self.tried} alphas missed it, too: {listed}")
         general = [words for name, words in advice.items() if name in self.settings]
-        told += [self.hint] if self.hint else general[:1]
+        told += [advised] if advised else general[:1]
         return "; ".join(told)
 
     def _distance(self) -> str:
@@ -77,4 +80,5 @@ class Ending:
             return f"relative gap {proof.relative:.1e} where tol={self.tol:g} was asked for"
         if proof.withheld:
             return f"tol={self.tol:g} was asked for and nothing is certified ({proof.withheld})"
-        return f"tol={self.tol:g} was asked for and no gap is known"
+        why = ", as the oracle left questions without a bound" * proof.unbounded
+        return f"tol={self.tol:g} was asked for and no gap is known{why}"

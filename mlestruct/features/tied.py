@@ -19,7 +19,7 @@ from mlestruct.features.base import (
 from mlestruct.features.squares import power
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints, as_numbers, sound
-from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.graph import FactorGraph, only_graphs
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,7 @@ class Tied:
 
         Either may be dense or scipy.sparse, or a list with one matrix per example.
         """
-        for s in batch.structures:
-            if not isinstance(s, FactorGraph):
-                raise ValueError(f"tied weights are for labelled graphs, not a {type(s).__name__}")
+        only_graphs(batch.structures, "a table of tied weights")
         cards = {int(k) for s in batch.structures for k in s.cards}
         tables = {int(t) for s in batch.structures for t in np.diff(s.table_start)}
         if len(cards) > 1 or len(tables) > 1:

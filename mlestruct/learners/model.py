@@ -10,6 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, Unwritten, begin
+from mlestruct.digest import digest, named_examples
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
 from mlestruct.inference.choose import DEFAULT, Inference
@@ -121,7 +122,11 @@ class Fits:
         Strongest first is cheapest: weights grow from zero. ``through`` may watch the rounds.
         """
         problem, last = self.problem(batch, features), None
-        loop = begin(self.solver.checkpoint, self.name)
+
+        def setting() -> dict[str, Any]:
+            return named_examples(batch, features) | {"regularisers": digest(regularisers)}
+
+        loop = begin(self.solver.checkpoint, self.name, setting)
         spent = loop.clock.seconds
         for number, given in enumerate(regularisers, start=1):
             loop.clock.start(spent)  # what the caller does between two models is not the fit's time

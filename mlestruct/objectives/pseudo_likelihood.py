@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.graph import FactorGraph, only_graphs
 
 
 class Conditionals(NamedTuple):
@@ -59,13 +59,10 @@ class PseudoLikelihood(Objective):
 def conditionals(batch: Batch[Any]) -> Conditionals:
     """Which coordinates add up to each state's score, given the observed states around it."""
     assert batch.target is not None
+    only_graphs(batch.structures, "pseudo-likelihood")
     rows, columns, states = [], [], []
     closed = np.zeros(batch.size, dtype=bool)
     for structure, members in batch.groups():
-        if not isinstance(structure, FactorGraph):
-            raise ValueError(
-                f"pseudo-likelihood needs labelled graphs, not {type(structure).__name__}"
-            )
         for m in members:
             part, first = batch.coordinates(int(m)), batch.offsets[m]
             at, node, kept = _of(structure, batch.target[part])

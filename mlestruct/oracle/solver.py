@@ -245,9 +245,9 @@ def _array(answer: Any) -> Array:
             return np.asarray(given, dtype=float)
     except (ValueError, TypeError):
         several = isinstance(answer, (tuple, list)) and len(answer) <= FEW
-        kinds = f"({', '.join(type(part).__name__ for part in answer)})" if several else ""
+        kinds = f" ({', '.join(type(part).__name__ for part in answer)})" if several else ""
         raise ValueError(
-            f"it is of type {type(answer).__name__} {kinds}, no array of numbers; expected an "
+            f"it is of type {type(answer).__name__}{kinds}, no array of numbers; expected an "
             "outcome, a 0/1 vector, or one of these and its value: (outcome, value)"
         ) from None
     raise ValueError("it holds complex numbers")

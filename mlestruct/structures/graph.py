@@ -451,3 +451,10 @@ class FactorGraph(Structure):
             return f"variable {table}"
         scope = self.scope[slice(*self.scope_start[table - self.n_nodes :][:2])]
         return f"the factor on variables {scope.tolist()}"
+
+
+def only_graphs(structures: Iterable[Structure], what: str) -> None:
+    """A ValueError where one of the structures is no labelled graph."""
+    for structure in structures:
+        if not isinstance(structure, FactorGraph):
+            raise ValueError(f"{what} needs labelled graphs, not {type(structure).__name__}")

@@ -1,13 +1,14 @@
 """fit(checkpoint=…) at the front door: goes on, refuses what is another fit, survives Ctrl-C."""
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.learners import Interrupted
+from mlestruct.learners import LEARNERS, Interrupted
 from mlestruct.objectives import Sum
 
 X = [np.random.default_rng(seed).normal(size=(5, 3)) for seed in range(8)]
@@ -78,6 +79,18 @@ def test_a_fit_stopped_again_and_again_is_the_same_fit(name, tmp_path, ended):
     ended(0)
     again = fit(checkpoint=checkpoint)  # finished: nothing is evaluated
     assert learned(again) == learned(whole)
+
+
+@pytest.mark.parametrize("learner", sorted(set(LEARNERS) - {"contrastive"}))
+def test_a_finished_fit_is_not_the_model_of_other_examples(learner, tmp_path):
+    """Learners of rounds of their own (camel, trw_tightest) named no examples in the outer loop."""
+    how = {"learner": learner, "tol": 0.1, "max_rounds": 3}
+    checkpoint = tmp_path / "fit.ckpt"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ms.ConvergenceWarning)
+        sequences(**how).fit(X[:2], Y[:2], checkpoint=checkpoint)
+    with pytest.raises(ValueError, match=r"checkpoint of another fit: .*outcomes is"):
+        sequences(**how).fit(X[:2], Y[2:4], checkpoint=checkpoint)
 
 
 @pytest.mark.parametrize("calls", [1, 4, 9])

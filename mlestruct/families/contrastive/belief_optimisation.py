@@ -134,7 +134,7 @@ def _clamped(graph: FactorGraph) -> Flags:
     if not isinstance(graph, FactorGraph) or not graph.is_pairwise or (graph.cards != 2).any():
         raise ValueError(
             "belief optimisation is for graphs of binary variables in pairs; for others take "
-            "Frank-Wolfe steps"
+            "free_energy='mean_field' (labelled graphs) or 'polytope'"
         )
     shut = graph.closed()
     node = shut[: 2 * graph.n_nodes].reshape(-1, 2)

@@ -24,6 +24,7 @@ from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.primal import Primal, refuse
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
+from mlestruct.structures.graph import only_graphs
 from mlestruct.train.small_batches import SmallBatches
 
 FREE_ENERGIES: Mapping[str, Callable[..., EnergySteps]] = {
@@ -33,6 +34,7 @@ FREE_ENERGIES: Mapping[str, Callable[..., EnergySteps]] = {
     "polytope": FrankWolfeSteps,
     "samples": GibbsSteps,
 }
+GRAPHS = ("mean_field", "trees", "samples")
 
 
 def propagation(rho: Rho = 1.0) -> Limit:
@@ -83,9 +85,15 @@ def contrastive(
     if isinstance(relaxation, GibbsSteps) and small is None:
         small = SmallBatches()
     why = "an objective that is not convex" if relaxation.exact else "a gradient of no objective"
+
+    def objective(batch: Batch[Any]) -> Contrastive:
+        if free_energy in GRAPHS:
+            only_graphs(batch.structures, f"free energy {free_energy!r}")
+        return Contrastive(relaxation)
+
     return Primal(
         "contrastive",
-        lambda batch: Contrastive(relaxation),
+        objective,
         "pseudo-marginals",
         "none (a free energy)",
         regulariser,

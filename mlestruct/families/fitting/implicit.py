@@ -26,6 +26,7 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, in_words
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_count
+from mlestruct.structures.graph import only_graphs
 from mlestruct.trees import Tree
 
 NEAR = 1e-4  # relative gap of the likelihood that fits start from
@@ -155,6 +156,7 @@ def convex_likelihood(rho: Rho = None, **settings: Any) -> Primal:
     def objective(batch: Batch[Any]) -> Surrogate:
         messages = Newton.serve(Entropy.of(batch, rho))
         if messages is None:
+            only_graphs(batch.structures, "a loss of beliefs")
             kinds = ", ".join(sorted({type(s).__name__ for s in batch.structures}))
             raise ValueError(
                 f"fits start from a convex likelihood of free labelled graphs, and {in_words(rho)} "

@@ -12,7 +12,7 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import TINY
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.graph import FactorGraph, only_graphs
 
 
 class ObservedTables(NamedTuple):
@@ -37,10 +37,9 @@ def factors(batch: Batch[FactorGraph]) -> ObservedTables:
 def _units(batch: Batch[FactorGraph], starts: Callable[[FactorGraph], Ints]) -> ObservedTables:
     if batch.target is None:
         raise ValueError("a loss needs observed outcomes, and this batch has none")
+    only_graphs(batch.structures, "a loss of beliefs")
     found: list[tuple[Ints, Ints, Ints, Ints]] = []
     for structure, members in batch.groups():
-        if not isinstance(structure, FactorGraph):
-            raise ValueError(f"losses are on labelled graphs, not on {type(structure).__name__}")
         start = starts(structure)
         for m in members:
             here = int(batch.offsets[m]) + start

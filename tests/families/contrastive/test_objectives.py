@@ -24,6 +24,7 @@ from mlestruct.families.contrastive.objectives.blocks import trees
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.mean_field import NaiveMeanField, mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.learners import contrastive
 from mlestruct.learners.pseudo import partly_observed
 from mlestruct.objectives.pseudo_likelihood import PseudoLikelihood
 from tests.reference.contrastive import law_after_sweep
@@ -336,3 +337,16 @@ def test_what_cannot_be_hidden_or_relaxed_is_refused(rng):
     hard = ms.Batch.of(LOOPY.forbid((), [(0, (0, 1))]), [[0, 0, 0, 0]])
     with pytest.raises(ValueError, match="forbidden entry"):
         MeanFieldSteps()(hard, np.zeros(batch.size // 4), None)
+
+
+@pytest.mark.parametrize("name", ["bethe", "mean_field", "trees", "samples"])
+def test_free_energies_of_graphs_say_so_of_matchings(name, rng):
+    """Once an AttributeError of a matching that has no nodes; the one for any structure serves."""
+    X, y = [rng.normal(size=(3, 3, 2)) for _ in range(3)], [rng.permutation(3) for _ in range(3)]
+    for free_energy, words in ((name, "graphs"), ("polytope", None)):
+        model = ms.MatchingModel(learner=partial(contrastive, free_energy=free_energy, k=2))
+        if words is None:
+            assert np.isfinite(model.fit(X, y).coef_).all()
+            continue
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y)

@@ -62,7 +62,7 @@ def test_errors_count_ties_and_weights():
 def test_misuse_is_named():
     with pytest.raises(ValueError, match="no loss named 'umax'"):
         named("umax")
-    with pytest.raises(ValueError, match="labelled graphs, not on BipartiteMatching"):
+    with pytest.raises(ValueError, match="labelled graphs, not BipartiteMatching"):
         variables(ms.Batch.of(ms.BipartiteMatching(2), [[0, 1]]))
     with pytest.raises(ValueError, match="observed outcomes"):
         variables(ms.Batch.of(GRAPH, count=1))

@@ -10,7 +10,7 @@ import numpy as np
 from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.graph import FactorGraph, only_graphs
 
 
 class Sweep(NamedTuple):
@@ -88,8 +88,7 @@ def compiled(graph: FactorGraph, rho: Rho, order: Order) -> CompiledGraph:
 
 def refuse(graph: Any) -> None:
     """A ValueError for what truncated inference cannot take."""
-    if not isinstance(graph, FactorGraph):
-        raise ValueError(f"truncated inference needs labelled graphs, not {type(graph).__name__}")
+    only_graphs([graph], "truncated inference")
     if (graph.fixed >= 0).any():
         k = int(np.argmax(graph.fixed >= 0))
         raise ValueError(f"coordinate {k} is fixed; truncated inference takes free graphs only")
