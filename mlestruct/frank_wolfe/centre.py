@@ -34,7 +34,7 @@ HELD = 3  # rounds in which c stays: τ has not yet learned to follow θ
 # s = .3 was within a tenth of the best s on grids, chains, matchings, knapsacks, tours, alignments.
 # It falls where θ ≠ ∇R*(r) is more of the certificate than MOST of the rest, and rises again.
 STIFF, LOOSE, MOST, LEAST, FASTER, SLOWER = 0.3, 0.2, 0.5, 0.1, 0.9, 1.1
-LARGER = 100.0  # times the median of ΣΦ²: beyond it κ grows (of 1 to 1,000; words want 100 or more)
+LARGER = 100.0  # times the median of ΣΦ²/λ: beyond it κ grows (of 1 to 1,000; words want 100)
 MARGIN = 3.0  # κ / λ without entropy: of .3 to 10 the best on grids, matchings, chains, own solvers
 
 
@@ -52,9 +52,10 @@ class Centre:
 
     @classmethod
     def of_margin(cls, dual: Dual, at: Array) -> Centre:
-        size = squares(dual.features, dual.weigh(np.ones(dual.batch.size)))
+        lam = dual.regulariser.lam
+        size = squares(dual.features, dual.weigh(np.ones(dual.batch.size))) / lam
         typical = float(np.median(size[size > 0])) if size.any() else 1.0
-        return cls(at, dual.regulariser.lam * np.maximum(size / (LARGER * typical), 1.0), MARGIN)
+        return cls(at, lam * np.maximum(size / (LARGER * typical), 1.0), MARGIN)
 
     def moved(self, own: Regulariser) -> Regulariser:
         """R_t without its constant."""
