@@ -17,7 +17,6 @@ from mlestruct.learners import mle_struct
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
-from mlestruct.statistics.affordability import MOST
 from mlestruct.statistics.identified import Identified
 from mlestruct.statistics.interval import LEAST, refusal
 from mlestruct.structures import BipartiteMatching, Matching
@@ -117,7 +116,7 @@ def _paired(
     if own or not (large and pairs):
         return None
     d = len(fitted.coef)
-    if d > MOST or len(batch) >= max(LEAST, d + 1):
+    if len(batch) >= max(LEAST, d + 1):
         return None
     dual = mle_struct(fitted.rho, regulariser=fitted.ridge).dual(batch, asked.model.features)
     tau = marginals(batch, dual.scores(fitted.coef), rho=fitted.rho).tau

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mlestruct.structures import BipartiteMatching, FactorGraph, Ising, Matching
 
 MOST = 300  # weights with intervals: each costs two inferences of all examples a step
+ROOM = 2e8  # numbers of all examples' information matrices
 SIDE, NODES = 12, 16  # of bipartite and of general matchings: 12 to 17 ms at the worst scores
 WIDE = 50_000  # coordinates of a graph above which no order of elimination is looked for
 EACH = 0.1  # seconds for one example that are still affordable

@@ -29,7 +29,8 @@ from mlestruct.structures.matching import Matching
 
 RUNS = 24
 STEPS, MORE = 400, 4  # temperatures to begin with, and by what they grow
-MOVES = 60_000_000  # of all runs together, after which the spread is what it is
+MOVES = 250_000_000  # of two pairs, in all runs together, after which the spread is what it is
+DEAR = 4.0  # what a move of partial matchings or of labels costs beside one of two pairs
 SWEEPS = 2  # of small moves a step, in partial matchings
 CALM = 0.25  # standard deviation of a run's log ratio that is calm enough
 
@@ -45,7 +46,7 @@ class Annealed(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A structure made ready: log of how many outcomes there are, and what a step costs.
+    """A structure made ready: log of how many outcomes there are, and the moves of a step.
 
     ``runs(ladder, rng)`` → every run's log ratio, RUNS of them.
     """
@@ -158,7 +159,7 @@ def _(structure: FactorGraph, score: Array) -> Ready:
             states = gibbs.run(here * score, states, 1, rng)
         return found
 
-    return Ready(float(np.log(cards).sum()), float(len(cards)), runs)
+    return Ready(float(np.log(cards).sum()), DEAR * len(cards), runs)
 
 
 def _perfect(table: Array, count: float, start: Callable[[np.random.Generator], Ints]) -> Ready:
@@ -188,7 +189,7 @@ def _partial(
     def runs(ladder: Array, rng: np.random.Generator) -> Array:
         return np.array([run(ladder, rng) for _ in range(RUNS)])
 
-    return Ready(total, SWEEPS * float(structure.n_nodes), runs)
+    return Ready(total, DEAR * SWEEPS * structure.n_nodes, runs)
 
 
 def _some(structure: BipartiteMatching | Matching, k: int, rng: np.random.Generator) -> Array:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from mlestruct.results import Shown
-from mlestruct.statistics.affordability import MOST
 from mlestruct.statistics.firth import Firth, Point, Unsettled
 from mlestruct.statistics.identified import Identified, Named
 from mlestruct.statistics.likelihood import Likelihood
@@ -25,7 +24,6 @@ from mlestruct.statistics.spread import Units
 from mlestruct.structures.base import Array, Ints
 
 MANY = 8  # units from which the variance between them counts
-ROOM = 2e8  # numbers of all examples' information matrices
 SAME = 1e-9  # of sums over examples: what rounding may make of the same ones
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 
@@ -168,8 +166,6 @@ def intervals(
         raise ValueError(f"level is {level}; it must be between 0 and 1")
     d, about = problem.model.d, problem.about
     blank = Intervals([], problem.units, problem.unit_name, None, d, about, "", level)
-    if d > MOST or d * d * len(problem.model) > ROOM:
-        return replace(blank, refused=f"{d} weights are too many to tell apart one by one")
     told = Identified.of(problem.model, free)
     blank = replace(blank, rank=told.rank, refused=refusal(problem, told.rank))
     if blank.refused is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -49,16 +50,17 @@ def listed(one: Batch[Any], oracle: Any, questions: int) -> tuple[Array | None, 
     """(all answers of one structure, questions asked); None for more than MOST, or where unsure.
 
     Parts are held one after the other: a score that is large on held parts asks whether any
-    answer continues them so. An answer found speaks for all its own beginnings.
+    answer continues them so. An answer found speaks for all its own beginnings. Every beginning
+    that is open costs a question, and short ones go first: so too many are soon seen to be.
     """
     asked = Validated(resolve(oracle, one))
     size, count = one.size, 0
     found: list[Array] = []
-    open_ = [np.zeros(0)]
+    open_ = deque([np.zeros(0)])
     while open_:
-        start = open_.pop()
-        if count == questions or len(found) == MOST:
+        if count + len(open_) > questions or len(found) == MOST:
             return None, count
+        start = open_.popleft()
         score = np.zeros(size)
         score[: len(start)] = 2.0 * start - 1.0
         vertex, upper = asked.many(one, score)

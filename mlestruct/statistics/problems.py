@@ -12,7 +12,7 @@ from mlestruct.features import Features
 from mlestruct.inference.exact import exact
 from mlestruct.inference.routine import routine
 from mlestruct.reweighting import Rho
-from mlestruct.statistics.affordability import total
+from mlestruct.statistics.affordability import MOST, ROOM, total
 from mlestruct.statistics.interval import Problem
 from mlestruct.statistics.likelihood import Infer, Likelihood
 from mlestruct.statistics.listing import Listed
@@ -40,13 +40,16 @@ def problem(
     that over its answers' hull then. ``unit`` numbers the independent unit of every example, from 0
     (default: each is one).
     """
-    unit = np.arange(len(batch)) if unit is None else unit
+    d, unit = features.d, np.arange(len(batch)) if unit is None else unit
+    if d > MOST or d * d * len(batch) > ROOM:
+        room = int(min(MOST, (ROOM / len(batch)) ** 0.5))
+        return f"{d} weights are too many to tell apart one by one: {room} at most, of so many data"
     own = likelihood_of(batch, features, rho, summed=summed, oracle=oracle)
     if own is not None and (summed or Entropy.of(batch, rho).bound.kind == "exact"):
         return Problem(own, own, unit, unit_name, "the weights of the model itself")
     about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
     if own is not None:
-        cost = 2.0 * features.d * total(batch)
+        cost = 2.0 * d * total(batch)
         sums = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
         return Problem(own, sums, unit, unit_name, about)
     if max(structure.size for structure in batch.structures) > LARGEST:

@@ -8,6 +8,8 @@ so many degrees of freedom.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +28,8 @@ class Spread(NamedTuple):
     freedom: float
 
 
-class Units(NamedTuple):
+@dataclass(frozen=True)
+class Units:
     """Independent units: ``score`` (units × r) at the estimate, ``hessian`` (units × r × r).
 
     ``exact`` is the variance that the model gives to every unit's score, where it can be had.
@@ -44,7 +47,7 @@ class Units(NamedTuple):
     def __len__(self) -> int:
         return len(self.score)
 
-    @property
+    @cached_property
     def dispersion(self) -> float:
         """How much more the scores vary than the model says, per direction; about 1 if it holds."""
         assert self.exact is not None
@@ -56,10 +59,13 @@ class Units(NamedTuple):
             count += int(live.sum())
         return total / (count * (1.0 - 1.0 / len(self)))
 
+    @cached_property
+    def _roots(self) -> Array:
+        return np.array([_root(unit) for unit in self.hessian])
+
     def robust(self, contrast: Array) -> Spread:
         """CR2: from the units' scores alone."""
-        H = self.hessian
-        pull = np.array([_root(unit) @ contrast for unit in H])
+        H, pull = self.hessian, self._roots @ contrast
         reached = np.einsum("mi,mi->m", pull, self.score)
         # covariance of these under the working model: units' scores less what the fit takes away
         swing = np.einsum("mij,mj->mi", H, pull)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
+from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import outcomes
 from mlestruct.statistics.listing import Listed, listed
 from mlestruct.statistics.mixtures import Earlier, Hull, Mixtures
-from mlestruct.statistics.problems import inference
+from mlestruct.statistics.problems import inference, problem
 from mlestruct.testing import vertices
 
 STRUCTURES = {
@@ -155,6 +157,35 @@ def test_all_answers_of_a_solver_are_found_or_none(rng):
     np.testing.assert_allclose(tau.reshape(2, 6), [c @ BAGS / c.sum() for c in chance])
     assert listed(batch.select([0]), pack, 10)[0] is None
     assert listed(batch.select([0]), lambda s: ms.Answer(pack(s), 99.0), 1000)[0] is None
+
+
+def test_answers_far_too_many_are_seen_early():
+    """What is open counts as asked: matchings of 9 by 9 take no 10,000 questions to give up."""
+    asked = []
+
+    def solve(score):
+        asked.append(score)
+        row, column = linear_sum_assignment(score.reshape(9, 9), maximize=True)
+        return np.eye(9)[column[np.argsort(row)]].ravel()
+
+    batch = ms.Batch.of(ms.Custom(81), count=1)
+    assert listed(batch, solve, 10_000) == (None, len(asked))
+    assert len(asked) < 5_000
+
+
+def test_too_many_weights_are_refused_before_a_solver_is_asked(rng):
+    """301 weights: no question beyond those of the fit."""
+    asked = []
+
+    def solve(score):
+        asked.append(score)
+        return pack(score)
+
+    X = [rng.standard_normal((6, 301)) for _ in range(3)]
+    batch = ms.Batch.of(ms.Custom(6), [BAGS[-1]] * 3)
+    features = Dense.of(batch, np.concatenate(X))
+    assert "300 at most" in problem(batch, features, oracle=solve)
+    assert not asked
 
 
 @pytest.mark.parametrize("many", [False, True])

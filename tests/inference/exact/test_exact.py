@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from mlestruct.batch import Batch
 from mlestruct.inference.exact import (
     count_matchings,
     exact,
@@ -95,6 +96,27 @@ def test_products_of_weights_are_sums_of_logarithms(structure, scale, rng, monke
     assert sure.log_z - top == pytest.approx(np.log(np.exp(listed @ score - top).sum()), abs=1e-9)
     assert quick.log_z == pytest.approx(sure.log_z, rel=1e-13, abs=1e-12)
     np.testing.assert_allclose(quick.tau, sure.tau, rtol=1e-9, atol=1e-90)
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        BipartiteMatching(4),
+        BipartiteMatching(3, 5, "one_sided", forbidden=[(0, 0)]),
+        BipartiteMatching(4, 3, "partial", required=[(1, 1)]),
+        Matching(6),
+        Matching(5, kind="partial"),
+    ],
+    ids=lambda s: f"{type(s).__name__}{s.size}",
+)
+def test_rows_of_a_batch_are_summed_as_if_alone(structure, rng):
+    """Also where products vanish for some rows, and where some coordinates are closed."""
+    scores = 10.0 ** np.array([[0.0], [3.0], [-2.0], [5.0]]) * rng.normal(size=(4, structure.size))
+    found = exact(Batch.of(structure, count=4), scores.ravel())
+    for m, score in enumerate(scores):
+        alone = exact(structure, score)
+        assert found.log_z[m] == alone.log_z
+        np.testing.assert_array_equal(found.tau.reshape(4, -1)[m], alone.tau)
 
 
 @pytest.mark.parametrize("kind", ["perfect", "one_sided", "partial"])
