@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch, spans
 from mlestruct.kernels import kernel
 from mlestruct.reweighting import Rho, counting_numbers, in_words
-from mlestruct.structures.base import Array, Bound, Ints, Structure, as_numbers
+from mlestruct.structures.base import Array, Bound, Ints, Structure, as_numbers, kept
 
 FLOOR = 1e-16  # logarithms of differences are clipped here, never probabilities
 TINY = 1e-300  # logarithms of coordinates, which have digits down to there
@@ -207,13 +207,20 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
     counting = counting_numbers(structure, rho)
     if not np.isfinite(counting).all():
         raise ValueError(f"{in_words(rho)} gives counting numbers that are not finite")
-    concave = temperature == 0 or structure.convex(counting)
-    if not concave and not allow:
+    found = _of_numbers(structure, counting.tobytes(), float(temperature))
+    if not found.concave and not allow:
         raise ValueError(
             f"the entropy with {in_words(rho)} is not provably concave on this "
             f"{type(structure).__name__}, so no certificate would hold; choose a smaller rho, or "
             "pass allow_nonconvex=True for a stationary point"
         )
+    return found
+
+
+@kept
+def _of_numbers(structure: Structure, numbers: bytes, temperature: float) -> StructureEntropy:
+    counting = np.frombuffer(numbers)
+    concave = temperature == 0 or structure.convex(counting)
     bound = structure.bound(counting) if temperature == 1 else Bound("none", f"T = {temperature:g}")
     return StructureEntropy(structure, counting, temperature, bound, bool(concave))
 

@@ -31,7 +31,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.reweighting import Rho
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, Ints, as_numbers, lasting
 
 if TYPE_CHECKING:
     from mlestruct.estimators.calibration import Calibration
@@ -399,7 +399,7 @@ class Predictor(Parameters):
 
         Scores known beforehand are the batch's bias.
         """
-        batch = Batch.of(self.structures(X), outcomes, weight=weight)
+        batch = Batch.of(list(map(lasting, self.structures(X))), outcomes, weight=weight)
         known = self.offset(X)
         for m, part in enumerate(known or ()):
             size = batch.structure(m).size

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, Self
+from functools import lru_cache, wraps
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +20,32 @@ Shorts = NDArray[np.int32]
 LARGEST_INTEGER = 2.0**53  # beyond it floats skip integers
 LARGEST = 1 << 31  # coordinates of one structure
 FACTORISED = 1 << 25  # constraints times coordinates, at most
+KEPT = 32  # answers that a structure keeps
+SHORT = 10_000  # coordinates of a structure that outlives its batch
+K = TypeVar("K")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+def kept(make: Callable[Concatenate[K, P], R]) -> Callable[Concatenate[K, P], R]:
+    """What is worked out of a structure, and of hashable settings, once: the structure keeps it.
+
+    Of many answers those that came last. A structure never changes; copies of it, which do, begin
+    with nothing, as pickles do.
+    """
+
+    @wraps(make)
+    def known(structure: K, /, *settings: P.args, **named: P.kwargs) -> R:
+        answers = structure.__dict__.setdefault("_kept", {})
+        asked = make, settings, tuple(named.items())
+        if asked not in answers:
+            for old in list(answers)[: 1 - KEPT]:
+                answers.pop(old, None)
+            answers[asked] = make(structure, *settings, **named)
+        found: R = answers[asked]
+        return found
+
+    return known
 
 
 @dataclass(frozen=True)
@@ -105,7 +131,6 @@ class Structure:
         forbid in one example what it allows in another.
         """
         twin = copy.copy(self)
-        twin.__dict__.pop("key", None)
         twin.instance, twin._tag = instance, tag
         return twin
 
@@ -122,7 +147,8 @@ class Structure:
     def identity(self) -> Hashable:
         raise NotImplementedError
 
-    @cached_property
+    @property
+    @kept
     def key(self) -> Hashable:
         known = (type(self).__name__, self.identity(), self.fixed.tobytes())
         return known if self._tag is None else (*known, self._tag)
@@ -132,6 +158,9 @@ class Structure:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
 
     def encode(self, outcome: Any) -> Array:
         raise NotImplementedError
@@ -152,7 +181,8 @@ class Structure:
     def constraints(self) -> Constraints | None:
         return None
 
-    @cached_property
+    @property
+    @kept
     def _constraints(self) -> Constraints | None:
         return self.constraints()
 
@@ -179,8 +209,6 @@ class Structure:
     def refix(self, fixed: Flags) -> Structure:
         """The same structure with other fixed coordinates."""
         twin = copy.copy(self)
-        for cached in ("key", "_constraints"):
-            twin.__dict__.pop(cached, None)
         twin.fixed = fixed
         return twin
 
@@ -257,6 +285,18 @@ class Structure:
     def impossible(self) -> str | None:
         """Names what makes the structure empty, where that is known."""
         return None
+
+
+@lru_cache(maxsize=256, typed=True)
+def _first(structure: Structure) -> Structure:
+    return structure
+
+
+def lasting(structure: Structure) -> Structure:
+    """The first of equal structures, with what it keeps, where it is ours and takes little room."""
+    ours = type(structure).__module__.startswith("mlestruct.")
+    small = ours and structure.size <= SHORT and structure.instance is None
+    return _first(structure) if small else structure
 
 
 def one_of(structure: Structure, *kinds: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,9 @@ def payments(counting: Array, over: Ints, tol: float = 1e-12) -> Array | None:
 
     Σ_α c_α H_α is concave if c_i + Σ_α x_αi ≥ 0 and c_α ≥ Σ_i x_αi: then it is a sum of entropies
     H_i and conditional entropies H_α − H_i. A transport problem: impossible where all together
-    have too little, solved where even shares suffice, and an LP between the two. Answers are kept,
-    since every fit and prediction on a graph asks again.
+    have too little, solved where even shares suffice, and an LP between the two.
     """
-    numbers, pairs = np.asarray(counting, dtype=float), np.asarray(over, dtype=np.int64)
-    found = _payments(numbers.tobytes(), pairs.tobytes(), tol)
-    return None if found is None else found.copy()
-
-
-@lru_cache(maxsize=64)
-def _payments(numbers: bytes, pairs: bytes, tol: float) -> Array | None:
-    counting, over = np.frombuffer(numbers), np.frombuffer(pairs, dtype=np.int64).reshape(-1, 2)
+    counting, over = np.asarray(counting, dtype=float), np.asarray(over, dtype=np.int64)
     paid = np.zeros(len(over))
     demand = np.maximum(-counting, 0.0)
     if not (demand > tol).any():

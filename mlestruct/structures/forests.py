@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
@@ -31,7 +29,9 @@ def in_forest_polytope(n: int, scope: Ints, rho: Array, tol: float = 1e-9) -> bo
     """
     if (rho < -tol).any() or (rho > 1 + tol).any() or n * len(rho) > WORK:
         return False
-    return _cached(n, scope.tobytes(), rho.tobytes(), tol)
+    from mlestruct.structures.forest_kernel import shareable
+
+    return bool(shareable(n, scope.reshape(-1, 2).copy(), np.maximum(rho, 0.0), tol))
 
 
 def shared(scope: Ints, rho: Array, room: Array, tol: float = 1e-12) -> Array | None:
@@ -46,11 +46,3 @@ def shared(scope: Ints, rho: Array, room: Array, tol: float = 1e-12) -> Array | 
     ends = np.ascontiguousarray(scope, dtype=np.int64).reshape(-1, 2)
     share = np.empty(ends.shape)
     return share if share_out(ends, rho, room, tol, share) else None
-
-
-@lru_cache(maxsize=256)
-def _cached(n: int, scope: bytes, rho: bytes, tol: float) -> bool:
-    from mlestruct.structures.forest_kernel import shareable
-
-    ends = np.frombuffer(scope, dtype=np.int64).reshape(-1, 2).copy()
-    return bool(shareable(n, ends, np.maximum(np.frombuffer(rho), 0.0), tol))

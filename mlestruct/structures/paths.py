@@ -13,13 +13,13 @@ from mlestruct.structures.base import (
     Array,
     Bound,
     Constraints,
-    Flags,
     Ints,
     Structure,
     Views,
     as_count,
     as_fixed,
     as_integers,
+    kept,
     refuse_many,
 )
 from mlestruct.structures.graph_edges import checked_arcs, net_outflow
@@ -65,7 +65,8 @@ class Paths(Structure):
         nodes = np.unique(self.arcs[:, 1])
         return nodes[(nodes != self.source) & (nodes != self.sink)]
 
-    @cached_property
+    @property
+    @kept
     def usable(self) -> Ints:
         """The arcs that an allowed path may use, in the topological order of their tails."""
         place = np.empty(self.n_nodes, dtype=np.int64)
@@ -81,11 +82,6 @@ class Paths(Structure):
                 usable[:] = False
         chosen = np.flatnonzero(usable)
         return chosen[np.argsort(tail[chosen], kind="stable")]
-
-    def refix(self, fixed: Flags) -> Structure:
-        twin = super().refix(fixed)
-        twin.__dict__.pop("usable", None)
-        return twin
 
     def encode(self, outcome: Sequence[int] | Ints) -> Array:
         chosen = as_integers(outcome, "arcs").reshape(-1)

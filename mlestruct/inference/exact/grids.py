@@ -8,7 +8,6 @@ back needs the tables again, of which one a row is kept.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.common import MEMORY, Exact, refuse_memory
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, kept
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import grid
 
@@ -31,7 +30,7 @@ class Lattice(NamedTuple):
     down: Array  # (rows − 1, columns, states, states)
 
 
-@lru_cache(maxsize=128)
+@kept
 def sides(graph: FactorGraph) -> tuple[int, int] | None:
     """Rows and columns, if the graph is laid out as ``grid`` does, nothing fixed."""
     n, pairs = graph.n_nodes, graph.n_factors

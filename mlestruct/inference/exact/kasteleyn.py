@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.ising import Ising
 
 CHUNK = 8  # columns of the inverse at a time: wider blocks wake BLAS threads, and are slower
@@ -56,7 +55,7 @@ def _factored(graph: Ising, score: Array) -> tuple[_Gadget, Array, Any, Any, flo
 
     if (graph.fixed >= 0).any():
         raise ValueError("the Pfaffian counts all labellings; clamp by large scores instead")
-    gadget = _gadget(graph.n, graph.edges.tobytes())
+    gadget = _gadget(graph)
     weight = np.zeros(len(gadget.edge))
     weight[gadget.given] = score
     tails, heads = np.concatenate([gadget.halves, gadget.turn]).T
@@ -123,15 +122,14 @@ class _Gadget:
     nodes: int  # at least three, in one component
 
 
-@lru_cache(maxsize=64)
-def _gadget(n: int, edges: bytes) -> _Gadget:
+@kept
+def _gadget(given: Ising) -> _Gadget:
     import networkx as nx
     from networkx.algorithms.planar_drawing import triangulate_embedding
 
-    ends = np.frombuffer(edges, dtype=np.int64).reshape(-1, 2)
-    graph, nodes = nx.Graph(), max(n, 3)
+    graph, nodes = nx.Graph(), max(given.n, 3)
     graph.add_nodes_from(range(nodes))
-    graph.add_edges_from(ends.tolist())
+    graph.add_edges_from(given.edges.tolist())
     planar, embedding = nx.check_planarity(graph)
     if not planar:
         raise ValueError("the graph is not planar, and only planar ones have a Pfaffian")
@@ -143,9 +141,9 @@ def _gadget(n: int, edges: bytes) -> _Gadget:
     turn = [(h, half[whole.next_face_half_edge(u, v)]) for (u, v), h in half.items()]
     forward = _odd_inwards(nodes, edge)
     halves = 2 * np.arange(len(edge))[:, None] + np.where(forward[:, None], [[0, 1]], [[1, 0]])
-    given = np.array([number[min(u, v), max(u, v)] for u, v in ends.tolist()], dtype=np.int64)
+    own = [number[min(u, v), max(u, v)] for u, v in given.edges.tolist()]
     owner = np.repeat(np.arange(len(edge)), 2)
-    return _Gadget(edge, given, halves, owner, np.array(turn), nodes)
+    return _Gadget(edge, np.array(own, dtype=np.int64), halves, owner, np.array(turn), nodes)
 
 
 def _odd_inwards(n: int, edge: Ints) -> Any:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from mlestruct.errors import Infeasible
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 
 HOPELESS = 45.0  # log2 of a table's entries at which the search for an order stops
@@ -78,9 +77,9 @@ def estimate(graph: FactorGraph) -> Estimate:
     return _best_order(graph)[1]
 
 
-@lru_cache(maxsize=128)
+@kept
 def plan(graph: FactorGraph) -> EliminationPlan:
-    """The order, and everything about tables that does not depend on scores. Cached."""
+    """The order, and everything about tables that does not depend on scores."""
     states = possible_states(graph)
     (order, given, complete), cost = _best_order(graph)
     if not complete:
@@ -168,7 +167,7 @@ class Order(NamedTuple):
     complete: bool
 
 
-@lru_cache(maxsize=128)
+@kept
 def _best_order(graph: FactorGraph) -> tuple[Order, Estimate]:
     """The cheapest of min-fill, the variables as numbered, and narrow-band (Cuthill-McKee).
 

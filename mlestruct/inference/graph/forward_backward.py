@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from mlestruct.errors import Infeasible
 from mlestruct.inference.graph.chains import is_chain, sweep_chains
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import schedule
 
@@ -41,7 +41,6 @@ class ForwardBackward(Routine):
     """
 
     exact = True
-    _plans: dict[Any, SweepPlan] = field(default_factory=dict, repr=False)
 
     @classmethod
     def serve(cls, entropy: Entropy) -> ForwardBackward | None:
@@ -75,12 +74,9 @@ class ForwardBackward(Routine):
 
     def _carefully(self, structure: FactorGraph, offsets: Ints, scores: Array, tau: Array) -> Array:
         """Any forest, in the log domain."""
-        key = structure.identity()
-        if key not in self._plans:
-            self._plans[key] = _plan(structure)
         shut = np.flatnonzero(structure.fixed == 0)
         log_z = np.empty(len(offsets))
-        _sweep(offsets, scores, shut, tau, log_z, *self._plans[key])
+        _sweep(offsets, scores, shut, tau, log_z, *_plan(structure))
         return log_z
 
 
@@ -91,6 +87,7 @@ def _refuse_impossible(structure: FactorGraph, members: Ints, log_z: Array) -> N
         raise Infeasible(f"example {lost[0]}: {why}")
 
 
+@kept
 def _plan(structure: FactorGraph) -> SweepPlan:
     """Reorder the schedule's entries: factor by factor as swept, the parent's state first."""
     given = schedule(structure)

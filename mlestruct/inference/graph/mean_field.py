@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,17 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, kept
 from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(frozen=True)
 class NaiveMeanField(Routine):
-    """The settings of :func:`mean_field`, and what every graph is compiled to, kept."""
+    """The settings of :func:`mean_field`."""
 
     damping: float = 0.0
     tol: float = 1e-10
     sweeps: int = 1000
-    _plans: dict[FactorGraph, MessagePlan] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1:
@@ -41,7 +40,7 @@ class NaiveMeanField(Routine):
         tau = np.zeros(batch.size) if start is None else start.copy()
         log_z = np.empty(len(batch))
         for structure, members in batch.groups():
-            full = self.plan(structure)
+            full = compiled(structure)
             if start is None:
                 tau[batch.index(members)] = np.tile(uniform(structure), len(members))
             part = np.empty(len(members))
@@ -50,12 +49,12 @@ class NaiveMeanField(Routine):
             log_z[members] = part
         return Beliefs(log_z, tau)
 
-    def plan(self, structure: FactorGraph) -> MessagePlan:
-        """Compiled once per structure; refuses forbidden entries."""
-        if structure not in self._plans:
-            _refuse_hard(structure)
-            self._plans[structure] = plan(structure, structure.counting(1.0))
-        return self._plans[structure]
+
+@kept
+def compiled(structure: FactorGraph) -> MessagePlan:
+    """For mean field, which refuses forbidden entries."""
+    _refuse_hard(structure)
+    return plan(structure, structure.counting(1.0))
 
 
 def mean_field(

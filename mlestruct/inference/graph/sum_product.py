@@ -40,7 +40,7 @@ from mlestruct.inference.graph.plan import (
 from mlestruct.inference.graph.sweeps import RANGE, Sent, run
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel, variant
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like
 
@@ -96,7 +96,6 @@ class SumProduct(Routine):
     residual: float = 1e-10
     sweeps: int = 1000
     takeover: bool = True
-    _ready: dict[FactorGraph, CompiledMessages] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -130,15 +129,8 @@ class SumProduct(Routine):
         return found if all(boxes(s, found.ready(s).plan) for s in shut) else None
 
     def ready(self, structure: FactorGraph) -> CompiledMessages:
-        """Compiled once per structure."""
-        if structure not in self._ready:
-            numbers = self.counting[structure]
-            full = plan(structure, numbers)
-            coefficient = np.ascontiguousarray(numbers[structure.table_of])
-            self._ready[structure] = CompiledMessages(
-                full, special(structure, full), coefficient, numbers
-            )
-        return self._ready[structure]
+        """With the numbers that are its own here."""
+        return _compiled(structure, self.counting[structure].tobytes())
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """Starts from the messages of the call whose ``warm`` is given."""
@@ -242,6 +234,13 @@ class SumProduct(Routine):
             _bounds(batch.offsets[members], scores, part, *sent, ready.plan, ready.special)
             out[members] = part
         return out
+
+
+@kept
+def _compiled(structure: FactorGraph, numbers: bytes) -> CompiledMessages:
+    counting = np.frombuffer(numbers)
+    full, coefficient = plan(structure, counting), counting[structure.table_of]
+    return CompiledMessages(full, special(structure, full), coefficient, counting)
 
 
 def _refuse(structure: Any, counting: Array) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from mlestruct.inference.matching.split import approach, split_value
 from mlestruct.inference.matching.values import dual_value, price_value, stationary_value
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, kept
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
 from mlestruct.trees import Tree, like
@@ -28,7 +27,7 @@ from mlestruct.trees import Tree, like
 LOOSE = 1e-8  # relative; a bound that is looser is worth better prices
 
 
-@lru_cache(maxsize=256)
+@kept
 def prepared(structure: Any) -> tuple[Layout, Array]:
     """The live graph, and a feasible point that is positive on all of it."""
     graph = layout(structure)

@@ -6,7 +6,7 @@ A block's surroundings are known as states, or as marginals: see :mod:`.trees`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from mlestruct.batch import Batch
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
 from mlestruct.inference.graph.forward_backward import ForwardBackward
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -152,21 +152,26 @@ class BlockSteps:
 
     blocks: Callable[[FactorGraph], Iterable[Sequence[int]]] = singles
     exact: bool = True
-    _ready: dict[FactorGraph, list[Block]] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: None) -> BeforeAfter:
         assert batch.target is not None
         start, end = np.zeros(len(batch)), np.zeros(len(batch))
         data, tau = np.zeros(batch.size), np.zeros(batch.size)
         for graph, members in batch.groups():
-            if graph not in self._ready:
-                self._ready[graph] = [Block.of(graph, nodes) for nodes in self.blocks(graph)]
             here = batch.index(members)
             score = np.where(graph.closed(), -np.inf, batch.rows(scores, members))
-            part = _steps(self._ready[graph], graph, score, batch.rows(batch.target, members))
+            blocks = _blocks(graph, self.blocks)
+            part = _steps(blocks, graph, score, batch.rows(batch.target, members))
             start[members], end[members] = part[:2]
             data[here], tau[here] = part[2].ravel(), part[3].ravel()
         return BeforeAfter(start, end, data, tau)
+
+
+@kept
+def _blocks(
+    graph: FactorGraph, blocks: Callable[[FactorGraph], Iterable[Sequence[int]]]
+) -> list[Block]:
+    return [Block.of(graph, nodes) for nodes in blocks(graph)]
 
 
 def _steps(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped
 from mlestruct.inference.sampling.gibbs import Chain
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, kept
 from mlestruct.structures.graph import FactorGraph
 
 CLAMPED = 20  # sweeps of hidden variables given what was seen
@@ -30,7 +30,6 @@ class GibbsSteps:
     chains: int = 10
     seed: int = 0
     exact: bool = False
-    _ready: dict[FactorGraph, Chain] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> BeforeAfter:
         assert batch.target is not None
@@ -39,12 +38,12 @@ class GibbsSteps:
         data, tau = np.empty(batch.size), np.empty(batch.size)
         for m in range(len(batch)):
             here = batch.coordinates(m)
-            free, score = self._chain(batch.structure(m)), scores[here]
+            free, score = _chain(batch.structure(m)), scores[here]
             if held is None:
                 data[here] = batch.target[here]
                 begin = np.tile(free.graph.decode(data[here]), (self.chains, 1))
             else:
-                given = self._chain(held.structure(m))
+                given = _chain(held.structure(m))
                 drawn = [given.begin(score, None, rng) for _ in range(self.chains)]
                 begin = given.run(score, np.array(drawn), CLAMPED, rng)
                 data[here] = given.mean(begin)
@@ -52,7 +51,7 @@ class GibbsSteps:
         start, end = -batch.totals(scores * data), -batch.totals(scores * tau)
         return BeforeAfter(start, end, data, tau, (held,))
 
-    def _chain(self, graph: FactorGraph) -> Chain:
-        if graph not in self._ready:
-            self._ready[graph] = Chain.of(graph)
-        return self._ready[graph]
+
+@kept
+def _chain(graph: FactorGraph) -> Chain:
+    return Chain.of(graph)

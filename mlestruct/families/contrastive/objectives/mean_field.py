@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
-from mlestruct.inference.graph.mean_field import NaiveMeanField, finish, respond, uniform, update
-from mlestruct.inference.graph.plan import MessagePlan
+from mlestruct.inference.graph.mean_field import (
+    compiled,
+    finish,
+    respond,
+    uniform,
+    update,
+)
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
@@ -30,18 +35,13 @@ class MeanFieldSteps:
 
     steps: int = 10
     exact: bool = False
-    _ready: dict[FactorGraph, tuple[MessagePlan, Array]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
 
     def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> BeforeAfter:
         assert batch.target is not None
         data, tau = batch.target.copy(), np.empty(batch.size)
         start, end = np.empty(len(batch)), np.empty(len(batch))
         for graph, members in batch.groups():
-            if graph not in self._ready:
-                self._ready[graph] = NaiveMeanField().plan(graph), uniform(graph)
-            full, even = self._ready[graph]
+            full, even = compiled(graph), uniform(graph)
             known = seen(graph, batch.rows(batch.target, members))
             how = (batch.offsets[members], scores, known, even)
             part = np.empty((2, len(members)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
 from mlestruct.families.contrastive.objectives.blocks import Block, expected, trees
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, kept
 from mlestruct.structures.graph import FactorGraph
 
 CLAMPED, TOL = 1000, 1e-8  # sweeps over hidden variables until F falls no further
@@ -28,7 +28,6 @@ class TreeSteps:
     steps: int = 10
     blocks: Callable[[FactorGraph], Sequence[Sequence[int]]] = trees
     exact: bool = False
-    _ready: dict[FactorGraph, list[Block]] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> BeforeAfter:
         assert batch.target is not None
@@ -37,7 +36,9 @@ class TreeSteps:
         for graph, members in batch.groups():
             here = batch.index(members)
             score = np.where(graph.closed(), -np.inf, batch.rows(scores, members))
-            product = Product(self._of(graph), score, batch.rows(batch.target, members).copy())
+            product = Product(
+                _product(graph, self.blocks), score, batch.rows(batch.target, members).copy()
+            )
             product.complete(graph)
             start[members], data[here] = product.free_energy(), product.tau.ravel()
             for _ in range(self.steps):
@@ -45,17 +46,19 @@ class TreeSteps:
             end[members], tau[here] = product.free_energy(), product.tau.ravel()
         return BeforeAfter(start, end, data, tau)
 
-    def _of(self, graph: FactorGraph) -> list[Block]:
-        if graph not in self._ready:
-            blocks = [list(nodes) for nodes in self.blocks(graph)]
-            held = sorted(v for nodes in blocks for v in nodes)
-            if not graph.is_pairwise or held != list(range(graph.n_nodes)):
-                raise ValueError(
-                    "tree mean field needs a pairwise graph, and blocks that hold every variable "
-                    f"once; got {blocks}"
-                )
-            self._ready[graph] = [Block.of(graph, nodes) for nodes in blocks]
-        return self._ready[graph]
+
+@kept
+def _product(
+    graph: FactorGraph, chosen: Callable[[FactorGraph], Sequence[Sequence[int]]]
+) -> list[Block]:
+    blocks = [list(nodes) for nodes in chosen(graph)]
+    held = sorted(v for nodes in blocks for v in nodes)
+    if not graph.is_pairwise or held != list(range(graph.n_nodes)):
+        raise ValueError(
+            "tree mean field needs a pairwise graph, and blocks that hold every variable once; "
+            f"got {blocks}"
+        )
+    return [Block.of(graph, nodes) for nodes in blocks]
 
 
 class Product:

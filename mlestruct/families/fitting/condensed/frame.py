@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mlestruct.families.fitting.condensed.sparse import Pattern, pattern
-from mlestruct.structures.base import Ints
+from mlestruct.structures.base import Ints, kept
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -45,8 +45,14 @@ class Frame(NamedTuple):
     pattern: Pattern
 
 
+@kept
 def frame(graph: FactorGraph) -> Frame:
     """O(graph) and one symbolic factorisation."""
+    if not isinstance(graph, FactorGraph):
+        raise ValueError(f"implicit fitting needs labelled graphs, not {type(graph).__name__}")
+    if (graph.fixed >= 0).any():
+        k = int(np.argmax(graph.fixed >= 0))
+        raise ValueError(f"coordinate {k} is fixed; implicit fitting takes free graphs")
     n, scope, scope_start = graph.n_nodes, graph.scope, graph.scope_start
     order, unknowns = np.diff(scope_start), graph.cards - 1
     free = _starts(unknowns)

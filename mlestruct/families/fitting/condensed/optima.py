@@ -19,7 +19,7 @@ from mlestruct.families.fitting.condensed.descent import (
     descend,
     respond,
 )
-from mlestruct.families.fitting.condensed.frame import Frame, frame
+from mlestruct.families.fitting.condensed.frame import frame
 from mlestruct.families.fitting.condensed.sparse import LANES
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.reweighting import Rho, counting_numbers
@@ -62,25 +62,11 @@ class Condensed:
     tol: float = 1e-9
     steps: int = STEPS
     early: int | None = None
-    _frames: dict[FactorGraph, Frame] = field(default_factory=dict, repr=False, init=False)
 
     def weights(self, batch: Batch[FactorGraph], rho: Rho) -> Array:
         """The counting numbers of ρ as a weight per coordinate."""
         each = [counting_numbers(s, rho)[s.table_of] for s in batch.structures]
         return np.concatenate([each[k] for k in batch.which])
-
-    def frame(self, graph: FactorGraph) -> Frame:
-        """Compiled once per structure."""
-        if graph not in self._frames:
-            if not isinstance(graph, FactorGraph):
-                raise ValueError(
-                    f"implicit fitting needs labelled graphs, not {type(graph).__name__}"
-                )
-            if (graph.fixed >= 0).any():
-                k = int(np.argmax(graph.fixed >= 0))
-                raise ValueError(f"coordinate {k} is fixed; implicit fitting takes free graphs")
-            self._frames[graph] = frame(graph)
-        return self._frames[graph]
 
     def minimise(
         self, batch: Batch[FactorGraph], score: Array, weight: Array, start: Optima | None = None
@@ -90,7 +76,7 @@ class Condensed:
         tau, slack = np.empty(batch.size), np.empty(batch.size)
         gap = np.full(len(batch), np.inf)
         for graph, members in _together(batch, start):
-            where, compiled = batch.index(members), self.frame(graph)
+            where, compiled = batch.index(members), frame(graph)
             eta, w = batch.rows(score, members), batch.rows(weight, members)
             _refuse(graph, w)
             b, z, phase = _begin(graph, batch, members, start)
@@ -111,7 +97,7 @@ class Condensed:
         for graph, members in _together(batch):
             found = np.empty((len(members), graph.size))
             w, b, towards = (batch.rows(part, members) for part in (weight, tau, slope))
-            respond(w, b, towards, self.frame(graph), found)
+            respond(w, b, towards, frame(graph), found)
             out[batch.index(members)] = found.reshape(-1)
         return out
 

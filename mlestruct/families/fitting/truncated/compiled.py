@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.inference.graph.plan import MessagePlan, plan
-from mlestruct.reweighting import Rho, counting_numbers
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph, only_graphs
 
 
@@ -68,10 +67,10 @@ class CompiledGraph(NamedTuple):
     """Two states each, and pairs."""
 
 
-def compiled(graph: FactorGraph, rho: Rho, order: Order) -> CompiledGraph:
+@kept
+def compiled(graph: FactorGraph, numbers: bytes, order: Order) -> CompiledGraph:
     """For counting numbers that are positive on factors."""
-    refuse(graph)
-    counting = counting_numbers(graph, rho)
+    counting = np.frombuffer(numbers)
     if (counting[graph.n_nodes :] <= 0).any():
         f = int(np.argmin(counting[graph.n_nodes :]))
         number = counting[graph.n_nodes + f]

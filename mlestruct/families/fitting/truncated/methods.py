@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,8 +19,8 @@ from mlestruct.families.fitting.truncated.compiled import (
 )
 from mlestruct.families.fitting.truncated.runs import FieldRun, MessageRun, OddsRun
 from mlestruct.inference.graph.plan import MessagePlan, plan
-from mlestruct.reweighting import Rho
-from mlestruct.structures.base import Array, Ints
+from mlestruct.reweighting import Rho, counting_numbers
+from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -56,7 +56,6 @@ class Messages:
 
     rho: Rho = 1.0
     order: Order = there_and_back
-    _ready: dict[FactorGraph, CompiledGraph] = field(default_factory=dict, repr=False, init=False)
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
         ready = self.ready(graph)
@@ -66,23 +65,23 @@ class Messages:
         return MessageRun(ready, scores, iterations, whole, linear)
 
     def ready(self, graph: FactorGraph) -> CompiledGraph:
-        """Compiled once per structure."""
-        if graph not in self._ready:
-            self._ready[graph] = compiled(graph, self.rho, self.order)
-        return self._ready[graph]
+        """With these counting numbers and this order."""
+        refuse(graph)
+        return compiled(graph, counting_numbers(graph, self.rho).tobytes(), self.order)
 
 
 @dataclass(frozen=True)
 class MeanField:
     """Sweeps over the variables in their order, from uniform distributions."""
 
-    _ready: dict[FactorGraph, MessagePlan] = field(default_factory=dict, repr=False, init=False)
-
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
-        if graph not in self._ready:
-            refuse(graph)
-            self._ready[graph] = plan(graph, graph.counting(1.0))
-        return FieldRun(self._ready[graph], scores, iterations, whole)
+        return FieldRun(_plan(graph), scores, iterations, whole)
+
+
+@kept
+def _plan(graph: FactorGraph) -> MessagePlan:
+    refuse(graph)
+    return plan(graph, graph.counting(1.0))
 
 
 TOGETHER = 8  # examples whose tapes are alive at once
