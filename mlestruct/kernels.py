@@ -69,6 +69,11 @@ def variant(stub: Any, **options: Any) -> Callable[[Function], Function]:
     return registered
 
 
+def class_of(kind: Any) -> type | None:
+    """Of the Numba type of a named tuple its class: what a variant chooses by."""
+    return getattr(kind, "instance_class", None)
+
+
 class Compiled:
     """What this process compiled, and for how long; Numba compiles in one thread at a time."""
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact.common import refuse_memory
-from mlestruct.inference.exact.subsets import pairs_in_subsets, pairs_of_weights, sets_of_weights
+from mlestruct.inference.exact.subsets import pairs_in_logarithms, pairs_of_weights, sets_of_weights
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
 
@@ -107,7 +107,7 @@ def _pairs(scores: Array, alone: Array) -> Sums:
         log_z, tau = np.log(z) + top.sum(axis=1), tau / z[:, None, None]
     for m in np.flatnonzero(~(z > VANISHING)):
         tau[m] = 0.0
-        log_z[m] = pairs_in_subsets(scores[m], alone, tau[m])
+        log_z[m] = pairs_in_logarithms(scores[m], alone, tau[m])
     return log_z, tau
 
 

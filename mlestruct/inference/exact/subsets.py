@@ -142,7 +142,7 @@ def _by_rows(weight: Array, idle: Array, tau: Array) -> float:
 
 @kernel
 def pairs_of_weights(weights: Array, alone: Array) -> tuple[Array, Array]:
-    """:func:`pairs_in_subsets` of every e^score and e^alone: Z, and Z · tau."""
+    """Matchings of graphs whose pairs u < v weigh ``weights[u, v]``: Z, and Z · tau. O(2ⁿ · n)."""
     z, tau = np.empty(len(weights)), np.zeros(weights.shape)
     for m in range(len(weights)):
         z[m] = _by_pairs(weights[m], alone[m], tau[m])
@@ -169,67 +169,27 @@ def _by_pairs(weight: Array, alone: Array, tau: Array) -> float:
     return inside[-1]
 
 
-@kernel
-def pairs_in_subsets(score: Array, alone: Array, tau: Array) -> float:
-    """Matchings of a graph: the lowest node left takes a partner, or stays alone. O(2ⁿ · n).
-
-    ``score[u, v]`` for u < v, −inf for no edge; ``inside[R]`` is log Z of the nodes R alone,
-    ``outside[R]`` that of all ways to reach R from all nodes.
-    """
+def pairs_in_logarithms(score: Array, alone: Array, tau: Array) -> float:
+    """As :func:`_by_pairs`, by sums of logarithms: log Z, and τ. O(2ⁿ · n), array by array."""
     n = len(score)
-    size = 1 << n
-    inside = np.full(size, -np.inf)
-    inside[0] = 0.0
-    for left in range(1, size):
-        inside[left] = _lowest(inside, left, score, alone)
-    log_z = inside[size - 1]
-    if log_z == -np.inf:
-        return log_z
-    outside = np.full(size, -np.inf)
-    outside[size - 1] = 0.0
-    for left in range(size - 1, 0, -1):
-        if outside[left] == -np.inf or inside[left] == -np.inf:
-            continue
-        low = _first(left)
-        rest = left ^ 1 << low
-        outside[rest] = _add(outside[rest], outside[left] + alone[low])
-        for j in range(low + 1, n):
-            if rest >> j & 1 and score[low, j] > -np.inf:
-                to, here = rest ^ 1 << j, outside[left] + score[low, j]
-                outside[to] = _add(outside[to], here)
-                tau[low, j] += np.exp(here + inside[to] - log_z)
+    inside, outside = np.full(1 << n, -np.inf), np.full(1 << n, -np.inf)
+    inside[0] = outside[-1] = 0.0
+    for i in range(n):
+        rest, left = inside[: 1 << i], inside[1 << i : 2 << i]
+        left[:] = rest + alone[i]
+        for j in range(i):
+            _add(left.reshape(-1, 2, 1 << j)[:, 1], rest.reshape(-1, 2, 1 << j)[:, 0] + score[j, i])
+    log_z = float(inside[-1])
+    for i in range(n if log_z > -np.inf else 0)[::-1]:
+        rest, left = outside[: 1 << i], outside[1 << i : 2 << i]
+        _add(rest, left + alone[i])
+        for j in range(i):
+            given = left.reshape(-1, 2, 1 << j)[:, 1] + score[j, i]
+            without = inside[: 1 << i].reshape(-1, 2, 1 << j)[:, 0]
+            _add(rest.reshape(-1, 2, 1 << j)[:, 0], given)
+            tau[j, i] = np.exp(without + given - log_z).sum()
     return log_z
 
 
-@kernel
-def _first(bits: int) -> int:
-    low = 0
-    while not bits >> low & 1:
-        low += 1
-    return low
-
-
-@kernel
-def _lowest(inside: Array, left: int, score: Array, alone: Array) -> float:
-    n, low = len(score), _first(left)
-    rest = left ^ 1 << low
-    top = inside[rest] + alone[low]
-    for j in range(low + 1, n):
-        if rest >> j & 1:
-            top = max(top, inside[rest ^ 1 << j] + score[low, j])
-    if top == -np.inf:
-        return top
-    mass = np.exp(inside[rest] + alone[low] - top)
-    for j in range(low + 1, n):
-        if rest >> j & 1:
-            mass += np.exp(inside[rest ^ 1 << j] + score[low, j] - top)
-    return top + np.log(mass)
-
-
-@kernel
-def _add(a: float, b: float) -> float:
-    if a == -np.inf:
-        return b
-    if b == -np.inf:
-        return a
-    return max(a, b) + np.log1p(np.exp(-abs(a - b)))
+def _add(to: Array, more: Array) -> None:
+    to[...] = np.logaddexp(to, more)

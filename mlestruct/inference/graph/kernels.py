@@ -6,7 +6,7 @@ import numpy as np
 
 from mlestruct.inference.graph.plan import MessagePlan
 from mlestruct.inference.graph.sweeps import move
-from mlestruct.kernels import kernel, variant
+from mlestruct.kernels import class_of, kernel, variant
 
 TINY = 1e-280  # sums below this are taken again from logarithms
 
@@ -53,7 +53,7 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
 
 @variant(move, error_model="numpy")
 def _(i, score, damping, sent, read, gauge, table, kind):
-    return _move if getattr(kind, "instance_class", None) is MessagePlan else None
+    return _move if class_of(kind) is MessagePlan else None
 
 
 @kernel(error_model="numpy")

@@ -14,7 +14,7 @@ import numpy as np
 from mlestruct.inference.graph.exponents import exponential, exponentiate, logarithm
 from mlestruct.inference.graph.plan import PairMessages
 from mlestruct.inference.graph.sweeps import CLIP, RANGE, Sent, move
-from mlestruct.kernels import kernel, variant
+from mlestruct.kernels import class_of, kernel, variant
 from mlestruct.lanes import EIGHT, Row, across, down, most, rows
 
 CLOSED = -1e300
@@ -256,7 +256,7 @@ def _move(i, score, damping, sent, read, gauge, table, kind):
 
 @variant(move, error_model="numpy", forceinline=True)
 def _(i, score, damping, sent, read, gauge, table, kind):
-    if getattr(kind, "instance_class", None) is not PairMessages:
+    if class_of(kind) is not PairMessages:
         return None
     return lambda i, score, damping, sent, read, gauge, table, kind: _move(
         i, score, damping, sent, read, gauge, table, kind

@@ -39,7 +39,7 @@ from mlestruct.inference.graph.plan import (
 )
 from mlestruct.inference.graph.sweeps import RANGE, Sent, run
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.kernels import kernel, variant
+from mlestruct.kernels import class_of, kernel, variant
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like
@@ -269,7 +269,7 @@ def narrow(score, message, belief, plan, kind):
 
 @variant(narrow)
 def _(score, message, belief, plan, kind):
-    made = getattr(kind, "instance_class", None)
+    made = class_of(kind)
     # The same memory holds one log-odds where the general kernel holds two logarithms.
     if made is BinaryMessages:
 
@@ -297,7 +297,7 @@ def write(ready, message, belief, out, plan, kind):
 
 @variant(write)
 def _(ready, message, belief, out, plan, kind):
-    if getattr(kind, "instance_class", None) is BinaryMessages:
+    if class_of(kind) is BinaryMessages:
 
         def odds(ready, message, belief, out, plan, kind):
             end_pairs(ready[1], message, belief, kind)
@@ -361,7 +361,7 @@ def general(message, belief, score, table, plan, kind):
 
 @variant(general)
 def _(message, belief, score, table, plan, kind):
-    if getattr(kind, "instance_class", None) is not BinaryMessages:
+    if class_of(kind) is not BinaryMessages:
         return lambda message, belief, score, table, plan, kind: (message, belief)
 
     def widened(message, belief, score, table, plan, kind):

@@ -15,7 +15,7 @@ import numpy as np
 
 from mlestruct.families.fitting.condensed.sparse import Pattern, pattern
 from mlestruct.structures.base import Ints, kept
-from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.graph import FactorGraph, only_graphs
 
 
 class Frame(NamedTuple):
@@ -48,8 +48,7 @@ class Frame(NamedTuple):
 @kept
 def frame(graph: FactorGraph) -> Frame:
     """O(graph) and one symbolic factorisation."""
-    if not isinstance(graph, FactorGraph):
-        raise ValueError(f"implicit fitting needs labelled graphs, not {type(graph).__name__}")
+    only_graphs([graph], "implicit fitting")
     if (graph.fixed >= 0).any():
         k = int(np.argmax(graph.fixed >= 0))
         raise ValueError(f"coordinate {k} is fixed; implicit fitting takes free graphs")
