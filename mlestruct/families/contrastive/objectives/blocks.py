@@ -1,6 +1,6 @@
 """Parts of a labelled graph with their surroundings known: pseudo-likelihood and its relatives.
 
-A block's surroundings are known as states, or as marginals: see :mod:`.trees`.
+As states for composite likelihoods, as marginals for trees that are independent of each other.
 """
 
 from __future__ import annotations
