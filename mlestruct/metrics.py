@@ -22,7 +22,7 @@ class Score(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Parts only the one, or only the other, has right, and the chance of a split as uneven."""
+    """Parts that only the first or only the second has right; the chance of so uneven a split."""
 
     only_first: int
     only_second: int

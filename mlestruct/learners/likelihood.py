@@ -62,10 +62,10 @@ def lbp(
 ) -> Primal:
     """Σ_m [⟨θ, φ_m⟩ + F_Bethe at belief propagation's fixed point] − R(θ): a double loop.
 
-    ``rho`` (default 1) other than that gives reweighted messages. Where messages do not converge
-    in ``sweeps`` sweeps, or jump between fixed points, neither value nor gradient is one of a
-    function: L-BFGS then stops, and is begun again with messages that are cold at every evaluation,
-    at most ``restarts`` times. ``settings`` are those of :class:`Primal`.
+    A ``rho`` other than 1, the default, reweights messages. Where messages do not converge in
+    ``sweeps`` sweeps, or jump between fixed points, values and gradients are those of no function:
+    L-BFGS then stops, and begins again, at most ``restarts`` times, with messages that start cold
+    at every evaluation. ``settings`` are those of :class:`Primal`.
     """
     refuse("lbp", route, oracle=oracle)
     recipe = Propagation(1.0 if rho is None else rho, schedule, damping, sweeps, residual)

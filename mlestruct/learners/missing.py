@@ -71,12 +71,12 @@ class Filled:
 
 @dataclass(frozen=True)
 class Missing(Wraps):
-    """``learner``'s likelihood of what was seen, for any structure with ``clamp``, by either route.
+    """The likelihood of what was seen, where labels are missing, of any structure with ``clamp``.
 
-    Stops when the means of what was not seen, filled in, allow no fit that is better by more than
-    ``tol`` relative. By Frank-Wolfe each of at most ``rounds`` rounds fits to such means: it
-    maximises a concave minorant that touches the objective, which therefore never falls by more
-    than the fits leave open.
+    The ``learner`` fits it, by either route, until filling in the means of what was not seen allows
+    no fit that is better by more than ``tol``, relative. By Frank-Wolfe each of at most ``rounds``
+    rounds fits to such means: it maximises a concave function below the objective that touches it,
+    so the objective never falls by more than that fit's gap.
     """
 
     learner: Learner

@@ -62,9 +62,10 @@ def collect(states: Iterator[Progress], inference: Inference = DEFAULT) -> Model
 
 
 class Learns(Protocol):
-    """A name, a model per regulariser, and the inference it keeps; ``through`` may watch.
+    """A learner: its name, the inference that its models keep, and a model per regulariser.
 
-    ``of_seen(tol)`` is what learns of Partial outcomes, or a ValueError.
+    ``of_seen(tol)`` is the learner for Partial outcomes, or a ValueError where there is none;
+    ``through`` sees the rounds of every fit of a path.
     """
 
     @property

@@ -143,7 +143,7 @@ def perceptron(
 ) -> Perceptron:
     """The mean of online updates θ ← θ + φ_m − φ(ŷ); early stopping is all its regularisation.
 
-    It takes no ``rho``, of ``regulariser`` λ alone, which divides updates, and of ``solver``
+    It refuses ``rho``. Of ``regulariser`` it uses λ alone, which divides updates; of ``solver``,
     ``seconds`` and ``checkpoint``.
     """
     if rho is not None:

@@ -34,10 +34,10 @@ def procedural(
     surrogate: bool = True,
     **settings: Any,
 ) -> Primal:
-    """Σ_m w_m L(what T iterations believe at Φ_mθ) + R(θ): inference and its cutting short are one.
+    """Σ_m w_m L(beliefs after T iterations at Φ_mθ) + R(θ): fits inference that is cut short.
 
-    ``method`` (default belief propagation, at ``rho`` if given) runs ``iterations`` times; beliefs
-    are to be asked of the same. ``loss`` is one of :mod:`.losses`, or its name.
+    ``method`` (default belief propagation, at ``rho`` if given) runs ``iterations`` times, in the
+    fit and in predictions alike. ``loss`` is one of :mod:`.losses`, or its name.
     ``heads`` may give every iteration weights of its own. Fits start from the convex surrogate
     likelihood, or with ``surrogate`` false from 0; ``settings`` are those of :class:`Primal`.
     """
