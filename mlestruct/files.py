@@ -50,6 +50,8 @@ def save(
     largest: int = LARGEST,
 ) -> None:
     """Write arrays and a JSON header; whatever ends the process leaves the old file or the new."""
+    if not Path(path).name:
+        raise ValueError(f"{os.fspath(path)!r} names no file")
     whole = {"format": FORMAT, "version": VERSION, "kind": kind, "header": dict(header)}
     text = _json({**whole, "arrays": list(arrays)})
     for name, array in arrays.items():

@@ -9,14 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.base import Array, as_count, as_integers, as_number, as_numbers
+
+WIDEST = 10_000  # pixels: a Gaussian's standard deviation
 
 
 def windows(image: ArrayLike, radius: int, outside: float = 0.0) -> Array:
     """(rows, columns, (2r+1)² · channels): what every pixel sees around it, row by row."""
     pixels = _channels(image)
-    if radius < 0:
+    given, outside = as_integers(radius, "radius"), as_number(outside, "outside")
+    if given.ndim or given < 0:
         raise ValueError(f"a window's radius is at least 0, not {radius}")
+    radius = int(given)
     padded = np.pad(pixels, ((radius, radius), (radius, radius), (0, 0)), constant_values=outside)
     seen = np.lib.stride_tricks.sliding_window_view(
         padded, (2 * radius + 1, 2 * radius + 1), axis=(0, 1)
@@ -34,8 +38,10 @@ def gradient_histograms(
     """
     from scipy.ndimage import gaussian_filter
 
-    pixels, out = _channels(image), []
-    for scale in scales:
+    pixels, out, bins = _channels(image), [], as_count(bins, "bins", 1)
+    if min(pixels.shape[:2]) < 2:
+        raise ValueError(f"an image of {pixels.shape[:2]} pixels has no gradient")
+    for scale in _scales(scales):
         smooth = gaussian_filter(pixels, (scale / 2, scale / 2, 0), mode="nearest")
         down, right = np.gradient(smooth, axis=(0, 1))
         strength, turn = np.hypot(down, right), np.arctan2(down, right) / (2 * np.pi) * bins % bins
@@ -51,7 +57,7 @@ def blurs(image: ArrayLike, scales: Sequence[float] = (0, 1, 2, 4)) -> Array:
     from scipy.ndimage import gaussian_filter
 
     pixels = _channels(image)
-    each = [gaussian_filter(pixels, (scale, scale, 0), mode="nearest") for scale in scales]
+    each = [gaussian_filter(pixels, (scale, scale, 0), mode="nearest") for scale in _scales(scales)]
     return np.concatenate(each, axis=2)
 
 
@@ -59,9 +65,10 @@ def centres(rows: ArrayLike, count: int, seed: int = 0) -> Array:
     """(count, p): k-means of feature rows, after its ++ start."""
     from scipy.cluster.vq import kmeans2
 
-    points = np.asarray(rows, dtype=float)
-    if not 1 <= count <= len(points):
-        raise ValueError(f"{count} centres of {len(points)} rows")
+    points, count = _rows(rows, "rows"), as_count(count, "count", 1)
+    different = len(np.unique(points, axis=0))
+    if count > different:
+        raise ValueError(f"{count} centres of {len(points)} rows, {different} of them different")
     found: Array = kmeans2(points, count, minit="++", rng=np.random.default_rng(seed))[0]
     return found
 
@@ -70,8 +77,11 @@ def indicators(rows: ArrayLike, centres: ArrayLike) -> sp.csr_array:
     """(rows × centres) with a 1 at the nearest centre of each row."""
     from scipy.cluster.vq import vq
 
-    nearest = vq(np.asarray(rows, dtype=float), np.asarray(centres, dtype=float))[0]
-    shape = (len(nearest), len(np.asarray(centres)))
+    points, known = _rows(rows, "rows"), _rows(centres, "centres")
+    if points.shape[1] != known.shape[1] or len(known) == 0:
+        raise ValueError(f"rows of shape {points.shape} beside centres of shape {known.shape}")
+    nearest = vq(points, known)[0]
+    shape = (len(nearest), len(known))
     return sp.csr_array((np.ones(len(nearest)), nearest, np.arange(len(nearest) + 1)), shape=shape)
 
 
@@ -79,7 +89,7 @@ def coin_noise(image: ArrayLike, share: float, seed: Any) -> Array:
     """Every pixel of a 0/1 image replaced by a fair coin with chance ``share``."""
     if not 0 <= share <= 1:
         raise ValueError(f"a share is in 0..1, not {share}")
-    rng, pixels = np.random.default_rng(seed), np.asarray(image, dtype=float)
+    rng, pixels = np.random.default_rng(seed), as_numbers(image, "pixels")
     hit = rng.random(pixels.shape) < share
     return np.where(hit, rng.integers(0, 2, pixels.shape), pixels)
 
@@ -90,6 +100,21 @@ def gaussian_noise(image: ArrayLike, deviation: float, seed: Any) -> Array:
         raise ValueError(f"a standard deviation is finite and at least 0, not {deviation}")
     pixels = as_numbers(image, "pixels")
     return pixels + deviation * np.random.default_rng(seed).standard_normal(pixels.shape)
+
+
+def _scales(scales: Sequence[float]) -> list[float]:
+    """Standard deviations of Gaussians, in pixels."""
+    given = as_numbers(scales, "scales")
+    if given.ndim != 1 or len(given) == 0 or not ((given >= 0) & (given <= WIDEST)).all():
+        raise ValueError(f"scales are a list of numbers in 0..{WIDEST}, not {scales}")
+    return [float(scale) for scale in given]
+
+
+def _rows(given: ArrayLike, what: str) -> Array:
+    rows = as_numbers(given, what)
+    if rows.ndim != 2 or not np.isfinite(rows).all():
+        raise ValueError(f"{what} are (rows, features) of finite numbers, not {rows.shape}")
+    return rows
 
 
 def _channels(image: ArrayLike) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.structures.base import as_numbers
+from mlestruct.structures.base import as_numbers, refuse_masked
 
 Z = 1.959963984540054  # the normal distribution's 97.5 % point
 
@@ -168,8 +168,13 @@ def _score(right: int, found: int, true: int) -> Score:
 
 
 def _alike(truth: ArrayLike, predicted: ArrayLike) -> tuple[Any, Any]:
+    refuse_masked(truth, "true labels")
+    refuse_masked(predicted, "predicted labels")
     true, found = np.asarray(truth), np.asarray(predicted)
-    if true.shape != found.shape or true.size == 0:
+    kinds = {true.dtype.kind, found.dtype.kind}
+    if "O" not in kinds and len({kind in "SU" for kind in kinds}) > 1:  # none would be the same
+        raise ValueError(f"true labels are {true.dtype}, those predicted {found.dtype}")
+    if true.ndim == 0 or true.shape != found.shape or true.size == 0:
         raise ValueError(f"{true.shape} true labels but {found.shape} predicted")
     for name, labels in (("true", true), ("predicted", found)):
         if labels.dtype.kind == "f" and np.isnan(labels).any():

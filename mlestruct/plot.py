@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_count, as_integers, as_numbers
 
 BLUE, ORANGE, GREY, MAP = "#0072B2", "#E69F00", "#999999", "cividis"
 WIDEST = 6.0  # points of a sure pair's line
@@ -75,10 +75,14 @@ def gap(
 
 def matrix(tau: ArrayLike, *, outcome: ArrayLike | None = None, ax: Any = None) -> Any:
     """Probability of every (row, column) pair; the pairs of an outcome are circled."""
-    ax = _heat(np.asarray(tau, dtype=float), _axes(ax))
+    table = _table(tau, "(rows, columns)")
+    if outcome is not None:
+        columns = as_integers(outcome, "the outcome's columns")
+        if columns.shape != table.shape[:1] or (columns >= table.shape[1]).any():
+            raise ValueError(f"outcome {columns.tolist()} names no column for each row")
+    ax = _heat(table, _axes(ax))
     ax.set(xlabel="column", ylabel="row")
     if outcome is not None:
-        columns = np.asarray(outcome)
         _circles(ax, columns[columns >= 0], np.flatnonzero(columns >= 0), len(columns))
     return ax
 
@@ -91,20 +95,28 @@ def sequence(
     ax: Any = None,
 ) -> Any:
     """Probability of every label (from below) along a sequence; an outcome's labels are circled."""
-    table = np.asarray(tau, dtype=float)
+    table = _table(tau, "(length, labels)")
     names = list(range(table.shape[1])) if classes is None else list(classes)
+    labels = None if outcome is None else np.asarray(outcome).tolist()
+    if len(names) != table.shape[1]:
+        raise ValueError(f"{len(names)} classes for {table.shape[1]} labels")
+    if labels is not None and (len(labels) != len(table) or not set(labels) <= set(names)):
+        raise ValueError(f"outcome {labels} is no label for each of {len(table)} positions")
     ax = _heat(table.T, _axes(ax), origin="lower")
     ax.set(xlabel="position", ylabel="label")
     ax.set_yticks(range(len(names)), [str(name) for name in names])
-    if outcome is not None:
-        places = [names.index(label) for label in np.asarray(outcome).tolist()]
+    if labels is not None:
+        places = [names.index(label) for label in labels]
         _circles(ax, np.arange(len(places)), np.array(places), len(table))
     return ax
 
 
 def picture(tau: ArrayLike, state: int = 1, *, ax: Any = None) -> Any:
     """Probability of one label at every pixel of a grid, from (rows, columns, labels)."""
-    ax = _heat(np.asarray(tau, dtype=float)[:, :, state], _axes(ax))
+    table, state = _table(tau, "(rows, columns, labels)"), as_count(state, "state")
+    if state >= table.shape[2]:
+        raise ValueError(f"state is {state}, and there are {table.shape[2]} labels")
+    ax = _heat(table[:, :, state], _axes(ax))
     ax.set(xlabel="column", ylabel="row")
     return ax
 
@@ -155,6 +167,7 @@ def weights(summary: HasSummary, *, top: int = 20, ax: Any = None) -> Any:
     ``summary`` is a model's ``summary()``, or the model.
     """
     summary = summary.summary() if hasattr(summary, "summary") else summary
+    top = as_count(top, "top", 1)
     order = np.argsort(-np.abs(summary.weights), kind="stable")[:top][::-1]
     values, place = summary.weights[order], np.arange(len(order))
     ax = _axes(ax)
@@ -162,7 +175,7 @@ def weights(summary: HasSummary, *, top: int = 20, ax: Any = None) -> Any:
     ax.plot(values, place, "o", color=BLUE, label="estimate")
     if (intervals := summary.intervals) is not None:
         known = np.isfinite(intervals[order]).all(axis=1)
-        label = "95 % interval"
+        label = f"{100 * getattr(summary, 'level', 0.95):g} % interval"
         ax.hlines(place[known], *intervals[order][known].T, color=BLUE, linewidth=2, label=label)
         ax.legend()
     ax.set_yticks(place, [summary.names[j] for j in order])
@@ -180,6 +193,9 @@ def dots(
     ax: Any = None,
 ) -> Any:
     """A dot per name, first on top, with an interval where there is one, and a line at ``mark``."""
+    for what, given in (("values", values), ("spans", spans)):
+        if given is not None and len(given) != len(names):
+            raise ValueError(f"{len(given)} {what} for {len(names)} names")
     ax, place = _axes(ax), np.arange(len(names))[::-1]
     if mark is not None:
         ax.axvline(mark, color=GREY, linewidth=1)
@@ -211,6 +227,14 @@ def calibration(report: Reliability, *, ax: Any = None) -> Any:
     )
     ax.legend(loc="upper left")
     return ax
+
+
+def _table(tau: ArrayLike, shape: str) -> Array:
+    """Probabilities in an array of this many axes."""
+    table = as_numbers(tau, "probabilities")
+    if table.ndim != shape.count(",") + 1 or table.size == 0:
+        raise ValueError(f"probabilities are {shape}, not {table.shape}")
+    return table
 
 
 def _axes(ax: Any) -> Any:

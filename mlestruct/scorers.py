@@ -14,7 +14,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.inference import best as best_of
-from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.base import Array, as_number, as_numbers
 
 Scorer = Callable[[Any, Sequence[Any], Sequence[Any]], float]
 
@@ -86,6 +86,7 @@ def regret(costs: Costs, sense: Literal["min", "max"] = "min") -> Scorer:
     least cost) / Σ |least cost| over the examples, which is PyEPO's normalised regret with a minus,
     so that larger is better.
     """
+    _check_costs(costs, sense)
 
     @_of_the_last_step
     def scorer(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
@@ -101,6 +102,8 @@ def cost_equal(costs: Costs, tol: float = 1e-9, sense: Literal["min", "max"] = "
     Decisions that differ from the observed ones and cost the same count as right, up to ``tol``
     of the least cost; ``costs`` and ``sense`` as in :func:`regret`.
     """
+    _check_costs(costs, sense)
+    tol = as_number(tol, "tol", 0.0)
 
     @_of_the_last_step
     def scorer(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
@@ -112,8 +115,6 @@ def cost_equal(costs: Costs, tol: float = 1e-9, sense: Literal["min", "max"] = "
 
 def _reached(model: Any, X: Sequence[Any], costs: Costs, sense: str) -> tuple[Array, Array]:
     """What the model's decisions cost, and the least cost, of every example."""
-    if sense not in ("min", "max"):
-        raise ValueError(f"sense is 'min' or 'max', not {sense!r}")
     batch, sign = Batch.of(model.structures(X)), 1.0 if sense == "min" else -1.0
     true = [sign * _true(x, costs, batch.structure(m).size, m) for m, x in enumerate(X)]
     best, _, _ = best_of(batch, -np.concatenate(true), model._oracle())
@@ -125,6 +126,13 @@ def _reached(model: Any, X: Sequence[Any], costs: Costs, sense: str) -> tuple[Ar
         for outcomes in (best, model.predict(X))
     )  # fmt: skip
     return reached, least
+
+
+def _check_costs(costs: Any, sense: str) -> None:
+    if not (isinstance(costs, str) or callable(costs)):
+        raise ValueError(f"costs are the name of an entry or a function, not {costs!r}")
+    if sense not in ("min", "max"):
+        raise ValueError(f"sense is 'min' or 'max', not {sense!r}")
 
 
 def _true(x: Any, costs: Costs, size: int, m: int) -> Array:

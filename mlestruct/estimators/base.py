@@ -472,6 +472,9 @@ class Estimator(Predictor):
         from mlestruct.estimators.summary import Summary
 
         self._check_fitted()
+        of = getattr(intervals, "weights", intervals)
+        if intervals is not None and of != len(self.coef_):
+            raise ValueError(f"these are no intervals of {len(self.coef_)} weights, but {of!r:.40}")
         calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
         return Summary(
             weights_by_name=dict(zip(told_apart(self.names()), self.coef_.tolist(), strict=True)),

@@ -20,7 +20,7 @@ from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals,
 from mlestruct.statistics.identified import Identified
 from mlestruct.statistics.interval import LEAST, refusal
 from mlestruct.structures import BipartiteMatching, Matching
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, absent
 
 
 class Learned(NamedTuple):
@@ -73,6 +73,9 @@ def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) ->
     """
     if cohort is not None and len(cohort) != count:
         raise ValueError(f"cohort has {len(cohort)} entries for {count} examples")
+    for m, one in enumerate([] if cohort is None else cohort):
+        if absent(one):
+            raise ValueError(f"example {m} is of no cohort ({one!r}); name one")
     number: dict[Any, int] = {}
     own = [m if cohort is None else cohort[m] for m in places]
     name = "examples" if cohort is None else "cohorts"

@@ -22,7 +22,7 @@ from mlestruct.features import Masked, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
-from mlestruct.structures.base import Array, Ints, Shorts
+from mlestruct.structures.base import Array, Ints, Shorts, as_count
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
 
@@ -184,10 +184,8 @@ class SequenceModel(Labelled):
 
         Fewer where there are fewer. Exact: probabilities are shares of all sequences' sum.
         """
-        if int(k) != k or k < 1:
-            raise ValueError(f"k is {k}; it must be a whole number ≥ 1")
-        given = self._given(self._among(X, allowed))
-        found = self._k_best(*self._scored(given), int(k)) if given.X else []
+        k, given = as_count(k, "k", 1), self._given(self._among(X, allowed))
+        found = self._k_best(*self._scored(given), k) if given.X else []
         return given.answers(found, lambda x: [(self.classes_[:0], 1.0)])
 
     def _k_best(

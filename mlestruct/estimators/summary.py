@@ -63,6 +63,11 @@ class Summary(Shown):
         """(estimates × 2): their intervals; an end may be infinite."""
         return np.array([(row.low, row.high) for row in self._rows]) if self._rows else None
 
+    @property
+    def level(self) -> float:
+        """The chance with which each interval holds its estimate's truth."""
+        return 0.95 if self.sure is None else self.sure.level
+
     def columns(self) -> dict[str, list[Any]]:
         """A row for each estimate; errors and intervals where they are known."""
         kind = "estimate" if self._rows else "weight"
@@ -87,7 +92,7 @@ class Summary(Shown):
         order = np.argsort(-np.abs(weights).round(4), kind="stable")  # as printed
         width = max((len(names[j]) for j in order[:SHOWN]), default=0)
         if self.sure is not None and self._rows:
-            rows, level = self._rows, f"{100 * self.sure.level:g} % interval"
+            rows, level = self._rows, f"{100 * self.level:g} % interval"
             head = f"{'':>{width}} {'estimate':>10} {'error':>9}   {level}"
             lines = [head, *(f"{names[j]:>{width}} {rows[j]}" for j in order[:SHOWN])]
         else:

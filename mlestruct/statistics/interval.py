@@ -21,7 +21,7 @@ from mlestruct.statistics.identified import Identified, Named
 from mlestruct.statistics.likelihood import Likelihood
 from mlestruct.statistics.profile import end, open_sides, without_end
 from mlestruct.statistics.spread import Units
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_number
 
 MANY = 8  # units from which the variance between them counts
 SAME = 1e-9  # of sums over examples: what rounding may make of the same ones
@@ -162,7 +162,7 @@ def intervals(
     ``start`` is where to begin; it holds the values of weights that are not ``free``. ``bounds``
     cut the intervals of single weights: whoever knows them loses nothing by using them.
     """
-    if not 0 < level < 1:
+    if not 0 < as_number(level, "level") < 1:
         raise ValueError(f"level is {level}; it must be between 0 and 1")
     d, about = problem.model.d, problem.about
     blank = Intervals([], problem.units, problem.unit_name, None, d, about, "", level)

@@ -444,6 +444,15 @@ def as_count(value: Any, what: str, least: int = 0) -> int:
     return int(count)
 
 
+def as_number(value: Any, what: str, least: float = -np.inf) -> float:
+    """One finite number of at least ``least``."""
+    number = as_numbers(value, what)
+    if number.ndim or not np.isfinite(number) or number < least:
+        bound = "" if least == -np.inf else f" ≥ {least:g}"
+        raise ValueError(f"{what} is {value}; it must be a finite number{bound}")
+    return float(number)
+
+
 def table_views(table_of: Ints, over: Ints) -> Views:
     """Every coordinate is a view, and a table's coordinates are a distribution."""
     size = len(table_of)

@@ -24,7 +24,7 @@ def k_best(nodes: Array, steps: Array, k: int) -> tuple[Ints, Array]:
     >>> k_best(np.array([[0.0, 1.0], [0.0, 3.0]]), np.zeros((1, 2, 2)), 3)[0].tolist()
     [[1, 1], [0, 1], [1, 0]]
     """
-    ahead = _prefixes(nodes, steps)
+    ahead, k = _prefixes(nodes, steps), min(k, nodes.shape[1] ** len(nodes))
     states, scores = np.empty((k, len(nodes)), dtype=np.int64), np.empty(k)
     found = _search(nodes, steps, ahead, states, scores)
     return states[:found], scores[:found]

@@ -1,0 +1,267 @@
+"""Doors beside fit and predict: what asks a model, scores, features of pixels, pictures, files."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mlestruct as ms
+from benchmarks._faults.refusal import bad, fault
+from mlestruct import images, metrics, plot, scorers
+
+RNG = np.random.default_rng(0)
+WORDS = [RNG.normal(size=(n, 2)) for n in (3, 2, 4, 3, 5, 3)]
+TAGS = [(x[:, 0] > 0).astype(int).tolist() for x in WORDS]
+TABLES = [RNG.normal(size=(3, 3, 2)) for _ in range(6)]
+ROWS = [RNG.permutation(3) for _ in TABLES]
+IMAGE = RNG.random((5, 4))
+HALF = np.full((2, 2), 0.5)
+
+
+@pytest.fixture(scope="module")
+def words():
+    return ms.SequenceModel(tol=1e-2).fit(WORDS, TAGS)
+
+
+@cache
+def fitted():
+    return ms.MatchingModel(tol=1e-2).fit(TABLES, ROWS)
+
+
+@pytest.fixture
+def tables():
+    return fitted()
+
+
+def scored(name, given, **settings):
+    """A scorer of these costs, asked about the matchings."""
+    return getattr(scorers, name)(given, **settings)(fitted(), TABLES, ROWS)
+
+
+def no_image(name, says, *given, **named):
+    return bad(f"images.{name}", says, getattr(images, name), *given, **named)
+
+
+def no_picture(name, says, *given, **named):
+    return bad(f"plot.{name}", says, getattr(plot, name), *given, **named)
+
+
+FUNCTIONS = [
+    *(no_image("windows", "radius", IMAGE, r) for r in (-1, 1.5, "1", None, [1, 2])),
+    *(no_image("windows", "outside", IMAGE, 1, v) for v in (np.nan, np.inf, "a", [0.0])),
+    no_image("windows", r"pixel \(0, 0\) is nan", np.full((2, 2), np.nan), 1),
+    *(no_image("gradient_histograms", "bins", IMAGE, bins=b) for b in (0, -2, 1.5, "8")),
+    *(no_image("gradient_histograms", "scales", IMAGE, s) for s in ((), (-1,), 2, "12", (np.nan,))),
+    no_image("gradient_histograms", "no gradient", np.ones((1, 4))),
+    *(no_image("blurs", "scales", IMAGE, s) for s in ((), (-1,), 2, (np.inf,), (1e9,), [[1.0]])),
+    *(no_image("centres", "count", IMAGE, c) for c in (0, 1.5, "2", None)),
+    no_image("centres", "99 centres of 5 rows", IMAGE, 99),
+    no_image("centres", "3 centres of 5 rows, 1 of them different", np.ones((5, 2)), 3),
+    no_image("centres", "finite numbers", np.full((4, 2), np.nan), 2),
+    no_image("centres", r"\(rows, features\)", np.ones(5), 2),
+    no_image("indicators", r"\(5, 4\) beside centres of shape \(2, 3\)", IMAGE, np.ones((2, 3))),
+    no_image("indicators", "beside centres of shape", IMAGE, np.ones((0, 4))),
+    no_image("indicators", "finite", np.full((2, 4), np.nan), np.ones((2, 4))),
+    *(no_image("coin_noise", "share is in 0..1", IMAGE, s, 0) for s in (1.5, -0.1, np.nan)),
+    no_image("coin_noise", "pixels must be numbers", [["a"]], 0.5, 0),
+    *(no_image("gaussian_noise", "standard deviation", IMAGE, s, 0) for s in (-1, np.inf, np.nan)),
+    bad("f1", "entry 1 is masked", metrics.f1, np.ma.array([1, 0], mask=[0, 1]), [1, 1]),
+    bad("f1", "entry 0 is masked", metrics.f1, [1, 1], np.ma.array([1, 0], mask=[1, 0])),
+    bad("f1", "true labels are <U1, those predicted int64", metrics.f1, ["1", "0"], [1, 0]),
+    bad("f1", "true labels but", metrics.f1, None, None),
+    bad("f1", "true labels but", metrics.f1, [1], [1, 0]),
+    bad("f1", "true label 1 is nan", metrics.f1, [1.0, np.nan], [1.0, 0.0]),
+    bad("mcnemar", "those predicted", metrics.mcnemar, [1, 0], ["1", "0"], [1, 0]),
+    bad("mcnemar", "masked", metrics.mcnemar, [1], np.ma.array([1], mask=[1]), [1]),
+    bad("entities", "tag 0 is 'b-x'", metrics.entities, ["b-x", "i-x"]),
+    bad("entity_f1", "tag 0 is 'B'", metrics.entity_f1, ["B-x", "O"], ["B-x", "O"]),
+    *(bad("regret", "costs are the name", scorers.regret, c) for c in (None, 3, [TABLES[0]])),
+    bad("regret", "sense is 'min' or 'max'", scorers.regret, "c", "up"),
+    *(bad("cost_equal", "tol", scorers.cost_equal, "c", t) for t in (-1, np.nan, np.inf, "0")),
+    bad("regret", "example 0: 1 costs for 9 parts", scored, "regret", lambda x: [1.0]),
+    bad("regret", "example 0: costs must be numbers", scored, "regret", lambda x: None),
+    bad("regret", "is nan", scored, "regret", lambda x: np.full((3, 3), np.nan)),
+    no_picture("gap", "against is calls or seconds", [], "rounds"),
+    no_picture("gap", "no round", []),
+    *(no_picture("matrix", "probabilities are", t) for t in (np.zeros(3), np.zeros((0, 2)))),
+    no_picture("matrix", "probabilities must be numbers", [["a"]]),
+    no_picture("matrix", "names no column for each row", HALF, outcome=[0, 1, 1]),
+    no_picture("matrix", "names no column for each row", HALF, outcome=[0, 7]),
+    no_picture("matrix", "outcome's columns are integers", HALF, outcome=[0, 0.5]),
+    no_picture("sequence", "1 classes for 2 labels", HALF, ["a"]),
+    no_picture("sequence", "is no label for each of 2", HALF, outcome=[0]),
+    no_picture("sequence", "is no label for each of 2", HALF, ["a", "b"], outcome=["a", "c"]),
+    no_picture("sequence", "probabilities are", np.zeros(3)),
+    no_picture("picture", "probabilities are", HALF),
+    *(no_picture("picture", "state", np.full((2, 2, 2), 0.5), s) for s in (5, -1, "a", 0.5)),
+    no_picture("dots", "2 values for 1 names", ["a"], [1, 2]),
+    no_picture("dots", "2 spans for 1 names", ["a"], [1], [(0, 1), (1, 2)]),
+]
+
+
+@pytest.mark.parametrize("case", FUNCTIONS, ids=str)
+def test_what_functions_cannot_use_is_refused_in_words(case):
+    assert fault(case) is None
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, "3", None, np.nan, [3], np.inf])
+def test_a_number_of_answers_is_a_number(k, words):
+    with pytest.raises(ValueError, match=r"^k (is|are|must be) "):
+        words.k_best(WORDS[:1], k)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.5, "0.95", None, np.nan, [0.9], True])
+def test_a_level_is_a_chance(level, words):
+    with pytest.raises(ValueError, match="level"):
+        words.intervals(WORDS, TAGS, level=level)
+
+
+@pytest.mark.parametrize("gone", [None, np.nan, pd.NA, pd.NaT])
+def test_an_example_without_a_cohort_is_named(gone, words):
+    with pytest.raises(ValueError, match="example 4 is of no cohort"):
+        words.intervals(WORDS, TAGS, cohort=["a", "a", "b", "b", gone, "c"])
+
+
+def test_a_summary_shows_no_other_models_intervals(words, tables):
+    """Two weights' intervals stood under the name of a model of eight."""
+    with pytest.raises(ValueError, match="no intervals of 8 weights, but 2"):
+        words.summary(tables.intervals(TABLES, ROWS))
+    with pytest.raises(ValueError, match="no intervals of 8 weights, but 'x'"):
+        words.summary("x")
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_a_picture_names_the_level_of_its_intervals(level, tables):
+    pytest.importorskip("matplotlib")
+    found = tables.summary(tables.intervals(TABLES, ROWS, level=level))
+    (text,) = (t.get_text() for t in plot.weights(found).get_legend().get_texts()[1:])
+    assert text == f"{100 * level:g} % interval"
+    with pytest.raises(ValueError, match="top is 0"):
+        plot.weights(found, top=0)
+
+
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_what_names_no_file_is_said(path, words):
+    with pytest.raises(ValueError, match="names no file"):
+        words.save(path)
+
+
+ODD = {
+    "k in one byte": lambda m: len(m.k_best(WORDS[:1], np.int8(3))[0]) == 3,
+    "k as a fraction that is whole": lambda m: len(m.k_best(WORDS[:1], 3.0)[0]) == 3,
+    "k in an array of no axis": lambda m: len(m.k_best(WORDS[:1], np.array(3))[0]) == 3,
+    "k far beyond all there are": lambda m: len(m.k_best(WORDS[:1], 10**15)[0]) == 2**3,
+    "k of all, in order": lambda m: np.isclose(sum(p for _, p in m.k_best(WORDS[:1], 99)[0]), 1.0),
+    "no examples to rank": lambda m: m.k_best([], 3) == [],
+    "any tag for every token": lambda m: (
+        repr(m.k_best(WORDS[:1], 3)) == repr(m.k_best(WORDS[:1], 3, allowed=[None]))
+    ),
+    "tags in a set": lambda m: (
+        m.predict(WORDS[:1], allowed=[[{0}, {1}, {0, 1}]])[0][:2].tolist() == [0, 1]
+    ),
+    "a level in four bytes": lambda m: (
+        m.intervals(WORDS, TAGS, level=np.float32(0.5)).rows[0].name
+        == m.intervals(WORDS, TAGS, level=0.5).rows[0].name
+    ),
+    "cohorts of two types": lambda m: m.intervals(WORDS, TAGS, cohort=[1, "1"] * 3).units == 2,
+    "cohorts in a shuffled Series": lambda m: (
+        m.intervals(WORDS, TAGS, cohort=pd.Series(list("aabbcc"), index=[5, 3, 1, 0, 2, 4])).units
+        == 3
+    ),
+    "cohorts of pairs": lambda m: (
+        m.intervals(WORDS, TAGS, cohort=[(1, 2), (1, 2), (2, 1)] * 2).units == 2
+    ),
+    "cohorts that are dates": lambda m: (
+        m.intervals(WORDS, TAGS, cohort=np.array(["2026-01", "2026-02"] * 3, "M8[M]")).units == 2
+    ),
+    "cohorts in yes and no": lambda m: (
+        m.intervals(WORDS, TAGS, cohort=[True, False] * 3).units == 2
+    ),
+    "one bin": lambda m: len(m.calibration(WORDS, TAGS, 1).predicted) == 1,
+    "more bins than parts": lambda m: m.calibration(WORDS, TAGS, 10**6).error >= 0.0,
+    "a seed of 200 bits": lambda m: len(m.sample(WORDS[:1], 2, 2**200).outcomes[0]) == 2,
+    "a generator for a seed": lambda m: (
+        repr(m.sample(WORDS, 3, np.random.default_rng(1))) == repr(m.sample(WORDS, 3, 1))
+    ),
+    "labels in one byte to score": lambda m: (
+        m.score(WORDS, [np.array(t, np.uint8) for t in TAGS]) == m.score(WORDS, TAGS)
+    ),
+    "labels that are yes and no": lambda m: (
+        m.score(WORDS, [np.array(t, bool) for t in TAGS]) == m.score(WORDS, TAGS)
+    ),
+    "labels as whole fractions": lambda m: (
+        m.score(WORDS, [np.array(t, float) for t in TAGS]) == m.score(WORDS, TAGS)
+    ),
+    "weights of two": lambda m: np.isclose(m.score(WORDS, TAGS, [2] * 6), m.score(WORDS, TAGS)),
+    "columns first to decode": lambda m: (
+        repr(m.decode([np.asfortranarray(x) for x in WORDS]).outcomes)
+        == repr(m.decode(WORDS).outcomes)
+    ),
+    "a view backwards": lambda m: (
+        m.log_likelihood([x[::-1][::-1] for x in WORDS], TAGS) == m.log_likelihood(WORDS, TAGS)
+    ),
+    "the same example twice": lambda m: np.isclose(
+        m.log_likelihood(WORDS * 2, TAGS * 2)[0], 2 * m.log_likelihood(WORDS, TAGS)[0]
+    ),
+    "evidence is of the number, not its type": lambda m: (
+        str(m.evidence(WORDS, [[float(v) for v in t] for t in TAGS]))
+        == str(m.evidence(WORDS, TAGS))
+    ),
+    "recalibrated by one example": lambda m: (
+        m.recalibrated(WORDS[:1], TAGS[:1]).predict(WORDS)[1].tolist()
+        == m.predict(WORDS)[1].tolist()
+    ),
+}
+PLAIN = {
+    "a window of no radius": lambda: np.array_equal(images.windows(IMAGE, 0)[..., 0], IMAGE),
+    "a radius as a whole fraction": lambda: images.windows(IMAGE, 1.0).shape == (5, 4, 9),
+    "a radius larger than the image": lambda: images.windows(IMAGE, 9).shape == (5, 4, 361),
+    "dark surroundings": lambda: images.windows(IMAGE, 1, -1)[0, 0, 0] == -1.0,
+    "pixels in one byte": lambda: images.windows(np.full((2, 2), 200, np.uint8), 0).max() == 200.0,
+    "a blur of nothing": lambda: np.array_equal(images.blurs(IMAGE, [0])[..., 0], IMAGE),
+    "a blur beyond the image": lambda: np.ptp(images.blurs(IMAGE, [500.0])) < np.ptp(IMAGE),
+    "scales in an array": lambda: images.blurs(IMAGE, np.array([1, 2])).shape == (5, 4, 2),
+    "one direction": lambda: images.gradient_histograms(IMAGE, bins=1).shape == (5, 4, 3),
+    "a flat image": lambda: not images.gradient_histograms(np.ones((3, 3))).any(),
+    "as many centres as rows": lambda: (
+        sorted(images.centres(np.eye(3), 3).tolist()) == sorted(np.eye(3).tolist())
+    ),
+    "one centre is the mean": lambda: np.allclose(images.centres(IMAGE, 1), IMAGE.mean(axis=0)),
+    "rows that are centres": lambda: (
+        images.indicators(np.eye(3), np.eye(3)).toarray().tolist() == np.eye(3).tolist()
+    ),
+    "no coin at all": lambda: np.array_equal(images.coin_noise(IMAGE > 0.5, 0, 1), IMAGE > 0.5),
+    "no noise at all": lambda: np.array_equal(images.gaussian_noise(IMAGE, 0, 1), IMAGE),
+    "labels of truth": lambda: metrics.f1([True, False], [True, True], True).recall == 1.0,
+    "tables of labels": lambda: metrics.f1([[1, 0]], [[1, 1]]).precision == 0.5,
+    "whole fractions are labels": lambda: metrics.f1([1.0, 0.0], [1, 1]).recall == 1.0,
+    "labels in objects": lambda: (
+        metrics.f1(np.array(["a", "b"], object), ["a", "a"], "a").recall == 1.0
+    ),
+    "Series by position": lambda: (
+        metrics.f1(pd.Series([1, 0], index=[1, 0]), pd.Series([1, 0])).f1 == 1.0
+    ),
+    "a mask of nothing": lambda: metrics.f1(np.ma.array([1, 0]), [1, 0]).f1 == 1.0,
+    "models that agree": lambda: metrics.mcnemar([1, 0], [1, 0], [1, 0]).p_value == 1.0,
+    "no tags": lambda: metrics.entities([]) == set(),
+    "tags in an array": lambda: metrics.entities(np.array(["B-x", "I-x"])) == {(0, 2, "x")},
+    "costs that are all alike": lambda: scored("regret", lambda x: np.ones((3, 3))) == 0.0,
+    "costs of nothing": lambda: scored("cost_equal", lambda x: np.zeros((3, 3))) == 1.0,
+    "costs in one row": lambda: scored("regret", lambda x: np.ones(9, np.int8)) == 0.0,
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_odd_questions_to_a_model_are_answered(odd, words):
+    assert odd(words)
+
+
+@pytest.mark.parametrize("odd", PLAIN.values(), ids=PLAIN)
+def test_odd_arguments_that_are_right_are_used(odd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert odd()
