@@ -106,6 +106,31 @@ def test_alpha_is_chosen_on_validation(matched):
     np.testing.assert_allclose(model.alpha_scores_, list(zip(alphas, scores, strict=True)))
 
 
+@pytest.mark.parametrize("alpha", [1.0, [0.1, 1.0]])
+@pytest.mark.parametrize("given", [[], 3, "ab c", [1, 2, 3], {"X": [], "y": []}])
+def test_a_validation_that_is_no_pair_is_refused(matched, alpha, given):
+    """Before anything is learned, with one alpha as with several."""
+    train, *_ = matched
+    model = ms.MatchingModel(alpha=alpha)
+    with pytest.raises(ValueError, match=r"validation is \(X, y\), not"):
+        model.fit(train.X, train.y, validation=given)
+    assert not hasattr(model, "coef_")
+
+
+def test_notes_are_made_once_of_the_weights_that_are_kept(matched, monkeypatch):
+    """Not of every alpha that is tried on the way."""
+    (train, valid, _), seen, notes = matched, [], ms.MatchingModel._notes
+
+    def noted(model, *given):
+        seen.append(model.alpha_)
+        return notes(model, *given)
+
+    monkeypatch.setattr(ms.MatchingModel, "_notes", noted)
+    model = ms.MatchingModel(alpha=[0.1, 1.0, 10.0], tol=0.01)
+    model.fit(train.X, train.y, validation=(valid.X, valid.y))
+    assert seen == [model.alpha_]
+
+
 def test_alpha_is_chosen_by_likelihood_unless_told(matched):
     """The surrogate's log-likelihood of what was held out, or a function of one's own."""
     train, valid, _ = matched
