@@ -42,7 +42,7 @@ Array = np.ndarray[Any, Any]
 
 UNITS = (1, 2, 4, 8, 30, 100)
 REPEATS, QUICK = 1100, 6
-SIDE_BY_SIDE = {4: 1100, 6: 1100, 8: 300, 10: 60, 12: 20}  # repetitions of exact_mle, by size
+SIDE_BY_SIDE = {4: 300, 6: 150, 8: 60, 10: 24, 12: 10}  # repetitions of exact_mle, by size
 LIMIT = 500  # examples that a limit is taken from, with their expected outcomes
 WITHIN, BELOW = (0.93, 0.97), (0.93, 0.985)  # from 8 units on, and below
 WIDTH = {4: 2.0, 8: 1.25}  # at most, from so many units on
@@ -73,7 +73,7 @@ class Kind:
     summed: bool = False
     states: int = 0
     solver: Any = None
-    dear: tuple[float, float] = (1.0, 1.0)  # shares of the repetitions, with 3 and 10 weights
+    repeats: tuple[int, int, int] = (300, REPEATS, 200)  # of few units, of 8, and of many
 
     def drawn(self, count: int, rng: np.random.Generator, d: int, varied: float = 0.0) -> Any:
         """(batch, features, the weights, and the scores that drew it)."""
@@ -81,16 +81,16 @@ class Kind:
 
 
 KINDS = {
-    "perfect 4 × 4": Kind(BipartiteMatching(4), 0.5),
-    "one-sided 3 × 4": Kind(BipartiteMatching(3, 4, "one_sided"), 0.5),
-    "partial 3 × 3": Kind(BipartiteMatching(3, 3, "partial"), 0.5),
-    "general, 6 nodes": Kind(Matching(6), 0.5),
+    "perfect 4 × 4": Kind(BipartiteMatching(4), 0.5, repeats=(300, REPEATS, 100)),
+    "one-sided 3 × 4": Kind(BipartiteMatching(3, 4, "one_sided"), 0.5, repeats=(300, REPEATS, 100)),
+    "partial 3 × 3": Kind(BipartiteMatching(3, 3, "partial"), 0.5, repeats=(300, REPEATS, 100)),
+    "general, 6 nodes": Kind(Matching(6), 0.5, repeats=(40, 150, 0)),
     "perfect 4 × 4, exact_mle": Kind(BipartiteMatching(4), summed=True),
     "chains of 8": Kind(ms.chain(8, 2), states=2),
     "trees of 8": Kind(ms.tree([((k - 1) // 2, k) for k in range(1, 8)], [2] * 8), states=2),
-    "grids 4 × 4": Kind(ms.grid(4, 4, 2), states=2),
+    "grids 4 × 4": Kind(ms.grid(4, 4, 2), states=2, repeats=(100, 600, 40)),
     "paths of a DAG": Kind(Paths(ARCS, source=0, sink=5)),
-    "bags, own solver": Kind(Custom(len(LOADS)), solver=_packed),
+    "bags, own solver": Kind(Custom(len(LOADS)), solver=_packed, repeats=(150, 600, 30)),
     "tables of three, exact_mle": Kind(FactorGraph([2, 3, 2, 2], [[0, 1, 2], [2, 3]]), summed=True),
 }
 
@@ -160,8 +160,10 @@ def cases() -> Iterator[Case]:
     """All of the table, in its order."""
     for name, kind in KINDS.items():
         for units in UNITS:
-            d, share = (10, kind.dear[1]) if units >= MANY else (3, kind.dear[0])
-            yield Case(name, units, d, round(REPEATS * share))
+            few, eight, many = kind.repeats
+            if units < MANY or many:
+                repeats = few if units < 8 else eight if units < MANY else many
+                yield Case(name, units, 10 if units >= MANY else 3, repeats)
     yield Case("chains of 8", 8, 10, REPEATS)
     yield Case("perfect 4 × 4, exact_mle", 8, 10, REPEATS)
     for units in (4, 8, 30):

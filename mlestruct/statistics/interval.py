@@ -25,6 +25,7 @@ from mlestruct.structures.base import Array, Ints, as_number
 
 MANY = 8  # units from which the variance between them counts
 SAME = 1e-9  # of sums over examples: what rounding may make of the same ones
+LONG = 1e5  # squared weights times examples: minutes of looking for ends, where these are few
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 
 
@@ -187,6 +188,12 @@ def refusal(problem: Problem, rank: int) -> str | None:
     units, unit = problem.units, problem.unit_name
     if rank == 0:
         return "these data tell nothing of any weight: no outcome's probability depends on them"
+    if not _speak(units, rank, problem.exact is not None) and rank**2 * len(problem.model) > LONG:
+        return (
+            f"{units} {unit} for {rank} combinations of weights: the ends of so many intervals "
+            f"take too long to look for where so few {unit} bound them; more {unit} than weights "
+            f"are quick ({MANY} at least), and so are fewer columns"
+        )
     if problem.exact is problem.model:
         return None
     if units == 1 and problem.exact is not None:
@@ -201,6 +208,11 @@ def refusal(problem: Problem, rank: int) -> str | None:
             "exact sums are out of reach"
         )
     return None
+
+
+def _speak(units: int, rank: int, exact: bool) -> bool:
+    """Whether the variance between so many units decides; else the likelihood's fall does."""
+    return units > rank and (units >= MANY or not exact)
 
 
 @dataclass(frozen=True)
@@ -241,8 +253,8 @@ class Fitted:
     @property
     def many(self) -> bool:
         """Whether there are enough units for their variance to speak."""
-        rank = self.units.score.shape[1]
-        return len(self.units) > rank and (len(self.units) >= MANY or self.units.exact is None)
+        units = self.units
+        return _speak(len(units), units.score.shape[1], units.exact is not None)
 
     @property
     def assumes(self) -> str:

@@ -9,6 +9,8 @@ import pytest
 from scipy.optimize import minimize
 
 import mlestruct as ms
+from mlestruct.batch import Batch
+from mlestruct.features import Dense
 from mlestruct.inference.exact import outcomes
 from mlestruct.statistics import Identified, Problem, intervals, problem
 from mlestruct.statistics.firth import Firth
@@ -225,6 +227,17 @@ def test_units_alike_have_the_textbooks_degrees_of_freedom(rng):
     found = units.robust(np.ones(1))
     assert np.isclose(found.freedom, 8.0)
     assert np.isclose(found.variance, 9.0 * scores.var(ddof=1))
+
+
+def test_ends_that_take_minutes_are_refused(rng):
+    """As many weights as examples: each end is a search of its own. Fewer are searched for."""
+    for d, refused in ((6, False), (70, True)):
+        X = rng.standard_normal((30, 9, d))
+        y = [rng.permutation(3) for _ in X]
+        batch = Batch.of(ms.BipartiteMatching(3), y[: 30 if refused else 5])
+        features = Dense.of(batch, X[: len(batch)].reshape(-1, d))
+        found = intervals(problem(batch, features, summed=True), [f"w{j}" for j in range(d)])
+        assert (found.refused is not None and "too long" in found.refused) == refused
 
 
 def test_a_million_weights_are_refused_before_anything_is_built(rng):
