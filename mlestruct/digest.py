@@ -44,29 +44,29 @@ def _feed(value: Any, feed: Feed) -> None:
     elif isinstance(value, (tuple, list, np.ndarray)):
         _feed_all("list", list(value), feed)
     else:
-        _feed_object(value, feed)
+        _feed_all(*_parts(value), feed)
 
 
-def _feed_object(value: Any, feed: Feed) -> None:
+def _parts(value: Any) -> tuple[str, list[Any]]:
+    """What kind of object it is, and what of it counts."""
     kind = type(value).__qualname__
     if hasattr(value, "key"):
-        _feed_all(kind, [value.key], feed)
-    elif isinstance(value, partial):
-        _feed_all("partial", [value.func, value.args, value.keywords], feed)
-    elif hasattr(value, "__qualname__"):
-        _feed_all("code", [getattr(value, "__module__", ""), value.__qualname__], feed)
-    elif hasattr(value, "tocsr"):
+        return kind, [value.key]
+    if isinstance(value, partial):
+        return "partial", [value.func, value.args, value.keywords]
+    if hasattr(value, "__qualname__"):
+        return "code", [getattr(value, "__module__", ""), value.__qualname__]
+    if hasattr(value, "tocsr"):
         rows = value.tocsr()
-        _feed_all(kind, [rows.shape, rows.indptr, rows.indices, rows.data], feed)
-    elif hasattr(value, "__array__"):
-        _feed_all(kind, [np.asarray(value)], feed)
-    elif is_dataclass(value):
-        named = [field.name for field in fields(value) if not field.name.startswith("_")]
-        _feed_all(kind, [getattr(value, name) for name in named], feed)
-    elif hasattr(value, "potentials"):
-        _feed_all(kind, [value.d, value.potentials(np.cos(np.arange(value.d)))], feed)
-    else:
-        _feed_all(kind, [], feed)
+        return kind, [rows.shape, rows.indptr, rows.indices, rows.data]
+    if hasattr(value, "__array__"):
+        return kind, [np.asarray(value)]
+    if is_dataclass(value):
+        names = [field.name for field in fields(value) if not field.name.startswith("_")]
+        return kind, [getattr(value, name) for name in names]
+    if hasattr(value, "potentials"):
+        return kind, [value.d, value.potentials(np.cos(np.arange(value.d)))]
+    return kind, []
 
 
 def _feed_all(kind: str, parts: list[Any], feed: Feed) -> None:
@@ -77,9 +77,12 @@ def _feed_all(kind: str, parts: list[Any], feed: Feed) -> None:
 
 def named(batch: Any, features: Any, regulariser: Any) -> dict[str, Any]:
     """What is learned from, and λ: numbers where they are few, digests where they are many."""
-    penalty = {field.name: getattr(regulariser, field.name) for field in fields(regulariser)}
-    common = {name: _common(values) for name, values in penalty.items()}
-    return named_examples(batch, features) | common
+    found = named_examples(batch, features)
+    for field in fields(regulariser):
+        values = getattr(regulariser, field.name)
+        alike = len(values) > 0 and (values == values[0]).all()
+        found[field.name] = float(values[0]) if alike else digest(values)
+    return found
 
 
 def named_examples(batch: Any, features: Any) -> dict[str, Any]:
@@ -94,21 +97,9 @@ def named_examples(batch: Any, features: Any) -> dict[str, Any]:
     }
 
 
-def name_of(oracle: Any) -> str:
-    """The solver inside all that was put around it, and a digest of its settings."""
-    while hasattr(oracle, "oracle"):
-        oracle = oracle.oracle
-    return f"{type(oracle).__name__} {digest(oracle)}"
-
-
 def shown(value: Any) -> Any:
     """A setting as people know it, where it is a plain value or a few of them."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     few = isinstance(value, (tuple, list)) and len(value) <= FEW
     return repr(value) if few and all(shown(v) is v for v in value) else digest(value)
-
-
-def _common(values: Any) -> Any:
-    alike = len(values) > 0 and (values == values[0]).all()
-    return float(values[0]) if alike else digest(values)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mlestruct.digest import digest, name_of, shown
+from mlestruct.digest import digest, shown
 from mlestruct.oracle import Counted, Solver, Validated, load
+from mlestruct.oracle.wrappers import name_of
 from mlestruct.structures import BipartiteMatching, chain
 
 

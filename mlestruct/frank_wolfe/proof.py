@@ -9,13 +9,14 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
-from mlestruct.digest import digest, name_of
+from mlestruct.digest import digest
 from mlestruct.dual import OBSERVED, Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.errors import counting_from
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
 from mlestruct.frank_wolfe.settings import Sums
 from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.oracle import Oracle, perturbable
+from mlestruct.oracle.wrappers import name_of
 from mlestruct.structures.base import Array
 
 DIGITS = 1e-13  # of log Z: what floats may have lost

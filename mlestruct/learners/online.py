@@ -11,7 +11,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
-from mlestruct.digest import name_of, named
+from mlestruct.digest import named
 from mlestruct.drive import Budget, drive
 from mlestruct.dual import Certificate
 from mlestruct.errors import counting_from
@@ -22,6 +22,7 @@ from mlestruct.learners.model import Fits, check_problem, ridge_of
 from mlestruct.method import OwnRounds, Progress
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.oracle.registry import AnyOracle
+from mlestruct.oracle.wrappers import name_of
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree

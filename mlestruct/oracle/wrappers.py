@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.digest import digest
 from mlestruct.errors import Infeasible, LostWorker
 from mlestruct.kernels import clock
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, perturbable, remember
@@ -180,3 +181,10 @@ class Cached(Around):
         while len(self._answers) > self.capacity:
             self._answers.popitem(last=False)
         return np.concatenate([v for v, _ in found]), np.array([u for _, u in found])
+
+
+def name_of(oracle: Any) -> str:
+    """The solver inside all that was put around it, and a digest of its settings."""
+    while hasattr(oracle, "oracle"):
+        oracle = oracle.oracle
+    return f"{type(oracle).__name__} {digest(oracle)}"

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
 from mlestruct.checkpoint import Loop, Setting
-from mlestruct.digest import digest, name_of
+from mlestruct.digest import digest
 from mlestruct.drive import drive
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Running, engine_of
@@ -22,6 +22,7 @@ from mlestruct.lbfgs import Descent, Step, next_step
 from mlestruct.method import NONE, Progress
 from mlestruct.objectives import Head, Sum, Surrogate
 from mlestruct.oracle import Oracle
+from mlestruct.oracle.wrappers import name_of
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import columns, descend, units
