@@ -101,6 +101,7 @@ def ways(cccp: dict[str, Any]) -> Learners:
 
 LEARN = ways(CCCP)
 TO_THE_END = ways({"rounds": 100, "tol": 1e-3})
+BRIEFLY = ways(CCCP | {"rounds": 2})
 FREE = 1e-4  # as good as no ridge, and every optimum is finite
 
 
@@ -213,20 +214,22 @@ def learn(
 
 def vision(setting: Setting) -> Iterator[Row]:
     """Accuracy on held-out images: mean and standard error over seeds × folds, and paired."""
-    how = Protocol(2, 1, 2, BRIEF) if setting.quick else Protocol(IMAGES, SEEDS, FOLDS, SOLVER)
+    how, learners = Protocol(IMAGES, SEEDS, FOLDS, SOLVER), LEARN
+    if setting.quick:
+        how, learners = Protocol(2, 1, 2, BRIEF), BRIEFLY
     for coupling in COUPLINGS[:1] if setting.quick else COUPLINGS:
-        yield from crossed({"coupling": coupling}, coupling, how, LEARN)
+        yield from crossed({"coupling": coupling}, coupling, how, learners)
 
 
 def hints(setting: Setting) -> Iterator[Row]:
     """The same over strengths of hints and numbers of images."""
     cells = [(c, s, n) for n in (18, 80) for s in (0.7, 1.4, 2.0) for c in COUPLINGS]
     for coupling, signal, count in cells[:1] if setting.quick else cells:
-        how = Protocol(count, 1, FOLDS, SOLVER, signal, FREE)
+        how, learners = Protocol(count, 1, FOLDS, SOLVER, signal, FREE), TO_THE_END
         if setting.quick:
-            how = Protocol(2, 1, 2, BRIEF, signal, FREE)
+            how, learners = Protocol(2, 1, 2, BRIEF, signal, FREE), BRIEFLY
         first = {"images": count, "hints": signal, "coupling": coupling}
-        yield from crossed(first, coupling, how, TO_THE_END)
+        yield from crossed(first, coupling, how, learners)
 
 
 @dataclass(frozen=True)

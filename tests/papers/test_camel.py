@@ -46,7 +46,7 @@ def test_vision_quickly(printed: Printed) -> None:
 
 
 def test_hints_quickly(printed: Printed) -> None:
-    """The cell that ``vision`` begins with, but for its ridge and its rounds."""
+    """The cell that ``vision`` begins with, but for its ridge."""
     rows = printed(hints)
     assert [row["learner"] for row in rows] == list(LEARN)
     assert {row["hints"] for row in rows} == {SIGNAL}
