@@ -193,7 +193,7 @@ def features() -> Iterator[Bad]:
     )
     yield bad("Tied", "example 1 has 1 features", ms.Tied.of, WORDS, [split[0], split[1][:, :1]])
     yield bad("Tied", "node features must be numbers", ms.Tied.of, WORDS, NODES.astype(str))
-    yield bad("Tied", "for labelled graphs, not a BipartiteMatching", ms.Tied.of, PAIRED, ROWS)
+    yield bad("Tied", "needs labelled graphs, not BipartiteMatching", ms.Tied.of, PAIRED, ROWS)
     yield bad(
         "Functions", "example 0: potentials returned nan", ms.Functions.of, PAIRED, [9, 4], 1,
         lambda x, theta: np.full(x, NAN), lambda x, tau: np.zeros(1),

@@ -40,9 +40,7 @@ def fault(case: Bad) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         told = _told(case)
-        start = time.process_time()
-        _told(case)
-    seconds = time.process_time() - start
+        seconds = min(_seconds(case), _seconds(case))  # a collection may fall into one of them
     if told is None:
         return "it was accepted"
     if not isinstance(told, ValueError):
@@ -52,6 +50,12 @@ def fault(case: Bad) -> str | None:
     if seconds > SECONDS:
         return f"it took {seconds:.1f} s"
     return None if _snapshot(case) == before else "it changed what it was given"
+
+
+def _seconds(case: Bad) -> float:
+    start = time.process_time()
+    _told(case)
+    return time.process_time() - start
 
 
 def _told(case: Bad) -> BaseException | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -74,8 +74,8 @@ def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) ->
     if cohort is not None and len(cohort) != count:
         raise ValueError(f"cohort has {len(cohort)} entries for {count} examples")
     for m, one in enumerate([] if cohort is None else cohort):
-        if absent(one):
-            raise ValueError(f"example {m} is of no cohort ({one!r}); name one")
+        if absent(one) or not isinstance(one, Hashable):
+            raise ValueError(f"example {m} is of no cohort ({one!r:.40}); name one")
     number: dict[Any, int] = {}
     own = [m if cohort is None else cohort[m] for m in places]
     name = "examples" if cohort is None else "cohorts"

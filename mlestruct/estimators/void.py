@@ -76,7 +76,7 @@ def missing(array: NDArray[Any]) -> NDArray[np.bool_]:
         return np.isnan(array)
     if array.dtype.kind in "mM":
         return np.isnat(array)
-    if array.dtype.kind != "O" or set(map(type, array.flat)) <= WHOLE:
+    if array.dtype.kind != "O" or set(map(type, array.ravel())) <= WHOLE:
         return np.zeros(array.shape, dtype=bool)
     return np.array([absent(v) for v in array.ravel()], dtype=bool).reshape(array.shape)
 

@@ -198,7 +198,7 @@ DEADLY = {
 
 @pytest.mark.parametrize("kind", DEADLY)
 def test_a_deadly_example_is_named(kind, rng):
-    limits = {"timeout": 4.0} if kind == "hang" else {}
+    limits = {"timeout": 6.0} if kind == "hang" else {}
     engine = Processes(retries=0, **limits)
     with pytest.raises(LostWorker, match="example 7") as caught:
         fitted(engine, "frank_wolfe", *numbered(), bad_at(7, DEADLY[kind]))

@@ -265,3 +265,63 @@ def test_odd_arguments_that_are_right_are_used(odd):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert odd()
+
+
+NIGHTS = [1, 2, 3, 1, 2, 3, 2, 1]
+HALL = pd.DataFrame({"id": list("abcdefgh"), "night": NIGHTS})
+SHARE = [("a", "d"), ("b", "e"), ("c", "f"), ("g", "h")]
+
+
+@pytest.fixture(scope="module")
+def hall():
+    return ms.RoommateModel(ordinal=["night"]).fit(HALL, SHARE)
+
+
+def apart(columns):
+    """A true score of every two people."""
+    night = np.asarray(columns["night"], dtype=float)
+    return -np.abs(night[:, None] - night)
+
+
+@pytest.mark.parametrize(
+    ("truth", "says"),
+    [
+        (lambda c: np.zeros((2, 2)), "shape"),
+        (lambda c: np.arange(64.0).reshape(8, 8), "not symmetric"),
+        (lambda c: np.full((8, 8), np.nan), "not finite"),
+        (lambda c: np.zeros(64), "shape"),
+        ("x", "truth is a function"),
+        (apart(HALL), "truth is a function"),
+    ],
+)
+def test_a_truth_that_is_none_is_refused(truth, says, hall):
+    """Of a table that is not symmetric one half was taken; what is no number ranked people."""
+    with pytest.raises(ValueError, match=says):
+        hall.evaluate(HALL, SHARE, truth=truth)
+
+
+def test_rooms_are_asked_about_in_odd_ways(hall):
+    """One number of partners, a truth in whole numbers; and a column by its number is none."""
+    assert set(hall.evaluate(HALL, SHARE, top=2).top) == {2}
+    whole = hall.evaluate(HALL, SHARE, truth=lambda c: apart(c).astype(int))
+    assert str(whole) == str(hall.evaluate(HALL, SHARE, truth=apart))
+    with pytest.raises(ValueError, match="a column is named by text, not 3"):
+        ms.RoommateModel(ordinal=["night", 3]).fit(HALL, SHARE)
+
+
+@pytest.mark.parametrize("depth", [40, 70, 3000])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_answers_nested_deeply_are_none(kind, depth):
+    """NumPy walks no more than 32 axes of objects, and makes no more than 64."""
+    deep = kind()
+    for _ in range(depth):
+        deep = kind([deep])
+    with pytest.raises(ValueError, match="example 0"):
+        ms.SequenceModel().fit(WORDS, [deep] * 6)
+    with pytest.raises(ValueError, match="example 0"):
+        ms.MatchingModel().fit(TABLES, [deep] * 6)
+
+
+def test_a_cohort_that_cannot_be_told_apart_is_named(words):
+    with pytest.raises(ValueError, match=r"example 5 is of no cohort \(\['a'\]\)"):
+        words.intervals(WORDS, TAGS, cohort=[*"abcde", ["a"]])

@@ -51,7 +51,7 @@ class Client:
 
     def wait(self) -> dict:
         """Until the fit is over."""
-        for _ in range(600):
+        for _ in range(6000):
             state = self.json("state")
             if not state["running"]:
                 return state

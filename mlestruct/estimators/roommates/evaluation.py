@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.estimators.roommates.pairing import Pairing
+from mlestruct.estimators.roommates.questionnaire import listed
 from mlestruct.inference import marginals
 from mlestruct.inference.bounds import (
     ProvenInterval,
@@ -180,7 +181,7 @@ def evaluate(
     groups: Sequence[Held], tops: Sequence[int], notes: list[str], evidence: bool = False
 ) -> Evaluation:
     """Areas are averaged over cohorts, weighted by their pairs."""
-    tops = [as_count(k, "top", least=1) for k in tops]
+    tops = [as_count(k, "top", least=1) for k in listed(tops)]
     ranked = [_ranks(held) for held in groups]
     people = sum(len(rank) for rank in ranked)
     bounds = [_log_likelihood(held) for held in groups]

@@ -16,7 +16,7 @@ from mlestruct.estimators.roommates.people import Group, People
 from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.estimators.roommates.summary import Contrasts, ContrastTable, RoommateSummary
 from mlestruct.estimators.stored import StoredFit
-from mlestruct.features import Question
+from mlestruct.features import Pairs, Question
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
 
@@ -102,8 +102,12 @@ class Knowledge:
         rules = {"constant": baseline, "logistic": self.logistic}
         others = {name: features.potentials(theta) for name, theta in rules.items()}
         if truth is not None:
-            low, high = pairing.structure.ends.T
-            others["ceiling"] = truth(people.table.rows(members).columns)[low, high]
+            if not callable(truth):
+                raise ValueError(f"truth is a function of people's columns, not {truth!r:.40}")
+            none = np.empty((len(members), 0), dtype=np.int64)
+            plane = truth(people.table.rows(members).columns)
+            own = Pairs.of(batch, [none], [], planes=[[plane]], extra=["truth"])
+            others["ceiling"] = own.potentials(np.ones(1))
         known = np.isin(marks(people, members[block.pairs]), self.marks)
         score = features.potentials(self.fitted.model.theta)
         return Held(pairing, partner, score, others, int(known.sum()))

@@ -281,6 +281,9 @@ def listed(given: Any) -> list[Any]:
 
 def fitting(names: Sequence[str], patterns: Names) -> list[str]:
     """The names that are listed or fit a pattern."""
+    for pattern in listed(patterns):
+        if not isinstance(pattern, str):
+            raise ValueError(f"a column is named by text, not {pattern!r}")
     return [name for name in names if any(fnmatchcase(name, p) for p in listed(patterns))]
 
 
