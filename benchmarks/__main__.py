@@ -20,6 +20,7 @@ import benchmarks
 Row = dict[str, Any]
 KEYS = ("benchmark", "workload", "quantity", "ours", "peer", "peer_name", "ratio", "target", "met")
 WIDTHS = (11, 44, 34, 10, 10, 26, 8, 18, 4)
+TURNS = 5
 LIBRARIES = ("numpy", "scipy", "numba")
 
 
@@ -30,11 +31,11 @@ def names() -> list[str]:
 
 
 def results(
-    name: str, quick: bool, profile: bool = False, against: str | None = None
+    name: str, quick: bool, profile: bool = False, against: str | None = None, turns: int = TURNS
 ) -> Iterator[Row]:
     """The rows of one benchmark; one row that says so where a peer is not installed."""
     if against is not None:
-        yield from _beside(name, quick, against)
+        yield from _beside(name, quick, against, turns)
         return
     try:
         rows = importlib.import_module(f"benchmarks.{name}").run(quick)
@@ -51,10 +52,17 @@ def _profiled(rows: Iterable[Row]) -> Iterator[Row]:
     return profiled(rows)
 
 
-def _beside(name: str, quick: bool, folder: str) -> Iterator[Row]:
-    from benchmarks._against import against
+def _beside(name: str, quick: bool, folder: str, turns: int) -> Iterator[Row]:
+    """Of all benchmarks those that the other folder has; one that fails stops no other."""
+    from benchmarks._against import Failed, against
 
-    return against(name, quick, Path(folder))
+    if not (Path(folder) / "benchmarks" / f"{name}.py").exists():
+        yield {"benchmark": name, "workload": f"skipped: {Path(folder).name} has no such benchmark"}
+        return
+    try:
+        yield from against(name, quick, Path(folder), turns)
+    except Failed as error:
+        yield {"benchmark": name, "workload": f"failed: {error}", "met": not error.ours}
 
 
 def line(row: Row) -> str:
@@ -93,6 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--profile", action="store_true", help="where our time goes, instead")
     kind.add_argument("--against", metavar="FOLDER", help="beside another checkout's, in turn")
+    parser.add_argument("--turns", type=int, default=TURNS, help="of --against, for its medians")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per line")
     form.add_argument("--markdown", action="store_true", help="sections for docs/benchmarks.md")
@@ -108,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
             flags = " --quick" * options.quick + " --profile" * options.profile
             flags += f" --against {Path(options.against).name}" if options.against else ""
             print(section(name, f"python -m benchmarks {name}{flags}"))
-        for row in results(name, options.quick, options.profile, options.against):
+        for row in results(name, options.quick, options.profile, options.against, options.turns):
             missed += row.get("met") is False
             print(show(row), flush=True)
     return 1 if missed else 0

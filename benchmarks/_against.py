@@ -1,4 +1,4 @@
-"""Rows of this checkout beside those of another one: in turn, row by row, medians of five.
+"""Rows of this checkout beside those of another one: in turn, row by row, medians of a few turns.
 
 Each side is a process that makes its next row when it is asked to, so that both sides meet the same
 load. The other folder runs its own benchmarks with its own library: by its ``.venv`` if it has one,
@@ -13,12 +13,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 Row = dict[str, Any]
-TURNS = 5
 ALLOWED = 0.05
 HERE = Path(__file__).resolve().parents[1]
 
@@ -36,10 +36,19 @@ for turn in range({turns}):
 """
 
 
+class Failed(RuntimeError):
+    """A side's benchmark ended before its last row; ``ours`` or the other's."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"the benchmark of {folder.name} ended before its last row")
+        self.ours = folder == HERE
+
+
 class Side:
     """One checkout's benchmark, which makes a row whenever it is asked for one."""
 
     def __init__(self, folder: Path, name: str, quick: bool, turns: int) -> None:
+        self.folder = folder
         own = folder / ".venv" / "bin" / "python"
         paths = [str(folder), str(folder / "oracles")]
         self.process = subprocess.Popen(
@@ -55,11 +64,12 @@ class Side:
         """The next row; None at the end of a turn."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"the benchmark failed: {self.process.args[0]}")  # type: ignore[index]
+            raise Failed(self.folder)
         found: Row | None = json.loads(answer)
         return found
 
@@ -69,7 +79,7 @@ class Side:
         self.process.communicate()
 
 
-def against(name: str, quick: bool, folder: Path, turns: int = TURNS) -> Iterator[Row]:
+def against(name: str, quick: bool, folder: Path, turns: int) -> Iterator[Row]:
     """A row for every row that both sides have; ``met`` where the quantity is a time or a rate."""
     sides = [Side(where, name, quick, turns) for where in (HERE, folder.resolve())]
     try:

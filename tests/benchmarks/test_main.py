@@ -119,3 +119,28 @@ def test_two_checkouts_make_their_rows_in_turn(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks._against.HERE", tmp_path)
     first, second = against("any", True, tmp_path, turns=1)
     assert first["ours"] < first["peer"] < second["ours"] < second["peer"]
+
+
+def checkout(folder, results):
+    """A folder whose one benchmark does that."""
+    (folder / "benchmarks").mkdir(parents=True)
+    (folder / "benchmarks" / "__init__.py").touch()
+    (folder / "benchmarks" / "walk.py").touch()
+    text = f"def results(name, quick):\n    {results}\n"
+    (folder / "benchmarks" / "__main__.py").write_text(text)
+    return folder
+
+
+def test_a_benchmark_that_fails_or_is_missing_stops_no_other(tmp_path, capsys, monkeypatch):
+    """``all --against``: a row says so, and only ours makes it a miss."""
+    good = checkout(tmp_path / "good", "yield {'workload': 'w', 'quantity': 'CPU s', 'ours': 1.0}")
+    bad = checkout(tmp_path / "bad", "1 / 0")
+    monkeypatch.setattr("benchmarks.__main__.names", lambda: ["qpbo", "walk"])
+    command = ["all", "--quick", "--turns", "2", "--against"]
+    monkeypatch.setattr("benchmarks._against.HERE", good)
+    assert main([*command, str(bad)]) == 0
+    missing, failed = capsys.readouterr().out.splitlines()[1:]
+    assert "skipped: bad has no such benchmark" in missing
+    assert "failed: the benchmark of bad ended" in failed
+    monkeypatch.setattr("benchmarks._against.HERE", bad)
+    assert main([*command, str(good)]) == 1
