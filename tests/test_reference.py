@@ -146,7 +146,17 @@ def test_malformed_cases_are_named(tmp_path, change, message):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"cases": []}', '{"cases": {"a": 1}}', '{"a": 1, "a": 2}', "\x00"]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"cases": {}}',
+        '{"cases": []}',
+        '{"cases": {"a": 1}}',
+        '{"a": 1, "a": 2}',
+        "\x00",
+    ],
 )
 def test_files_of_another_form_are_refused(tmp_path, text):
     path = tmp_path / "cases.json"

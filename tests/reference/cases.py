@@ -128,8 +128,8 @@ def load(path: Path) -> list[Case]:
     except Malformed as error:
         raise Malformed(f"{path}: {error}") from error
     cases = data.get("cases") if isinstance(data, dict) else None
-    if not isinstance(cases, dict):
-        raise Malformed(f"{path} has no object 'cases'")
+    if not isinstance(cases, dict) or not cases:
+        raise Malformed(f"{path} has no object 'cases', or nothing in it")
     return [_case(name, cases) for name in cases]
 
 
