@@ -221,12 +221,16 @@ class RegionGraph(Structure):
         provably concave, else 0.
         """
         if rho is None:
-            rho = 1.0 if self.convex(self.counting(1.0)) else 0.0
+            rho = self._own_rho
         given = np.asarray(rho, dtype=float)
         if given.ndim:
             return np.array(np.broadcast_to(given, (len(self.regions),)))
         top = np.array([not parents for parents in self._ancestors])
         return np.where(top, 1.0, given * self.corrections)
+
+    @cached_property
+    def _own_rho(self) -> float:
+        return 1.0 if self.convex(self.counting(1.0)) else 0.0
 
     def constraints(self) -> Constraints:
         """Tables sum to one, and sum to the tables of the regions they hold."""

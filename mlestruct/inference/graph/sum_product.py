@@ -62,10 +62,7 @@ class CompiledMessages(NamedTuple):
 
     def shares(self, structure: FactorGraph) -> Array:
         """What every slot's factor pays towards its node's counting number."""
-        paid = structure.payments(self.counting)
-        if paid is None:
-            raise ValueError("the entropy is not provably concave, so messages prove no bound")
-        return paid
+        return _paid(structure, self.counting.tobytes())
 
 
 class WarmMessages(NamedTuple):
@@ -241,6 +238,14 @@ def _compiled(structure: FactorGraph, numbers: bytes) -> CompiledMessages:
     counting = np.frombuffer(numbers)
     full, coefficient = plan(structure, counting), counting[structure.table_of]
     return CompiledMessages(full, special(structure, full), coefficient, counting)
+
+
+@kept
+def _paid(structure: FactorGraph, numbers: bytes) -> Array:
+    paid = structure.payments(np.frombuffer(numbers))
+    if paid is None:
+        raise ValueError("the entropy is not provably concave, so messages prove no bound")
+    return paid
 
 
 def _refuse(structure: Any, counting: Array) -> None:
