@@ -42,7 +42,7 @@ Array = np.ndarray[Any, Any]
 
 UNITS = (1, 2, 4, 8, 30, 100)
 REPEATS, QUICK = 1100, 6
-SIDE_BY_SIDE = {4: 300, 6: 150, 8: 60, 10: 24, 12: 10}  # repetitions of exact_mle, by size
+SIDE_BY_SIDE = {4: 1100, 6: 500, 8: 300, 10: 150, 12: 40}  # repetitions of exact_mle, by size
 LIMIT = 500  # examples that a limit is taken from, with their expected outcomes
 WITHIN, BELOW = (0.93, 0.97), (0.93, 0.985)  # from 8 units on, and below
 WIDTH = {4: 2.0, 8: 1.25}  # at most, from so many units on
