@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -20,7 +21,7 @@ Shorts = NDArray[np.int32]
 LARGEST_INTEGER = 2.0**53  # beyond it floats skip integers
 LARGEST = 1 << 31  # coordinates of one structure
 FACTORISED = 1 << 25  # constraints times coordinates, at most
-KEPT = 32  # answers that a structure keeps
+KEPT = 2  # answers that a structure keeps of one maker, for settings of two kinds in turn
 SHORT = 10_000  # coordinates of a structure that outlives its batch
 K = TypeVar("K")
 R = TypeVar("R")
@@ -30,19 +31,19 @@ P = ParamSpec("P")
 def kept(make: Callable[Concatenate[K, P], R]) -> Callable[Concatenate[K, P], R]:
     """What is worked out of a structure, and of hashable settings, once: the structure keeps it.
 
-    Of many answers those that came last. A structure never changes; copies of it, which do, begin
-    with nothing, as pickles do.
+    Of answers for many settings the last two, as one may be larger than the structure. A structure
+    never changes; copies of it, which do, begin with nothing, as pickles do.
     """
 
     @wraps(make)
     def known(structure: K, /, *settings: P.args, **named: P.kwargs) -> R:
-        answers = structure.__dict__.setdefault("_kept", {})
-        asked = make, settings, tuple(named.items())
-        if asked not in answers:
-            for old in list(answers)[: 1 - KEPT]:
-                answers.pop(old, None)
-            answers[asked] = make(structure, *settings, **named)
-        found: R = answers[asked]
+        answers: dict[Any, R] = structure.__dict__.setdefault("_kept", {}).setdefault(make, {})
+        asked = settings, tuple(named.items())
+        with suppress(KeyError):  # another thread may let go of it at any time
+            return answers[asked]
+        for old in list(answers)[: 1 - KEPT]:
+            answers.pop(old, None)
+        answers[asked] = found = make(structure, *settings, **named)
         return found
 
     return known

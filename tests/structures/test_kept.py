@@ -52,10 +52,10 @@ def test_an_answer_is_worked_out_once_and_leaves_no_trace(name):
 
 def test_of_many_answers_the_last_are_kept():
     structure = chain(3, 2)
-    for times in range(1, 3 * KEPT):
+    for times in range(1, 3 * KEPT + 1):
         worked_out(structure, times)
     before = len(CALLS)
-    for times in range(2 * KEPT, 3 * KEPT):
+    for times in range(2 * KEPT + 1, 3 * KEPT + 1):
         worked_out(structure, times)
     assert len(CALLS) == before
     worked_out(structure, 1)
