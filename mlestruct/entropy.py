@@ -79,6 +79,8 @@ class Entropy:
     ) -> Entropy:
         """The structures' reweighted Bethe entropy; refuses one that is not concave.
 
+        With ``allow_nonconvex`` it refuses none: what is found then is a stationary point.
+
         ``rho`` is a number, a list in the structure's own layout, a function of the structure, or
         one of the names in :mod:`mlestruct.reweighting`.
         """
@@ -211,8 +213,7 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
     if not found.concave and not allow:
         raise ValueError(
             f"the entropy with {in_words(rho)} is not provably concave on this "
-            f"{type(structure).__name__}, so no certificate would hold; choose a smaller rho, or "
-            "pass allow_nonconvex=True for a stationary point"
+            f"{type(structure).__name__}, so no certificate would hold; choose a rho nearer to 0"
         )
     return found
 

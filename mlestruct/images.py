@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, as_count, as_integers, as_number, as_numbers
+from mlestruct.structures.base import Array, as_count, as_number, as_numbers, refuse_made
 
 WIDEST = 10_000  # pixels: a Gaussian's standard deviation
 
@@ -17,10 +17,8 @@ WIDEST = 10_000  # pixels: a Gaussian's standard deviation
 def windows(image: ArrayLike, radius: int, outside: float = 0.0) -> Array:
     """(rows, columns, (2r+1)² · channels): what every pixel sees around it, row by row."""
     pixels = _channels(image)
-    given, outside = as_integers(radius, "radius"), as_number(outside, "outside")
-    if given.ndim or given < 0:
-        raise ValueError(f"a window's radius is at least 0, not {radius}")
-    radius = int(given)
+    radius, outside = as_count(radius, "radius"), as_number(outside, "outside")
+    refuse_made(pixels.size * (2 * radius + 1) ** 2, f"radius {radius}")
     padded = np.pad(pixels, ((radius, radius), (radius, radius), (0, 0)), constant_values=outside)
     seen = np.lib.stride_tricks.sliding_window_view(
         padded, (2 * radius + 1, 2 * radius + 1), axis=(0, 1)
@@ -39,6 +37,7 @@ def gradient_histograms(
     from scipy.ndimage import gaussian_filter
 
     pixels, out, bins = _channels(image), [], as_count(bins, "bins", 1)
+    refuse_made(pixels[..., 0].size * bins, f"bins={bins}")
     if min(pixels.shape[:2]) < 2:
         raise ValueError(f"an image of {pixels.shape[:2]} pixels has no gradient")
     for scale in _scales(scales):

@@ -58,7 +58,7 @@ def test_noise_has_its_rate_and_its_seed(rng):
 def test_misuse_is_named():
     with pytest.raises(ValueError, match="not 2"):
         images.coin_noise(np.zeros((2, 2)), 2, 0)
-    with pytest.raises(ValueError, match="at least 0, not -1"):
+    with pytest.raises(ValueError, match="radius is -1; it must be a whole number ≥ 0"):
         images.windows(np.zeros((2, 2)), -1)
     with pytest.raises(ValueError, match=r"not \(3,\)"):
         images.blurs(np.zeros(3))

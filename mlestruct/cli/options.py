@@ -31,7 +31,7 @@ def for_shell(message: str) -> str:
         value = f" {quoted}" if quoted else " " if more else ""
         return f"--{name.replace('_', '-')}{value}"
 
-    return PYTHON.sub(option, message)
+    return PYTHON.sub(option, message.replace("ρ = ", "--rho "))
 
 
 def names(text: str) -> list[str]:

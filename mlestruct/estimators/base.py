@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -344,7 +345,7 @@ class Estimator(Predictor):
     def _ridge(self, d: int, alpha: float) -> Regulariser:
         bounds = (-np.inf, np.inf) if self.bounds is None else self.bounds
         if not isinstance(bounds, Sequence) or len(bounds) != 2:
-            raise ValueError(f"bounds are (lower, upper), not {self.bounds!r}")
+            raise ValueError(f"bounds are (lower, upper), not {reprlib.repr(self.bounds)}")
         lower, upper = bounds
         with np.errstate(over="ignore", under="ignore"):
             lam = alpha * self.scale_**2
@@ -439,6 +440,7 @@ class Estimator(Predictor):
         cohorts = None if cohort is None else listed(cohort)
         unit = units_of(cohorts, len(given.every), known.places)
         found = intervals_of(fitted, batch, features, *named, unit=unit, tastes=tastes, level=level)
+        found = replace(found, names=tuple(named[0]))
         return found.by(getattr(self, "_told", None), _moments(batch, features))
 
     def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
@@ -475,6 +477,11 @@ class Estimator(Predictor):
         of = getattr(intervals, "weights", intervals)
         if intervals is not None and of != len(self.coef_):
             raise ValueError(f"these are no intervals of {len(self.coef_)} weights, but {of!r:.40}")
+        theirs, own = getattr(intervals, "names", None), tuple(self.names())
+        if theirs is not None and theirs != own:
+            pairs = zip(theirs, own, strict=True)
+            other, here = next(pair for pair in pairs if pair[0] != pair[1])
+            raise ValueError(f"these are intervals of another model: of {other!r}, not {here!r}")
         calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
         return Summary(
             weights_by_name=dict(zip(told_apart(self.names()), self.coef_.tolist(), strict=True)),

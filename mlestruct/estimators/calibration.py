@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.metrics import wilson
 from mlestruct.results import Shown
-from mlestruct.structures.base import Array, as_count, as_numbers
+from mlestruct.structures.base import Array, as_count, as_numbers, refuse_made
 
 ROUNDING = 1e-6  # of what inference calls a probability
 DRAWS = 2000  # of what chance alone would do
@@ -119,7 +119,7 @@ class Calibration(Shown):
 
 
 def _flat(probability: ArrayLike, truth: ArrayLike, bins: int) -> tuple[Array, Array]:
-    as_count(bins, "bins", least=1)
+    refuse_made(as_count(bins, "bins", least=1), f"bins={bins}")
     p, t = as_numbers(probability, "probabilities").ravel(), as_numbers(truth, "truth").ravel()
     if p.shape != t.shape or len(p) == 0:
         raise ValueError(f"{len(p)} probabilities for {len(t)} parts")

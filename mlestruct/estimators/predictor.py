@@ -31,7 +31,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.reweighting import Rho
-from mlestruct.structures.base import Array, Ints, as_numbers, lasting
+from mlestruct.structures.base import Array, Ints, as_count, as_numbers, lasting, refuse_made
 
 if TYPE_CHECKING:
     from mlestruct.estimators.calibration import Calibration
@@ -159,6 +159,9 @@ class Predictor(Parameters):
 
     def contrasts(self, reference: Any = None) -> list[Named]:
         """Combinations of weights worth an interval; with labels, against a ``reference`` label."""
+        if reference is not None:
+            kind = type(self).__name__
+            raise ValueError(f"reference is {reference!r}: a {kind} tells no label against another")
         return []
 
     def predict(self, X: Sequence[Any], decision: Decision = "map") -> list[Any]:
@@ -248,13 +251,15 @@ class Predictor(Parameters):
         inference, whose probabilities are not this distribution's, ``how`` says so.
         ``random_state`` defaults to the estimator's own.
         """
-        from mlestruct.inference.sampling import sampler
+        from mlestruct.inference.sampling import as_draws, sampler
 
-        given = self._given(X)
+        given, count = self._given(X), as_count(count, "count", least=1)
+        refuse_made(count * len(given.every), f"count={count}")
         if len(given.X) == 0:
             nothing = given.answers([], lambda x: [self.present(x, NOTHING)] * count)
             return Draws(nothing, True, "nothing to draw")
         batch, scores = self._scored(given)
+        as_draws(count, batch)
         rng = rng_of(self.random_state if random_state is None else random_state)
         drawn = [
             sampler(batch.structure(m), scores[batch.coordinates(m)], count, rng, self._oracle())

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import isfinite
+from reprlib import repr as short
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,11 @@ from mlestruct.structures.base import Array, Ints, Shorts
 Position = Mapping[str, Any] | Iterable[str]
 
 
-def pairs_of(position: Position) -> Iterable[tuple[str, float]]:
+NESTED = 100  # dicts in dicts: more is a mistake, and Python's own stack ends at a few hundred
+HOLDS = list, tuple, Set, Mapping
+
+
+def pairs_of(position: Position, inside: int = 0) -> Iterable[tuple[str, float]]:
     """(attribute, value) as CRFsuite reads them.
 
     Numbers are values, True is 1 and False nothing, a string makes the attribute ``name:string``,
@@ -35,13 +40,26 @@ def pairs_of(position: Position) -> Iterable[tuple[str, float]]:
             if value:
                 yield name, 1.0
         elif isinstance(value, Mapping):
-            yield from ((f"{name}:{inner}", number) for inner, number in pairs_of(value))
+            if inside == NESTED:
+                raise ValueError(f"attribute {name!r} is a dict in {NESTED} dicts or more")
+            found = pairs_of(value, inside + 1)
+            yield from ((f"{name}:{inner}", number) for inner, number in found)
         elif isinstance(value, (int, float, np.integer, np.floating)):
             yield name, _finite(name, value)
         elif isinstance(value, Iterable) and not _whole(value):
-            yield from ((f"{name}:{inner}", 1.0) for inner in _in_order(value))
+            yield from ((f"{name}:{_shallow(name, inner)}", 1.0) for inner in _in_order(value))
         else:
-            raise ValueError(f"attribute {name!r} has value {value!r}; expected number or text")
+            raise ValueError(
+                f"attribute {name!r} has value {short(value)}; expected number or text"
+            )
+
+
+def _shallow(name: str, member: Any) -> Any:
+    """A member of a list, whose own members hold no others: its text is its name."""
+    held = isinstance(member, HOLDS)
+    if held and (isinstance(member, Mapping) or any(isinstance(one, HOLDS) for one in member)):
+        raise ValueError(f"attribute {name!r} lists {short(member)}; expected number or text")
+    return member
 
 
 def _whole(value: Any) -> bool:
@@ -58,7 +76,7 @@ def _finite(name: str, value: Any) -> float:
 
 def _each(position: Any) -> Iterable[Any]:
     if isinstance(position, str) or not isinstance(position, Iterable):
-        raise ValueError(f"a position has a dict, a list or a set of attributes, not {position!r}")
+        raise ValueError(f"a position has a dict, a list or a set of names, not {short(position)}")
     return _in_order(position)
 
 
@@ -69,7 +87,7 @@ def _in_order(members: Iterable[Any]) -> Iterable[Any]:
 
 def _text(name: Any) -> str:
     if not isinstance(name, str):
-        raise ValueError(f"{name!r} is no name of an attribute: names are text")
+        raise ValueError(f"{short(name)} is no name of an attribute: names are text")
     return name
 
 

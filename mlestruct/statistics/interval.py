@@ -70,6 +70,8 @@ class Intervals(Shown):
     refused: str | None = None
     others: str | None = None
     """Where these are not the examples that the model learned from: what the estimates are of."""
+    names: tuple[str, ...] | None = None
+    """Of all the weights of the model that was asked."""
 
     def by(self, learned: Array | None, given: Array | None) -> Intervals:
         """Told apart from the examples learned from by sums over either; None: not known."""

@@ -20,6 +20,7 @@ Marks = NDArray[np.bool_]
 Shorts = NDArray[np.int32]
 LARGEST_INTEGER = 2.0**53  # beyond it floats skip integers
 LARGEST = 1 << 31  # coordinates of one structure
+MADE = 1 << 29  # numbers that a call with a count may make: 4 GiB
 FACTORISED = 1 << 25  # constraints times coordinates, at most
 KEPT = 2  # answers that a structure keeps of one maker, for settings of two kinds in turn
 SHORT = 10_000  # coordinates of a structure that outlives its batch
@@ -439,10 +440,17 @@ def as_count(value: Any, what: str, least: int = 0) -> int:
     """One whole number of at least ``least``."""
     if type(value) is int and value >= least:
         return value
+    truth = isinstance(value, (bool, np.bool_))
     count = as_integers(value, what)
-    if count.ndim or count < least:
+    if truth or count.ndim or count < least:
         raise ValueError(f"{what} is {value}; it must be a whole number ≥ {least}")
     return int(count)
+
+
+def refuse_made(numbers: float, what: str) -> None:
+    """A ValueError with ``what`` was asked, before so many numbers are made."""
+    if numbers > MADE:
+        raise ValueError(f"{what} makes {numbers:.3g} numbers; at most {MADE:.3g} are made at once")
 
 
 def as_number(value: Any, what: str, least: float = -np.inf) -> float:

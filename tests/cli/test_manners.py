@@ -87,6 +87,7 @@ def test_new_folders_are_numbered(tmp_path):
         ("say no_answer=q1=99, else trust=q1", "say --no-answer q1=99, else --trust q1"),
         ("name one by partner=", "name one by --partner"),
         ("larger=leave_out", "--larger leave_out"),
+        ("the entropy with ρ = 2.0 is", "the entropy with --rho 2.0 is"),
         ("a=b and 1=2", "a=b and 1=2"),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 import mlestruct as ms
 from benchmarks._faults.refusal import bad, fault
 from mlestruct import images, metrics, plot, scorers
+from mlestruct.readers.feature_dicts import Attributes
 
 RNG = np.random.default_rng(0)
 WORDS = [RNG.normal(size=(n, 2)) for n in (3, 2, 4, 3, 5, 3)]
@@ -51,10 +52,12 @@ def no_picture(name, says, *given, **named):
 
 
 FUNCTIONS = [
-    *(no_image("windows", "radius", IMAGE, r) for r in (-1, 1.5, "1", None, [1, 2])),
+    *(no_image("windows", "radius", IMAGE, r) for r in (-1, 1.5, "1", None, [1, 2], True)),
+    no_image("windows", r"radius 1000000 makes 8e\+13 numbers", IMAGE, 10**6),
     *(no_image("windows", "outside", IMAGE, 1, v) for v in (np.nan, np.inf, "a", [0.0])),
     no_image("windows", r"pixel \(0, 0\) is nan", np.full((2, 2), np.nan), 1),
-    *(no_image("gradient_histograms", "bins", IMAGE, bins=b) for b in (0, -2, 1.5, "8")),
+    *(no_image("gradient_histograms", "bins", IMAGE, bins=b) for b in (0, -2, 1.5, "8", True)),
+    no_image("gradient_histograms", "bins=1000000000000 makes", IMAGE, bins=10**12),
     *(no_image("gradient_histograms", "scales", IMAGE, s) for s in ((), (-1,), 2, "12", (np.nan,))),
     no_image("gradient_histograms", "no gradient", np.ones((1, 4))),
     *(no_image("blurs", "scales", IMAGE, s) for s in ((), (-1,), 2, (np.inf,), (1e9,), [[1.0]])),
@@ -108,10 +111,60 @@ def test_what_functions_cannot_use_is_refused_in_words(case):
     assert fault(case) is None
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5, "3", None, np.nan, [3], np.inf])
+@pytest.mark.parametrize("k", [0, -1, 1.5, "3", None, np.nan, [3], np.inf, True, np.True_])
 def test_a_number_of_answers_is_a_number(k, words):
     with pytest.raises(ValueError, match=r"^k (is|are|must be) "):
         words.k_best(WORDS[:1], k)
+
+
+@pytest.mark.parametrize("count", [10**12, np.int64(10**12), 1e12])
+def test_more_answers_than_memory_holds_are_refused_with_their_number(count, words, tables):
+    """They ended in a MemoryError, or took all there was."""
+    for model, given in ((words, WORDS), (tables, TABLES), (words, [WORDS[0][:0]] * 2)):
+        with pytest.raises(ValueError, match=r"^count=1000000000000 makes "):
+            model.sample(given, count)
+    with pytest.raises(ValueError, match=r"^k=1000000000000 makes"):
+        words.k_best([RNG.normal(size=(64, 2))], count)
+    with pytest.raises(ValueError, match=r"^bins=1000000000000 makes"):
+        words.calibration(WORDS, TAGS, bins=int(count))
+
+
+@pytest.mark.parametrize("count", [0, True, 1.5, "1", None])
+def test_a_number_of_samples_is_one_even_of_nothing(count, words):
+    with pytest.raises(ValueError, match=r"^count (is|are|must be) "):
+        words.sample([], count)
+
+
+@pytest.mark.parametrize("reference", [0, "a", "b"])
+def test_a_reference_is_refused_where_there_are_no_labels(reference, tables):
+    """It was not looked at."""
+    with pytest.raises(ValueError, match="a MatchingModel tells no label against another"):
+        tables.intervals(TABLES, ROWS, reference=reference)
+
+
+def nested(kind, deep=3_000):
+    found = 1.0
+    for _ in range(deep):
+        found = kind(found)
+    return found
+
+
+NESTS = {"lists": lambda x: [x], "tuples": lambda x: (x,), "dicts": lambda x: {"a": x}}
+
+
+@pytest.mark.parametrize("kind", NESTS.values(), ids=NESTS)
+def test_what_is_nested_too_deep_is_refused_in_words(kind):
+    """Python's stack overflowed, in what was read or in the refusal's own words."""
+    deep = nested(kind)
+    for position in (deep, {"b": deep}, [deep], {"b": [deep]}, {"b": {"c": [deep]}}):
+        with pytest.raises(ValueError, match=r"^example 0, position 0: .{,200}$"):
+            Attributes.of([[position]])
+    with pytest.raises(ValueError, match=r"^bounds are \(lower, upper\), not .{,200}$"):
+        ms.MatchingModel(bounds=(deep, 0, deep)).fit(TABLES, ROWS)
+    with pytest.raises(ValueError, match=r"^lower must be numbers"):
+        ms.MatchingModel(bounds=(deep, deep)).fit(TABLES, ROWS)
+    if kind is NESTS["dicts"]:
+        assert len(Attributes.of([[{"b": nested(kind, 50), "c": [(1, 2), "d"]}]])) == 3
 
 
 @pytest.mark.parametrize("level", [0, 1, 95, -0.5, "0.95", None, np.nan, [0.9], True])
@@ -132,6 +185,16 @@ def test_a_summary_shows_no_other_models_intervals(words, tables):
         words.summary(tables.intervals(TABLES, ROWS))
     with pytest.raises(ValueError, match="no intervals of 8 weights, but 'x'"):
         words.summary("x")
+
+
+def test_nor_those_of_other_names(words):
+    """Models of as many weights passed for each other."""
+    letters = [["ab"[k] for k in tags] for tags in TAGS]
+    other = ms.SequenceModel(tol=1e-2).fit(WORDS, letters)
+    found = other.intervals(WORDS, letters)
+    with pytest.raises(ValueError, match=r"of another model: of '.*: a', not '.*: 0'"):
+        words.summary(found)
+    assert other.summary(found).sure is found
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95])

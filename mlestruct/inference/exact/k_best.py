@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, refuse_made
 
 
 def k_best(nodes: Array, steps: Array, k: int) -> tuple[Ints, Array]:
@@ -25,6 +25,7 @@ def k_best(nodes: Array, steps: Array, k: int) -> tuple[Ints, Array]:
     [[1, 1], [0, 1], [1, 0]]
     """
     ahead, k = _prefixes(nodes, steps), min(k, nodes.shape[1] ** len(nodes))
+    refuse_made(k * nodes.size, f"k={k}")
     states, scores = np.empty((k, len(nodes)), dtype=np.int64), np.empty(k)
     found = _search(nodes, steps, ahead, states, scores)
     return states[:found], scores[:found]

@@ -1,6 +1,6 @@
 """Samples of a structure's distribution: independent and exact, by Markov chains, or perturbed."""
 
-from mlestruct.inference.sampling.common import Samples
+from mlestruct.inference.sampling.common import Samples, as_draws
 from mlestruct.inference.sampling.direct import sample
 from mlestruct.inference.sampling.front import sampler
 from mlestruct.inference.sampling.gibbs import colouring, gibbs
@@ -9,6 +9,7 @@ from mlestruct.inference.sampling.swaps import sample_matchings
 
 __all__ = [
     "Samples",
+    "as_draws",
     "colouring",
     "gibbs",
     "perturb_and_map",

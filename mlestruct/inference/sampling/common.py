@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct.batch import Batch
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.base import Array, Ints, Structure, as_count, refuse_made
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,13 @@ class Samples:
     def outcomes(self) -> list[Any]:
         """The samples decoded."""
         return [self.structure.decode(v) for v in self.vertices]
+
+
+def as_draws(count: Any, problem: Batch[Any] | Structure) -> int:
+    """How many samples of each, at least one, where all their vertices fit into memory."""
+    count = as_count(count, "count", least=1)
+    refuse_made(count * problem.size, f"count={count}")
+    return count
 
 
 def strides(graph: FactorGraph) -> Ints:

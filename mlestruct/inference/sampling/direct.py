@@ -13,11 +13,11 @@ from mlestruct.errors import Infeasible
 from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.exact.elimination import sample_states
 from mlestruct.inference.exact.paths import from_sink
-from mlestruct.inference.sampling.common import Samples, strides
+from mlestruct.inference.sampling.common import Samples, as_draws, strides
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
 from mlestruct.structures import FactorGraph, Paths
-from mlestruct.structures.base import Array, Ints, Structure, as_count
+from mlestruct.structures.base import Array, Ints, Structure
 
 
 @overload
@@ -59,7 +59,7 @@ def sample(
     >>> sample(FactorGraph([2], []), [0.0, 9e9], 2, np.random.default_rng(0)).vertices.tolist()
     [[0.0, 1.0], [0.0, 1.0]]
     """
-    values, count = as_scores(problem, scores), as_count(count, "count", least=1)
+    values, count = as_scores(problem, scores), as_draws(count, problem)
     if isinstance(problem, Structure):
         return _samples(problem, draw(problem, values[None], count, rng, memory)[0])
     found: list[Samples | None] = [None] * len(problem)

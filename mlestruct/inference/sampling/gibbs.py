@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.treewidth import possible_states
-from mlestruct.inference.sampling.common import Samples, strides
+from mlestruct.inference.sampling.common import Samples, as_draws, strides
 from mlestruct.inference.sampling.direct import labelled
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
@@ -36,7 +36,7 @@ def gibbs(
     a sweep. Starts at ``start`` (a labelling), else at random. With forbidden
     configurations the chain may not reach every labelling.
     """
-    values, count = as_scores(graph, score), as_count(count, "count", least=1)
+    values, count = as_scores(graph, score), as_draws(count, graph)
     burn, thin = as_count(burn, "burn"), as_count(thin, "thin", least=1)
     chain = Chain.of(graph)
     states = chain.run(values, chain.begin(values, start, rng)[None], burn, rng)

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.inference.sampling.common import Samples
+from mlestruct.inference.sampling.common import Samples, as_draws
 from mlestruct.inference.scores import as_scores
 from mlestruct.oracle import Validated, perturbable, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Structure, as_count
+from mlestruct.structures.base import Structure
 
 
 def perturb_and_map(
@@ -30,7 +30,7 @@ def perturb_and_map(
     graphs, to all coordinates elsewhere, and only where the oracle accepts any score. One oracle
     call a sample, all in one batch.
     """
-    values, count = as_scores(structure, score), as_count(count, "count", least=1)
+    values, count = as_scores(structure, score), as_draws(count, structure)
     batch = Batch.of(structure, count=count)
     asked = resolve(oracle, batch)
     noisy = np.tile(perturbed(structure), count)

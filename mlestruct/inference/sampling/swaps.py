@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.inference.sampling.common import Samples
+from mlestruct.inference.sampling.common import Samples, as_draws
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
 from mlestruct.oracle import Validated, resolve
@@ -42,7 +42,7 @@ def sample_matchings(
     move. Starts at ``start`` (a vertex) or the best matching. Where pairs are forbidden the moves
     may not connect all matchings: then only the starting component is sampled.
     """
-    values, count = as_scores(structure, score), as_count(count, "count", least=1)
+    values, count = as_scores(structure, score), as_draws(count, structure)
     burn, thin = as_count(burn, "burn"), as_count(thin, "thin", least=1)
     first = _start(structure, values, oracle) if start is None else np.asarray(start, dtype=float)
     if first.shape != (structure.size,) or not structure.contains(first):
