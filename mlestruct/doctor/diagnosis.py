@@ -191,17 +191,14 @@ def _unchecked(everybody: Table, told: Told) -> People:
 
 def _rows(table: Table, everybody: Table, told: Told) -> Ints:
     """(pairs × 2) rows of people, of the pairs that can be read."""
-    people = _unchecked(everybody, told)
-    place = {written(who): row for row, who in enumerate(people.ids) if who is not None}
+    people, by_text = _unchecked(everybody, told), table.written is not None
     try:
         homes = homes_of(table, people, told.columns)
     except ValueError:
         homes = []
-    found = {
-        tuple(sorted((place[written(a)], place[written(b)])))
-        for a, b in (home.ids for home in homes if len(home.ids) == 2)
-        if written(a) in place and written(b) in place and a != b
-    }
+    twos = [[people.known(who, by_text) for who in home.ids] for home in homes]
+    rows = ([row for row in two if row is not None] for two in twos if len(two) == 2)
+    found = {tuple(sorted(row)) for row in rows if len(set(row)) == 2}
     return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
 
 

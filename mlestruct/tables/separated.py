@@ -63,7 +63,19 @@ def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid
     rows: list[list[Cell]] = [list(row) for _, row in found]
     lines = [line + first - 1 for line, _ in found]
     parted = dialect.words if max((len(row) for row in rows), default=1) > 1 else "one column"
+    if separator is None and parted == "one column" and _wrapped(rows):
+        raise ValueError(
+            f"{path}, line {first}: every line is one cell, in quotes with the separators in it; "
+            "take the quotes around the lines away"
+        )
     return Grid(rows, lines, path, None, (words, parted))
+
+
+def _wrapped(rows: list[list[Cell]]) -> bool:
+    """Whether all cells of a single column hold as many separators, two at least."""
+    cells = [str(cell) for row in rows for cell in row if cell]
+    counts = ({cell.count(sign) for cell in cells} for sign in STRONG | {","})
+    return len(cells) > 1 and any(len(each) == 1 and min(each) > 1 for each in counts)
 
 
 def _dialect(text: str, separator: str | None) -> Dialect:
@@ -136,6 +148,8 @@ def _in_words(error: csv.Error) -> str:
         return "a quote is opened here and never closed"
     if "expected after" in str(error):
         return "a quote ends within a cell"
+    if "field limit" in str(error):
+        return f"a cell of more than {csv.field_size_limit()} signs"
     return str(error)
 
 

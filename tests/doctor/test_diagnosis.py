@@ -101,6 +101,24 @@ def test_what_is_said_of_pairs():
     assert any(words.startswith("20 pairs are few for 14 questions") for words in remarks)
 
 
+@pytest.mark.parametrize("spelling", ["{}", "{}.0", " {}", "{}\u00a0", "{} "])
+def test_pairs_are_counted_as_a_fit_reads_them(spelling, tmp_path):
+    """A pair of 1.0 and 2.0 was in no count, and nothing was said of it."""
+    people, pairs = year()
+    ids = list(pairs)[:2]
+    files = [tmp_path / "people.csv", tmp_path / "pairs.csv"]
+    pairs = {name: [spelling.format(who) for who in pairs[name]] for name in ids}
+    pairs = {name: [*column[:-1], "no one"] for name, column in pairs.items()}
+    for file, columns in zip(files, (people, pairs), strict=True):
+        rows = zip(*([name, *column] for name, column in columns.items()), strict=True)
+        file.write_text("\n".join(",".join(map(str, row)) for row in rows), encoding="utf-8")
+    told = examine([table(file) for file in files])
+    assert len(told.faults) in (1, 2)
+    assert all("nobody has id 'no one'" in fault.words for fault in told.faults)
+    words = [finding.words for finding in told.findings]
+    assert "2 of 80 people are in no pair, and nothing is learned from them" in words
+
+
 def test_a_fit_says_what_looks_like_a_code():
     """Finding 15: 20 of 200 people with 99 take an effect away, and it is said."""
     people, pairs = year(1)

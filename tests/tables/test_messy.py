@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import _messy as messy
+from mlestruct.tables import read
 
 CLEAN = messy.clean()
 CASES = list(messy.cases())
@@ -58,3 +59,21 @@ def test_mixtures_of_styles_are_read(number, tmp_path, weights):
         given = messy.at_random(k).write(tmp_path, CLEAN)
         found = messy.fitted(given, tmp_path).coef_
         np.testing.assert_allclose(found, weights["clean"], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+def test_lines_in_quotes_as_a_whole_are_refused(sign, tmp_path):
+    """They were a table of one column, in which ``check`` found no fault."""
+    path, rows = tmp_path / "people.csv", ["id year q1", "1 2024 3", "2 2024 5"]
+    path.write_text("".join(f'"{row}"\n'.replace(" ", sign) for row in rows))
+    with pytest.raises(ValueError, match=r"people\.csv, line 1: every line is one cell, in quotes"):
+        read(path)
+    path.write_text('"name"\n"Doe, Jane, Dr"\n"Roe, John, Dr"\n')
+    assert read(path).names == ["name"]
+
+
+def test_a_cell_too_long_is_refused_in_words(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(f"id,q1\n1,2\n2,{'a' * 200_000}\n")
+    with pytest.raises(ValueError, match="line 3: a cell of more than 131072 signs"):
+        read(path)
