@@ -21,7 +21,6 @@ from mlestruct.structures.base import Array, Ints
 
 DOUBT = 1e-6  # relative to a score: what solvers' own tolerances may explain
 CLEAR = 0.999  # of the least that an answer could have: a bound below proves that none has any
-OBSERVED = "the observed outcome"
 MIX = 1e-10  # certificates are taken at (1−MIX)τ + MIX·u where a logarithm would be clipped
 
 
@@ -159,17 +158,17 @@ def _either(one: str, other: str) -> str:
     return one if other in (one, *one.split(" / ")) else f"{one} / {other}"
 
 
-def refuse_below(batch: Batch[Any], upper: Array, here: Array, what: str) -> None:
+def refuse_below(batch: Batch[Any], upper: Array, here: Array, what: str, advice: str = "") -> None:
     """No bound on the best score lies below the score of a point of the polytope.
 
     Where one does, the oracle's answer was not the best, or not to this question.
     """
     short = np.flatnonzero(~(upper >= here - DOUBT * (1.0 + np.abs(here))))
     if len(short):
-        m, seen = int(short[0]), "; where that breaks its constraints, mend it" * (what == OBSERVED)
+        m = int(short[0])
         raise ValueError(
             f"example {m}: the oracle says that no score exceeds {upper[m]:.10g}, but {what} has "
-            f"{here[m]:.10g}{seen}; where its answers may be wrong, let it return "
+            f"{here[m]:.10g}{advice}; where its answers may be wrong, let it return "
             "Answer(vertex, upper), where it minimises, say Solver(solve, sense='min'), and where "
             "scores are equal, as at first all are, it has to keep its constraints, too"
         )

@@ -23,7 +23,9 @@ def homes(package: str) -> dict[str, str]:
 
     These are its indented lines ``from module import name as name``: no second list says it again.
     """
-    source = pkgutil.get_data(package, "__init__.py") or b""
+    source = pkgutil.get_data(package, "__init__.py")
+    if source is None:
+        raise ImportError(f"{package} finds its names in its source, which this installation lacks")
     return {name: module for module, name in _SHOWN.findall(source.decode())}
 
 

@@ -474,14 +474,8 @@ class Estimator(Predictor):
         from mlestruct.estimators.summary import Summary
 
         self._check_fitted()
-        of = getattr(intervals, "weights", intervals)
-        if intervals is not None and of != len(self.coef_):
-            raise ValueError(f"these are no intervals of {len(self.coef_)} weights, but {of!r:.40}")
-        theirs, own = getattr(intervals, "names", None), tuple(self.names())
-        if theirs is not None and theirs != own:
-            pairs = zip(theirs, own, strict=True)
-            other, here = next(pair for pair in pairs if pair[0] != pair[1])
-            raise ValueError(f"these are intervals of another model: of {other!r}, not {here!r}")
+        if intervals is not None:
+            _refuse_others(intervals, self.names())
         calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
         return Summary(
             weights_by_name=dict(zip(told_apart(self.names()), self.coef_.tolist(), strict=True)),
@@ -556,6 +550,18 @@ class Estimator(Predictor):
             model._columns = fitted.columns
             model.restore(learned)
         return model
+
+
+def _refuse_others(given: Any, own: Sequence[str]) -> None:
+    """A ValueError for what are no intervals, or those of another model's weights."""
+    from mlestruct.statistics import Intervals
+
+    of = given.weights if isinstance(given, Intervals) else given
+    if not isinstance(given, Intervals) or of != len(own):
+        raise ValueError(f"these are no intervals of {len(own)} weights, but {of!r:.40}")
+    for other, here in zip(given.names or own, own, strict=True):
+        if other != here:
+            raise ValueError(f"these are intervals of another model: of {other!r}, not {here!r}")
 
 
 def _refuse_chance(random_state: Any) -> None:

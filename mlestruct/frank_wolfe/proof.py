@@ -10,7 +10,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
-from mlestruct.dual import OBSERVED, Certificate, Dual, Interior, interior, refuse_below
+from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.errors import counting_from
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
 from mlestruct.frank_wolfe.settings import Sums
@@ -87,7 +87,8 @@ def certified(
     best, here, mass = out
     refuse_below(batch, upper, here, "the current point")
     if batch.target is not None:
-        refuse_below(batch, upper, batch.observed(tangent.score), OBSERVED)
+        seen, mend = batch.observed(tangent.score), "; where that breaks its constraints, mend it"
+        refuse_below(batch, upper, seen, "the observed outcome", mend)
     own = float(weight @ (upper - here + tangent.spread))
     lag = dual.regulariser.bracket(tangent.theta, iterate.x.r)
     gap, energy = own + lag, _energy(dual, tangent)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
-from mlestruct.oracle.wrappers import Around
+from mlestruct.oracle.wrappers import innermost
 from mlestruct.structures.base import Array, Structure, refuse_masked
 
 FEW = 5  # parts of an answer that are named by their types
@@ -95,10 +95,7 @@ def tells_best_from_worst(oracle: Any, example: Batch[Any], scores: Array) -> bo
 
     A ValueError where it has less: then it minimises. Asks twice; nothing of other oracles.
     """
-    inside = oracle
-    while isinstance(inside, Around):
-        inside = inside.oracle
-    if not isinstance(inside, Solver):
+    if not isinstance(innermost(oracle), Solver):
         return True
     free = np.where(np.isfinite(scores), scores, 0.0)
     best, worst = (attained(free, oracle.many(example, sign * free)[0]) for sign in (1.0, -1.0))

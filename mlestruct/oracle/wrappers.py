@@ -183,8 +183,14 @@ class Cached(Around):
         return np.concatenate([v for v, _ in found]), np.array([u for _, u in found])
 
 
-def name_of(oracle: Any) -> str:
-    """The solver inside all that was put around it, and a digest of its settings."""
-    while hasattr(oracle, "oracle"):
+def innermost(oracle: Any) -> Any:
+    """The solver inside all that was put around it."""
+    while isinstance(oracle, Around):
         oracle = oracle.oracle
-    return f"{type(oracle).__name__} {digest(oracle)}"
+    return oracle
+
+
+def name_of(oracle: Any) -> str:
+    """The kind of the innermost solver, and a digest of its settings."""
+    inside = innermost(oracle)
+    return f"{type(inside).__name__} {digest(inside)}"

@@ -18,7 +18,6 @@ from mlestruct.structures.base import Array, Ints, Shorts
 
 Position = Mapping[str, Any] | Iterable[str]
 
-
 NESTED = 100  # dicts in dicts: more is a mistake, and Python's own stack ends at a few hundred
 HOLDS = list, tuple, Set, Mapping
 
@@ -55,7 +54,7 @@ def pairs_of(position: Position, inside: int = 0) -> Iterable[tuple[str, float]]
 
 
 def _shallow(name: str, member: Any) -> Any:
-    """A member of a list, whose own members hold no others: its text is its name."""
+    """A member of a list, refused if it holds more than plain values: its text becomes a name."""
     held = isinstance(member, HOLDS)
     if held and (isinstance(member, Mapping) or any(isinstance(one, HOLDS) for one in member)):
         raise ValueError(f"attribute {name!r} lists {short(member)}; expected number or text")

@@ -105,7 +105,9 @@ def _few(tags: Sequence[Any]) -> str:
     return ", ".join(repr(tag) for tag in tags[:3]) + ", …" * (len(tags) > 3)
 
 
-def _listed(pairs: Iterable[Any]) -> list[tuple[Any, Any]]:
+def _listed(pairs: Any) -> list[tuple[Any, Any]]:
+    if not isinstance(pairs, Iterable):
+        raise ValueError(f"constraints are {pairs!r}; expected pairs (tag, next tag)")
     if iter(pairs) is pairs:
         raise ValueError("constraints are an iterator, which is read only once; give a list")
     return [_pair(pair) for pair in pairs]

@@ -115,6 +115,8 @@ def test_constraints_hold_and_violations_are_named(rng):
         ms.SequenceModel(constraints=pairs).fit(X, y)
     with pytest.raises(ValueError, match="constraints hold 'O'; expected pairs"):
         ms.SequenceModel(constraints=["O"]).fit(X, y)
+    with pytest.raises(ValueError, match="constraints are 5; expected pairs"):
+        ms.SequenceModel(constraints=5).fit(X, y)
     with pytest.raises(ValueError, match="constraints is None, 'bio', 'iobes' or pairs"):
         ms.SequenceModel(constraints="biluo").fit(X, y)
 

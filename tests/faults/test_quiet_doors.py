@@ -185,6 +185,8 @@ def test_a_summary_shows_no_other_models_intervals(words, tables):
         words.summary(tables.intervals(TABLES, ROWS))
     with pytest.raises(ValueError, match="no intervals of 8 weights, but 'x'"):
         words.summary("x")
+    with pytest.raises(ValueError, match="no intervals of 8 weights, but 8"):
+        words.summary(8)
 
 
 def test_nor_those_of_other_names(words):

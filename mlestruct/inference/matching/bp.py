@@ -30,11 +30,7 @@ def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual,
         tails[u] = ptr[u + 1] > ptr[u]
     peak, rest, degree = np.empty(n), np.empty(n), np.empty(n)
     if cold:
-        for u in range(n):
-            for e in range(ptr[u], ptr[u + 1]):
-                off = np.log1p(-min(tau[e], 1.0 - 1e-15))
-                sent[0, e] = -x[u] / rho - off
-                sent[1, e] = -x[head[e]] / rho - off
+        _begin(ptr, head, rho, x, tau, sent)
     else:
         tau[:] = 0.0  # what it held before is no part of a warm start
     both = np.ones(n, dtype=np.bool_)
@@ -62,9 +58,7 @@ def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual,
         far = min(_to_come(older, old, sent), leap)
         if far > 0.0:
             held[:], leap, mark = sent, 2.0 * leap, worst
-            for e in range(m):
-                sent[0, e] = min(sent[0, e] + far * (sent[0, e] - old[0, e]), FAR)
-                sent[1, e] = min(sent[1, e] + far * (sent[1, e] - old[1, e]), FAR)
+            _leap(far, old, sent)
         elif sweep % 50 == 0:
             # No progress over fifty sweeps: a cycle, which a heavier mean damps.
             if worst > 0.5 * before:
@@ -76,6 +70,24 @@ def propagate(score, ptr, head, strict, rho, two_sided, x, sent, cold, residual,
     for e in range(m):
         largest = max(largest, tau[e])
     report[0], report[1], report[2] = worst, report[1] + sweep, largest
+
+
+@kernel
+def _begin(ptr, head, rho, x, tau, sent):
+    """The messages that scaling's duals and τ stand for."""
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            off = np.log1p(-min(tau[e], 1.0 - 1e-15))
+            sent[0, e] = -x[u] / rho - off
+            sent[1, e] = -x[head[e]] / rho - off
+
+
+@kernel
+def _leap(far, old, sent):
+    """So many steps like the last, at once."""
+    for side in range(2):
+        for e in range(sent.shape[1]):
+            sent[side, e] = min(sent[side, e] + far * (sent[side, e] - old[side, e]), FAR)
 
 
 @kernel
