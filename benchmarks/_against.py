@@ -136,9 +136,18 @@ def compared(name: str, ours: Iterable[Row], theirs: Iterable[Row], peer: str) -
         "peer": before,
         "peer_name": peer,
         "ratio": ratio,
-        "target": f"worse <= {max(ALLOWED, scatter):.0%}",
+        "target": f"worse <= {max(ALLOWED, scatter):.0%}{_peers(one, other)}",
         "met": None if worse is None else worse <= max(ALLOWED, scatter),
     }
+
+
+def _peers(ours: list[Row], theirs: list[Row]) -> str:
+    """What the rows' own peer took here for what it took there: questions of fits may differ."""
+    names = {row.get("peer_name") for row in (*ours, *theirs)}
+    mine, its = ([row.get("peer") for row in rows] for rows in (ours, theirs))
+    if len(names) > 1 or not all(isinstance(one, int | float) and one for one in (*mine, *its)):
+        return ""
+    return f"; {names.pop()} {median(mine) / median(its):.2f} ×"
 
 
 def _scatter(values: list[float]) -> float:

@@ -168,8 +168,8 @@ def _scaled(values: Array, shift: Ints) -> Array:
 def _round(values: Array, shift: Ints) -> tuple[Array, Array]:
     """Values × 2^shift as whole numbers, and the sum of what that changed, for each row."""
     scaled = _scaled(values, shift)
+    tiny = ((scaled == 0) & (values != 0)).sum(axis=1) if (shift < 0).any() else 0  # underflow
     out = np.rint(scaled)
-    lost: Array = np.abs(scaled - out).sum(axis=1)
-    if (shift < 0).any():  # underflow
-        lost += TINIEST * ((scaled == 0) & (values != 0)).sum(axis=1)
-    return out, lost
+    np.subtract(scaled, out, out=scaled)
+    lost: Array = np.abs(scaled, out=scaled).sum(axis=1)
+    return out, lost + TINIEST * tiny

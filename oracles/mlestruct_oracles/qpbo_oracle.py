@@ -83,8 +83,12 @@ def _many(
         except ValueError as error:  # Infeasible too
             raise _renumbered(error, members, structure) from error
         _remember(memory, key, flows)
-        found = [answer.node.reshape(models, -1), answer.edge.reshape(models, -1)]
-        vertices[batch.index(members)] = np.concatenate(found, axis=1).ravel()
+        place = batch.index(members)
+        rows = vertices[place].reshape(models, -1)  # a view of adjacent examples
+        rows[:, :first] = answer.node.reshape(models, -1)
+        rows[:, first:] = answer.edge.reshape(models, -1)
+        if not isinstance(place, slice):
+            vertices[place] = rows.ravel()
         upper[members] = answer.upper
     return vertices, upper
 

@@ -105,6 +105,15 @@ def test_a_row_is_held_to_five_percent_or_its_scatter(quantity, ours, met):
     assert found["peer"] == 1.0
 
 
+def test_a_row_says_what_its_own_peer_took() -> None:
+    """Scores that a fit asks about are another version's own: its peer was asked them too."""
+    ours, theirs = (
+        [{**row, "peer": size, "peer_name": "P"} for row in rows("ms", 1.2)] for size in (3.0, 2.0)
+    )
+    assert compared("stub", ours, theirs, "before")["target"].endswith("; P 1.50 ×")
+    assert "P" not in compared("stub", ours, rows("ms", 1.0), "before")["target"]
+
+
 def test_two_checkouts_make_their_rows_in_turn(tmp_path, monkeypatch):
     """The other folder's own benchmark and its own files, by this interpreter."""
     (tmp_path / "benchmarks").mkdir()
