@@ -54,7 +54,7 @@ def answers(n: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
 def sweeps(structure: ms.Matching, score: np.ndarray, rho: float) -> int:
     """To 1e-8 from a cold start; Bethe from the solution at ρ = ½, as inference does it."""
     graph, _ = prepared(structure)
-    fixed = (graph.ptr, graph.head, graph.strict, graph.component, np.ones(graph.components))
+    fixed = (graph.ptr, graph.head, graph.strict, graph.component)
     x, tau, report, total = np.zeros(graph.nodes), np.empty(graph.live), np.zeros(3), 0
     stages = [(0.5, 1e-8)] if rho == 0.5 else [(0.5, 1e-2), (rho, 1e-8)]
     for number, (stage, residual) in enumerate(stages):

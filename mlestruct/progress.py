@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, floor, inf, log, log10
 from typing import Any
 
@@ -13,10 +13,8 @@ import numpy as np
 from mlestruct.method import Progress
 
 WORTH_SHOWING = 2.0  # expected seconds
-RECENT, FEWEST = (
-    0.5,
-    6,
-)  # share of the rounds that say where a fit is heading, and how many at least
+RECENT = 0.5  # share of the rounds that say where a fit is heading
+FEWEST = 6  # and how many at least
 LONG = 10_000  # calls an example: what is further off is not worth a number
 OFTEN = 0.2  # seconds between two looks of a notebook's cell
 
@@ -25,26 +23,37 @@ Show = bool | Callable[[Progress], None] | None
 """A bar or none, whichever suits (None), or a function that is told of every round instead."""
 
 
-def track(states: Iterable[Progress], name: str, show: Show = None) -> Iterator[Progress]:
-    """Yield the states as they are, and show a bar; its first line is the expected cost."""
-    bar = None
+def watcher(name: str, show: Show = None) -> Callable[[Progress], object] | None:
+    """What is told of every round: a bar, the function that ``show`` is, or nothing."""
     if callable(show):
-        for state in states:
-            show(state)
-            yield state
-        return
-    seen: list[tuple[float, float]] = []
+        return show
     watched = sys.stderr.isatty() or in_notebook() if show is None else show
-    for state in states:
-        if bar is None and watched and (show or state.cost.seconds > WORTH_SHOWING):
-            bar = _bar(name, state)
-        if bar is not None:
-            seen.append((state.calls / max(state.cost.examples, 1), state.certificate.relative))
-            bar.set_postfix_str(told(state, seen))
-            bar.update(min(1, state.round))
-        yield state
-    if bar is not None:
-        bar.close()
+    return Bar(name, always=bool(show)) if watched else None
+
+
+class Bar:
+    """Shows a bar for one fit after another that takes a while, or for each of them ``always``.
+
+    Its first line is the expected cost.
+    """
+
+    def __init__(self, name: str, *, always: bool) -> None:
+        self.name, self.always = name, always
+        self.bar: Any = None
+        self.seen: list[tuple[float, float]] = []
+
+    def __call__(self, state: Progress) -> None:
+        if self.bar is None and (self.always or state.cost.seconds > WORTH_SHOWING):
+            self.bar, self.seen = _bar(self.name, state), []
+        if self.bar is None:
+            return
+        calls = state.calls / max(state.cost.examples, 1)
+        self.seen.append((calls, state.certificate.relative))
+        self.bar.set_postfix_str(told(state, self.seen))
+        self.bar.update(min(1, state.round))
+        if state.done:
+            self.bar.close()
+            self.bar = None
 
 
 def told(state: Progress, seen: Sequence[tuple[float, float]]) -> str:

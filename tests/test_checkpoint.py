@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mlestruct.batch import Batch, Partial
-from mlestruct.checkpoint import Checkpoint, Writer
+from mlestruct.checkpoint import Checkpoint, Writer, begin
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled
@@ -28,6 +28,7 @@ from mlestruct.learners import (
     pseudo_likelihood,
     trw_tightest,
 )
+from mlestruct.learners.model import collect
 from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
@@ -237,10 +238,13 @@ def test_runs_stopped_at_will_are_begun_anew(tmp_path, mortal):
     dual = matchings()
 
     def models(checkpoint=None):
-        solver = FrankWolfe(tol=0.0, rounds=20, checkpoint=checkpoint)
-        learner = mle_struct(0.5, route="frank_wolfe", solver=solver)
-        path = learner.path(dual.batch, dual.features, [3.0, 1.0], lambda s: islice(s, 7))
-        return [(model.theta.tobytes(), timeless(model.history)) for model in path]
+        loop, found = begin(checkpoint, "both"), []
+        solver = FrankWolfe(tol=0.0, rounds=20, checkpoint=loop)
+        for lam in (3.0, 1.0):
+            learner = mle_struct(0.5, regulariser=lam, route="frank_wolfe", solver=solver)
+            model = collect(islice(learner.states(dual.batch, dual.features), 7))
+            found.append((model.theta.tobytes(), timeless(model.history)))
+        return found
 
     whole, kept = models(), Checkpoint(tmp_path / "fit.ckpt", every=1)
     for calls in (4, 8, 8):

@@ -35,7 +35,7 @@ from mlestruct.features.squares import squares
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.progress import track
+from mlestruct.progress import watcher
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics.affordability import MOST, advice
@@ -329,8 +329,8 @@ class Estimator(Predictor):
         learner = self._learner(ridges[0], loop)
         if batch.partly:
             learner = learner.of_seen(self.tol)
-        watched = partial(track, name=learner.name, show=self.progress)
-        models = learner.path(batch, features, ridges, watched)
+        told = watcher(learner.name, self.progress)
+        models = learner.path(batch, features, ridges, told)
         for k in order:
             try:
                 model = next(models)

@@ -19,7 +19,8 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
-Through = Callable[[Iterator[Progress]], Iterator[Progress]]
+Told = Callable[[Progress], object] | None
+"""Is told of every round of a fit, as it comes."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Learns(Protocol):
     """A learner: its name, the inference that its models keep, and a model per regulariser.
 
     ``of_seen(tol)`` is the learner for Partial outcomes, or a ValueError where there is none;
-    ``through`` sees the rounds of every fit of a path.
+    ``told`` hears of the rounds of every fit of a path.
     """
 
     @property
@@ -81,7 +82,7 @@ class Learns(Protocol):
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[Any],
-        through: Through = iter,
+        told: Told = None,
     ) -> Iterator[Model]: ...
 
 
@@ -116,11 +117,11 @@ class Fits:
         batch: Batch[Any],
         features: Features,
         regularisers: Sequence[Any],
-        through: Through = iter,
+        told: Told = None,
     ) -> Iterator[Model]:
         """A model per regulariser, starting where the one before ended, if that is of use.
 
-        Strongest first is cheapest: weights grow from zero. ``through`` may watch the rounds.
+        Strongest first is cheapest: weights grow from zero. ``told`` hears of every round.
         """
         problem, last = self.problem(batch, features), None
 
@@ -135,7 +136,7 @@ class Fits:
             try:
                 with loop.trusted():
                     states = self.run(problem, given, last, loop)
-                    model, last = _collected(through(states), self.inference)
+                    model, last = _collected(states, self.inference, told)
                 loop.thin()
                 spent = loop.clock.seconds
                 if number == len(regularisers):
@@ -175,7 +176,9 @@ class Wraps(Fits):
         return self.learner.solver
 
 
-def _collected(states: Iterator[Progress], inference: Inference) -> tuple[Model, Progress]:
+def _collected(
+    states: Iterator[Progress], inference: Inference, told: Told = None
+) -> tuple[Model, Progress]:
     history: list[tuple[int, float, float, float]] = []
     routes: dict[str, None] = {}
     last = None
@@ -186,8 +189,10 @@ def _collected(states: Iterator[Progress], inference: Inference) -> tuple[Model,
         return Model(state.theta, state.certificate, history, route, *ends, asking=state.asking)
 
     try:
-        for last in states:
-            proof = last.certificate
+        for said in states:
+            if told is not None:
+                told(said)
+            last, proof = said, said.certificate
             history.append((last.calls, last.seconds, proof.objective, proof.gap))
             routes[last.route] = None
     except KeyboardInterrupt as ended:

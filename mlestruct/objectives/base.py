@@ -130,25 +130,23 @@ class ShardSummand:
         self.proves, self.warm, self.places = proves, None, places(heads)
 
     def __call__(self, question: Any) -> Any:
+        batch, heads, place = self.batch, self.heads, self.places
         try:
-            if isinstance(question, EvaluationPoint):
-                return self._value(*question)
-            assert self.proves is not None
-            return self.proves(question, self.batch, self.heads, self.warm)
+            if not isinstance(question, EvaluationPoint):
+                assert self.proves is not None
+                return self.proves(question, batch, heads, self.warm)
+            theta, tol = question
+            scores = {}
+            for name, head in heads.items():
+                scores[name] = head.scores(theta[place[name]])
+            found = self.objective(batch, scores, self.warm, tol)
+            self.warm = found.warm
+            gradient = np.zeros(len(theta))
+            for name, head in heads.items():
+                gradient[place[name]] = head.pull(scores[name], found.gradient[name])
+            return ShardValue(found.value, gradient, found.stalled)
         except Exception as error:
             raise counted_from(error, self.first) from error.__cause__
-
-    def _value(self, theta: Array, tol: float) -> ShardValue:
-        heads, place = self.heads, self.places
-        scores = {}
-        for name, head in heads.items():
-            scores[name] = head.scores(theta[place[name]])
-        found = self.objective(self.batch, scores, self.warm, tol)
-        self.warm = found.warm
-        gradient = np.zeros(len(theta))
-        for name, head in heads.items():
-            gradient[place[name]] = head.pull(scores[name], found.gradient[name])
-        return ShardValue(found.value, gradient, found.stalled)
 
     def memory(self) -> Tree:
         return None if self.warm is None else self.objective.pack(self.warm)

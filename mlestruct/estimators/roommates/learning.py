@@ -91,7 +91,7 @@ def learn(
     alpha: float | Sequence[float],
     rho: float,
     tol: float,
-    through: Callable[[Iterator[Progress]], Iterator[Progress]],
+    told: Callable[[Progress], object],
     loop: Loop,
 ) -> tuple[Model, float, list[tuple[float, float]], list[float]]:
     """The model, its alpha, the score of every alpha, and those that did not converge."""
@@ -101,7 +101,7 @@ def learn(
     if len(alphas) > 1:
         scores, missed = choose(learner, sample, alphas, rho)
     chosen = float(alphas[scores.argmax()])
-    (model,) = learner.path(sample.batch, sample.near, [chosen], through)
+    (model,) = learner.path(sample.batch, sample.near, [chosen], told)
     return model, chosen, list(zip(alphas.tolist(), scores.tolist(), strict=True)), missed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -43,7 +43,7 @@ from mlestruct.estimators.roommates.summary import ContrastTable, RoommateSummar
 from mlestruct.estimators.stored import StoredFit
 from mlestruct.learners import Interrupted, Model
 from mlestruct.method import Progress
-from mlestruct.progress import Show, track
+from mlestruct.progress import Show, watcher
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Table, table
 
@@ -146,11 +146,12 @@ class RoommateModel(Parameters):
         sample, asked, known_again, notes = self._sampled(people, pairs)
         baseline = logistic(sample)
         last: list[Array] = []  # the τ of the last round of the fit that is kept
+        show = watcher("roommates", self.progress)
 
-        def watched(states: Iterator[Progress]) -> Iterator[Progress]:
-            for state in track(states, "roommates", self.progress):
-                last[:] = [state.tau]
-                yield state
+        def told(state: Progress) -> None:
+            last[:] = [state.tau]
+            if show is not None:
+                show(state)
 
         def keep(model: Model, alpha: float, tried: list[tuple[float, float]]) -> None:
             errors = sandwich(sample, model.theta, alpha, self.rho, *last)
@@ -165,7 +166,7 @@ class RoommateModel(Parameters):
         try:
             with loop.trusted():
                 settings = self.alpha, self.rho, self.tol
-                model, alpha, tried, missed = learn(sample, *settings, watched, loop)
+                model, alpha, tried, missed = learn(sample, *settings, told, loop)
                 keep(model, alpha, tried)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:

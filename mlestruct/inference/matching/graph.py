@@ -45,10 +45,6 @@ class Layout:
     def live(self) -> int:
         return len(self.head)
 
-    @property
-    def components(self) -> int:
-        return int(self.component.max()) + 1
-
     def gather(self, rows: Array) -> Array:
         return np.ascontiguousarray(rows if self.edge is None else rows[:, self.edge])
 

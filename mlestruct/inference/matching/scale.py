@@ -13,7 +13,7 @@ PATIENCE = 40  # sweeps; those that do not gain four digits in as many are left 
 
 
 @kernel
-def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, cold, residual,
+def scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
           sweeps, tau, report):  # fmt: skip
     """Scale until every degree fits to ``residual``; report = (residual, sweeps, largest τ).
 
@@ -24,7 +24,7 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
     n = len(strict)
     tails, s, y, slope = np.empty(n, dtype=np.bool_), np.empty(n), np.empty(n), np.empty(n)
     move, last = np.empty(n), np.empty(n)
-    common, total = np.empty(len(weights)), np.empty(len(weights))
+    common, total = np.empty(n), np.empty(n)  # by component
     omega, rate, exact = 1.0, 0.0, c == 0.0
     for u in range(n):
         tails[u], s[u], last[u] = ptr[u + 1] > ptr[u], 1.0, 0.0
@@ -45,7 +45,7 @@ def scale(score, ptr, head, strict, component, weights, c, rho, two_sided, x, co
             worst = worst if exact else max(worst, heads)
         else:
             sums(ptr, head, tau, s, c, True, True, y, slope)
-            worst = _together(strict, component, weights, rho, omega, x, s, y, slope, move, last,
+            worst = _together(strict, component, rho, omega, x, s, y, slope, move, last,
                               common, total)  # fmt: skip
             omega, rate = _relax(worst, before, omega, rate)
         if not worst > residual:
@@ -179,7 +179,7 @@ def _step(strict, tails, side, exact, rho, x, s, y, slope):
 
 
 @kernel
-def _together(strict, component, weights, rho, omega, x, s, y, slope, move, last, common,
+def _together(strict, component, rho, omega, x, s, y, slope, move, last, common,
               total):  # fmt: skip
     """Move all nodes; a component's mean movement counts half. ω < 1 damps, ω > 1 has momentum."""
     worst = 0.0

@@ -37,7 +37,7 @@ def prepared(structure: Any) -> tuple[Layout, Array]:
     if graph.edge is None and structure.interior() is not None:
         return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
     point, report = np.empty(graph.live), np.zeros(3)
-    args = (graph.strict, graph.component, np.ones(graph.components), 0.0, 0.5, graph.two_sided)
+    args = (graph.strict, graph.component, 0.0, 0.5, graph.two_sided)
     x = np.zeros(graph.nodes)
     scale(
         np.zeros(graph.live), graph.ptr, graph.head, *args, x, True, 1e-13, 100_000, point, report
@@ -109,7 +109,7 @@ class Scaling(Routine):
                 if direct
                 else np.empty((len(members), graph.live))
             )
-            log_z[members] = self._sound(graph, centre, graph.gather(rows), state, live)
+            log_z[members] = self._infer(graph, centre, graph.gather(rows), state, live)
             if graph.base is not None:
                 log_z[members] += rows @ graph.base
             if not direct:
@@ -149,34 +149,34 @@ class Scaling(Routine):
         sent = (count, 2, graph.live if self.rho > 0.5 else 0)
         return WarmPrices(np.zeros((count, graph.nodes)), np.empty(sent), np.zeros(count, np.int8))
 
-    def _sound(
-        self, graph: Layout, centre: Array, score: Array, state: WarmPrices, tau: Array
-    ) -> Array:
-        """What was inferred; from a cold start where a warm one, far away, has led to no number."""
-        log_z = self._infer(graph, centre, score, state, tau)
-        lost = np.flatnonzero(~np.isfinite(log_z))
-        if len(lost):
-            again, own = self._state(graph, len(lost)), tau[lost]
-            log_z[lost], tau[lost] = self._infer(graph, centre, score[lost], again, own), own
-            state.x[lost], state.sent[lost], state.mode[lost] = again.x, again.sent, again.mode
-        gone = ~np.isfinite(state.x).all(axis=1)
-        state.x[gone], state.mode[gone] = 0.0, COLD
-        return log_z
-
     def _infer(
-        self, graph: Layout, centre: Array, score: Array, state: WarmPrices, tau: Array
+        self,
+        graph: Layout,
+        centre: Array,
+        score: Array,
+        state: WarmPrices,
+        tau: Array,
+        again: bool = True,
     ) -> Array:
+        """log Z; ``again`` from a cold start where a warm one, far away, has led to no number."""
         log_z = np.zeros(len(score))
-        weights = np.ones(graph.components)
         rows, columns = (0, 0) if graph.table is None else graph.table
         if graph.live and self.rho <= 0.5:
-            _concave(score, graph.ptr, graph.head, graph.strict, graph.component, weights, self.rho,
+            _concave(score, graph.ptr, graph.head, graph.strict, graph.component, self.rho,
                      graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
                      state.x, state.mode, tau, log_z)  # fmt: skip
         elif graph.live:
-            _bethe(score, graph.ptr, graph.head, graph.strict, graph.component, weights, self.rho,
+            _bethe(score, graph.ptr, graph.head, graph.strict, graph.component, self.rho,
                    graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
                    state.x, state.sent, state.mode, tau, log_z)  # fmt: skip
+        lost = np.flatnonzero(~np.isfinite(log_z)) if again else ()
+        if len(lost):
+            cold, own = self._state(graph, len(lost)), tau[lost]
+            log_z[lost] = self._infer(graph, centre, score[lost], cold, own, again=False)
+            tau[lost] = own
+            state.x[lost], state.sent[lost], state.mode[lost] = cold.x, cold.sent, cold.mode
+        gone = ~np.isfinite(state.x).all(axis=1)
+        state.x[gone], state.mode[gone] = 0.0, COLD
         return log_z
 
 
@@ -211,7 +211,7 @@ NEAR, AGREE = 1e-4, 1e-7  # so near to a vertex an answer proves itself, to so m
 
 
 @kernel
-def _concave(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
+def _concave(score, ptr, head, strict, component, rho, two_sided, rows, columns, centre,
              residual, sweeps, x, mode, tau, log_z):  # fmt: skip
     """Every example at ρ ≤ ½, as :func:`_bethe` does it: whose kernels need not compile here."""
     report, c, soft = np.zeros(3), 1.0 - 2.0 * rho, max(rho, SOFT)
@@ -219,7 +219,7 @@ def _concave(score, ptr, head, strict, component, weights, rho, two_sided, rows,
         report[0] = np.inf
         for cold in (False, True):
             if (cold or mode[m] != COLD) and not report[0] <= residual:
-                scale(score[m], ptr, head, strict, component, weights, c, soft, two_sided, x[m],
+                scale(score[m], ptr, head, strict, component, c, soft, two_sided, x[m],
                       cold, residual, sweeps, tau[m], report)  # fmt: skip
         mode[m] = SCALED
         log_z[m] = dual_value(score[m], ptr, head, strict, c, rho, x[m], tau[m])
@@ -241,12 +241,12 @@ def _repair(ptr, head, strict, rows, columns, centre, tau):
 
 
 @kernel
-def _bethe(score, ptr, head, strict, component, weights, rho, two_sided, rows, columns, centre,
+def _bethe(score, ptr, head, strict, component, rho, two_sided, rows, columns, centre,
            residual, sweeps, x, sent, mode, tau, log_z):  # fmt: skip
     """Every example: from where its last call ended, if that gets there, else from the start."""
     report, spare = np.zeros(3), np.empty(len(head))
     for m in range(len(score)):
-        given = (score[m], ptr, head, strict, component, weights, rho, two_sided)
+        given = (score[m], ptr, head, strict, component, rho, two_sided)
         out = (x[m], sent[m], residual, sweeps, tau[m], spare, report)
         state, log_z[m] = COLD, 0.0
         if mode[m] != COLD and mode[m] != SPLIT:
@@ -260,7 +260,7 @@ def _bethe(score, ptr, head, strict, component, weights, rho, two_sided, rows, c
 
 
 @kernel
-def _inferred(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, residual,
+def _inferred(score, ptr, head, strict, component, rho, two_sided, x, sent, residual,
               sweeps, tau, spare, report, start):  # fmt: skip
     """(the state reached, log Z): scale, or send messages where a τ is too large for scaling.
 
@@ -269,14 +269,14 @@ def _inferred(score, ptr, head, strict, component, weights, rho, two_sided, x, s
     """
     c, state = 1.0 - 2.0 * rho, start
     if start <= SCALED:
-        state = _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, start,
+        state = _scaled(score, ptr, head, strict, component, rho, two_sided, x, start,
                         residual, sweeps, tau, report)  # fmt: skip
     if state == SCALED:
         value = dual_value(score, ptr, head, strict, c, rho, x, tau)
         return (state if start == COLD or report[0] <= residual else COLD), value
     if start == SCALED:
         return COLD, 0.0
-    state = _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, state,
+    state = _sent(score, ptr, head, strict, component, rho, two_sided, x, sent, state,
                   residual, sweeps, tau, spare, report)  # fmt: skip
     return state, stationary_value(score, ptr, head, strict, rho, x, tau, spare)
 
@@ -304,24 +304,24 @@ def _holds(score, ptr, head, strict, rho, x, tau, log_off):
 
 
 @kernel
-def _scaled(score, ptr, head, strict, component, weights, rho, two_sided, x, state, residual,
+def _scaled(score, ptr, head, strict, component, rho, two_sided, x, state, residual,
             sweeps, tau, report):  # fmt: skip
     """SCALED where scaling is enough: while every τ is well below 1/(2ρ)."""
     if state == COLD:
-        scale(score, ptr, head, strict, component, weights, 0.0, 0.5, two_sided, x, True, 1e-2,
+        scale(score, ptr, head, strict, component, 0.0, 0.5, two_sided, x, True, 1e-2,
               min(30, sweeps), tau, report)  # fmt: skip
         for v in range(len(x)):
             if not strict[v]:
                 x[v] *= 2.0 * rho
         if report[2] > 0.4 / rho:
             return COLD
-    scale(score, ptr, head, strict, component, weights, 1.0 - 2.0 * rho, rho, two_sided, x, False,
+    scale(score, ptr, head, strict, component, 1.0 - 2.0 * rho, rho, two_sided, x, False,
           residual, min(100, sweeps), tau, report)  # fmt: skip
     return SCALED if report[0] <= residual and report[2] < 0.45 / rho else COLD
 
 
 @kernel
-def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent, state, residual,
+def _sent(score, ptr, head, strict, component, rho, two_sided, x, sent, state, residual,
           sweeps, tau, log_off, report):  # fmt: skip
     """At ρ = 1 messages in floats, below it ascent; then the least of the nodes' own bounds.
 
@@ -335,7 +335,7 @@ def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent,
             return SENT
         x[:] = old
     elif state != LOGS:
-        _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, state == COLD,
+        _majorise(score, ptr, head, strict, component, rho, two_sided, x, state == COLD,
                   residual, sweeps, tau, sent[0], report)  # fmt: skip
         log_off[:] = sent[0]
         if report[0] <= enough and _holds(score, ptr, head, strict, rho, x, tau, log_off):
@@ -354,13 +354,13 @@ def _sent(score, ptr, head, strict, component, weights, rho, two_sided, x, sent,
         return LOGS
     if rho == 1.0 and state == COLD:
         x[:] = old
-        _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, True, residual,
+        _majorise(score, ptr, head, strict, component, rho, two_sided, x, True, residual,
                   sweeps, tau, log_off, report)  # fmt: skip
     return COLD
 
 
 @kernel
-def _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, cold, residual,
+def _majorise(score, ptr, head, strict, component, rho, two_sided, x, cold, residual,
               sweeps, tau, log_off, report):  # fmt: skip
     """Ascent for any ρ > ½: the convex part −c(1−τ)log(1−τ) of H by its tangent, then scaling.
 
@@ -375,7 +375,7 @@ def _majorise(score, ptr, head, strict, component, weights, rho, two_sided, x, c
     for turn in range(min(sweeps, 300)):
         for e in range(len(score)):
             linear[e] = score[e] + c * log_off[e]
-        scale(linear, ptr, head, strict, component, weights, 0.0, rho, two_sided, x,
+        scale(linear, ptr, head, strict, component, 0.0, rho, two_sided, x,
               cold and turn == 0, residual, sweeps, tau, report)  # fmt: skip
         worst = 0.0
         for e in range(len(score)):
