@@ -17,8 +17,8 @@ from mlestruct.features import (
     as_features,
     with_intercept,
 )
-from mlestruct.features import squares as squares_
-from mlestruct.features.squares import squares
+from mlestruct.features import base as squares_
+from mlestruct.features.base import squares
 from mlestruct.structures import FactorGraph, Matching, chain, grid
 from mlestruct.testing import vertices
 

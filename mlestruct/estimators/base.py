@@ -30,8 +30,8 @@ from mlestruct.estimators.door import (
 from mlestruct.estimators.predictor import Predictor, seen_in_targets
 from mlestruct.estimators.weights import ALIKE, labels_of, with_weights
 from mlestruct.features import Dense, Features
+from mlestruct.features.base import squares
 from mlestruct.features.level import alike, levelled
-from mlestruct.features.squares import squares
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
 from mlestruct.oracle.registry import AnyOracle

@@ -12,11 +12,11 @@ from mlestruct.batch import Batch
 from mlestruct.features.base import (
     Columns,
     check_parts,
+    power,
     refuse_none,
     refuse_nonfinite,
     restart,
 )
-from mlestruct.features.squares import power
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints, as_numbers, sound
 from mlestruct.structures.graph import FactorGraph, only_graphs

@@ -23,9 +23,9 @@ import numpy as np
 from mlestruct.checkpoint import Loop
 from mlestruct.dual import MIX, Certificate, Dual
 from mlestruct.frank_wolfe.active_set import Iterate, footprint
-from mlestruct.frank_wolfe.best import Best
 from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.proof import (
+    Best,
     Reply,
     beginning,
     certified,

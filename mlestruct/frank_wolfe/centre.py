@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlestruct.dual import Dual
-from mlestruct.features.squares import squares
+from mlestruct.features.base import squares
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree, like

@@ -1,8 +1,9 @@
-"""What a round asks and what its answers prove; where a run begins, and whom it may ask."""
+"""What a round asks and its answers prove, the best proof so far; where a run begins."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.oracle import Oracle, perturbable
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
 
 DIGITS = 1e-13  # of log Z: what floats may have lost
 
@@ -163,3 +165,43 @@ def named(solver: Any, dual: Dual, oracle: Oracle[Any], start: Array | None) -> 
     """
     given = "" if isinstance(solver.checkpoint, Loop) else digest(start)
     return {**dual.named(), "oracle": name_of(oracle), "start": given}
+
+
+@dataclass
+class Best:
+    """The two sides of a certificate, each the least so far: what is printed never rises.
+
+    For any weights θ, any point ``at`` and any τ of the polytope, gap = P(θ, at) + D(τ) with
+
+        P = R(θ) − ⟨θ, φ⟩ + Σ w [max ⟨Φθ + bias + ∇H(at), s⟩ + H(at) − ⟨∇H(at), at⟩],
+        D = R*(r(τ)) − Σ w [H(τ) + ⟨bias, τ⟩].
+
+    −P never exceeds the optimum and D is never below it, whichever rounds they come from. Kept are
+    the weights of the least P, where their tangent lies, and the τ of the least D.
+    """
+
+    theta: Array = field(default_factory=partial(np.zeros, 0))
+    at: Array = field(default_factory=partial(np.zeros, 0))
+    tau: Array = field(default_factory=partial(np.zeros, 0))
+    primal: float = np.inf
+    slack: float = 0.0
+    dual: float = np.inf
+
+    def take(
+        self, proof: Certificate, primal: float, theta: Array, at: Array, tau: Array
+    ) -> Certificate:
+        """The certificate of the best so far, after a round's own, of which P is ``primal``.
+
+        ``tau`` is copied. Where no bound is known (P = ∞), the last weights are the best.
+        """
+        objective = proof.objective
+        if primal <= self.primal:
+            self.theta, self.at, self.primal, self.slack = theta, at, primal, proof.slack
+        if objective < self.dual:
+            self.tau, self.dual = tau.copy(), objective
+        if proof.withheld is None:
+            proof = replace(proof, gap=max(self.primal + self.dual, 0.0))
+        return replace(proof, slack=self.slack, objective=self.dual)
+
+    def tree(self) -> Tree:
+        return self.theta, self.at, self.tau, self.primal, self.slack, self.dual

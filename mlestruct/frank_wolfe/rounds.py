@@ -16,10 +16,10 @@ from mlestruct.engine import engine_of
 from mlestruct.frank_wolfe import flat, steps
 from mlestruct.frank_wolfe.active_set import Iterate, capacity, footprint
 from mlestruct.frank_wolfe.atoms import scaled_pass
-from mlestruct.frank_wolfe.best import Best
 from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.proof import (
+    Best,
     Reply,
     beginning,
     certified,

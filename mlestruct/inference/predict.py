@@ -17,8 +17,7 @@ from mlestruct.features import NoFeatures
 from mlestruct.features.level import levelled_scores
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.decoding import decode
-from mlestruct.inference.matching.hull import relaxed
-from mlestruct.inference.proof import Inferred, infer
+from mlestruct.inference.proof import Inferred, infer, relaxed
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Oracle, Validated, resolve

@@ -25,8 +25,7 @@ from mlestruct.engine import Running, engine_of
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference import marginals
-from mlestruct.inference.matching.hull import relaxed
-from mlestruct.inference.proof import infer
+from mlestruct.inference.proof import infer, relaxed
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Wraps

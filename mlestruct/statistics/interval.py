@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from mlestruct.results import Shown
-from mlestruct.statistics.firth import Firth, Point, Unsettled
+from mlestruct.statistics.firth import Firth, Point, Unsettled, end, open_sides, without_end
 from mlestruct.statistics.identified import Identified, Named
 from mlestruct.statistics.likelihood import Likelihood
-from mlestruct.statistics.profile import end, open_sides, without_end
 from mlestruct.statistics.spread import Units
 from mlestruct.structures.base import Array, Ints, as_number
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from mlestruct.tables import separated, workbooks
 from mlestruct.tables.cells import Cell, Decimal, written
-from mlestruct.tables.encodings import decoded
 from mlestruct.tables.frames import (
     Table,
     checked,
@@ -25,6 +24,7 @@ from mlestruct.tables.frames import (
 )
 from mlestruct.tables.grids import Grid, Places, letters
 from mlestruct.tables.headings import Headed, headed
+from mlestruct.tables.separated import decoded
 
 FilePath = str | os.PathLike[str]
 

@@ -14,8 +14,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mlestruct.batch import Batch
-from mlestruct.features.base import Features
-from mlestruct.features.squares import squares
+from mlestruct.features.base import Features, squares
 from mlestruct.lbfgs import Descent, Kinks, Step, descent
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array

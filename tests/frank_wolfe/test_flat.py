@@ -9,7 +9,7 @@ import pytest
 
 from mlestruct.batch import Batch
 from mlestruct.features import Tied
-from mlestruct.frank_wolfe import FrankWolfe, flat, rounds, slots
+from mlestruct.frank_wolfe import FrankWolfe, active_set, flat, rounds
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.learners import ssvm
 from mlestruct.oracle import resolve
@@ -75,11 +75,11 @@ def test_sparse_moments_are_the_same_moments(words, monkeypatch):
     """Kept sparse or dense, a run ends at the same optimum, and both are met here."""
     values = []
     for share in (0.0, 1.0):
-        monkeypatch.setattr(slots, "SPARSE", share)
+        monkeypatch.setattr(active_set, "SPARSE", share)
         dual = ssvm(regulariser=0.5).dual(*words)
         assert (len(watched(monkeypatch, dual, 3).atoms.moment.place) > 0) == (share == 1.0)
         monkeypatch.undo()
-        monkeypatch.setattr(slots, "SPARSE", share)
+        monkeypatch.setattr(active_set, "SPARSE", share)
         values.append(TIGHT.solve(dual, resolve(None, dual.batch)).certificate)
     first, second = values
     assert abs(first.objective - second.objective) <= first.gap + second.gap
@@ -120,7 +120,7 @@ def test_vertices_with_more_entries_than_any_before_find_room(words, monkeypatch
     dual = ssvm(regulariser=0.5).dual(*words)
     iterate = watched(monkeypatch, dual, 5)
     rows, known = iterate.atoms.moment, iterate.atoms.known
-    wider = slots.widened(rows, rows.width + 3, known, rows.width + 9)
+    wider = active_set.widened(rows, rows.width + 3, known, rows.width + 9)
     assert (wider.width >= rows.width + 3).all()
     for m in range(8):
         for slot in range(known[m]):
@@ -135,8 +135,8 @@ def test_vertices_with_more_entries_than_any_before_find_room(words, monkeypatch
 def test_rows_of_nothing_are_sparse_all_the_same(ones):
     """An empty matching has no entries; taken for a dense row it was read beyond its end."""
     none = np.zeros(2, dtype=np.int64)
-    atoms = slots.empty_atoms(
-        np.full(6, 0.2), np.zeros(0), slots.Widths(none, none, False, ones), 4
+    atoms = active_set.empty_atoms(
+        np.full(6, 0.2), np.zeros(0), active_set.Widths(none, none, False, ones), 4
     )
     shape = np.ones(2), np.array([0, 3, 6]), np.zeros(3, dtype=np.int64)
     p = namedtuple("Problem", "weight offsets column_start")(*shape)

@@ -56,7 +56,7 @@ class Scaling(Routine):
     at the repaired τ pays for it. O(edges) per sweep, at most ``sweeps``.
 
     On a graph with odd cycles the matchings' hull is smaller than the degree polytope; what this
-    gives there counts for the hull once :mod:`.hull` has proven it inside.
+    gives there counts for the hull once :mod:`mlestruct.inference.proof` has it inside.
     """
 
     rho: float = 0.5

@@ -25,8 +25,7 @@ from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.mean_field import NaiveMeanField, mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive
-from mlestruct.learners.pseudo import partly_observed
-from mlestruct.objectives.pseudo_likelihood import PseudoLikelihood
+from mlestruct.learners.pseudo import PseudoLikelihood, partly_observed
 from tests.reference.contrastive import law_after_sweep
 
 LOOPY = ms.FactorGraph([2] * 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
