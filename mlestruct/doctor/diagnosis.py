@@ -17,7 +17,7 @@ from mlestruct.doctor import rows as of_rows
 from mlestruct.doctor.proposal import who_is_who
 from mlestruct.estimators.roommates.leaks import KEPT, Leak, leaks
 from mlestruct.estimators.roommates.observed import ColumnNames, homes_of, read_pairs
-from mlestruct.estimators.roommates.people import People, groups_of
+from mlestruct.estimators.roommates.people import People, faults_of_people, groups_of
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Table
 from mlestruct.tables.cells import written
@@ -152,22 +152,18 @@ def _completed(shares: Sequence[Table], everybody: Table, told: Told) -> Told:
     if told.cohort is None and guess is not None:
         tried = replace(told, cohort=guess)
         pairs = paired(shares, everybody, tried)
-        when = [written(c) for c in everybody.as_names(guess).tolist()]
+        when = [written(c) for c in everybody.listed(guess)]
         kept = [when[a] == when[b] for a, b in pairs.tolist()]
         told = tried if not kept or np.mean(kept) >= KEPT else told
     pairs = paired(shares, everybody, told)
-    labels = np.unique(_labels(everybody, told), return_inverse=True)[1]
+    labels = _unchecked(everybody, told).group_of
     asked = {n: everybody[n] for n in everybody.names if n not in (told.id, *told.groups)}
     same = of_roles.same_of(everybody, [told.id, *told.groups], leaks(asked, pairs, labels))
     return replace(told, same=(*told.same, *same))
 
 
-def _labels(people: Table, told: Told) -> list[str]:
-    return of_rows.group_labels(people, told.groups)
-
-
 def _of_people(number: int, people: Table, told: Told) -> Iterator[Finding]:
-    for words in of_rows.faults_of_people(people, told.id, told.groups):
+    for words in faults_of_people(people, told.id, told.groups):
         yield Finding("fault", number, words)
     for words in of_rows.remarks_on_groups(people, told.groups):
         yield Finding("remark", number, words)
@@ -185,8 +181,8 @@ def _of_pairs(table: Table, everybody: Table, told: Told) -> Iterator[str]:
 def _unchecked(everybody: Table, told: Told) -> People:
     """People as they are, whatever is wrong with them."""
     ids = everybody.as_names(told.id).tolist()
-    groups, _ = groups_of(everybody, told.groups, ids)
-    return People(everybody, ids, np.empty((len(ids), 0), dtype=np.int64), groups)
+    none = np.empty((len(ids), 0), dtype=np.int64)
+    return People(everybody, ids, none, groups_of(everybody, told.groups))
 
 
 def _rows(table: Table, everybody: Table, told: Told) -> Ints:
@@ -214,7 +210,7 @@ def _with_answers(
     """The findings, and those about columns of answers."""
     people = tables[number]
     kept = [told.id, *told.groups, *(n for n in (*told.room, *told.partner) if n in people.names)]
-    labels = np.unique(_labels(people, told), return_inverse=True)[1]
+    labels = _unchecked(people, told).group_of
     asked = {name: people[name] for name in people.names if name not in kept}
     leaking = [leak for leak in leaks(asked, pairs, labels) if leak.column not in told.trust]
     roles, codes = of_roles.roles_of_answers(_coded(people, told), kept, leaking)

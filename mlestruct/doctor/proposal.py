@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mlestruct.tables import Table, missing
+from mlestruct.tables import Table
 from mlestruct.tables.cells import written
-from mlestruct.tables.frames import bare
 
 IDS = re.compile(
     r"id|nr\.?|no\.?|code|kennung|name|person|people|student(?:in)?|resident|bewohner(?:in)?|"
@@ -74,5 +73,4 @@ def _names_people(cells: Sequence[str], ids: set[str], different: float = DIFFER
 
 def _cells(table: Table, name: str) -> list[str]:
     """What stands in a column, as text; nothing for its blank cells."""
-    column = table.as_names(name)
-    return [str(written(cell)) for cell in column[~missing(bare(column))].tolist()]
+    return [str(written(cell)) for cell in table.listed(name) if cell is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,11 +9,10 @@ import numpy as np
 
 from mlestruct.estimators.roommates import Plan
 from mlestruct.estimators.roommates.pairing import Worth
-from mlestruct.estimators.roommates.people import People, faults_of_ids, label
+from mlestruct.estimators.roommates.people import People, faults_of_people, groups_of
 from mlestruct.estimators.roommates.questionnaire import some
 from mlestruct.estimators.roommates.rules import Rule
-from mlestruct.tables import Column, Table, missing
-from mlestruct.tables.frames import bare
+from mlestruct.tables import Table
 
 
 def faults(table: Table) -> Iterator[str]:
@@ -23,7 +21,7 @@ def faults(table: Table) -> Iterator[str]:
         yield "the table is empty"
     yield from table.mixed.values()
     whole = [name for name in table.names if name not in table.mixed]
-    rows = list(zip(*(_listed(table.as_names(name)) for name in whole), strict=True))
+    rows = list(zip(*map(table.listed, whole), strict=True))
     yield from some(f"{table.at(k)} repeats an earlier one" for k in repeats(rows))
     for name, column in table.columns.items():
         if column.dtype.kind == "f" and np.isinf(column).any():
@@ -33,28 +31,14 @@ def faults(table: Table) -> Iterator[str]:
             )
 
 
-def faults_of_people(table: Table, id_column: str, groups: Sequence[str]) -> Iterator[str]:
-    """Ids missing or given twice, and people without a group."""
-    yield from faults_of_ids(table, id_column)
-    for name in groups:
-        gone = np.flatnonzero(missing(bare(table.as_names(name))))
-        yield from some(f"{table.at(int(row), name)} has no {name!r}" for row in gone)
-
-
 def remarks_on_groups(table: Table, groups: Sequence[str]) -> Iterator[str]:
     """Groups of one, who have nobody to share with, and odd ones, which leave one person over."""
-    counts = Counter(group_labels(table, groups))
-    for group, count in counts.items():
-        if count == 1:
-            yield f"{group}: one person, who has nobody to share with"
-        elif count % 2:
-            yield f"{group}: {count} people, an odd number, so one of them stays alone"
-
-
-def group_labels(table: Table, groups: Sequence[str]) -> list[str]:
-    """Each row's group in words."""
-    keys = zip(*(_listed(bare(table.as_names(name))) for name in groups), strict=True)
-    return [label(groups, key) for key in (keys if groups else [()] * len(table))]
+    for group in groups_of(table, groups):
+        if len(group.members) == 1:
+            yield f"{group.label}: one person, who has nobody to share with"
+        elif len(group.members) % 2:
+            count = f"{len(group.members)} people, an odd number"
+            yield f"{group.label}: {count}, so one of them stays alone"
 
 
 def faults_of_rules(
@@ -68,7 +52,7 @@ def faults_of_rules(
 
     Rules among people who are faulty themselves are not tried.
     """
-    if any(faults_of_people(people, id_column, groups)):
+    if faults_of_people(people, id_column, groups):
         return
     try:
         read = People.read(people, id_column, groups, [], "refuse")
@@ -76,12 +60,6 @@ def faults_of_rules(
         len(Plan.of(read, alike, forbid, require, None, "map", 0.5).pairs)  # solves every group
     except ValueError as error:
         yield str(error)
-
-
-def _listed(column: Column) -> list[Any]:
-    """Values with None for what is missing, so that equal is equal."""
-    gone = missing(column).tolist()
-    return [None if absent else v for v, absent in zip(column.tolist(), gone, strict=True)]
 
 
 def repeats(values: Iterable[Any]) -> Iterator[int]:

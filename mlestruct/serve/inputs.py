@@ -15,9 +15,8 @@ from mlestruct.estimators import RoommateModel
 from mlestruct.estimators.roommates.rules import COLUMNS, listed_rules
 from mlestruct.progress import Show
 from mlestruct.serve.project import Dropped, Project
-from mlestruct.tables import Table, missing, read, sheets
+from mlestruct.tables import Table, read, sheets
 from mlestruct.tables.cells import written
-from mlestruct.tables.frames import bare
 
 ALPHAS, ALPHA = (1.0, 10.0, 100.0), 10.0
 EXAMINED = ("people", "pairs")
@@ -98,8 +97,8 @@ class Inputs:
         name, people = self.roles.get("cohort"), self.tables.get("people")
         if not name or people is None or name not in people.names:
             return []
-        column = bare(people.as_names(name))
-        return [str(written(value)) for value in np.unique(column[~missing(column)]).tolist()]
+        known = {value for value in people.labels(name) if value is not None}
+        return [str(written(value)) for value in sorted(known)]
 
     @property
     def planned(self) -> str | None:
@@ -127,8 +126,7 @@ class Inputs:
         """True for who is to be paired up: of the planned cohort, or without one in no pair."""
         cohort = self.roles.get("cohort")
         if cohort:
-            column = bare(people.as_names(cohort)).tolist()
-            return np.array([str(written(value)) == self.planned for value in column])
+            return np.array([str(written(own)) == self.planned for own in people.labels(cohort)])
         alone = np.ones(len(people), dtype=bool)
         tables = [self.named(kind) for kind in self.ready]
         alone[np.unique(paired(tables, people, _told(self.roles)))] = False

@@ -79,6 +79,16 @@ class Table:
             return column
         return self.written[name]
 
+    def listed(self, name: str) -> list[Any]:
+        """A column of ids or groups as it is written; None for blank cells."""
+        column = self.as_names(name)
+        gone = missing(bare(column)).tolist()
+        return [None if blank else cell for cell, blank in zip(column.tolist(), gone, strict=True)]
+
+    def labels(self, name: str) -> list[Any]:
+        """The same without blanks around text."""
+        return [stripped(cell) if isinstance(cell, str) else cell for cell in self.listed(name)]
+
     def as_written(self, name: str) -> Column:
         """The text of a file's cells; the column itself in a table that is no file."""
         column = bare(self[name])

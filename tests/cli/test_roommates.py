@@ -179,7 +179,7 @@ def test_what_is_not_there_is_named(folder, capsys, order, message):
         ("people", "q1", 2, None, "column 'q1': person 3 (people.csv, line 4) gave no answer"),
         ("people", "q1", None, "often", "ordinal column 'q1' holds text such as 'often'"),
         ("people", "q1", 2, float("inf"), "ordinal column 'q1' holds text such as 'inf' (people"),
-        ("people", "gender", 5, None, "column 'gender': person 6 (people.csv, line 7) has no val"),
+        ("people", "gender", 5, None, "people.csv, line 7 has no 'gender'"),
         ("pairs", "id_b", 0, 999, "pairs.csv, line 2: nobody has id 999"),
         ("pairs", "id_b", 0, 1, "pairs.csv, line 2: 1 is paired with themself"),
         ("pairs", "id_a", 1, 1, "2 faults:\n  pairs.csv, line 3: 1 is in another pair too, in pai"),

@@ -6,10 +6,10 @@ from mlestruct.doctor import Told, examine
 from mlestruct.doctor.columns import remarks
 from mlestruct.doctor.rows import (
     faults,
-    faults_of_people,
     faults_of_rules,
     remarks_on_groups,
 )
+from mlestruct.estimators.roommates.people import faults_of_people
 from mlestruct.estimators.roommates.questionnaire import EACH
 from mlestruct.tables import table
 

@@ -11,9 +11,8 @@ import numpy as np
 from mlestruct.estimators.roommates.people import Group, People, are_ids, unpadded
 from mlestruct.estimators.roommates.questionnaire import refuse, some
 from mlestruct.structures.base import Array, Ints
-from mlestruct.tables import Table, missing, table
+from mlestruct.tables import Table, table
 from mlestruct.tables.cells import written
-from mlestruct.tables.frames import bare
 
 Larger = Literal["refuse", "leave_out"]
 
@@ -121,14 +120,14 @@ def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
             f"{pairs.file}there is no column {strange[0]!r}; there are {', '.join(pairs.columns)}: "
             "partners= names the two columns of ids"
         )
-    listed = zip(*(_said(pairs, name) for name in columns.partners), strict=True)
+    listed = zip(*map(pairs.listed, columns.partners), strict=True)
     found = (tuple(who for who in row if who is not None) for row in listed)
     return [Home(ids, (row,)) for row, ids in enumerate(found) if ids]
 
 
 def _by_room(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
     """Who has the same room in the same cohort; nobody shares a blank one."""
-    listed = [_said(pairs, name) for name in columns.room]
+    listed = [pairs.listed(name) for name in columns.room]
     homes: dict[tuple[Any, ...], list[int]] = {}
     ids = pairs.as_names(columns.id).tolist()
     for row, room in enumerate(zip(*listed, strict=True)):
@@ -142,7 +141,7 @@ def _by_room(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
 def _by_partner(pairs: Table, columns: ColumnNames) -> list[Home]:
     """Everybody with the partners named in the same row; once where each names the other."""
     ids = pairs.as_names(columns.id).tolist()
-    listed = zip(*(_said(pairs, name) for name in columns.partner), strict=True)
+    listed = zip(*map(pairs.listed, columns.partner), strict=True)
     homes: dict[frozenset[Any], Home] = {}
     for row, (me, named) in enumerate(zip(ids, listed, strict=True)):
         home = tuple(dict.fromkeys((me, *(who for who in named if who is not None))))
@@ -173,13 +172,6 @@ def _twos(
     people = sum(len(home.ids) for home in large)
     notes = [f"{people} people live in {len(large)} rooms of three or more"] if large else []
     return [home for home in homes if len(home.ids) == 2], notes
-
-
-def _said(pairs: Table, name: str) -> list[Any]:
-    """A column as it is written, None for a blank cell."""
-    column = pairs.as_names(name)
-    gone = missing(bare(column))
-    return [None if blank else value for value, blank in zip(column.tolist(), gone, strict=True)]
 
 
 def _shown(ids: Sequence[Any]) -> str:
@@ -244,9 +236,9 @@ def _of_cohorts(pairs: Table, people: People, cohort: str | None) -> set[int]:
     """Rows whose cohort the people have; all, where pairs do not say."""
     if cohort is None or cohort not in pairs.names:
         return set(range(len(pairs)))
-    listed = bare(people.table.as_names(cohort)).tolist()
+    listed = people.table.labels(cohort)
     known = {written(c) for c in listed}
-    said = [str(written(c)) for c in bare(pairs.as_names(cohort)).tolist()]
+    said = [str(written(c)) for c in pairs.labels(cohort)]
     return {row for row, c in enumerate(said) if c in known or unpadded(c, listed) in known}
 
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from mlestruct.estimators.roommates.questionnaire import Answers, Unknown, person, refuse, some
 from mlestruct.structures.base import Ints
-from mlestruct.tables import Column, Table, missing
+from mlestruct.tables import Table
 from mlestruct.tables.cells import written
-from mlestruct.tables.frames import bare
 from mlestruct.tables.suspicion import folded
 
 Missing = Literal["refuse", "neutral"]
@@ -69,11 +68,10 @@ class People:
                 notes += told
             except ValueError as error:
                 wrong.append(str(error))
-        groups, more = groups_of(table, group_columns, ids)
-        refuse([*wrong, *more])
+        refuse([*wrong, *_without(table, group_columns)])
         codes = np.stack(columns, axis=1) if columns else np.empty((len(ids), 0), dtype=np.int64)
         notes += _silent(table, ids, codes, answers)
-        return cls(table, ids, codes, groups, tuple(notes))
+        return cls(table, ids, codes, groups_of(table, group_columns), tuple(notes))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -141,24 +139,29 @@ def ids_of(table: Table, column: str) -> list[Any]:
     """Everybody's id, as it is written; none missing, none twice."""
     if len(table) == 0:
         raise ValueError("the table of people is empty")
-    refuse(faults_of_ids(table, column))
+    refuse(faults_of_people(table, column))
     return table.as_names(column).tolist()
 
 
-def faults_of_ids(table: Table, column: str) -> list[str]:
-    """Whose id is missing, and which are given twice."""
-    values = table.as_names(column)
+def faults_of_people(table: Table, id_column: str, groups: Sequence[str] = ()) -> list[str]:
+    """Whose id is missing, which are given twice, and who is in no group."""
     first: dict[Any, int] = {}
-    faults = [f"{table.at(int(row), column)} has no {column!r}" for row in _gone(values)]
     twice = []
-    for row, own in enumerate(values.tolist()):
+    for row, own in enumerate(table.listed(id_column)):
         if own is not None and first.setdefault(own, row) != row:
             twice.append(f"id {own!r} is in {table.both(first[own], row)}")
-    return [*some(faults), *some(twice)]
+    return [*_without(table, [id_column]), *some(twice), *_without(table, groups)]
 
 
-def _gone(values: Column) -> Ints:
-    return np.flatnonzero(missing(values))
+def _without(table: Table, columns: Sequence[str]) -> list[str]:
+    """Rows with blank cells in these columns."""
+    gone = {name: [row for row, cell in enumerate(table.listed(name)) if cell is None]
+            for name in columns}  # fmt: skip
+    return [
+        fault
+        for name, rows in gone.items()
+        for fault in some(f"{table.at(row, name)} has no {name!r}" for row in rows)
+    ]
 
 
 def _codes(
@@ -186,24 +189,14 @@ def _silent(table: Table, ids: list[Any], codes: Ints, answers: Sequence[Answers
     return [f"answered no question: {len(rows)}, the first {first}; are these people?"]
 
 
-def groups_of(
-    table: Table, columns: Sequence[str], ids: list[Any]
-) -> tuple[tuple[Group, ...], list[str]]:
-    """The groups, and who has none."""
-    listed = [bare(table.as_names(name)) for name in columns]
-    faults = [
-        f"column {name!r}: {person(table, ids, int(row), name)} has no value"
-        for name, column in zip(columns, listed, strict=True)
-        for row in _gone(column)[:1]
-    ]
-    keys = [column.tolist() for column in listed]
+def groups_of(table: Table, columns: Sequence[str]) -> tuple[Group, ...]:
+    """The groups, each with its name in words: ``year 3, gender F``."""
+    keys = zip(*map(table.labels, columns), strict=True) if columns else [()] * len(table)
     members: dict[tuple[Any, ...], list[int]] = {}
-    for row, key in enumerate(zip(*keys, strict=True) if columns else [()] * len(ids)):
+    for row, key in enumerate(keys):
         members.setdefault(key, []).append(row)
-    made = (Group(label(columns, key), key, np.array(rows)) for key, rows in members.items())
-    return tuple(made), faults
-
-
-def label(columns: Sequence[str], key: Sequence[Any]) -> str:
-    """A group in words: ``year 3, gender F``."""
-    return ", ".join(f"{c} {k}" for c, k in zip(columns, key, strict=True)) or "everyone"
+    found = []
+    for key, rows in members.items():
+        words = ", ".join(f"{c} {k}" for c, k in zip(columns, key, strict=True))
+        found.append(Group(words or "everyone", key, np.array(rows)))
+    return tuple(found)

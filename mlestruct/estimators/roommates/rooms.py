@@ -16,7 +16,6 @@ from mlestruct.estimators.roommates.questionnaire import refuse, some
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Table
 from mlestruct.tables.cells import written
-from mlestruct.tables.frames import bare
 
 SIZES = (1, 2, 4)
 CAPACITY = ("size", "capacity", "beds", "places")  # the column of a room's size; one of them
@@ -44,7 +43,7 @@ def rooms_of(
 ) -> list[list[Room]]:
     """The rooms that each group fills: fixed ones first, then in the table's order."""
     table = _usual(table)
-    names = bare(table.as_names("room")).tolist()
+    names = table.labels("room")
     _doubt_sizes(table, columns)
     fixed = _fixed(table, people, names, fixed)
     accessible = _yes(table, ACCESSIBLE) if ACCESSIBLE in table.names else [False] * len(names)
@@ -127,7 +126,7 @@ def _sizes(table: Table) -> tuple[list[Any], str | None]:
 def _yes(table: Table, column: str) -> list[bool]:
     """A column of yes and no, blank for no."""
     out, faults = [], []
-    for row, value in enumerate(bare(table.as_names(column)).tolist()):
+    for row, value in enumerate(table.labels(column)):
         word = "" if value is None else str(written(value)).casefold()
         out.append(word in YES)
         if word not in YES and word not in NO and word:
@@ -149,7 +148,7 @@ def _fixed(
             raise ValueError(f"fixed: room {name!r} has {who!r}; expected a list of ids")
         where = f"fixed room {name!r}"
         found[row_of[written(name)]] = [people.find(person, where) for person in who]
-    cells = bare(table.as_names(FIXED)).tolist() if FIXED in table.names else []
+    cells = table.labels(FIXED) if FIXED in table.names else []
     for row, cell in enumerate(cells):
         if cell is not None:
             whole = people.known(cell, True)
@@ -201,7 +200,7 @@ def _refuse_strangers(people: People, group: Group, rooms: list[Room]) -> None:
 def _owners(table: Table, people: People, columns: Sequence[str]) -> Iterator[int | None]:
     """The number of the one group that each room fits; None where it fits none."""
     shared = [k for k, name in enumerate(columns) if name in table.names]
-    listed = [bare(table.as_names(columns[k])).tolist() for k in shared]
+    listed = [table.labels(columns[k]) for k in shared]
     mine = [[written(group.key[k]) for k in shared] for group in people.groups]
     for number, name in enumerate(table["room"].tolist()):
         key = [written(column[number]) for column in listed]

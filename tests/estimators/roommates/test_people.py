@@ -32,9 +32,7 @@ def test_answers() -> None:
     refused("column 'tidy' has 100 different answers; at most 40", many, [(0, 1), (2, 3)])
     gone = four(tidy=[1, None, 2, None])
     refused("column 'tidy': person 2 and 1 more gave no answer", gone)
-    refused(
-        "column 'gender': person 4 has no value", four(gender=["F", "F", "M", None]), same="gender"
-    )
+    refused("row 3 has no 'gender'", four(gender=["F", "F", "M", None]), same="gender")
 
 
 def test_roles() -> None:
