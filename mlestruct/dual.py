@@ -15,6 +15,7 @@ from mlestruct.entropy import FLOOR, TINY, Entropy
 from mlestruct.errors import Infeasible, counting_from
 from mlestruct.features import Features
 from mlestruct.oracle import HULL, Oracle
+from mlestruct.oracle.wrappers import innermost
 from mlestruct.regulariser import Regulariser
 from mlestruct.results import Shown
 from mlestruct.structures.base import Array, Ints
@@ -380,8 +381,7 @@ def _any(needs: list[Any], shown: list[Any]) -> bool:
 
 def _least(oracle: Any) -> float:
     """What a view of whole numbers is at least, in an answer of the oracle's that has any of it."""
-    while hasattr(oracle, "oracle"):
-        oracle = oracle.oracle
+    oracle = innermost(oracle)
     return float(getattr(oracle, "grain", 1.0 if oracle.polytope == HULL else 0.0))
 
 

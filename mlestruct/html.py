@@ -68,9 +68,9 @@ def table(columns: Mapping[str, Sequence[Any]], caption: str = "") -> Html:
     return element("div", element("table", title, body), class_="wide")
 
 
-def by_field(fields: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "") -> Html:
+def by_field(fields: Sequence[str], rows: Sequence[Sequence[Any]]) -> Html:
     """A table from rows."""
-    return table({name: [row[k] for row in rows] for k, name in enumerate(fields)}, caption)
+    return table({name: [row[k] for row in rows] for k, name in enumerate(fields)})
 
 
 def paragraphs(*texts: str) -> list[Html]:

@@ -28,6 +28,8 @@ class HasSummary(Protocol):
     def weights(self) -> Array: ...
     @property
     def intervals(self) -> Array | None: ...
+    @property
+    def level(self) -> float: ...
 
 
 class Reliability(Protocol):
@@ -175,7 +177,7 @@ def weights(summary: HasSummary, *, top: int = 20, ax: Any = None) -> Any:
     ax.plot(values, place, "o", color=BLUE, label="estimate")
     if (intervals := summary.intervals) is not None:
         known = np.isfinite(intervals[order]).all(axis=1)
-        label = f"{100 * getattr(summary, 'level', 0.95):g} % interval"
+        label = f"{100 * summary.level:g} % interval"
         ax.hlines(place[known], *intervals[order][known].T, color=BLUE, linewidth=2, label=label)
         ax.legend()
     ax.set_yticks(place, [summary.names[j] for j in order])

@@ -82,6 +82,7 @@ class Found(NamedTuple):
     names: list[str]
     weights: np.ndarray
     intervals: np.ndarray | None
+    level: float = 0.95
 
 
 @pytest.mark.parametrize("sure", [False, True])

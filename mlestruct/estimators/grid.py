@@ -14,6 +14,7 @@ from mlestruct.estimators.tables import Table
 from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph
 from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.shapes import grid_edges
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -120,11 +121,9 @@ def _image(x: Any) -> Array:
 
 def neighbours(rows: int, columns: int, diagonal: bool) -> Ints:
     """Pairs of pixels that touch: to the right row by row, downwards, then both diagonals."""
-    node = np.arange(rows * columns).reshape(rows, columns)
-    sides = [(node[:, :-1], node[:, 1:]), (node[:-1], node[1:])]
-    if diagonal:
-        sides += [(node[:-1, :-1], node[1:, 1:]), (node[:-1, 1:], node[1:, :-1])]
-    pairs = [np.stack([first.ravel(), second.ravel()], axis=1) for first, second in sides]
+    node, *pairs = grid_edges(rows, columns)
+    corners = [(node[:-1, :-1], node[1:, 1:]), (node[:-1, 1:], node[1:, :-1])] if diagonal else []
+    pairs += [np.stack([first.ravel(), second.ravel()], axis=1) for first, second in corners]
     return np.concatenate(pairs)
 
 

@@ -221,7 +221,7 @@ class SequenceModel(Labelled):
         return [x if t is None else Among(x, t) for x, t in zip(X, tags, strict=True)]
 
     def nodes_of(self, x: Any) -> int:
-        x = x.whole if isinstance(x, Among) else x
+        x = plain(x)
         return int(x.shape[0]) if hasattr(x, "shape") else len(x)
 
     def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
@@ -249,7 +249,7 @@ class SequenceModel(Labelled):
             raise ValueError(f"example {m}: {why}") from error
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied | Masked:
-        X = [x.whole if isinstance(x, Among) else x for x in X]
+        X = list(map(plain, X))
         if _named(X) != (self.attributes_ is not None):
             kinds = ("arrays", "feature dicts")
             here, then = kinds if self.attributes_ is not None else kinds[::-1]
@@ -314,6 +314,11 @@ _kept = lru_cache(maxsize=256)(chain)  # a structure keeps what was worked out o
 def _chain(length: int, states: int) -> FactorGraph:
     """Short ones are the same object in every call."""
     return (_kept if length * states**2 <= SHORT else chain)(length, states)
+
+
+def plain(x: Any) -> Any:
+    """A sequence without the tags that its tokens may have."""
+    return x.whole if isinstance(x, Among) else x
 
 
 def _attributes() -> type[Attributes]:

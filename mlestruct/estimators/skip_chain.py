@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import scipy.sparse as sp
 
-from mlestruct.estimators.sequence import Among, SequenceModel
+from mlestruct.estimators.sequence import SequenceModel, plain
 from mlestruct.readers import Attributes
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import skip_chain
@@ -57,11 +57,11 @@ class SkipChainModel(SequenceModel):
         self.ties_ = Attributes.of([list(self._ties(x)) for x in X])
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        states, rules = len(self.classes_), self._rules
-        return [
-            self._held(rules.applied(skip_chain(_length(x), states, self._skips(_plain(x)))), x, m)
-            for m, x in enumerate(X)
-        ]
+        states, rules, found = len(self.classes_), self._rules, []
+        for m, x in enumerate(X):
+            graph = skip_chain(self.nodes_of(x), states, self._skips(plain(x)))
+            found.append(self._held(rules.applied(graph), x, m))
+        return found
 
     def ties(self, X: Sequence[Any]) -> sp.csr_array:
         return self.ties_.stack([list(self._ties(x)) for x in X])
@@ -74,7 +74,7 @@ class SkipChainModel(SequenceModel):
 
     def _ties(self, x: Any) -> Iterator[dict[str, Any]]:
         """The attributes of every tie, in the structure's order."""
-        steps = [(i, i + 1) for i in range(_length(x) - 1)]
+        steps = [(i, i + 1) for i in range(self.nodes_of(x) - 1)]
         for kind, pairs in (("chain", steps), ("skip", self._skips(x))):
             for i, j in pairs:
                 own = {} if self.edges is None else {f"{kind} with": self.edges(x, i, j)}
@@ -89,12 +89,3 @@ class SkipChainModel(SequenceModel):
     def restore(self, learned: dict[str, Any]) -> None:
         super().restore(learned)
         self.ties_ = Attributes.unpacked(learned["ties_"])
-
-
-def _plain(x: Any) -> Any:
-    return x.whole if isinstance(x, Among) else x
-
-
-def _length(x: Any) -> int:
-    x = _plain(x)
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)

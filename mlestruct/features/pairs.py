@@ -198,13 +198,7 @@ class Pairs:
         own = self.planes[0][:, low * (2 * n - low - 1) // 2 + high - low - 1]
         return np.hstack([*parts, own.T])
 
-    def gram(self, weight: Array, slack: Array) -> Array:
-        """Σ_m weight_m Φ_mᵀ [I − Bᵀ(slack_m I + B Bᵀ)⁻¹ B] Φ_m, see :mod:`.pair_grams`."""
-        return pair_grams.gram(self, weight, slack)
-
-    def weighted(self, v: Array) -> tuple[Array, Array]:
-        """ΦᵀVΦ and BVΦ of the one example there is, for a weight v per pair."""
-        return pair_grams.weighted(self, v)
+    gram, weighted = pair_grams.gram, pair_grams.weighted
 
 
 def _people(structure: Matching, m: int) -> int:

@@ -76,7 +76,7 @@ class Learner(Fits):
 
         ``start`` is where to begin: weights on the direct route, τ on the other.
         """
-        oracle, dual = Validated(resolve(self.oracle, batch)), self.dual(batch, features)
+        dual, oracle = self.problem(batch, features)
         loop = begin(self.solver.checkpoint, self.name, lambda: {"start": digest(start)})
         yield from self.within(loop)._run(dual, oracle, self.messages(dual), start)
         loop.finish()
@@ -88,23 +88,19 @@ class Learner(Fits):
     def _run(
         self, dual: Dual, oracle: Oracle[Any], messages: Routine | None, start: Array | None
     ) -> Iterator[Progress]:
+        """By Frank-Wolfe, where exact sums over the declared structure bound what it moves."""
         log.info("%s: %s route", self.name, "frank_wolfe" if messages is None else "direct")
         if messages is None:
-            return self._by_oracle(dual, oracle, start)
+            ask = not (self.alone or isinstance(self.solver, BCFW))
+            known = routine(dual.entropy) if ask else None
+            sums = {"sums": known.many} if known is not None and known.exact else {}
+            found: Iterator[Progress] = self.solver.run(dual, oracle, start, **sums)
+            return found
         from mlestruct.train.direct import direct
 
         messages = messages.over(oracle.polytope)
         first = direct(dual, oracle, messages, self.solver, start, self.small)
         return then(first, partial(self._onward, dual, oracle))
-
-    def _by_oracle(
-        self, dual: Dual, oracle: Oracle[Any], start: Array | None
-    ) -> Iterator[Progress]:
-        """Where the declared structure can be summed exactly, that bounds what the oracle moves."""
-        known = None if self.alone else routine(dual.entropy)
-        if isinstance(self.solver, BCFW) or known is None or not known.exact:
-            return self.solver.run(dual, oracle, start)
-        return self.solver.run(dual, oracle, start, known.many)
 
     def _onward(self, dual: Dual, oracle: Oracle[Any], end: Progress) -> Iterator[Progress] | None:
         """Frank-Wolfe from where the direct route ends short: odd sets bind, or no step led on."""

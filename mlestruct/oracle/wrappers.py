@@ -15,6 +15,8 @@ from mlestruct.kernels import clock
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, perturbable, remember
 from mlestruct.structures.base import Array, Ints, as_numbers
 
+TOL = 1e-7  # what answers may break constraints by, and bounds fall short by, relative
+
 
 class Around:
     """What every wrapper leaves to the oracle inside."""
@@ -41,8 +43,8 @@ class Validated(Around):
     The oracle gets a copy of the scores and its answers are copied, so that it may overwrite both.
     """
 
-    def __init__(self, oracle: Oracle[Any], tol: float = 1e-7) -> None:
-        self.oracle, self.tol = oracle, tol
+    def __init__(self, oracle: Oracle[Any]) -> None:
+        self.oracle = oracle
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         self._gate(batch, scores)
@@ -61,7 +63,7 @@ class Validated(Around):
         if self.polytope == HULL:
             self._refuse_fractions(batch, used, value)
         for structure, members in batch.groups():
-            inside = structure.contains(batch.rows(vertices, members), self.tol)
+            inside = structure.contains(batch.rows(vertices, members), TOL)
             if not inside.all():
                 m = int(members[np.flatnonzero(~inside)[0]])
                 why = structure.impossible()
@@ -71,7 +73,7 @@ class Validated(Around):
         owner = np.searchsorted(batch.offsets, used, side="right") - 1
         reached = np.bincount(owner, weights=scores[used] * value, minlength=len(batch))
         scale = 1.0 + np.abs(reached)
-        low = np.flatnonzero(~(upper >= reached - self.tol * scale))
+        low = np.flatnonzero(~(upper >= reached - TOL * scale))
         if len(low):
             m = int(low[0])
             raise ValueError(
@@ -95,7 +97,7 @@ class Validated(Around):
 
     def _refuse_fractions(self, batch: Batch[Any], used: Ints, value: Array) -> None:
         """Who answers for the hull of the outcomes answers with outcomes."""
-        wrong = np.flatnonzero(~((np.abs(value - 1.0) <= self.tol) | (np.abs(value) <= self.tol)))
+        wrong = np.flatnonzero(~((np.abs(value - 1.0) <= TOL) | (np.abs(value) <= TOL)))
         if len(wrong):
             k, found = int(used[wrong[0]]), value[wrong[0]]
             m = int(batch.owner[k])

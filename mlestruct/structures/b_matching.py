@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import (
     Array,
-    Bound,
     Constraints,
     Flags,
     Ints,
     Structure,
-    Views,
     as_count,
     as_fixed,
     as_numbers,
@@ -115,14 +113,7 @@ class BMatching(Structure):
         """The pairs above ½, as (pairs × 2) node numbers."""
         return self.ends[np.asarray(vector).reshape(-1) > 0.5].astype(np.int64)
 
-    def views(self) -> Views:
-        return binary_views(self.size)
-
-    def counting(self, rho: float | ArrayLike | None = None) -> Array:
-        return binary_counting(self.size, rho, "b-matchings")
-
-    def bound(self, counting: Array) -> Bound:
-        return binary_bound(counting)
+    views, counting, bound = binary_views, binary_counting, binary_bound
 
     def incidence(self) -> sp.csr_array:
         """(nodes × edges)."""

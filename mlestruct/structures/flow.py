@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import (
     Array,
-    Bound,
     Constraints,
     Ints,
     Structure,
-    Views,
     as_count,
     as_fixed,
     as_integers,
@@ -118,14 +116,7 @@ class Flow(Structure):
                 walks.append(_walk(leaving, v))
         return walks
 
-    def views(self) -> Views:
-        return binary_views(self.size)
-
-    def counting(self, rho: float | ArrayLike | None = None) -> Array:
-        return binary_counting(self.size, rho, "flows")
-
-    def bound(self, counting: Array) -> Bound:
-        return binary_bound(counting)
+    views, counting, bound = binary_views, binary_counting, binary_bound
 
     def constraints(self) -> Constraints:
         """Net outflow: with 0 ≤ τ ≤ 1 the whole convex hull (total unimodularity)."""

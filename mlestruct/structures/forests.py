@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from mlestruct.structures.base import Array, Ints
 
 WORK = 2 * 10**7  # nodes × edges beyond which nothing is claimed; at it, about a second
+INSIDE, SHARED = 1e-9, 1e-12  # what rounding may add: to a set's edges, to a node's room
 
 
 def acyclic(n: int, scope: Ints, start: Ints) -> bool:
@@ -21,28 +22,28 @@ def acyclic(n: int, scope: Ints, start: Ints) -> bool:
     return bool(len(scope) == size - components)
 
 
-def in_forest_polytope(n: int, scope: Ints, rho: Array, tol: float = 1e-9) -> bool:
-    """Σ of ρ over the edges inside S ≤ |S| − 1 for every set S of nodes, to ``tol`` (Edmonds).
+def in_forest_polytope(n: int, scope: Ints, rho: Array) -> bool:
+    """Σ of ρ over the edges inside S ≤ |S| − 1 for every set S of nodes (Edmonds).
 
     Equivalently (Hakimi): for every node r the edges can be shared between their ends such that
     each node gets at most 1 and r nothing. O(n · augmentations · edges); False where unproven.
     """
-    if (rho < -tol).any() or (rho > 1 + tol).any() or n * len(rho) > WORK:
+    if (rho < -INSIDE).any() or (rho > 1 + INSIDE).any() or n * len(rho) > WORK:
         return False
     from mlestruct.structures.forest_kernel import shareable
 
-    return bool(shareable(n, scope.reshape(-1, 2).copy(), np.maximum(rho, 0.0), tol))
+    return bool(shareable(n, scope.reshape(-1, 2).copy(), np.maximum(rho, 0.0), INSIDE))
 
 
-def shared(scope: Ints, rho: Array, room: Array, tol: float = 1e-12) -> Array | None:
+def shared(scope: Ints, rho: Array, room: Array) -> Array | None:
     """Each edge's ρ ≥ 0 shared between its ends so that no node gets more than its room (Hakimi).
 
     None if that is impossible. Even shares first, then paths from nodes with too much.
     """
-    if rho.sum() > room.sum() + tol * len(room) or (room < -tol).any():
+    if rho.sum() > room.sum() + SHARED * len(room) or (room < -SHARED).any():
         return None
     from mlestruct.structures.forest_kernel import share_out
 
     ends = np.ascontiguousarray(scope, dtype=np.int64).reshape(-1, 2)
     share = np.empty(ends.shape)
-    return share if share_out(ends, rho, room, tol, share) else None
+    return share if share_out(ends, rho, room, SHARED, share) else None

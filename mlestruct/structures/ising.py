@@ -14,7 +14,6 @@ from mlestruct.structures.base import (
     Bound,
     Ints,
     Structure,
-    Views,
     as_count,
     as_fixed,
     as_integers,
@@ -72,9 +71,7 @@ class Ising(Structure):
                 states[v] = states[parent[v]] ^ (both[v, parent[v]] == 2.0)
         return states
 
-    def views(self) -> Views:
-        """Every edge's agreement and disagreement."""
-        return binary_views(self.size)
+    views = binary_views
 
     @cached_property
     def _trees(self) -> Array:

@@ -16,6 +16,7 @@ from mlestruct.structures.complete_kernel import unfold
 EXACT = 400  # nodes; a cut tree of that many takes seconds
 SMALL = 12  # nodes, up to which cut trees take no longer than a Cholesky factor
 NOTHING = 1e-13  # of a capacity
+BROKEN = 1e-8  # what a broken set's cut lacks of one
 
 
 def odd_set_proof(structure: Any, tau: Array) -> bool:
@@ -58,8 +59,8 @@ def in_hull(structure: Any, rows: Array, tol: float = 1e-8) -> NDArray[np.bool_]
     return inside
 
 
-def violated_sets(structure: Any, tau: Array, tol: float = 1e-8) -> NDArray[np.bool_]:
-    """Nested odd sets (rows over the nodes) whose cut, singles included, is below 1 − tol.
+def violated_sets(structure: Any, tau: Array) -> NDArray[np.bool_]:
+    """Nested odd sets (rows over the nodes) whose cut, singles included, is below 1 − 1e-8.
 
     None only if no odd set's is: τ, feasible for the degrees, is then a mixture of matchings.
     """
@@ -67,7 +68,7 @@ def violated_sets(structure: Any, tau: Array, tol: float = 1e-8) -> NDArray[np.b
     terminal = _terminals(n, perfect)
     network = np.empty((len(terminal), len(terminal)))
     fill(tau, structure.ends, n, network)
-    sets = odd_cuts(network, terminal, 1.0 - tol)[:, :n]
+    sets = odd_cuts(network, terminal, 1.0 - BROKEN)[:, :n]
     return np.asarray(sets ^ (perfect & (2 * sets.sum(axis=1, keepdims=True) > n)))
 
 

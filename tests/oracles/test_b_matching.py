@@ -94,7 +94,7 @@ def test_a_capacity_of_one_is_a_matching_and_required_pairs_fill_nodes(rng):
         (lambda: BMatching(3, exact=True).encode([(0, 1)]), "node 2 is in 0 pairs, not exactly 1"),
         (lambda: BMatching(3).encode([(0, 1), (1, 2)]), "node 1 is in 2 pairs, not at most 1"),
         (lambda: BMatching(3, capacity=2).encode([(0, 1), (1, 0)]), r"pair \(0, 1\) is listed"),
-        (lambda: BMatching(3).counting(0.5), "b-matchings have no reweighted Bethe entropy"),
+        (lambda: BMatching(3).counting(0.5), "a BMatching has no reweighted Bethe entropy"),
     ],
 )
 def test_misuse_is_named(build, says):

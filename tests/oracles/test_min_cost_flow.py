@@ -147,5 +147,5 @@ def test_what_is_no_flow_problem_is_named(arcs, supply, says):
 
 
 def test_there_is_nothing_to_reweight():
-    with pytest.raises(ValueError, match="flows have no reweighted Bethe entropy"):
+    with pytest.raises(ValueError, match="a Flow has no reweighted Bethe entropy"):
         marginals(Batch.of(Flow(DIAMOND, {0: 1, 3: -1})), np.zeros(5), rho=0.5)
