@@ -151,11 +151,12 @@ def superpixels(rng: np.random.Generator) -> FactorGraph:
 
 def design(graph: FactorGraph, hints: Array) -> Any:
     """Coordinates × (8·7 + 21): every hint for every class, every pair of different classes."""
-    nodes = sp.kron(hints, sp.eye(CLASSES))
+    nodes = sp.kron(hints, sp.eye_array(CLASSES))
     table = np.zeros((CLASSES, CLASSES, len(PAIRS)))
     for k, (a, b) in enumerate(PAIRS):
         table[a, b, k] = table[b, a, k] = 1.0
-    edges = sp.kron(np.ones((graph.n_factors, 1)), table.reshape(-1, len(PAIRS)))
+    table = sp.csr_array(table.reshape(-1, len(PAIRS)))
+    edges = sp.kron(np.ones((graph.n_factors, 1)), table)
     return sp.block_diag([nodes, edges], format="csr")
 
 
