@@ -99,13 +99,18 @@ class Clock:
         return clock() - self.origin
 
 
+def never() -> bool:
+    return False
+
+
 class Loop:
     """One loop of a fit; without a ``writer`` it keeps nothing.
 
     ``tree`` is where to go on from, None at the start. ``save`` says between two rounds
     where the loop stands, ``finish`` what it came to; ``loop`` begins another inside. ``beside``
     is kept together with the tree; ``heavy`` beside the result, until :meth:`thin`. All loops of a
-    fit share its ``clock``, so that a budget of seconds is the fit's.
+    fit share its ``clock``, so that a budget of seconds is the fit's; it is ``late`` when these are
+    spent, which a method asks where a single round may take many evaluations or calls.
     """
 
     def __init__(
@@ -115,6 +120,7 @@ class Loop:
         self.begun = 0
         self.clock = Clock() if clock is None else clock
         self.beside: Callable[[], Tree] = lambda: None
+        self.late = never
 
     @contextmanager
     def trusted(self) -> Iterator[None]:

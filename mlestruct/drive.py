@@ -48,10 +48,14 @@ class Budget:
 
     def ended(self, said: Progress, seconds: float) -> str:
         """Why there is no round after this one, which would ask once per example; or nothing."""
-        if self.seconds is not None and seconds > self.seconds:
+        if self.late(seconds):
             return "seconds"
         out = self.calls is not None and said.calls + said.examples > self.calls
         return said.over or ("calls" if out else self.unit if said.round >= self.rounds else "")
+
+    def late(self, seconds: float) -> bool:
+        """No time is left after so many seconds."""
+        return self.seconds is not None and seconds > self.seconds
 
     def spent(self, end: Progress) -> bool:
         """No time or no call is left for another method."""
@@ -75,6 +79,7 @@ def drive(method: Method, budget: Budget, keeps: AnyCheckpoint = None) -> Iterat
     """
     loop = begin(keeps, method.name, method.setting, method.size)
     clock, pace, past = loop.clock, None, None
+    loop.late = lambda: budget.late(clock.seconds)
     if loop.writer is not None:
         past = Past(loop.past)
         yield from past.told(loop.kept["heavy"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.checkpoint import never
 from mlestruct.digest import digest, named
 from mlestruct.entropy import FLOOR, TINY, Entropy
 from mlestruct.errors import Infeasible, counting_from
@@ -281,7 +282,12 @@ class Interior:
 
 
 def interior(
-    batch: Batch[Any], oracle: Oracle[Any], entropy: Entropy, *, stated: bool = True
+    batch: Batch[Any],
+    oracle: Oracle[Any],
+    entropy: Entropy,
+    *,
+    stated: bool = True,
+    late: Callable[[], bool] = never,
 ) -> Interior:
     """Average oracle answers, once per distinct structure, until they cover every view.
 
@@ -290,7 +296,8 @@ def interior(
 
     Each question is Σ of the uncovered views; when its best score proves that no answer uses
     them, they are dead: their coordinates are fixed and their entropy dropped. An oracle that
-    cannot prove it leaves the certificate withheld.
+    cannot prove it leaves the certificate withheld, as it is where it gets ``late`` before all
+    views are covered.
     """
     tau = np.empty(batch.size)
     dead = [
@@ -305,7 +312,7 @@ def interior(
             tau[batch.index(members)] = np.tile(known, len(members))
             dead[0][batch.index(members)] = np.tile(known == 0, len(members))
             continue
-        point, gone, short = _cover(batch, members, oracle, entropy)
+        point, gone, short = _cover(batch, members, oracle, entropy, late)
         tau[batch.index(members)] = np.tile(point, len(members))
         for whole, part, start in zip(
             dead, gone, (batch.offsets, batch.offsets, entropy.mixed.start), strict=True
@@ -326,7 +333,11 @@ def interior(
 
 
 def _cover(
-    batch: Batch[Any], members: Ints, oracle: Oracle[Any], entropy: Entropy
+    batch: Batch[Any],
+    members: Ints,
+    oracle: Oracle[Any],
+    entropy: Entropy,
+    late: Callable[[], bool],
 ) -> tuple[Array, tuple[Any, ...], str]:
     m = int(members[0])
     structure, part = batch.structure(m), batch.coordinates(m)
@@ -352,6 +363,8 @@ def _cover(
         needs = [need & ~n for need, n in zip(needs, new, strict=True)]
         if not any(need.any() for need in needs):
             break
+        if late():
+            return np.mean(found, axis=0), tuple(needs), "was not asked about all parts in time"
         if not fresh:
             best = upper + needs[1].sum() + c0[needs[2]].sum()
             least = _least(oracle) if whole else 0.0

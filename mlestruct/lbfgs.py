@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mlestruct.checkpoint import never
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree, like
 
@@ -69,10 +70,17 @@ Descent = Generator[Array | Step, Answer, None]
 Search = Generator[Array, Answer, Found | None]
 
 
-def next_step(asking: Descent, objective: Function) -> Step | None:
-    """Answers a descent's questions until it has made a step; None where it has ended."""
+def next_step(
+    asking: Descent, objective: Function, late: Callable[[], bool] = never
+) -> Step | None:
+    """Answers a descent's questions until it has made a step.
+
+    None where it has ended, or where it is ``late`` before one of them is answered.
+    """
     said = next(asking, None)
     while said is not None and not isinstance(said, Step):
+        if late():
+            return None
         said = asking.send(objective(said))
     return said
 

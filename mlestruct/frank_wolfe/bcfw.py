@@ -14,13 +14,13 @@ for an active set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mlestruct.checkpoint import Loop
+from mlestruct.checkpoint import Loop, never
 from mlestruct.dual import MIX, Certificate, Dual
 from mlestruct.frank_wolfe.active_set import Iterate, footprint
 from mlestruct.frank_wolfe.centre import Centre
@@ -67,21 +67,29 @@ class Passes:
         return {**named(self.solver, self.dual, self.oracle, self.start), **own}
 
     def rounds(self, loop: Loop) -> Iterator[Progress]:
-        run = _BlockRun(self.solver, self.dual, self.oracle, self.start)
+        late = loop.late if loop.tree is None else never  # what a file goes on with was begun
+        run = _BlockRun(self.solver, self.dual, self.oracle, self.start, late)
         if loop.tree is not None:
             run.recall(loop.tree)
         while True:
             loop.save(run.tree)
             yield run.certify() if run.number % self.solver.every == 0 else run.unproven()
-            run.once()
+            run.once(loop.late)
 
 
 class _BlockRun:
     """The state of a run: τ, θ, and what the draws and the cache depend on."""
 
-    def __init__(self, solver: BCFW, dual: Dual, oracle: Oracle[Any], start: Array | None) -> None:
+    def __init__(
+        self,
+        solver: BCFW,
+        dual: Dual,
+        oracle: Oracle[Any],
+        start: Array | None,
+        late: Callable[[], bool] = never,
+    ) -> None:
         self.solver, self.polytope, self.best = solver, oracle.polytope, Best()
-        self.dual, self.inner = beginning(dual, oracle)
+        self.dual, self.inner = beginning(dual, oracle, late=late)
         batch, count = dual.batch, len(dual.batch)
         tau = self.inner.tau if start is None else self.inner.pull(start)
         self.iterate = Iterate.start(self.dual, tau, self.inner.tau, active=False)
@@ -162,9 +170,11 @@ class _BlockRun:
             self.centre.follow(self.dual, theta, tau, found.lag, rest, self.number)
             self.iterate.regularise(self.centre.moved(self.dual.regulariser))
 
-    def once(self) -> None:
-        """One pass: as many steps as there are examples."""
+    def once(self, late: Callable[[], bool] = never) -> None:
+        """One pass: as many steps as there are examples, until it is late."""
         for m in self._drawn():
+            if late():
+                break
             self._step(int(m))
         self.number += 1
         if self.centre is not None and self.number % self.solver.every:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Loop
+from mlestruct.checkpoint import Loop, never
 from mlestruct.digest import digest
 from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.errors import counting_from
@@ -112,18 +113,20 @@ def is_margin(dual: Dual) -> bool:
     return dual.entropy.flat and dual.batch.target is not None
 
 
-def beginning(dual: Dual, oracle: Any, known: Interior | None = None) -> tuple[Dual, Interior]:
+def beginning(
+    dual: Dual, oracle: Any, known: Interior | None = None, late: Callable[[], bool] = never
+) -> tuple[Dual, Interior]:
     """The interior point to begin at, and the dual without views that no answer uses.
 
-    It is asked for unless it is ``known``. Max-margin needs no interior: it begins at the observed
-    outcomes, where θ = 0.
+    It is asked for unless it is ``known``, until it is ``late``. Max-margin needs no interior: it
+    begins at the observed outcomes, where θ = 0.
     """
     if is_margin(dual):
         assert dual.batch.target is not None
         _refuse_minimiser(dual.batch, oracle)
         inner = Interior(dual.batch.target.copy(), dual.entropy, 0)
     else:
-        inner = interior(dual.batch, oracle, dual.entropy) if known is None else known
+        inner = known or interior(dual.batch, oracle, dual.entropy, late=late)
     return Dual(dual.batch, dual.features, inner.entropy, dual.regulariser), inner
 
 

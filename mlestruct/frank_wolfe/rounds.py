@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.checkpoint import Loop
+from mlestruct.checkpoint import Loop, never
 from mlestruct.dual import MIX, Dual, Interior
 from mlestruct.engine import engine_of
 from mlestruct.frank_wolfe import flat, steps
@@ -75,7 +75,8 @@ class Rounds:
         solver = _counted(self.solver, self.dual, self.sums)
         engine = engine_of(solver.engine, solver.workers)
         remote = RemoteOracle(engine, self.oracle)
-        run = _Run.begin(solver, self.dual, remote, self.start, self.inner)
+        late = loop.late if loop.tree is None else never  # what a file goes on with was begun
+        run = _Run.begin(solver, self.dual, remote, self.start, self.inner, late)
         with closing(ShardedOracle(engine, self.dual.batch, self.oracle, solver.shards)) as asked:
             if loop.tree is not None:
                 run.recall(loop.tree, asked)
@@ -207,9 +208,10 @@ class _Run:
         oracle: Any,
         start: Array | None,
         known: Interior | None,
+        late: Callable[[], bool],
     ) -> _Run:
         margin = is_margin(dual)
-        dual, inner = beginning(dual, oracle, known)
+        dual, inner = beginning(dual, oracle, known, late)
         tau = inner.tau if start is None else inner.pull(start)
         iterate, centre = Iterate.start(dual, tau, inner.tau, active=False), None
         if solver.centre and solver.step not in FIXED:

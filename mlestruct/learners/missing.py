@@ -216,9 +216,14 @@ class PartlySeen:
         odd = relaxed(dual.batch, resolve(self.around.learner.oracle, dual.batch))
 
         def proof(
-            running: Running, regulariser: Regulariser, theta: Array, enough: float, keep: bool
+            running: Running,
+            regulariser: Regulariser,
+            theta: Array,
+            enough: float,
+            keep: bool,
+            balance: bool,
         ) -> Proven:
-            del running, regulariser, keep
+            del running, regulariser, keep, balance
             one = self.look(0, theta, enough=0.5 * enough)
             return Proven(_certificate(one), odd, [one.target], one.left, one)
 
@@ -285,7 +290,7 @@ class PartlySeen:
             known = infer(batch, entropy, oracle, by, scores, enough=enough * len(batch))
             return _Bounded(known.tau, known.lower, known.lower + known.gaps)
         solver = None
-        if learner.oracle is not None or learner.route == "frank_wolfe":
+        if learner.small is None:  # then a routine serves, whatever else does not
             tol = min(learner.solver.tol, 0.1 * self.around.tol)
             solver = replace(learner.solver, tol=tol, checkpoint=loop)
         found = marginals(batch, scores, learner.oracle, rho=rho, solver=solver)

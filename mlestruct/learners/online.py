@@ -84,10 +84,11 @@ class Perceptron(Fits):
         """An epoch each."""
         count, d = len(batch), features.d
         ones = [(batch.select(m), features.select(m)) for m in np.arange(count)[:, None]]
-        rng, epoch = np.random.default_rng(self.seed), 0
+        rng, epoch, calls = np.random.default_rng(self.seed), 0, 0
         theta, total = np.zeros(d), np.zeros(d)
         if loop.tree is not None:
             epoch, theta, total, rng.bit_generator.state, memories = loop.tree
+            calls = epoch * count
             for (one, _), kept in zip(ones, memories, strict=True):
                 remember(oracle, one, kept)
 
@@ -97,15 +98,17 @@ class Perceptron(Fits):
 
         maximises = False
         while True:
-            mistakes = 0
+            mistakes, seen = 0, 0
             for m in rng.permutation(count):
+                if calls and loop.late():
+                    break
                 with counting_from(int(m)):
                     step = _step(ones[m], oracle, theta)
                     maximises = maximises or _tells(ones[m], oracle, theta)
                 mistakes += bool(step.any())
                 theta = theta + step / ridge.lam
-                total = total + theta
-            share, calls = mistakes / count, (epoch + 1) * count
+                total, seen, calls = total + theta, seen + 1, calls + 1
+            share = mistakes / count if seen == count else 1.0  # cut short, it may have had more
             proof = Certificate(np.inf, 0.0, share, oracle.polytope, "not used", WHY)
             mean = np.asarray(total / calls)
             yield Progress(epoch, calls, count, proof, mean, route="online", left=share)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Loop
+from mlestruct.checkpoint import Loop, never
 from mlestruct.digest import digest
 from mlestruct.drive import drive, last
 from mlestruct.features import Features
@@ -84,11 +84,12 @@ class Tightened(Wraps):
         uniform: Weights,
         loop: Loop | None = None,
     ) -> Weights:
-        """A ρ with a smaller bound on Σ w_m log Z at these scores, where a step finds one."""
+        """A ρ with a smaller bound on Σ w_m log Z at these scores, where there is one in time."""
+        late = never if loop is None else loop.late
         tau, bound = self._infer(batch, scores, rho, loop)
         for _ in range(self.steps):
             trees, gamma = _best_trees(batch, tau), 0.5
-            while gamma > 1e-3:
+            while gamma > 1e-3 and not late():
                 moved = {
                     s: rho[s] + gamma * ((1 - KEPT) * tree + KEPT * uniform[s] - rho[s])
                     for s, (_, tree) in trees.items()

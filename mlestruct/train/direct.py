@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
-from mlestruct.checkpoint import Loop, Setting
+from mlestruct.checkpoint import Loop, Setting, never
 from mlestruct.digest import digest
 from mlestruct.drive import drive
 from mlestruct.dual import Certificate, Dual
@@ -124,19 +124,22 @@ class Descending:
                 now = _Phase(*phase)
                 total.cold = now.cold > 0
                 running.remember(memory)
-            descents = self.descents()
+            descents, late = self.descents(), never
             descent = descents(theta, since=since)
 
             def where() -> Tree:
                 return astuple(now), total.tol, theta, within(), running.memory()
 
-            while (step := next_step(descent, total)) is not None:
-                theta, within = step.theta, step.where
-                yield self._progress(step, total, now)
+            while (step := next_step(descent, total, late)) is not None:
+                theta, within, late = step.theta, step.where, loop.late
+                said = self._progress(step, total, now)
+                yield said
                 if not step.moved:  # another descent from here
                     descent, within = descents(theta), lambda: None
                 now.number, now.taken = now.number + 1, now.taken + step.moved
                 loop.save(where)
+            # Time ran out while a step was looked for: the last point stands.
+            yield replace(said, round=now.number, calls=said.calls + self.examples)
 
     def _progress(self, step: Step, total: Sum, now: _Phase) -> Progress:
         if now.number == 0:
@@ -183,7 +186,10 @@ class Descending:
     ) -> Progress:
         """The last round, unless a smaller gap of the weights can lower the proof."""
         assert self.proof is not None
-        proof = partial(self.proof, total.running, self.regulariser, keep=self.keep)
+        balance = why != "seconds"
+        proof = partial(
+            self.proof, total.running, self.regulariser, keep=self.keep, balance=balance
+        )
         enough = PROOF * self.tol / self.examples
         found = self._said(now, step.theta, proof(step.theta, enough * max(1.0, abs(step.value))))
         worse = not found.within(self.tol) and found.gap - found.certificate.objective > now.value

@@ -133,13 +133,15 @@ def proven(
     enough: float,
     *,
     keep: bool,
+    balance: bool = True,
     excess: Array | None = None,
 ) -> Proven:
     """What is proven at θ, and the τ of all shards where they are to be kept.
 
     Every shard climbs its own ladder of proofs; ``enough`` is the gap per example above which the
     oracle is asked. Where most of the gap is the weights' own and more than that, as columns of
-    1e9 have it, τ is balanced: what its moments have in ``excess``, per example, is taken from it.
+    1e9 have it, τ is balanced: what its moments have in ``excess``, per example, is taken from it,
+    by ``TURNS`` questions to the oracle at most. Without ``balance`` it stays as it is.
     """
     asked = Prove(theta, enough, keep, excess, regulariser.lam)
     first, *rest = running.round([asked] * len(running))
@@ -153,7 +155,7 @@ def proven(
     objective = float(regulariser.conj(lack) + proof.objective)
     found = Proven(replace(proof, gap=proof.gap + own, objective=objective), moved, kept)
     worth = own > max(found.certificate.gap / 2, 2 * enough * count)
-    if excess is not None or not (regulariser.plain and worth):
+    if not balance or excess is not None or not (regulariser.plain and worth):
         return found
     excess = (lack - regulariser.grad(theta)) / count
     better = proven(running, regulariser, theta, enough, keep=keep, excess=excess)

@@ -181,7 +181,8 @@ class Camel(Fits):
         """Piecewise weights, which cost little, and no multipliers yet."""
         if not self.consistent:
             return None
-        apart = Coupled(coupled.dual, False, self.split, ridge=coupled.ridge).solve(keeps=loop)
+        pieces = Coupled(coupled.dual, False, self.split, ridge=coupled.ridge)
+        apart = pieces.solve(seconds=self.solver.seconds, keeps=loop)
         return np.concatenate([apart, np.zeros(coupled.B.shape[0])])
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import AnyCheckpoint, Loop
+from mlestruct.checkpoint import AnyCheckpoint, Loop, never
 from mlestruct.digest import digest
 from mlestruct.drive import Budget, drive, last
 from mlestruct.dual import Certificate, Dual
@@ -201,15 +201,19 @@ class _Descending:
         def where() -> Tree:
             return number, step.where()  # type: ignore[union-attr]
 
-        while (step := next_step(asking, coupled)) is not None:
+        late = never  # before the first step
+        while (step := next_step(asking, coupled, late)) is not None:
+            late = loop.late
             gap = coupled.gap(step.gradient) if provable else np.inf
             proof = Certificate(gap, 0.0, -step.value, "product of simplices", "none")
             flat = np.abs(step.gradient).max(initial=0.0) < 1e-12
             over = "step" if flat or not step.moved else ""
             calls = (number + 1) * examples
-            yield Progress(number, calls, examples, proof, step.theta, route="direct", over=over)
+            said = Progress(number, calls, examples, proof, step.theta, route="direct", over=over)
+            yield said
             number += 1
             loop.save(where)
+        yield replace(said, round=number, calls=calls + examples)
 
 
 def mean_targets(batch: Batch[Any]) -> Array:

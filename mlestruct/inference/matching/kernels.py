@@ -185,37 +185,3 @@ def absorb(score, ptr, head, x, s, kernel):
     for u in range(len(ptr) - 1):
         for e in range(ptr[u], ptr[u + 1]):
             kernel[e] = np.exp(min(score[e] - x[u] - x[head[e]], 600.0))
-
-
-@kernel
-def log_round(score, ptr, head, strict, rho, tail, tails, heads, x, top, mass):
-    """x_v = the exact dual of node v at c = 0, in the log domain, for tails, heads or both."""
-    top[:] = -np.inf
-    mass[:] = 0.0
-    for u in range(len(ptr) - 1):
-        for e in range(ptr[u], ptr[u + 1]):
-            v = head[e]
-            top[u] = max(top[u], score[e] - x[v])
-            top[v] = max(top[v], score[e] - x[u])
-    for u in range(len(ptr) - 1):
-        for e in range(ptr[u], ptr[u + 1]):
-            v = head[e]
-            mass[u] += np.exp(score[e] - x[v] - top[u])
-            mass[v] += np.exp(score[e] - x[u] - top[v])
-    for v in range(len(x)):
-        if (tails if tail[v] else heads) and mass[v] > 0.0:
-            goal = top[v] + np.log(mass[v])
-            x[v] = goal if strict[v] else _loose(goal, rho)
-
-
-@kernel
-def _loose(goal, rho):
-    """x with exp(goal − x) + exp(−x/ρ) = 1: what is not matched stays single."""
-    x = max(goal, 0.0)  # the left side is at least one here: Newton in its logarithm is monotone
-    for _ in range(60):
-        a, b = np.exp(goal - x), np.exp(-x / rho)
-        step = (a + b) * np.log(a + b) / (a + b / rho)
-        x += step
-        if abs(step) <= 1e-15 * max(1.0, x):
-            break
-    return x

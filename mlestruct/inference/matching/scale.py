@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.inference.matching.kernels import MOST, absorb, entry, log_round, sums
+from mlestruct.inference.matching.kernels import MOST, absorb, entry, sums
 from mlestruct.inference.matching.newton import DENSE, polish
 from mlestruct.kernels import kernel
 
 LEAST = 1e-300  # of a mass whose logarithm is taken
 PATIENCE = 40  # sweeps; those that do not gain four digits in as many are left to Newton
+WIDE, MILD, COOLING, BRIEF = 300.0, 100.0, 10.0, 100  # nats, nats, a factor, sweeps: see scale
 
 
 @kernel
@@ -17,7 +18,33 @@ def scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resid
           sweeps, tau, report):  # fmt: skip
     """Scale until every degree fits to ``residual``; report = (residual, sweeps, largest τ).
 
-    ρ > 0, if only a little, where nodes may stay single.
+    ρ > 0, if only a little, where nodes may stay single. A sweep moves a price by some nats where
+    another has to move, too: prices of thousands would take as many, and end elsewhere first. So
+    scores that are wide are cooled to: duals of scores so mild that nothing underflows, times what
+    those were divided by, start the next, which are divided by less.
+    """
+    low, high = _range(score)
+    if cold and WIDE <= high - low < MOST:
+        heat, cooler = (high - low) / MILD, np.empty_like(score)
+        while heat > 1.0:
+            for e in range(len(score)):
+                cooler[e] = score[e] / heat
+            _scale(cooler, ptr, head, strict, component, c, rho, two_sided, x, cold, 1e-2,
+                   min(sweeps, BRIEF), tau, report)  # fmt: skip
+            last, heat, cold = heat, max(heat / COOLING, 1.0), False
+            for v in range(len(x)):
+                x[v] *= last / heat
+            if heat == 1.0:
+                break
+    _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
+           sweeps, tau, report)  # fmt: skip
+
+
+@kernel
+def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
+           sweeps, tau, report):  # fmt: skip
+    """Sweeps from prices at which no row of the kernel vanishes, and Newton where they creep.
+
     Two-sided graphs alternate; on others all nodes move at once, and each component's common
     factor by half: there scaling has the eigenvalue −1, and would oscillate for ever.
     """
@@ -30,7 +57,7 @@ def scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resid
         tails[u], s[u], last[u] = ptr[u + 1] > ptr[u], 1.0, 0.0
         exact = exact and strict[u]
     if cold:
-        _start(score, ptr, head, strict, rho, two_sided, tails, x, y, slope)
+        _start(score, ptr, head, strict, two_sided, tails, x)
     absorb(score, ptr, head, x, s, tau)
     worst, before, earlier, sweep = np.inf, np.inf, 1.0, 0
     # Eliminations cost a handful of sweeps, conjugate gradients many more.
@@ -91,42 +118,22 @@ def _finish(ptr, head, c, x, s, tau):
 
 
 @kernel
-def _start(score, ptr, head, strict, rho, two_sided, tails, x, y, slope):
-    """Duals at which no row of the kernel vanishes: by two rounds in the log domain if need be.
+def _start(score, ptr, head, strict, two_sided, tails, x):
+    """Duals at which no row of the kernel vanishes: the largest score at one is enough.
 
     Each end of an edge pays half its score, but the smaller of two sides all: the larger has room
     left, hence small duals, and sweeps move those by a fraction of a nat.
     """
-    low, high = _range(score)
+    high = _range(score)[1]
     one, other = tails.sum(), (~tails).sum()
     part = 0.5 if not two_sided or one == other else (1.0 if one < other else 0.0)
-    if high - low < 300.0:
-        # Nothing underflows: the largest score at one is start enough.
-        x[:] = 0.0
-        for u in range(len(ptr) - 1):
-            x[u] = part * high if ptr[u + 1] > ptr[u] else 0.0
-        for v in head:
-            x[v] = (1.0 - part) * high
-        for v in range(len(x)):
-            x[v] = x[v] if strict[v] else max(x[v], 0.0)
-        return
-    x[:] = -np.inf
+    x[:] = 0.0
     for u in range(len(ptr) - 1):
-        for e in range(ptr[u], ptr[u + 1]):
-            x[u] = max(x[u], part * score[e])
-            x[head[e]] = max(x[head[e]], (1.0 - part) * score[e])
+        x[u] = part * high if ptr[u + 1] > ptr[u] else 0.0
+    for v in head:
+        x[v] = (1.0 - part) * high
     for v in range(len(x)):
-        if x[v] == -np.inf:
-            x[v] = 0.0
-    if two_sided:
-        log_round(score, ptr, head, strict, rho, tails, True, False, x, y, slope)
-        log_round(score, ptr, head, strict, rho, tails, False, True, x, y, slope)
-        return
-    for _ in range(2):
-        old = x.copy()
-        log_round(score, ptr, head, strict, rho, tails, True, True, x, y, slope)
-        for v in range(len(x)):
-            x[v] = 0.5 * (x[v] + old[v])
+        x[v] = x[v] if strict[v] else max(x[v], 0.0)
 
 
 @kernel(fastmath={"nnan", "nsz", "reassoc"})

@@ -207,6 +207,7 @@ class WarmPrices:
 
 COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5
 SOFT = 1e-11  # at ρ = 0 the slacks' entropy weighs this: Newton needs one, and it moves no digit
+NEARBY = 500  # sweeps from a warm start: one that needs more is no nearer than a cold one
 NEAR, AGREE = 1e-4, 1e-7  # so near to a vertex an answer proves itself, to so much
 
 
@@ -219,8 +220,9 @@ def _concave(score, ptr, head, strict, component, rho, two_sided, rows, columns,
         report[0] = np.inf
         for cold in (False, True):
             if (cold or mode[m] != COLD) and not report[0] <= residual:
+                most = sweeps if cold else min(sweeps, NEARBY)
                 scale(score[m], ptr, head, strict, component, c, soft, two_sided, x[m],
-                      cold, residual, sweeps, tau[m], report)  # fmt: skip
+                      cold, residual, most, tau[m], report)  # fmt: skip
         mode[m] = SCALED
         log_z[m] = dual_value(score[m], ptr, head, strict, c, rho, x[m], tau[m])
         _repair(ptr, head, strict, rows, columns, centre, tau[m])

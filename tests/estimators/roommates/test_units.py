@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 
 import mlestruct as ms
 from mlestruct.families.joint.prediction import Mixture
+from mlestruct.objectives.base import Sum
 
 COUNT = 24
 PAIRS = [(f"p{k}", f"p{k + COUNT // 2}") for k in range(COUNT // 2)]
@@ -67,6 +69,27 @@ def test_the_order_of_labellings(rho):
         own = Mixture(1.0, [-unit, unit], [0.5 * unit**2] * 2)
         other = ms.JointModel(ms.grid(2, 3), own, rho=rho, smoothing=0.1).fit(labels)
         np.testing.assert_allclose(np.array(other.predict(unit * seen)) / unit, plain, atol=1e-8)
+
+
+def test_far_off_answers_that_matter_are_learned_in_few_evaluations(monkeypatch):
+    """Beside a missing answer, pairs of three such people differ by 1e10 in earnest."""
+    rng, table, count = np.random.default_rng(0), people(), itertools.count()
+    table["tidy"] = rng.integers(1, 6, COUNT).astype(float).tolist()
+    for number, k in enumerate([0, 3, 9], start=1):
+        table["tidy"][k] = -1e10 * number
+    table["tidy"][5] = float("nan")
+    asked = Sum.__call__
+
+    def counted(self, theta):
+        assert next(count) < 20_000
+        return asked(self, theta)
+
+    monkeypatch.setattr(Sum, "__call__", counted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ms.ConvergenceWarning)
+        model = ms.RoommateModel(ordinal=("tidy", "night"), missing="neutral").fit(table, PAIRS)
+    assert model.certificate_.relative <= 1e-6
+    assert model.history_[-1][3] <= 1e-4
 
 
 @pytest.mark.parametrize(
