@@ -39,6 +39,25 @@ def test_pictures_are_compared_whatever_their_outcome_shape():
     assert scorers.all_right(model, train.X, train.y) == model.score(train.X, train.y) == 1.0
 
 
+def test_all_right_asks_for_the_outcome_whatever_form_it_is_told_in():
+    """Sets of parts, arcs in the order of the walk, and pictures of which a part is not known."""
+    rng = np.random.default_rng(0)
+    X = list(rng.random((10, 4, 2)))
+    largest = [int(x[:, 0].argmax()) for x in X]
+    picks = ms.StructuredModel(oracle=lambda s: np.arange(4) == s.argmax(), alpha=0.01)
+    vectors = picks.fit(X, largest_of := [{k} for k in largest]).predict(X)
+    assert scorers.all_right(picks, X, largest_of) == scorers.all_right(picks, X, vectors) == 1.0
+    walks = ms.StructuredModel(ms.Flow([(1, 2), (0, 1), (0, 2)], {0: 1, 2: -1}), alpha=0.01)
+    ways = [[1, 0] if x[2, 0] < 0.5 else [2] for x in X]
+    features = [np.outer([0.0, 0.0, 1.0], [1.0, x[2, 0]]) for x in X]
+    walks.fit(features, ways)
+    assert scorers.all_right(walks, features, ways) == walks.score(features, ways) == 1.0
+    train = data.grids(sizes=(3, 0, 0), side=4, flips=0.0)[0]
+    pictures = ms.GridModel(tol=0.01, alpha=0.01).fit(train.X, train.y)
+    seen = [np.where(np.arange(16) < 5, None, y.ravel()).reshape(4, 4) for y in train.y]
+    assert scorers.all_right(pictures, train.X, seen) == 1.0
+
+
 def test_searches_and_cross_validation_over_ragged_lists(sequences):
     """GridSearchCV and cross_val_score take lists of different lengths and our scorers."""
     selection = pytest.importorskip("sklearn.model_selection", reason="scikit-learn is optional")

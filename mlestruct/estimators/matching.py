@@ -58,11 +58,11 @@ class MatchingModel(Estimator):
     def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
         """ρ = ½ bounds log Z above, and Bethe on both sides where theorems say so.
 
-        The best matching's score is below, too.
+        The best matching's score is below, too. A model that sums every matching needs none.
         """
         from mlestruct.inference import bounds, marginals
 
-        if self.oracle is not None:
+        if self.oracle is not None or self._inference().sums(batch):
             return super().log_z(batch, scores)
         half, bethe = (marginals(batch, scores, rho=rho) for rho in (0.5, 1.0))
         inside = bounds.outcome_interval(batch, scores) & bounds.permanent_interval(batch, bethe)

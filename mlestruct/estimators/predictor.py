@@ -289,6 +289,11 @@ class Predictor(Parameters):
 
     def _share_right(self, given: Given) -> float:
         """The mean over examples of the share of known parts that are predicted right."""
+        right, weight = self._rights(given)
+        return float(np.average(right, weights=weight))
+
+    def _rights(self, given: Given) -> tuple[Array, Array]:
+        """The share of known parts that are right and the weight, of examples that have any."""
         batch, scores = self._scored(given, given.told)
         assert batch.target is not None
         found = self._decide(batch, scores, "map").outcomes
@@ -299,13 +304,14 @@ class Predictor(Parameters):
         judged = ~np.isnan(right)
         if not judged.any():
             raise ValueError("no label in y is known: there is nothing to score")
-        return float(np.average(right[judged], weights=batch.weight[judged]))
+        return right[judged], batch.weight[judged]
 
     def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]:
         """An interval for the exact log-likelihood, summed over the examples.
 
         Each end is a theorem's, or infinite: an upper surrogate of log Z bounds it below, the best
-        outcome's score and lower surrogates bound it above. Exact inference leaves no room.
+        outcome's score and lower surrogates bound it above. Exact inference leaves no room;
+        :meth:`evidence` sums where a surrogate was learned, or estimates what is too much to sum.
         """
         given = self._given(X, y)
         if len(given.X) == 0:

@@ -8,6 +8,7 @@ import pytest
 import mlestruct as ms
 from mlestruct import data
 from mlestruct.inference.exact import exact
+from mlestruct.inference.exact.enumeration import outcomes
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +160,23 @@ def test_alpha_is_chosen_by_likelihood_unless_told(matched):
         ms.MatchingModel(alpha=alphas, learner="ssvm", scoring="log_likelihood").fit(
             train.X, train.y
         )
+
+
+@pytest.mark.parametrize("kind", ["perfect", "one_sided", "partial"])
+def test_a_model_of_exact_sums_has_one_log_likelihood(kind):
+    """No interval, which is of surrogates: the score of what was seen less log Z, by listing."""
+    rng = np.random.default_rng(1)
+    structure = ms.BipartiteMatching(3, 3 if kind == "perfect" else 4, kind)
+    X = rng.standard_normal((6, *structure.shape, 2))
+    vertices = outcomes(structure)
+    y = [structure.decode(vertices[k]) for k in rng.integers(len(vertices), size=6)]
+    model = ms.MatchingModel(kind, learner="exact_mle").fit(X, y)
+    listed = vertices @ (X @ model.coef_).reshape(6, -1).T
+    likely = sum(
+        score @ structure.encode(seen) - np.logaddexp.reduce(all_)
+        for score, seen, all_ in zip((X @ model.coef_).reshape(6, -1), y, listed.T, strict=True)
+    )
+    assert model.log_likelihood(X, y) == pytest.approx((likely, likely), abs=1e-9)
 
 
 def test_folds_hold_every_example_out_once(matched):
