@@ -185,7 +185,8 @@ class Structure:
 
     @property
     @kept
-    def _constraints(self) -> Constraints | None:
+    def stated(self) -> Constraints | None:
+        """What :meth:`constraints` says, once."""
         return self.constraints()
 
     def contains(self, tau: ArrayLike, tol: float = 1e-9) -> NDArray[np.bool_]:
@@ -199,7 +200,7 @@ class Structure:
 
     def violation(self, point: Array) -> Array:
         """The largest violation of a stated constraint, for points along the leading axes."""
-        stated = self._constraints
+        stated = self.stated
         if stated is None or len(stated.lo) == 0:
             return np.zeros(point.shape[:-1])
         return stated.slack(point)
@@ -266,7 +267,7 @@ class Structure:
         Outcomes that all satisfy A v = b score Aᵀu the same, whatever u is. As they are where
         nothing is known of A, or it is too large to be factorised.
         """
-        stated, free = self._constraints, self.fixed < 0
+        stated, free = self.stated, self.fixed < 0
         if stated is None or stated.A.shape[0] * self.size > FACTORISED:
             return scores
         rows = stated.A[np.flatnonzero(stated.lo == stated.hi)].toarray()[:, free]

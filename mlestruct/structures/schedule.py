@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlestruct.structures.base import Ints
+from mlestruct.structures.base import Ints, kept
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -24,6 +24,7 @@ class Schedule(NamedTuple):
     node_of: Ints  # the variable of a node coordinate
 
 
+@kept
 def schedule(structure: FactorGraph) -> Schedule:
     """Breadth-first from one root per component, reversed. O(graph)."""
     if not structure.is_forest:

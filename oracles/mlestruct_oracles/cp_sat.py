@@ -53,7 +53,7 @@ class _Model:
     """One structure's constraints, built once; each call replaces the objective and the hint."""
 
     def __init__(self, structure: Structure, extra: Constraints | None) -> None:
-        own = structure.constraints()
+        own = structure.stated
         if own is None:
             raise ValueError(f"{type(structure).__name__} states no constraints for CP-SAT")
         # A plain import here, not at the top: ortools and highspy cannot live in one process.

@@ -27,26 +27,21 @@ class LinearProgram:
     tolerances. Milliseconds per example at a hundred coordinates, seconds at ten thousand.
     """
 
-    _rows: dict[Structure, Constraints] = field(default_factory=dict, repr=False)
+    _graphs: set[bool] = field(default_factory=set, repr=False)
 
     @property
     def polytope(self) -> str:
-        kinds = {isinstance(structure, FactorGraph) for structure in self._rows}
-        return "local polytope" if kinds == {True} else "stated constraints"
-
-    def constraints(self, structure: Structure) -> Constraints:
-        if structure not in self._rows:
-            rows = structure.constraints()
-            if rows is None:
-                raise ValueError(f"{type(structure).__name__} states no constraints for an LP")
-            self._rows[structure] = rows
-        return self._rows[structure]
+        """As far as it is known of the structures that were asked about."""
+        return "local polytope" if self._graphs == {True} else "stated constraints"
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         return one_by_one(batch, scores, lambda structure: partial(self._best, structure))
 
     def _best(self, structure: Structure, score: Array) -> tuple[Array, float]:
-        score, rows = np.where(structure.fixed == 0, 0.0, score), self.constraints(structure)
+        score, rows = np.where(structure.fixed == 0, 0.0, score), structure.stated
+        if rows is None:
+            raise ValueError(f"{type(structure).__name__} states no constraints for an LP")
+        self._graphs.add(isinstance(structure, FactorGraph))
         # HiGHS's tolerances are absolute: scores of 1e-7 would all be optimal
         shift = math.frexp(float(np.abs(score).max(initial=0.0)))[1]
         vertex, duals = _solve(structure, rows, np.ldexp(score, -shift))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from mlestruct.kernels import kernel
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.schedule import Schedule, schedule
+from mlestruct.structures.schedule import schedule
 
 
 @dataclass(frozen=True)
@@ -21,27 +20,19 @@ class Viterbi:
     """The best labelling of a forest. O(Σ table sizes · order) per example, GIL released."""
 
     polytope: str = HULL
-    _schedules: dict[Any, Schedule] = field(default_factory=dict, repr=False)
 
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
-            plan = self.schedule(structure)
             shut = np.flatnonzero(structure.fixed == 0)
             best = np.empty(len(members))
-            _solve(batch.offsets[members], scores, shut, vertices, best, *plan)
+            _solve(batch.offsets[members], scores, shut, vertices, best, *schedule(structure))
             lost = np.flatnonzero(np.isneginf(best))
             if len(lost):
                 why = structure.impossible() or "no labelling is possible"
                 raise Infeasible(f"example {members[lost[0]]}: {why}")
             upper[members] = best
         return vertices, upper
-
-    def schedule(self, structure: FactorGraph) -> Schedule:
-        key = structure.identity()
-        if key not in self._schedules:
-            self._schedules[key] = schedule(structure)
-        return self._schedules[key]
 
 
 @kernel(unrolled=True)

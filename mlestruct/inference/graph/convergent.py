@@ -108,7 +108,9 @@ def _constraints(structure: FactorGraph, open_: Flags) -> tuple[sp.csr_array, In
     )
     place = np.cumsum(open_) - 1
     scaled = np.concatenate([np.full(structure.n_nodes, -1), place[states[open_[states]]]])
-    return structure.constraints().A[rows][:, np.flatnonzero(open_)], scaled
+    stated = structure.stated
+    assert stated is not None
+    return stated.A[rows][:, np.flatnonzero(open_)], scaled
 
 
 def _states(structure: FactorGraph) -> Ints:
