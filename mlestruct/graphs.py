@@ -74,7 +74,7 @@ def to_networkx(
     import networkx as nx
 
     rows = structure.rows if isinstance(structure, BipartiteMatching) else None
-    count = sum(structure.shape) if isinstance(structure, BipartiteMatching) else structure.n_nodes
+    count = structure.n_nodes
     names = list(range(count)) if nodes is None else list(nodes)
     if len(names) != count or len(set(names)) < count:
         raise ValueError(f"nodes lists {len(set(names))} different names for {count} nodes")
@@ -88,14 +88,7 @@ def to_networkx(
     for v, name in enumerate(names):
         graph.add_node(name, **({} if rows is None else {"bipartite": int(v >= rows)}))
     for k in np.flatnonzero((tau >= least) | (matched > 0)):
-        u, v = ends_of(structure, int(k))
+        u, v = map(int, structure.nodes_of(k))
         given = {} if outcome is None else {"matched": bool(matched[k])}
         graph.add_edge(names[u], names[v], probability=float(tau[k]), **given)
     return graph
-
-
-def ends_of(structure: Matching | BipartiteMatching, k: int) -> tuple[int, int]:
-    """The nodes of coordinate k; of bipartite ones columns come after rows."""
-    if isinstance(structure, BipartiteMatching):
-        return k // structure.columns, structure.rows + k % structure.columns
-    return int(structure.ends[k, 0]), int(structure.ends[k, 1])

@@ -138,7 +138,7 @@ class EdgeWeights(NamedTuple):
             table = np.empty((n, n))
             unfold(v, 0, n, table)
         else:
-            low, high = _ends(structure, np.arange(structure.size))
+            low, high = structure.nodes_of(np.arange(structure.size))
             table = np.zeros((n, n))
             table[low, high] = v
         table += table.T
@@ -146,7 +146,7 @@ class EdgeWeights(NamedTuple):
         return cls(structure, table)
 
     def ends(self, k: Ints) -> tuple[Ints, Ints]:
-        return _ends(self.structure, k)
+        return self.structure.nodes_of(k)
 
     def sums(self, columns: Array) -> Array:
         """B · columns."""
@@ -155,12 +155,6 @@ class EdgeWeights(NamedTuple):
         np.add.at(out, low, columns)
         np.add.at(out, high, columns)
         return out
-
-
-def _ends(structure: Any, k: Ints) -> tuple[Ints, Ints]:
-    if isinstance(structure, BipartiteMatching):
-        return k // structure.columns, structure.rows + k % structure.columns
-    return structure.graph.nodes_of(k)
 
 
 def _kkt(

@@ -92,6 +92,10 @@ class BipartiteMatching(Structure):
             raise ValueError(f"pair ({row}, {column}) is outside {self.rows} × {self.columns}")
         return row * self.columns + column
 
+    def nodes_of(self, pairs: Any) -> tuple[Any, Any]:
+        """The two nodes of each of these coordinates; columns come after the rows."""
+        return pairs // self.columns, self.rows + pairs % self.columns
+
     def _spread(self, fixed: Flags) -> Flags:
         """A required pair forbids every other pair of its row and column."""
         table = fixed.reshape(self.shape)
@@ -109,7 +113,7 @@ class BipartiteMatching(Structure):
     def incidence(self) -> sp.csr_array:
         """(rows + columns) × pairs."""
         pair = np.arange(self.size)
-        ends = np.stack([pair // self.columns, self.rows + pair % self.columns])
+        ends = np.stack(self.nodes_of(pair))
         return sp.csr_array(
             (np.ones(2 * self.size), (ends.ravel(), np.tile(pair, 2))),
             shape=(self.rows + self.columns, self.size),

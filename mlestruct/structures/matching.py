@@ -71,6 +71,10 @@ class Matching(Structure):
         """(edges × 2) node numbers."""
         return self.graph.ends
 
+    def nodes_of(self, pairs: Any) -> tuple[Any, Any]:
+        """The two nodes of each of these coordinates."""
+        return self.graph.nodes_of(pairs)
+
     def identity(self) -> Hashable:
         return self.kind, self.graph.identity()
 

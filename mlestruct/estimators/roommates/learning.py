@@ -168,7 +168,7 @@ def logistic(sample: Sample) -> Array:
         count = min(OTHERS * len(true), LARGEST // max(len(sample.batch), 1), structure.size)
         drawn = np.setdiff1d(rng.choice(structure.size, count, replace=False), true)
         k = np.concatenate([true, drawn])
-        rows.append(own.rows(*structure.graph.nodes_of(k)))
+        rows.append(own.rows(*structure.nodes_of(k)))
         hits.append(np.arange(len(k)) < len(true))
     X, y = np.concatenate(rows), np.concatenate(hits).astype(float)
     X = np.hstack([X, np.ones((len(X), 1))])

@@ -57,15 +57,10 @@ class Layout:
         out[:, self.edge] = live
         return out
 
-    def matrix(self, tau: Array) -> sp.csr_array:
-        """Symmetric (nodes × nodes) matrix of the live edges' values."""
-        upper = sp.csr_array((tau, self.head, self.ptr), shape=(self.nodes, self.nodes))
-        return sp.csr_array(upper + upper.T)
-
 
 def layout(structure: AnyMatching) -> Layout:
     """What is left of the structure once dead and forced edges are known. O(edges · √nodes)."""
-    nodes = sum(structure.shape) if isinstance(structure, BipartiteMatching) else structure.n_nodes
+    nodes = structure.n_nodes
     strict = np.ones(nodes, dtype=bool)
     strict[structure.loose] = False
     whole = isinstance(structure, Matching) and structure.graph.complete
@@ -102,8 +97,7 @@ def _complete(nodes: int, strict: NDArray[np.bool_]) -> Layout:
 
 def _ends(structure: AnyMatching) -> tuple[NDArray[Any], NDArray[Any]]:
     if isinstance(structure, BipartiteMatching):
-        pair = np.arange(structure.size, dtype=np.int32)
-        return pair // structure.columns, structure.rows + pair % structure.columns
+        return structure.nodes_of(np.arange(structure.size, dtype=np.int32))
     tail, head = structure.ends.T
     sides = structure.graph.sides
     swap = tail > head if sides is None else sides[tail] == 1

@@ -81,8 +81,7 @@ def chain(
             column_of = start.reshape(rows, columns).argmax(axis=1)
             _moves(score.reshape(rows, columns), column_of, *how)
             return out
-        pair = np.arange(structure.size)
-        ends = np.stack([pair // columns, rows + pair % columns], axis=1)
+        ends = np.stack(structure.nodes_of(np.arange(structure.size)), axis=1)
     else:
         ends = structure.ends.astype(np.int64)
     if structure.kind == "partial":
