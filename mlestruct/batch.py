@@ -133,6 +133,11 @@ class Batch(Generic[S]):
         """The example of every coordinate."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
+    @property
+    def weights(self) -> Array:
+        """Of every coordinate the weight of its example."""
+        return np.repeat(self.weight, np.diff(self.offsets))
+
     @cached_property
     def counts(self) -> Array | None:
         """What every coordinate counts in learning, None where all count alike."""

@@ -54,7 +54,7 @@ class Dual:
     def weigh(self, flat: Array) -> Array:
         if (self.batch.weight == 1).all():
             return flat
-        return flat * self.batch.weight[self.batch.owner]
+        return flat * self.batch.weights
 
     def residual(self, tau: Array) -> Array:
         return self.observed - self.features.moments(self.weigh(tau))

@@ -140,7 +140,7 @@ class Entropy:
 
     def line(self, tau: Array, delta: Array) -> Terms:
         """Σ w_m H(τ_m) along τ + γ·delta as terms of one variable."""
-        weight = self.batch.weight[self.batch.owner]
+        weight = self.batch.weights
         t, dt, a = [tau, 1.0 - tau], [delta, -delta], [weight * self.a, weight * self.b]
         if len(self.mixed.a):
             rows = self.mixed_matrix()

@@ -189,11 +189,12 @@ def chains(rng, count=40, states=4, p=6, seen=False):
     return batch, Masked.seen(tied, batch) if seen else tied
 
 
+@pytest.mark.parametrize("states", [3, 8, 9])  # rows are padded to whole eights
 @pytest.mark.parametrize("seen", [False, True])
-def test_tied_chains_are_the_general_objective(rng, monkeypatch, seen):
+def test_tied_chains_are_the_general_objective(rng, monkeypatch, seen, states):
     """One table of transitions or a table per edge: the same value, gradient and shards' sum."""
     monkeypatch.setattr(base, "SHARD", 300)
-    batch, features = chains(rng, seen=seen)
+    batch, features = chains(rng, states=states, seen=seen)
     dual = ms.mle_struct().dual(batch, features)
     messages = routine(dual.entropy)
     heads = {"score": base.Head(features, dual.batch.bias)}

@@ -323,7 +323,7 @@ class Estimator(Predictor):
         self.scale_ = self._scale(features, batch.size)
         ridges = list(map(partial(self._ridge, features.d), alphas[order].tolist()))
         if self.penalty == "raw" and isinstance(features, Dense):
-            size = features.squares(batch.weight[batch.owner]) / len(batch)
+            size = features.squares(batch.weights) / len(batch)
             if (size > DEEP * ridges[-1].lam).any():
                 features = levelled(batch, features, np.flatnonzero(size > DEEP * ridges[-1].lam))
         learner = self._learner(ridges[0], loop)
@@ -577,5 +577,5 @@ def _moments(batch: Batch[Any], features: Features) -> Array | None:
     """What tells examples from others: how many there are, and what their outcomes sum to."""
     if batch.partly:
         return None
-    weighed = batch.target * batch.weight[batch.owner]  # type: ignore[operator]
+    weighed = batch.target * batch.weights  # type: ignore[operator]
     return np.append(features.moments(weighed), len(batch))

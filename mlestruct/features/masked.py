@@ -41,7 +41,8 @@ class Masked:
         """The weights whose moment under what is observed of the outcomes is not zero."""
         if batch.target is None:
             raise ValueError("weights are seen in outcomes, and this batch has none")
-        return cls.of(inner, inner.moments(np.nan_to_num(batch.target)) != 0)
+        known = np.nan_to_num(batch.target) if batch.partly else batch.target
+        return cls.of(inner, inner.moments(known) != 0)
 
     @property
     def d(self) -> int:

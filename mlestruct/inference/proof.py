@@ -110,12 +110,14 @@ def own_proof(
     """
     tau, none = found.tau, np.zeros(len(batch))
     if routine.exact:
-        lost = DIGITS * (1.0 + np.abs(found.log_z) + batch.totals(_products(np.abs(scores), tau)))
+        sizes = products(scores, tau)
+        sizes = batch.totals(np.abs(sizes, out=sizes))
+        lost = DIGITS * (1.0 + np.abs(found.log_z) + sizes)
         return Inferred(tau, found.log_z - lost, found.log_z + lost, none, HULL)
     polytope = routine.polytope(oracle.polytope)
     if relaxed(batch, oracle):
         tau, polytope = _inside(batch, entropy, oracle, tau, routine.mixtures(found.warm)), PROVEN
-    value = entropy.each(tau) + batch.totals(_products(scores, tau))
+    value = entropy.each(tau) + batch.totals(products(scores, tau))
     upper = routine.above(batch, scores, found.warm, value)
     if upper is None:
         return None
@@ -156,8 +158,8 @@ def asked_proof(
     moved, at = tau is not found.tau, inner.pull(tau)
     tau = at if moved else tau  # Frank-Wolfe goes on from here, and needs slopes
     gaps, slack = tangent_gaps(batch, inner.entropy, oracle, scores, at, mixture=odd)
-    asked = inner.entropy.each(at) + batch.totals(_products(scores, at)) + gaps
-    value = inner.entropy.each(tau) + batch.totals(_products(scores, tau))
+    asked = inner.entropy.each(at) + batch.totals(products(scores, at)) + gaps
+    value = inner.entropy.each(tau) + batch.totals(products(scores, tau))
     upper = asked if own is None else np.minimum(asked, own.upper)
     slack = slack if own is None else np.where(asked < own.upper, slack, 0.0)
     unused = inner.unused
@@ -166,9 +168,11 @@ def asked_proof(
     )
 
 
-def _products(scores: Array, tau: Array) -> Array:
+def products(scores: Array, tau: Array) -> Array:
     """Entry by entry; a part that is forbidden and not used counts nothing."""
-    return np.where(tau != 0, scores, 0.0) * tau
+    out = np.where(tau != 0, scores, 0.0)
+    out *= tau
+    return out
 
 
 def relaxed(batch: Batch[Any], oracle: Oracle[Any]) -> bool:

@@ -78,7 +78,7 @@ def conditionals(batch: Batch[Any]) -> Conditionals:
     where = (place[np.concatenate(rows)], np.concatenate(columns))
     G = sp.csr_array((np.ones(len(where[0])), where), shape=(len(own), batch.size))
     start, table = _tables(batch, own)
-    weight, nodes = batch.weight[batch.owner][own], batch.counts
+    weight, nodes = batch.weights[own], batch.counts
     weight = weight if nodes is None else weight * nodes[own]
     return Conditionals(G, start, table, weight, batch.target[own], closed)
 

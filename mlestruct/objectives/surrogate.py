@@ -34,7 +34,7 @@ class Surrogate(Objective):
             each += batch.constant + batch.observed(batch.bias)
         gradient = tau - target
         if (batch.weight != 1).any():
-            gradient *= batch.weight[batch.owner]
+            gradient *= batch.weights
         stalled = self.routine.stalled(warm)
         return Values(float(batch.weight @ each), {"score": gradient}, tau, warm, stalled)
 

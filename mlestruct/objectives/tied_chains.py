@@ -18,14 +18,11 @@ from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.routine import Routine
 from mlestruct.kernels import kernel
 from mlestruct.objectives.base import Cheaper, EvaluationPoint, Head, ShardValue
+from mlestruct.objectives.chain_kernels import aside, chains, padded
 from mlestruct.objectives.tied_weights import Weights, weights_of
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree
-
-# What underflowed in the forward sweep counts for itself times the backward sweep's largest entry:
-# beyond these, messages in the log domain take over.
-FAINT, LARGE = 1e-60, 1e200
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,8 @@ class TiedChains:
     """Value and gradient from scores per position and one K × K table of transitions.
 
     Forward-backward in the linear domain, scaled at every position: O(N K²) multiply-adds and
-    O(N K) exponentials for N positions. Where scaling loses digits the general piece answers.
+    O(N K) exponentials for N positions, in rows of whole eights. Where scaling loses digits the
+    general piece answers.
     """
 
     def __init__(self, shape: Shape, members: Ints, general: Callable[[Ints], Shard]) -> None:
@@ -82,14 +80,15 @@ class TiedChains:
         self.edge, self.states = shape.edge, tied.states
         self.weights = shape.weights
         rows = slice(int(tied.node_start[first]), int(tied.node_start[last]))
-        self.nodes: Any = tied.nodes[rows]
+        self.nodes: Any = self.weights.rows_of(tied.nodes[rows])
         self.start = tied.node_start[first : last + 1] - tied.node_start[first]
         self.weight = batch.weight[first:last]
-        self.scores = np.empty((int(self.start[-1]), self.states))
+        self.width = padded(self.states)
+        self.scores = np.empty((int(self.start[-1]), self.width))
         shut = [shape.shut[k] for k in batch.which[first:last]]
-        self.shut = np.concatenate(
-            [s + k * self.states for s, k in zip(shut, self.start, strict=False)]
-        )
+        places = [s + k * self.states for s, k in zip(shut, self.start, strict=False)]
+        position, state = np.divmod(np.concatenate(places), self.states)
+        self.shut = position * self.width + state
         self.constant = 0.0
         if batch.constant is not None:
             self.constant = float(self.weight @ batch.constant[first:last])
@@ -98,10 +97,10 @@ class TiedChains:
     def _observed(self, batch: Batch[FactorGraph], members: slice) -> Array:
         """Σ w_m φ_m of these examples."""
         assert batch.target is not None
-        offsets, nodes = batch.offsets[members.start : members.stop + 1], self.scores
-        pair = np.zeros(self.states**2)
-        _collect(offsets, self.start, batch.target, self.weight, nodes, pair)
-        return self.weights.pull(self.nodes, nodes, pair)
+        offsets, pair = batch.offsets[members.start : members.stop + 1], np.zeros(self.states**2)
+        self.scores[:, self.states :] = 0.0
+        _collect(offsets, self.start, batch.target, self.weight, self.scores, self.states, pair)
+        return self.weights.pull(self.nodes, self.scores, pair)
 
     def __call__(self, question: Any) -> Any:
         if not isinstance(question, EvaluationPoint):
@@ -109,16 +108,16 @@ class TiedChains:
         theta = question.theta
         table, scores = self.weights.table(theta), self.scores
         self.weights.scores(theta, self.nodes, scores)
+        scores.ravel()[self.shut] = -np.inf
         top = float(table[self.edge].max(initial=-np.inf)) if self.edge.any() else 0.0
         moves = np.where(self.edge, np.exp(np.minimum(table - top, 0.0)), 0.0)
-        shift = np.empty(len(scores))
-        _lower(scores, shift)
-        np.exp(scores, out=scores)
-        scores.ravel()[self.shut] = 0.0
-        log_z, pair = np.empty(len(self.weight)), np.zeros_like(moves)
-        if not _chains(self.start, scores, shift, moves, top, self.weight, log_z, pair):
+        log_z, pair = np.empty(len(self.weight)), np.zeros((self.states, self.width))
+        if not chains(
+            self.start, scores, aside(moves), aside(moves.T), top, self.weight, log_z, pair
+        ):
             self.fallback = self.general(self.members) if self.fallback is None else self.fallback
             return self.fallback(question)
+        pair = pair[:, : self.states] * moves
         gradient = self.weights.pull(self.nodes, scores, pair)
         gradient -= self.observed
         value = float(self.weight @ log_z) - float(theta @ self.observed) + self.constant
@@ -150,10 +149,9 @@ def _open(structure: FactorGraph) -> tuple[NDArray[np.bool_], ...]:
 
 @kernel
 def _collect(
-    offsets: Ints, start: Ints, flat: Array, weight: Array, node: Array, pair: Array
+    offsets: Ints, start: Ints, flat: Array, weight: Array, node: Array, states: int, pair: Array
 ) -> None:
     """w_m times an example's node tables, and their edge tables' sum."""
-    states = node.shape[1]
     for m in range(len(weight)):
         k = offsets[m]
         for i in range(start[m], start[m + 1]):
@@ -164,113 +162,3 @@ def _collect(
             for j in range(len(pair)):
                 pair[j] += weight[m] * flat[k + j]
             k += len(pair)
-
-
-@kernel
-def _lower(scores: Array, shift: Array) -> None:
-    """Subtract every row's largest score, in place."""
-    for i in range(len(scores)):
-        top = scores[i, 0]
-        for k in range(1, scores.shape[1]):
-            top = max(top, scores[i, k])
-        for k in range(scores.shape[1]):
-            scores[i, k] -= top
-        shift[i] = top
-
-
-@kernel(fastmath={"reassoc", "contract", "nsz"})
-def _chains(
-    start: Ints,
-    node: Array,
-    shift: Array,
-    moves: Array,
-    top: float,
-    weight: Array,
-    log_z: Array,
-    pair: Array,
-) -> bool:
-    """w_m times the marginals into ``node``, their sum into ``pair``; False where digits fail."""
-    states = len(moves)
-    longest = 0
-    for m in range(len(start) - 1):
-        longest = max(longest, start[m + 1] - start[m])
-    ahead, back = np.empty((longest, states)), moves.T.copy()
-    scale, spare = np.empty(longest), np.empty((2, states))
-    for m in range(len(start) - 1):
-        first, last = start[m], start[m + 1]
-        total = _ahead(node[first:last], shift[first:last], moves, ahead, scale)
-        log_z[m] = total + (last - first - 1) * top
-        if total == -np.inf or not _behind(node[first:last], weight[m], back, ahead, scale,
-                                           spare[0], spare[1], pair):  # fmt: skip
-            return False
-    for j in range(states):
-        for k in range(states):
-            pair[j, k] *= moves[j, k]
-    return True
-
-
-@kernel
-def _ahead(node: Array, shift: Array, moves: Array, ahead: Array, scale: Array) -> float:
-    """One chain's messages forwards, scaled to sum to one; log Z, −∞ where digits fail."""
-    states, total = len(moves), 0.0
-    for t in range(len(node)):
-        row, e = ahead[t], node[t]
-        if t == 0:
-            for k in range(states):
-                row[k] = e[k]
-        else:
-            row[:] = 0.0
-            for j in range(states):
-                mass = ahead[t - 1, j]
-                for k in range(states):
-                    row[k] += mass * moves[j, k]
-            for k in range(states):
-                row[k] *= e[k]
-        norm = 0.0
-        for k in range(states):
-            norm += row[k]
-        if not norm > FAINT:
-            return -np.inf
-        scale[t] = 1.0 / norm
-        for k in range(states):
-            row[k] *= scale[t]
-        total += np.log(norm) + shift[t]
-    return total
-
-
-@kernel
-def _behind(
-    node: Array,
-    weight: float,
-    back: Array,
-    ahead: Array,
-    scale: Array,
-    below: Array,
-    carry: Array,
-    pair: Array,
-) -> bool:
-    """One chain's messages backwards, and its marginals with them; False where digits fail."""
-    states = len(below)
-    below[:] = weight
-    for t in range(len(node) - 1, -1, -1):
-        row, e = ahead[t], node[t]
-        for k in range(states):
-            carry[k] = e[k] * below[k] * scale[t]
-        for k in range(states):
-            e[k] = row[k] * below[k]
-        if t > 0:
-            below[:] = 0.0
-            for j in range(states):
-                mass = carry[j]
-                for k in range(states):
-                    below[k] += mass * back[j, k]
-            largest = 0.0
-            for k in range(states):
-                largest = max(largest, below[k])
-            if not largest <= LARGE * weight:
-                return False
-            for j in range(states):
-                mass = ahead[t - 1, j]
-                for k in range(states):
-                    pair[j, k] += mass * carry[k]
-    return True

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.features import Tied
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints
+from mlestruct.lanes import EIGHT
+from mlestruct.objectives.chain_kernels import grow, padded, same
+from mlestruct.structures.base import Array, Ints, Shorts
 
 
 class Weights(Protocol):
     """θ as scores per position and one table of transitions, without temporaries.
 
-    Interface: ``table(theta)`` → (K × K); ``scores(theta, nodes, out)`` fills (positions × K);
-    ``pull(nodes, rows, pair)`` → the gradient by θ from those by scores and by the table.
+    Interface: ``rows_of(nodes)`` → a shard's attributes as the next two take them; ``table(theta)``
+    → (K × K); ``scores(theta, nodes, out)`` fills rows of padded states; ``pull(nodes, rows,
+    pair)`` → the gradient by θ from those by scores, padded, and by the table.
     """
 
+    def rows_of(self, nodes: Any) -> Any: ...
     def table(self, theta: Array) -> Array: ...
     def scores(self, theta: Array, nodes: Any, out: Array) -> None: ...
     def pull(self, nodes: Any, rows: Array, pair: Array) -> Array: ...
@@ -28,165 +32,183 @@ class Weights(Protocol):
 def weights_of(tied: Tied, allowed: Ints | None) -> Weights:
     """All weights of tied features, or the allowed ones in order."""
     attributes, states = int(tied.nodes.shape[1]), tied.states
-    if allowed is None:
+    if allowed is None and not sp.issparse(tied.nodes):
         return All(attributes, states, tied.d)
-    return Packed.of(allowed, attributes, states)
+    return Packed.of(np.arange(tied.d) if allowed is None else allowed, attributes, states)
 
 
 @dataclass(frozen=True)
 class All:
-    """Every (attribute, state) has a weight."""
+    """Every (attribute, state) has a weight, and every position every attribute."""
 
     attributes: int
     states: int
     d: int
+
+    def rows_of(self, nodes: Array) -> Array:
+        return nodes
 
     def table(self, theta: Array) -> Array:
         out = np.zeros(self.states**2)
         out[: self.d - self.attributes * self.states] = theta[self.attributes * self.states :]
         return out.reshape(self.states, self.states)
 
-    def scores(self, theta: Array, nodes: Any, out: Array) -> None:
+    def scores(self, theta: Array, nodes: Array, out: Array) -> None:
         weights = theta[: self.attributes * self.states].reshape(-1, self.states)
-        if not isinstance(nodes, np.ndarray):
-            _times(nodes.indptr, nodes.indices, nodes.data, np.ascontiguousarray(weights), out)
-        else:
-            np.matmul(nodes, weights, out=out)
+        np.matmul(nodes, weights, out=out[:, : self.states])
+        out[:, self.states :] = -np.inf
 
-    def pull(self, nodes: Any, rows: Array, pair: Array) -> Array:
+    def pull(self, nodes: Array, rows: Array, pair: Array) -> Array:
         gradient = np.zeros(self.d)
         split = self.attributes * self.states
         head = gradient[:split].reshape(-1, self.states)
-        if not isinstance(nodes, np.ndarray):
-            _gather(nodes.indptr, nodes.indices, nodes.data, rows, head)
-        else:
-            np.matmul(nodes.T, rows, out=head)
+        np.matmul(nodes.T, rows[:, : self.states], out=head)
         gradient[split:] = pair.ravel()[: self.d - split]
         return gradient
+
+
+class Lists(NamedTuple):
+    """A shard's attributes: those with whole rows of weights, and all others' weights one by one.
+
+    Position i has ``row[start[i]:start[i+1]]``, so many ``times``, and from ``first[i]`` on weights
+    of number ``weight``, each for one state, ``some`` times.
+    """
+
+    start: Ints
+    row: Shorts
+    times: Array
+    first: Ints
+    weight: Shorts
+    state: Shorts
+    some: Array
+
+
+class Entries(NamedTuple):
+    """A shard's attributes, and its table of whole rows: weights ``many`` are its ``inside``."""
+
+    lists: Lists
+    rows: int
+    many: Ints
+    inside: Ints
 
 
 @dataclass(frozen=True)
 class Packed:
     """Attribute j's weights are ``first[j]:first[j+1]``, for the states in ``label``.
 
-    Attributes with many weights also have a ``row`` of a small dense table, so that the attributes
-    met most often cost whole rows: ``inside`` are the table's places of the weights in ``many``.
+    Attributes with many weights cost whole rows, of a table that a shard has of its own.
     """
 
     states: int
     d: int
     first: Ints
-    label: Any
+    label: Shorts
     moves: Ints
-    row: Ints
-    many: Ints
-    inside: Ints
 
     @classmethod
     def of(cls, allowed: Ints, attributes: int, states: int) -> Packed:
         split = attributes * states
         first = np.searchsorted(allowed, np.arange(attributes + 1) * states)
-        nodes = allowed[: first[-1]]
-        full = 3 * np.diff(first) >= states
-        row = np.where(full, np.cumsum(full) - 1, -1)
-        owner = nodes // states
-        many = np.flatnonzero(full[owner])
-        inside = row[owner[many]] * states + nodes[many] % states
-        label, moves = (nodes % states).astype(np.int32), allowed[first[-1] :] - split
-        return cls(states, len(allowed), first, label, moves, row, many, inside)
+        label = (allowed[: first[-1]] % states).astype(np.int32)
+        return cls(states, len(allowed), first, label, allowed[first[-1] :] - split)
+
+    def rows_of(self, nodes: Any) -> Entries:
+        csr: Any = sp.csr_array(nodes)
+        positions, index = csr.shape[0], csr.indices
+        owner = np.repeat(np.arange(positions), np.diff(csr.indptr))
+        full = 3 * np.diff(self.first)[index] >= self.states
+        common, row = np.unique(index[full], return_inverse=True)
+        many, count = self._weights(common)
+        inside = np.repeat(np.arange(len(common)), count) * padded(self.states) + self.label[many]
+        weight, each = self._weights(index[~full])
+        lists = Lists(
+            _starts(owner[full], positions),
+            row.astype(np.int32),
+            csr.data[full].astype(float),
+            _starts(np.repeat(owner[~full], each), positions),
+            weight.astype(np.int32),
+            self.label[weight],
+            np.repeat(csr.data[~full].astype(float), each),
+        )
+        return Entries(lists, len(common), many, inside)
+
+    def _weights(self, attributes: Ints) -> tuple[Ints, Ints]:
+        """The numbers of these attributes' weights, one after the other, and how many each has."""
+        count = self.first[attributes + 1] - self.first[attributes]
+        before = np.cumsum(count) - count
+        return np.arange(count.sum()) + np.repeat(self.first[attributes] - before, count), count
 
     def table(self, theta: Array) -> Array:
         out = np.zeros(self.states**2)
         out[self.moves] = theta[self.first[-1] :]
         return out.reshape(self.states, self.states)
 
-    @property
-    def _rows(self) -> Array:
-        return np.zeros((int(self.row.max(initial=-1)) + 1, self.states))
+    def scores(self, theta: Array, nodes: Entries, out: Array) -> None:
+        table = np.zeros((nodes.rows, out.shape[1]))
+        table.ravel()[nodes.inside] = theta[nodes.many]
+        empty = np.full(out.shape[1], -np.inf)
+        empty[: self.states] = 0.0
+        _times(*nodes.lists, theta, table, empty, out)
 
-    def scores(self, theta: Array, nodes: Any, out: Array) -> None:
-        csr: Any = sp.csr_array(nodes)
-        dense, packing = self._rows, (self.first, self.label, self.row)
-        dense.ravel()[self.inside] = theta[self.many]
-        _packed_times(csr.indptr, csr.indices, csr.data, *packing, theta, dense, out)
-
-    def pull(self, nodes: Any, rows: Array, pair: Array) -> Array:
-        gradient, dense = np.zeros(self.d), self._rows
-        csr: Any = sp.csr_array(nodes)
-        packing = (self.first, self.label, self.row)
-        _packed_gather(csr.indptr, csr.indices, csr.data, *packing, rows, dense, gradient)
-        gradient[self.many] = dense.ravel()[self.inside]
+    def pull(self, nodes: Entries, rows: Array, pair: Array) -> Array:
+        gradient, table = np.zeros(self.d), np.zeros((nodes.rows, rows.shape[1]))
+        _gather(*nodes.lists, rows, table, gradient)
+        gradient[nodes.many] = table.ravel()[nodes.inside]
         gradient[self.first[-1] :] = pair.ravel()[self.moves]
         return gradient
 
 
-@kernel
-def _times(indptr: Ints, indices: Ints, data: Array, weights: Array, out: Array) -> None:
-    for i in range(len(out)):
-        row = out[i]
-        row[:] = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            x, w = data[e], weights[indices[e]]
-            for k in range(len(row)):
-                row[k] += x * w[k]
+def _starts(owner: Ints, rows: int) -> Ints:
+    """Where each row's entries begin, and their number."""
+    return np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=rows))])
 
 
 @kernel
-def _gather(indptr: Ints, indices: Ints, data: Array, rows: Array, out: Array) -> None:
-    for i in range(len(rows)):
-        row = rows[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            x, g = data[e], out[indices[e]]
-            for k in range(len(row)):
-                g[k] += x * row[k]
-
-
-@kernel
-def _packed_times(
-    indptr: Ints,
-    indices: Ints,
-    data: Array,
+def _times(
+    start: Ints,
+    row: Shorts,
+    times: Array,
     first: Ints,
-    label: Ints,
-    row: Ints,
+    weight: Shorts,
+    state: Shorts,
+    some: Array,
     theta: Array,
     dense: Array,
+    empty: Array,
     out: Array,
 ) -> None:
+    """Scores: an ``empty`` row and what entries add to it. One by one last: eights read whole."""
+    width = out.shape[1]
+    for i in range(len(out)):
+        at = i * width
+        same(width // EIGHT, out, at, empty, 0)
+        for e in range(start[i], start[i + 1]):
+            grow(width // EIGHT, out, at, out, at, dense, row[e] * width, times[e])
     for i in range(len(out)):
         score = out[i]
-        score[:] = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            x, j = data[e], indices[e]
-            if row[j] >= 0:
-                w = dense[row[j]]
-                for k in range(len(score)):
-                    score[k] += x * w[k]
-            else:
-                for n in range(first[j], first[j + 1]):
-                    score[label[n]] += x * theta[n]
+        for e in range(first[i], first[i + 1]):
+            score[state[e]] += some[e] * theta[weight[e]]
 
 
 @kernel
-def _packed_gather(
-    indptr: Ints,
-    indices: Ints,
-    data: Array,
+def _gather(
+    start: Ints,
+    row: Shorts,
+    times: Array,
     first: Ints,
-    label: Ints,
-    row: Ints,
+    weight: Shorts,
+    state: Shorts,
+    some: Array,
     rows: Array,
     dense: Array,
     out: Array,
 ) -> None:
+    """The way back: into rows of ``dense``, and into ``out`` one by one."""
+    width = rows.shape[1]
     for i in range(len(rows)):
+        for e in range(start[i], start[i + 1]):
+            to = row[e] * width
+            grow(width // EIGHT, dense, to, dense, to, rows, i * width, times[e])
         mean = rows[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            x, j = data[e], indices[e]
-            if row[j] >= 0:
-                g = dense[row[j]]
-                for k in range(len(mean)):
-                    g[k] += x * mean[k]
-            else:
-                for n in range(first[j], first[j + 1]):
-                    out[n] += x * mean[label[n]]
+        for e in range(first[i], first[i + 1]):
+            out[weight[e]] += some[e] * mean[state[e]]

@@ -196,12 +196,20 @@ class FactorGraph(Structure):
         states = as_states(outcome, self.cards)
         vector = np.zeros(self.size)
         vector[self.node_start[:-1] + states] = 1.0
-        entry, node, _ = self.below
-        agreeing = np.bincount(entry, weights=vector[node], minlength=self.size)
-        arity = np.repeat(np.diff(self.scope_start), np.diff(self.table_start))
-        first = self.node_start[-1]
-        vector[first:] = agreeing[first:] == arity
+        if self.n_factors:
+            within = np.add.reduceat(states[self.scope] * self._strides, self.scope_start[:-1])
+            vector[self.table_start[:-1] + within] = 1.0
         return vector
+
+    @cached_property
+    def _strides(self) -> Ints:
+        """How far apart in its table the states of a factor's variable are, by place in scopes."""
+        strides = np.ones(len(self.scope), dtype=np.int64)
+        ends = self.scope_start[1:]
+        for back in range(2, int(np.diff(self.scope_start).max(initial=0)) + 1):
+            place = (ends - back)[np.diff(self.scope_start) >= back]
+            strides[place] = strides[place + 1] * self.cards[self.scope[place + 1]]
+        return strides
 
     def right(self, target: Array, outcome: ArrayLike) -> float:
         """The share of variables predicted right, among those known; NaN where none is known."""

@@ -28,9 +28,9 @@ TAME = 1e3  # house's columns differ by 390: 11 rounds as they are, 59 divided
 def columns(batch: Batch[Any], features: Features) -> Array | None:
     """Σ_m w_m Φ_kj² per weight, or None where that costs more than it is worth."""
     with np.errstate(over="ignore"):
-        found = features.squares(batch.weight[batch.owner])
+        found = features.squares(batch.weights)
         if found is None and features.d <= FEW:
-            found = squares(features, batch.weight[batch.owner])
+            found = squares(features, batch.weights)
     return found if found is not None and np.isfinite(found).all() else None
 
 

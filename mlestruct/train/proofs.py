@@ -13,7 +13,7 @@ from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Running
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
-from mlestruct.inference.proof import infer
+from mlestruct.inference.proof import infer, products
 from mlestruct.inference.routine import Routine
 from mlestruct.objectives import Head, Surrogate
 from mlestruct.objectives.base import Share
@@ -91,7 +91,7 @@ class Proving:
             tau = _balanced(batch, features, self.oracle, found.tau, left, asked.lam)
             value = entropy.each(tau) + batch.totals(scores * tau)
             found = found._replace(tau=tau, lower=np.minimum(value, found.upper))
-        energy = found.lower - batch.totals(np.where(found.tau != 0, weighed, 0.0) * found.tau)
+        energy = found.lower - batch.totals(products(weighed, found.tau))
         if batch.constant is not None:
             energy = energy + batch.constant
         part = found.certificate(batch, -float(batch.weight @ energy), entropy.bound)
@@ -109,7 +109,7 @@ def _balanced(
     """
     for _ in range(TURNS):
         vertex, _ = oracle.many(batch, features.potentials(left / lam))
-        move = features.moments((vertex - tau) * batch.weight[batch.owner])
+        move = features.moments((vertex - tau) * batch.weights)
         size = float(move @ (move / lam))
         step = min(max(float(left @ (move / lam)) / size, 0.0), 1.0) if size > 0 else 0.0
         rest = left - step * move

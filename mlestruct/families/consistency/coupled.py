@@ -56,7 +56,7 @@ class Coupled:
         self.table = np.repeat(np.arange(len(self.start)), np.diff(np.append(self.start, len(own))))
         fixed = np.concatenate([batch.structure(m).fixed for m in range(len(batch))])
         self.closed = fixed[own] == 0
-        self.weight = batch.weight[batch.owner][own]
+        self.weight = batch.weights[own]
         self.rows = np.repeat(batch.weight, [c.B.shape[0] for c in listed])
         if not consistent:
             self.B, self.rows = self.B[:0], self.rows[:0]

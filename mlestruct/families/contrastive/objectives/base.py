@@ -61,7 +61,7 @@ class Contrastive(Objective):
         if batch.target is None:
             raise ValueError("a contrastive free energy starts at the data; the batch has none")
         found = self.relaxation(batch, heads["score"], warm)
-        gradient = (found.tau - found.data) * batch.weight[batch.owner]
+        gradient = (found.tau - found.data) * batch.weights
         value = float(batch.weight @ (found.start - found.end))
         return Values(value, {"score": gradient}, found.tau, found.warm)
 
