@@ -10,6 +10,8 @@ from mlestruct.kernels import kernel
 
 LEAST = 1e-300  # of a mass whose logarithm is taken
 PATIENCE = 40  # sweeps; those that do not gain four digits in as many are left to Newton
+LOST = 1e-16  # of a price, in every sum of them
+STILL = 200  # sweeps without a tenth less, Newton's steps among them: more lead nowhere
 WIDE, MILD, COOLING, BRIEF = 300.0, 100.0, 10.0, 100  # nats, nats, a factor, sweeps: see scale
 
 
@@ -60,6 +62,7 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
         _start(score, ptr, head, strict, two_sided, tails, x)
     absorb(score, ptr, head, x, s, tau)
     worst, before, earlier, sweep = np.inf, np.inf, 1.0, 0
+    least, since = np.inf, 0
     # Eliminations cost a handful of sweeps, conjugate gradients many more.
     patience = min(PATIENCE, 5 + n // 40) if two_sided and n <= DENSE else PATIENCE
     while sweep < sweeps:
@@ -78,6 +81,10 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
         if not worst > residual:
             break
         before = worst
+        if worst < 0.9 * least:
+            least, since = worst, sweep
+        elif sweep - since >= STILL:
+            break
         if sweep % patience == 0 and c >= 0.0:
             if worst > 1e-4 * earlier:
                 absorb(score, ptr, head, x, s, tau)
@@ -90,6 +97,13 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
         if _far(s):
             absorb(score, ptr, head, x, s, tau)
     report[0], report[1], report[2] = worst, sweep, _finish(ptr, head, c, x, s, tau)
+
+
+@kernel
+def reachable(score, residual):
+    """The residual, or what is left of a degree's digits where prices are as large as scores."""
+    low, high = _range(score)
+    return max(residual, LOST * max(-low, high))
 
 
 @kernel

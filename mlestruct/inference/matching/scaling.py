@@ -14,7 +14,7 @@ from mlestruct.inference.matching.bp import propagate
 from mlestruct.inference.matching.graph import Layout, layout
 from mlestruct.inference.matching.newton import DENSE
 from mlestruct.inference.matching.repair import balance, fill_table, shrink
-from mlestruct.inference.matching.scale import scale
+from mlestruct.inference.matching.scale import reachable, scale
 from mlestruct.inference.matching.split import approach, split_value
 from mlestruct.inference.matching.values import dual_value, price_value, stationary_value
 from mlestruct.inference.routine import Beliefs, Routine
@@ -207,6 +207,7 @@ class WarmPrices:
 
 COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5
 SOFT = 1e-11  # at ρ = 0 the slacks' entropy weighs this: Newton needs one, and it moves no digit
+SLIGHT = 20.0  # nats: what a node that may be single pays, beyond which it is none
 NEARBY = 500  # sweeps from a warm start: one that needs more is no nearer than a cold one
 NEAR, AGREE = 1e-4, 1e-7  # so near to a vertex an answer proves itself, to so much
 
@@ -217,12 +218,12 @@ def _concave(score, ptr, head, strict, component, rho, two_sided, rows, columns,
     """Every example at ρ ≤ ½, as :func:`_bethe` does it: whose kernels need not compile here."""
     report, c, soft = np.zeros(3), 1.0 - 2.0 * rho, max(rho, SOFT)
     for m in range(len(score)):
-        report[0] = np.inf
+        report[0], enough = np.inf, reachable(score[m], residual)
         for cold in (False, True):
-            if (cold or mode[m] != COLD) and not report[0] <= residual:
+            if (cold or mode[m] != COLD) and not report[0] <= enough:
                 most = sweeps if cold else min(sweeps, NEARBY)
                 scale(score[m], ptr, head, strict, component, c, soft, two_sided, x[m],
-                      cold, residual, most, tau[m], report)  # fmt: skip
+                      cold, enough, most, tau[m], report)  # fmt: skip
         mode[m] = SCALED
         log_z[m] = dual_value(score[m], ptr, head, strict, c, rho, x[m], tau[m])
         _repair(ptr, head, strict, rows, columns, centre, tau[m])
@@ -249,7 +250,7 @@ def _bethe(score, ptr, head, strict, component, rho, two_sided, rows, columns, c
     report, spare = np.zeros(3), np.empty(len(head))
     for m in range(len(score)):
         given = (score[m], ptr, head, strict, component, rho, two_sided)
-        out = (x[m], sent[m], residual, sweeps, tau[m], spare, report)
+        out = (x[m], sent[m], reachable(score[m], residual), sweeps, tau[m], spare, report)
         state, log_z[m] = COLD, 0.0
         if mode[m] != COLD and mode[m] != SPLIT:
             state, log_z[m] = _inferred(*given, *out, mode[m])
@@ -314,7 +315,7 @@ def _scaled(score, ptr, head, strict, component, rho, two_sided, x, state, resid
               min(30, sweeps), tau, report)  # fmt: skip
         for v in range(len(x)):
             if not strict[v]:
-                x[v] *= 2.0 * rho
+                x[v] += (2.0 * rho - 1.0) * min(x[v], SLIGHT)
         if report[2] > 0.4 / rho:
             return COLD
     scale(score, ptr, head, strict, component, 1.0 - 2.0 * rho, rho, two_sided, x, False,
