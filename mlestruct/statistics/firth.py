@@ -16,7 +16,7 @@ from mlestruct.statistics.likelihood import Likelihood, Slopes
 from mlestruct.structures.base import Array
 
 STEPS, HALVES = 60, 12  # of Newton's, and of one of them
-LONGEST = 5.0  # standard errors that one step may take
+LONGEST = 5.0  # standard errors that the first step may take; twice as many where it was not halved
 DONE = 1e-5  # of a step, in standard errors
 KEPT = 1e-3  # the same while a contrast is held: what is asked for is the height alone
 ROUGH = 0.1  # the same where all steps are spent
@@ -84,14 +84,16 @@ class Firth:
 
         A step is halved until the penalised likelihood rises. O(rank) calls of inference each.
         """
+        longest = LONGEST
         for _ in range(STEPS):
             step = self._step(point, along)
             length = float(np.linalg.norm(step))
             if length <= (DONE if along is None else KEPT):
                 break
-            found = self._shorter(point, step * min(1.0, LONGEST / length))
+            found, halves = self._shorter(point, step * min(1.0, longest / length))
             if found is None:
                 return point, length, True
+            longest = max(LONGEST, longest * (2.0 if halves == 0 else 0.5**halves))
             point = self._turned(found)
         return point, length, False
 
@@ -105,19 +107,20 @@ class Firth:
             step = step - back * (c @ step) / (c @ back)
         return np.asarray(step)
 
-    def _shorter(self, point: Point, step: Array) -> Point | None:
+    def _shorter(self, point: Point, step: Array) -> tuple[Point | None, int]:
+        """Where the step leads once it is short enough to lead higher, and how often halved."""
         reached = point.reached(self.weight)
         floor = 1e-9 * max(1.0, abs(reached))
-        for _ in range(HALVES):
+        for halves in range(HALVES):
             theta = point.theta + point.basis @ step
             try:
                 found = self._at(theta, point.basis, point.volume)
                 if found.reached(self.weight) >= reached - floor:
-                    return found
+                    return found, halves
             except np.linalg.LinAlgError:
                 pass  # H is not positive there: too far
             step = step / 2.0
-        return None
+        return None, HALVES
 
     def _at(self, theta: Array, basis: Array, volume: float) -> Point:
         """At θ, ``volume`` being that of the basis."""

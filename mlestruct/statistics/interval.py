@@ -240,7 +240,7 @@ class Fitted:
         if problem.exact is None:
             return cls._around(problem, first, top, None)
         sums = Firth(problem.exact, 0.5)
-        truth = sums.maximise(sums.start(start, basis))
+        truth = sums.maximise(sums.start(top.theta, top.basis))
         variance = _variance(problem.exact, truth.theta, top.basis)
         firth = Firth(problem.model, 0.5 * float(np.trace(variance.sum(axis=0))) / basis.shape[1])
         top = firth.maximise(top)

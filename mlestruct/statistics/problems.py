@@ -19,7 +19,8 @@ from mlestruct.statistics.listing import Listed
 from mlestruct.statistics.mixtures import Mixtures
 from mlestruct.structures.base import Array, Ints
 
-PATIENCE = 60.0  # seconds that the exact variance of all scores may take
+PATIENCE = 60.0  # seconds that the exact variance of all scores may take, the search included
+SEARCH = 25  # slopes of all scores that this search takes, about
 QUESTIONS = 10_000  # that finding all answers of a solver of one's own may take
 LARGEST = 2_000  # parts of a structure whose marginals are mixtures of an oracle's answers
 
@@ -49,7 +50,7 @@ def problem(
         return Problem(own, own, unit, unit_name, "the weights of the model itself")
     about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
     if own is not None:
-        cost = 2.0 * d * total(batch)
+        cost = SEARCH * 2.0 * d * total(batch)
         sums = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
         return Problem(own, sums, unit, unit_name, about)
     if max(structure.size for structure in batch.structures) > LARGEST:

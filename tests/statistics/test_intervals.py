@@ -12,8 +12,9 @@ import mlestruct as ms
 from mlestruct.batch import Batch
 from mlestruct.features import Dense
 from mlestruct.inference.exact import outcomes
-from mlestruct.statistics import Identified, Problem, intervals, problem
+from mlestruct.statistics import Identified, Problem, intervals, problem, problems
 from mlestruct.statistics.firth import Firth
+from mlestruct.statistics.likelihood import Likelihood
 from mlestruct.statistics.spread import Units
 from mlestruct.testing import vertices
 
@@ -96,7 +97,28 @@ def test_firth_maximises_the_penalised_likelihood(name, rng):
     np.testing.assert_allclose(top.theta, best.x, atol=5e-3)
 
 
-@pytest.mark.parametrize("place", ["firth.STEPS", "profile.TRIES"])
+def test_a_far_search_takes_longer_steps(rng, monkeypatch):
+    """Of thousands of chains the estimates are a hundred standard errors from 0."""
+    batch, features = drawn(STRUCTURES["chain"], 6000, rng)
+    own, slopes, count = problem(batch, features, summed=True).model, Likelihood.slopes, []
+    monkeypatch.setattr(Likelihood, "slopes", lambda *given: count.append(1) or slopes(*given))
+    firth = Firth(own, 0.5)
+    top = firth.maximise(firth.start(np.zeros(3), Identified.of(own).basis))
+    np.testing.assert_allclose(top.theta, TRUE, atol=0.1)
+    assert len(count) <= 24
+
+
+def test_exact_sums_are_left_where_their_search_would_take_minutes(rng, monkeypatch):
+    """A search of fifty seconds is affordable, one of a hundred is not."""
+    batch, features = drawn(STRUCTURES["perfect"], 12, rng)
+    for seconds, kept in ((1e-3, True), (2.0 / 6.0, True), (4.0 / 6.0, False)):
+        monkeypatch.setattr(problems, "total", lambda _, seconds=seconds: seconds)
+        asked = problem(batch, features)
+        assert (asked.exact is not None) == kept
+    assert len(intervals(asked, NAMES).rows) == 3
+
+
+@pytest.mark.parametrize("place", ["firth.STEPS", "firth.TRIES"])
 def test_a_search_that_does_not_come_to_rest_is_no_estimate(place, rng, monkeypatch):
     batch, features = drawn(STRUCTURES["perfect"], 4, rng)
     asked = problem(batch, features, summed=True)
