@@ -22,7 +22,6 @@ from mlestruct import RoommateModel, data
 
 Row = list[Any]
 SETTINGS: dict[str, Any] = {"cohort": "year", "same": ["gender"], "ordinal": ["q*", "hours"]}
-TOWNS = ("Köln", "Zürich", "Łódź", "Tübingen", "São Paulo", "Orléans")
 WESTERN = ("Köln", "Zürich", "Münster", "Tübingen", "São Paulo", "Orléans")
 NOTES = ("", "likes tea, and quiet", 'says "maybe"', "up late;\nsleeps in")
 

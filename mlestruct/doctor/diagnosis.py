@@ -14,7 +14,7 @@ import numpy as np
 from mlestruct.doctor import columns as of_columns
 from mlestruct.doctor import roles as of_roles
 from mlestruct.doctor import rows as of_rows
-from mlestruct.doctor.proposal import who_is_who
+from mlestruct.doctor.roles import who_is_who
 from mlestruct.estimators.roommates.leaks import KEPT, Leak, leaks
 from mlestruct.estimators.roommates.observed import ColumnNames, homes_of, read_pairs
 from mlestruct.estimators.roommates.people import People, faults_of_people, groups_of

@@ -11,8 +11,7 @@ from typing import Any
 
 from mlestruct.engine.protocol import Maker
 from mlestruct.engine.remote import Care, Gone, Remote
-from mlestruct.engine.wire import packed, unpacked
-from mlestruct.engine.worker import Reply, Worker
+from mlestruct.engine.worker import Reply, Worker, packed, unpacked
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 LOOK = 1.0  # seconds between looks at whether a silent worker is still there

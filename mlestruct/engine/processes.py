@@ -14,8 +14,7 @@ from typing import Any
 
 from mlestruct.engine.protocol import Maker
 from mlestruct.engine.remote import Care, Gone, Remote
-from mlestruct.engine.wire import packed, receive, send, unpacked
-from mlestruct.engine.worker import Reply, Worker
+from mlestruct.engine.worker import Reply, Worker, packed, receive, send, unpacked
 
 try:
     import resource

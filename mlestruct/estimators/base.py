@@ -31,7 +31,7 @@ from mlestruct.estimators.predictor import Predictor, seen_in_targets
 from mlestruct.estimators.weights import ALIKE, labels_of, with_weights
 from mlestruct.features import Dense, Features
 from mlestruct.features.base import squares
-from mlestruct.features.level import alike, levelled
+from mlestruct.features.dense import alike, levelled
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
 from mlestruct.oracle.registry import AnyOracle

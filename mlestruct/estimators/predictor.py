@@ -26,7 +26,7 @@ from mlestruct.estimators.door import (
 )
 from mlestruct.estimators.params import Parameters
 from mlestruct.features import Features, as_features
-from mlestruct.features.level import levelled
+from mlestruct.features.dense import levelled
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.oracle.registry import AnyOracle

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from mlestruct.features.functions import Functions as Functions
     from mlestruct.features.masked import Masked as Masked
     from mlestruct.features.pairs import Pairs as Pairs
+    from mlestruct.features.pairs import Question as Question
     from mlestruct.features.products import crossed as crossed
     from mlestruct.features.products import with_intercept as with_intercept
-    from mlestruct.features.questions import Question as Question
     from mlestruct.features.shared import Shared as Shared
     from mlestruct.features.sparse import Sparse as Sparse
     from mlestruct.features.tied import Tied as Tied

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,10 @@ from mlestruct.features.base import (
     restart,
 )
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, Ints, Structure, as_numbers
+
+NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
+ULPS = 4e-15  # of an example's largest entry: what rounding leaves of each of its entries
 
 
 @dataclass(frozen=True)
@@ -138,3 +141,54 @@ def _dense_each(matrix: NDArray[Any], offsets: Ints, tau: Array, out: Array) -> 
             if tau[k] != 0.0:
                 for j in range(matrix.shape[1]):
                     out[m, j] += tau[k] * matrix[k, j]
+
+
+def levelled(batch: Batch[Any], features: Features, wanted: Ints) -> Features:
+    """The same model; of movable structures ``wanted`` columns lose what all outcomes have alike.
+
+    That says nothing, and a large one (the mean of a Unix time) drowns what does; the structure
+    says what it is: :meth:`Structure.levelled`. Columns stay as they are where features are not a
+    dense row per coordinate. What rounding leaves becomes 0: of a constant column it would be
+    divided by its own size, and learned from.
+    """
+    if not isinstance(features, Dense) or not (groups := _movable(batch)):
+        return features
+    matrix = np.array(features.matrix, dtype=float)
+    for structure, members in groups:
+        table = matrix[batch.index(members)].reshape(len(members), structure.size, -1)
+        given = table[:, :, wanted]
+        given = given - given[:, [structure.fixed.argmin()]]  # exact, as all have as many pairs
+        rest, size = structure.levelled(given), np.abs(given).max(axis=1, keepdims=True)
+        table[:, :, wanted] = np.where(np.abs(rest) > ULPS * size, rest, 0.0)
+        matrix[batch.index(members)] = table.reshape(-1, matrix.shape[1])
+    return replace(features, matrix=matrix)
+
+
+def levelled_scores(batch: Batch[Any], scores: Array) -> Array:
+    """The same differences between outcomes; of movable structures without what all share."""
+    out = scores.copy()
+    for structure, members in _movable(batch):
+        table = batch.rows(scores, members)[:, :, None]
+        out[batch.index(members)] = structure.levelled(table).ravel()
+    return out
+
+
+def alike(batch: Batch[Any], features: Features, asked: Ints) -> list[int]:
+    """Which of the columns are the same for every outcome of every example.
+
+    Found where they are 0, and where features are dense and structures say what outcomes share.
+    """
+    left = [int(j) for j in asked]
+    if not isinstance(features, Dense):
+        return [j for j in left if not features.potentials(np.eye(features.d)[j]).any()]
+    for structure, members in batch.groups():
+        table = np.asarray(features.matrix[batch.index(members)][:, left], dtype=float)
+        table = table.reshape(len(members), structure.size, -1)
+        rest = np.abs(structure.levelled(table)).max(axis=(0, 1), initial=0.0)
+        same = rest <= NONE * np.abs(table).max(axis=(0, 1), initial=0.0)
+        left = [j for j, flat in zip(left, same, strict=True) if flat]
+    return left
+
+
+def _movable(batch: Batch[Any]) -> list[tuple[Structure, Ints]]:
+    return [group for group in batch.groups() if group[0].movable]

@@ -14,7 +14,7 @@ from mlestruct.dual import Certificate, Dual, interior, tangent_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.errors import ConvergenceWarning, Infeasible, outside
 from mlestruct.features import NoFeatures
-from mlestruct.features.level import levelled_scores
+from mlestruct.features.dense import levelled_scores
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.proof import Inferred, infer, relaxed

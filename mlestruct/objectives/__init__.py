@@ -1,6 +1,5 @@
 """What learning minimises: (batch, heads) → value and gradient per head, anything in between."""
 
-from mlestruct.objectives.base import Head, Objective, Sum, Values
-from mlestruct.objectives.surrogate import Surrogate
+from mlestruct.objectives.base import Head, Objective, Sum, Surrogate, Values
 
 __all__ = ["Head", "Objective", "Sum", "Surrogate", "Values"]

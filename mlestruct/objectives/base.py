@@ -1,4 +1,4 @@
-"""The seam of all objectives, and their sum over fixed shards of the examples."""
+"""The seam of all objectives, their sum over shards of the examples, the surrogate likelihood."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from mlestruct.batch import Batch, spans
-from mlestruct.engine import Running, Shard, Tree
+from mlestruct.engine import Running, Shard
 from mlestruct.errors import counted_from
 from mlestruct.features import Features
+from mlestruct.inference.routine import Routine
 from mlestruct.structures.base import Array, Ints
+from mlestruct.trees import Tree
 
 SHARD, MOST = 200_000, 8  # coordinates that are worth a shard of their own; never more than MOST
 
@@ -264,3 +266,43 @@ def chosen(heads: Mapping[str, Head], batch: Batch[Any], members: Ints) -> dict[
     """The heads of some examples, where their entries are a batch's coordinates."""
     entries = spans(batch.offsets, members)
     return {name: head.select(members, entries) for name, head in heads.items()}
+
+
+@dataclass(frozen=True)
+class Surrogate(Objective):
+    """Minus the surrogate log-likelihood; its gradient is τ − φ, exact once messages converge.
+
+    The scores hold the bias; a dual's constant has taken off the observed outcome's share of it.
+    """
+
+    routine: Routine
+    exact_gradient: bool = True
+
+    def __call__(
+        self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float
+    ) -> Values:
+        scores, target = heads["score"], batch.target
+        assert target is not None
+        log_z, tau, warm = self.routine.loosened(tol).many(batch, scores, warm)
+        each = log_z - batch.observed(scores)
+        if batch.constant is not None:
+            each += batch.constant + batch.observed(batch.bias)
+        gradient = tau - target
+        if (batch.weight != 1).any():
+            gradient *= batch.weights
+        stalled = self.routine.stalled(warm)
+        return Values(float(batch.weight @ each), {"score": gradient}, tau, warm, stalled)
+
+    def cheaper(self, batch: Batch[Any], heads: Mapping[str, Head]) -> Cheaper | None:
+        """Chains whose transitions are tied, without a table per edge."""
+        if not self.routine.exact:
+            return None
+        from mlestruct.objectives.tied_chains import pieces
+
+        return pieces(self.routine, batch, heads)
+
+    def pack(self, warm: Any) -> Tree:
+        return self.routine.pack(warm)
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Any:
+        return self.routine.unpack(batch, tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import permutations
 
-from mlestruct.doctor.proposal import who_is_who
+from mlestruct.doctor.roles import who_is_who
 from mlestruct.serve import german
 from mlestruct.serve.inputs import EXAMINED, SETTINGS, Inputs, Json
 from mlestruct.serve.project import Choices, Dropped, Project

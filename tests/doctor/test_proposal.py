@@ -5,7 +5,7 @@ import pytest
 
 from mlestruct import data
 from mlestruct.doctor import examine
-from mlestruct.doctor.proposal import who_is_who
+from mlestruct.doctor.roles import who_is_who
 from mlestruct.tables import table
 
 

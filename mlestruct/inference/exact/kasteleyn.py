@@ -117,7 +117,6 @@ class _Gadget:
     edge: Ints  # ends of the triangulation's edges
     given: Ints  # which of them are the graph's, in its order
     halves: Ints  # each edge's two half-edges, in its orientation
-    edge_of: Ints  # the edge of a half-edge
     turn: Ints  # half-edge and the next one around its face
     nodes: int  # at least three, in one component
 
@@ -142,8 +141,7 @@ def _gadget(given: Ising) -> _Gadget:
     forward = _odd_inwards(nodes, edge)
     halves = 2 * np.arange(len(edge))[:, None] + np.where(forward[:, None], [[0, 1]], [[1, 0]])
     own = [number[min(u, v), max(u, v)] for u, v in given.edges.tolist()]
-    owner = np.repeat(np.arange(len(edge)), 2)
-    return _Gadget(edge, np.array(own, dtype=np.int64), halves, owner, np.array(turn), nodes)
+    return _Gadget(edge, np.array(own, dtype=np.int64), halves, np.array(turn), nodes)
 
 
 def _odd_inwards(n: int, edge: Ints) -> Any:
