@@ -420,7 +420,7 @@ class Estimator(Predictor):
         """
         from mlestruct.estimators.intervals import Learned, intervals_of, units_of
 
-        given = self._given(X, y, sample_weight)
+        given, against = self._given(X, y, sample_weight), self.against(reference)
         if self.l1:
             raise ValueError(
                 "weights that l1= chose from these examples have no honest interval: fit with "
@@ -436,7 +436,7 @@ class Estimator(Predictor):
             )
         ridge = self._ridge(features.d, self.alpha_)
         fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
-        named = self.names(), [] if features.d > MOST else self.contrasts(reference)
+        named = self.names(), [] if features.d > MOST else self.contrasts(against)
         cohorts = None if cohort is None else listed(cohort)
         unit = units_of(cohorts, len(given.every), known.places)
         found = intervals_of(fitted, batch, features, *named, unit=unit, tastes=tastes, level=level)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.estimators.door import Given
 from mlestruct.estimators.labelled import Labelled
-from mlestruct.estimators.labels import distinct, numbered, states_of, tied_contrasts
+from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
 from mlestruct.estimators.tables import (
     CliqueTable,
     Table,
@@ -272,11 +272,11 @@ class GraphModel(Labelled):
             found += [before + e for before in self._before(self._clique_names) for e in entries]
         return found
 
-    def contrasts(self, reference: Any = None) -> list[Named]:
+    def contrasts(self, against: int = 0) -> list[Named]:
         labels, before = self.classes_, self._before(self._tie_names)
         features = self._node_features
         inside = (len(self._names), self.meets) if self.intercept and self.meets else None
-        found = tied_contrasts(features, labels, before, reference, "rim", inside)
+        found = tied_contrasts(features, labels, before, against, "rim", inside)
         tables = [table_spread(kind, len(labels)) for kind in self._kinds()]
         split = len(features) * len(labels)
         spread = sp.block_diag([sp.eye_array(split), *tables], format="csr")
@@ -286,10 +286,9 @@ class GraphModel(Labelled):
             return Named(name, np.r_[np.zeros(first), own, np.zeros(total - first - len(own))])
 
         told = [placed(one.name, 0, spread.T @ one.combination) for one in found]
-        ref = 0 if reference is None else int(states_of(labels, [reference], 0)[0])
         shown = [str(label) for label in labels.tolist()]
         for order in self._orders:
-            asked = clique_contrasts(self.clique_table, shown, order, ref)
+            asked = clique_contrasts(self.clique_table, shown, order, against)
             for start in self._before(self._clique_names):
                 told += [placed(start + words, first, own) for words, own in asked]
                 first += len(asked[0][1])

@@ -13,7 +13,7 @@ from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Estimator, Examples
 from mlestruct.estimators.door import Given
-from mlestruct.estimators.labels import classes_of
+from mlestruct.estimators.labels import classes_of, states_of
 from mlestruct.estimators.void import AUTO, Seen, codes_of, observed, seen_in
 from mlestruct.estimators.weights import (
     ClassWeight,
@@ -24,6 +24,8 @@ from mlestruct.estimators.weights import (
     node_weights,
 )
 from mlestruct.structures.base import Array
+
+SHOWN = 5  # labels that a refusal lists
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -75,6 +77,18 @@ class Labelled(Weighable):
     unseen: Literal["hidden", "left_out"] = "hidden"
     learns: ClassVar[tuple[str, ...]] = ("classes_", "void_", "n_features_in_")
     instead = "where labels are missing, a fit with unseen='left_out' leaves nodes out"
+
+    def against(self, reference: Any) -> int:
+        if reference is None:
+            return 0
+        try:
+            return int(states_of(self.classes_, [reference], 0).item())
+        except (TypeError, ValueError):
+            shown = ", ".join(map(repr, self.classes_[:SHOWN].tolist()))
+            more = ", ..." if len(self.classes_) > SHOWN else ""
+            raise ValueError(
+                f"reference is {reference!r:.40}, which is none of the labels: {shown}{more}"
+            ) from None
 
     def nodes_of(self, x: Any) -> int:
         """How many labels an example has."""

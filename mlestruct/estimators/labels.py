@@ -118,11 +118,11 @@ def tied_contrasts(
     features: Sequence[str],
     classes: Labels,
     edges: Sequence[str] = ("",),
-    reference: Any = None,
+    ref: int = 0,
     rim: str = "ends",
     inside: tuple[int, int] | None = None,
 ) -> list[Named]:
-    """What a person asks of tied weights: labels against a ``reference``, equal neighbours.
+    """What a person asks of tied weights: labels against that of place ``ref``, equal neighbours.
 
     A weight for every label is always redundant, so none is identified alone. Transitions come as
     interactions: equal against unequal neighbours, by two labels; and with three labels or more,
@@ -133,7 +133,6 @@ def tied_contrasts(
     """
     labels = [str(label) for label in classes.tolist()]
     K, p = len(labels), len(features)
-    ref = 0 if reference is None else int(states_of(classes, [reference], 0)[0])
     others = [k for k in range(K) if k != ref]
 
     def combined(first: int, table: Array) -> Array:

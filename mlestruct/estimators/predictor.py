@@ -157,11 +157,15 @@ class Predictor(Parameters):
             )
         return np.array(self._columns, dtype=object)
 
-    def contrasts(self, reference: Any = None) -> list[Named]:
-        """Combinations of weights worth an interval; with labels, against a ``reference`` label."""
+    def against(self, reference: Any) -> int:
+        """The place of the label that others are told against; None: the first."""
         if reference is not None:
             kind = type(self).__name__
             raise ValueError(f"reference is {reference!r}: a {kind} tells no label against another")
+        return 0
+
+    def contrasts(self, against: int = 0) -> list[Named]:
+        """Combinations of weights worth an interval; with labels, ``against`` one by its place."""
         return []
 
     def predict(self, X: Sequence[Any], decision: Decision = "map") -> list[Any]:

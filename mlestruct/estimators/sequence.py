@@ -280,8 +280,8 @@ class SequenceModel(Labelled):
         names = tied_names(*self._tied())
         return names if self._allowed is None else [names[j] for j in self._allowed]
 
-    def contrasts(self, reference: Any = None) -> list[Named]:
-        found = tied_contrasts(*self._tied(), reference)
+    def contrasts(self, against: int = 0) -> list[Named]:
+        found = tied_contrasts(*self._tied(), against)
         if self._allowed is None:
             return found
         kept = [(one, one.combination[self._allowed]) for one in found]
