@@ -91,7 +91,7 @@ def clock() -> float:
 @contextmanager
 def compiling() -> Iterator[None]:
     """:func:`clock` stands still; whoever sits at the screen is told once why they wait."""
-    if Compiled.kernels == 0 and _watched():
+    if Compiled.kernels == 0 and watched():
         kept = f", kept in {Compiled.folder}" if Compiled.folder else ""
         sys.stderr.write(f"mlestruct: compiling once, {USUAL}{kept}\n")
         sys.stderr.flush()
@@ -127,8 +127,8 @@ def uncollected() -> Iterator[None]:
                 gc.unfreeze()
 
 
-def _watched() -> bool:
-    """A terminal or a notebook, and not one of several workers."""
+def watched() -> bool:
+    """Whether somebody sits at a terminal or a notebook, and this is not one of several workers."""
     multiprocessing = sys.modules.get("multiprocessing")
     if multiprocessing is not None and multiprocessing.parent_process() is not None:
         return False

@@ -17,8 +17,9 @@ from mlestruct.structures.base import Array
 
 STEPS, HALVES = 60, 12  # of Newton's, and of one of them
 LONGEST = 5.0  # standard errors that the first step may take; twice as many where it was not halved
-DONE = 1e-5  # of a step, in standard errors
-KEPT = 1e-3  # the same while a contrast is held: what is asked for is the height alone
+DONE = 1e-4  # of a step, in standard errors: below a third of it differences are rounding
+HELD = 0.03  # the same while a contrast is held: the height, off by half its square, is all
+KEPT = 1e-3  # the same where no step leads higher, and for whether there is a maximum
 ROUGH = 0.1  # the same where all steps are spent
 FINER = 1 / 16  # of a difference, where the usual ones lead no higher
 TURNED = 1e-4  # how far H may be from the identity before the basis is turned again
@@ -70,7 +71,7 @@ class Firth:
         A top may be an edge: of some surrogates H jumps where τ comes to a face of its polytope.
         """
         found, left, stuck = self.climb(point, along)
-        if stuck and left > KEPT and self.step is None:
+        if stuck and left > (KEPT if along is None else HELD) and self.step is None:
             finer = replace(self, step=FINER * self.likelihood.step)
             found, left, stuck = finer.climb(
                 finer.start(found.theta, found.basis, found.volume), along
@@ -88,7 +89,7 @@ class Firth:
         for _ in range(STEPS):
             step = self._step(point, along)
             length = float(np.linalg.norm(step))
-            if length <= (DONE if along is None else KEPT):
+            if length <= (DONE if along is None else HELD):
                 break
             found, halves = self._shorter(point, step * min(1.0, longest / length))
             if found is None:
@@ -137,7 +138,9 @@ class Firth:
         return replace(point, basis=basis, slopes=slopes)
 
 
-TRIES, CLOSE = 30, 1e-3  # steps to an end; and of its fall, relative
+TRIES = 30  # steps to an end
+CLOSE = 0.01  # of the fall's root, from which a last secant is right to a thousandth
+LEAP = 1e-3  # of a distance within which it falls at once
 FAR = 40.0  # standard errors from the estimate, beyond which there is no end
 DRIFT = 0.02  # of a separated direction's length, that a contrast may have in it
 
@@ -164,13 +167,13 @@ def end(firth: Firth, top: Point, contrast: Array, fall: float, side: int) -> fl
             continue
         point = firth.maximise(point, contrast)
         fell = float(np.sqrt(max(2.0 * (best - point.reached(firth.weight)), 0.0)))
-        if abs(fell - root) <= CLOSE * root:
-            return centre + side * distance * unit
         if fell < root:
             near = (distance, fell)
         else:
             far = (distance, fell)
-        if far is not None and far[0] - near[0] <= CLOSE * far[0]:  # it falls in one leap
+        if abs(fell - root) <= CLOSE * root:
+            return centre + side * _last(near, far, root) * unit
+        if far is not None and far[0] - near[0] <= LEAP * far[0]:
             return centre + side * far[0] * unit
         distance = _next(near, far, root)
     raise Unsettled
@@ -181,6 +184,13 @@ def _next(near: tuple[float, float], far: tuple[float, float] | None, root: floa
         return near[0] * float(np.clip(root / max(near[1], 1e-3), 1.05, 2.0))
     share = (root - near[1]) / (far[1] - near[1])
     return near[0] + float(np.clip(share, 0.05, 0.95)) * (far[0] - near[0])
+
+
+def _last(near: tuple[float, float], far: tuple[float, float] | None, root: float) -> float:
+    """The root of the fall's line, close to one of both."""
+    if far is None:
+        return near[0] * root / near[1]
+    return near[0] + (root - near[1]) / (far[1] - near[1]) * (far[0] - near[0])
 
 
 def _moved(point: Point, contrast: Array, value: float) -> Point:

@@ -7,6 +7,8 @@ more a t distribution whose degrees of freedom are counted; and no interval wher
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from mlestruct.kernels import watched
 from mlestruct.results import Shown
 from mlestruct.statistics.firth import Firth, Point, Unsettled, end, open_sides, without_end
 from mlestruct.statistics.identified import Identified, Named
@@ -24,6 +27,8 @@ from mlestruct.structures.base import Array, Ints, as_number
 
 MANY = 8  # units from which the variance between them counts
 SAME = 1e-9  # of sums over examples: what rounding may make of the same ones
+EVALUATIONS = 20  # of the likelihood's slopes, about, that an end takes
+WORTH_SAYING = 2.0  # seconds
 LONG = 1e5  # squared weights times examples: minutes of looking for ends, where these are few
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 
@@ -130,6 +135,16 @@ UNSETTLED = (
 )
 
 
+ALONE = (
+    "one of the {} alone tells a weight from the others, so that nothing shows how far it varies, "
+    "and exact sums are out of reach: learn from more of them, or from fewer columns"
+)
+
+
+class Alone(ArithmeticError):
+    """A weight of which one unit alone tells."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """A likelihood, its exact counterpart where sums are affordable, and who is one unit.
@@ -174,11 +189,16 @@ def intervals(
         return blank
     try:
         fitted = Fitted.of(problem, np.zeros(d) if start is None else start, told.basis)
-        rows = [fitted.interval(one, level) for one in told.contrasts(names, known)]
+        asked = told.contrasts(names, known)
+        if not fitted.many:
+            fitted.announce(2 * len(asked))
+        rows = [fitted.interval(one, level) for one in asked]
     except np.linalg.LinAlgError:
         return replace(blank, refused="information vanishes where the search went: rescale X")
     except Unsettled:
         return replace(blank, refused=UNSETTLED)
+    except Alone:
+        return replace(blank, refused=ALONE.format(problem.unit_name))
     if bounds is not None:
         rows = [_cut(row, names, *bounds) for row in rows]
     return replace(blank, rows=rows, assumes=fitted.assumes)
@@ -266,13 +286,27 @@ class Fitted:
             return "the units are independent of each other; not that the model is right"
         return "the units are independent, and vary as the model says or evenly more"
 
+    def announce(self, ends: int) -> None:
+        """Before a search that takes a while, say how long it is to whoever sits at the screen."""
+        began = time.perf_counter()
+        self.firth.likelihood.slopes(self.top.theta, self.top.basis)
+        seconds = EVALUATIONS * ends * (time.perf_counter() - began)
+        if seconds > WORTH_SAYING and watched():
+            sys.stderr.write(
+                f"mlestruct: looking for {ends} ends of intervals, about {seconds:.2g} s\n"
+            )
+            sys.stderr.flush()
+
     def interval(self, asked: Named, level: float) -> Interval:
         """A t interval; where units are few or one side has no end, by the likelihood's fall."""
         contrast, top = asked.combination, self.top
         c = top.basis.T @ contrast
         estimate = float(contrast @ top.theta)
         sides = open_sides(self.drift, top, contrast)
-        if self.many and not any(sides):
+        told = self.units.told(c)
+        if not told and self.units.exact is None:
+            raise Alone
+        if self.many and told and not any(sides):
             has = self.units.exact is not None
             spread = self.units.moderated(c) if has else self.units.robust(c)
             error = float(np.sqrt(spread.variance))
@@ -290,7 +324,7 @@ class Fitted:
         """The model's variance, times how much more the units vary than it says."""
         if self.units.exact is None:
             return self.units.robust(c).variance
-        more = max(1.0, self.units.dispersion) if len(self.units) > 1 else 1.0
+        more = max(1.0, self.units.dispersion.variance) if len(self.units) > 1 else 1.0
         return more * self.units.modelled(c)
 
 

@@ -16,13 +16,11 @@ import numpy as np
 
 from mlestruct.structures.base import Array, Ints
 
-CLOSED = 1e-8  # share of a unit's own residual below which it determines a direction alone
-LIVE = 1e-8  # of a variance's largest eigenvalue
-POOLED = 0.75  # of the squares in the dispersion that count as degrees of freedom
+CLOSED = 1e-3  # share of a unit's own residual below which it determines a direction alone
 
 
 class Spread(NamedTuple):
-    """A contrast's variance, and the degrees of freedom of the t distribution it goes with."""
+    """A variance, and the degrees of freedom of the t distribution it goes with."""
 
     variance: float
     freedom: float
@@ -48,20 +46,48 @@ class Units:
         return len(self.score)
 
     @cached_property
-    def dispersion(self) -> float:
-        """How much more the scores vary than the model says, per direction; about 1 if it holds."""
+    def dispersion(self) -> Spread:
+        """How much more the scores vary than the model says, over all directions alike; about 1.
+
+        The sum of squared scores over what the model expects of it, and the degrees of freedom of
+        such a sum. No unit is measured by its own variance: where it has few outcomes that is
+        nearly 0 in some direction, the outcomes that would show it are too rare to be seen, and a
+        mean of such ratios is too small (.7 for 1 on short paths).
+        """
         assert self.exact is not None
-        total, count = 0.0, 0
-        for s, J in zip(self.score, self.exact, strict=True):
-            value, vector = np.linalg.eigh(J)
-            live = value > LIVE * max(float(value[-1]), 1e-300)
-            total += float(((vector[:, live].T @ s) ** 2 / value[live]).sum())
-            count += int(live.sum())
-        return total / (count * (1.0 - 1.0 / len(self)))
+        H, J = self.hessian, self.exact
+        inverse = np.linalg.inv(J.sum(axis=0))
+        reached = np.einsum("mi,ij,mj->", self.score, inverse, self.score)
+        # the fit takes H_m Σ s away from the score of unit m
+        left = J - H @ J - J @ H + H @ J.sum(axis=0) @ H
+        expected = float(np.einsum("ij,mij->", inverse, left))
+        if expected <= CLOSED * len(inverse):
+            return Spread(1.0, 0.0)
+        own, across = (H - H @ H) @ inverse, H @ inverse @ H
+        square = (
+            np.einsum("mij,mji->", own, own) - (across**2).sum() + (across.sum(axis=0) ** 2).sum()
+        )
+        freedom = float(np.trace(own.sum(axis=0))) ** 2 / float(square)
+        return Spread(float(reached) / expected, freedom)
+
+    @cached_property
+    def _own(self) -> tuple[Array, Array]:
+        """Of I − H_m, a unit's own share of its residual: eigenvalues and vectors, as rows."""
+        value, vector = np.linalg.eigh(np.eye(self.score.shape[1]) - self.hessian)
+        return value, vector.transpose(0, 2, 1)
 
     @cached_property
     def _roots(self) -> Array:
-        return np.array([_root(unit) for unit in self.hessian])
+        """(I − H_m)^−½, with 0 where the unit alone determines a direction."""
+        value, vector = self._own
+        size = np.where(value > CLOSED, 1.0 / np.sqrt(np.maximum(value, CLOSED)), 0.0)
+        return np.asarray(vector.transpose(0, 2, 1) @ (size[:, :, None] * vector))
+
+    def told(self, contrast: Array) -> bool:
+        """Whether units can differ about a contrast: not where one of them alone determines it."""
+        value, vector = self._own
+        alone = ((vector[value <= CLOSED] @ contrast) ** 2).sum()
+        return bool(alone <= CLOSED * (contrast @ contrast))
 
     def robust(self, contrast: Array) -> Spread:
         """CR2: from the units' scores alone."""
@@ -81,24 +107,16 @@ class Units:
     def moderated(self, contrast: Array) -> Spread:
         """CR2 and the model's variance times the dispersion, weighed by degrees of freedom.
 
-        In this mean the model counts as many degrees as there are weights. The dispersion pools
-        rank × (units − 1) squares, so most of those count as degrees of the t distribution too;
-        not all, as scores of few outcomes are not normal.
+        In this mean the model counts as many degrees as there are weights. The t distribution has
+        the dispersion's: those of CR2 are among them.
         """
         own, r = self.robust(contrast), self.score.shape[1]
-        prior = self.dispersion * self.modelled(contrast)
+        prior = self.dispersion.variance * self.modelled(contrast)
         variance = (own.freedom * own.variance + r * prior) / (own.freedom + r)
-        return Spread(variance, own.freedom + POOLED * r * (len(self) - 1))
+        return Spread(variance, self.dispersion.freedom)
 
 
 def _sums(values: Array, unit: Ints) -> Array:
     out = np.zeros((int(unit.max()) + 1, *values.shape[1:]))
     np.add.at(out, unit, values)
     return out
-
-
-def _root(hessian: Array) -> Array:
-    """(I − H_m)^−½, with 0 where the unit alone determines a direction."""
-    value, vector = np.linalg.eigh(np.eye(len(hessian)) - hessian)
-    root = np.where(value > CLOSED, 1.0 / np.sqrt(np.maximum(value, CLOSED)), 0.0)
-    return np.asarray((vector * root) @ vector.T)

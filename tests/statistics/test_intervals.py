@@ -251,6 +251,61 @@ def test_units_alike_have_the_textbooks_degrees_of_freedom(rng):
     assert np.isclose(found.variance, 9.0 * scores.var(ddof=1))
 
 
+def test_one_weights_dispersion_is_the_textbooks_variance(rng):
+    """Equal units of one weight: nothing to pool, so both means are CR2's, with its degrees."""
+    scores = rng.standard_normal((9, 1))
+    equal = np.full((9, 1, 1), 1 / 9)
+    units = Units(scores - scores.mean(), equal, equal)
+    one, other = units.robust(np.ones(1)), units.moderated(np.ones(1))
+    np.testing.assert_allclose(other, one)
+
+
+def test_dispersion_of_the_model_itself_is_one():
+    """On examples of few outcomes, too, where a mean of units' own ratios is too small."""
+    arcs = [(i, j) for i in range(6) for j in range(i + 1, 6) if j - i <= 2]
+    structure, found, own = ms.Paths(arcs, source=0, sink=5), [], []
+    for repeat in range(40):
+        batch, features = drawn(structure, 12, np.random.default_rng([5, repeat]))
+        asked = problem(batch, features, summed=True)
+        firth = Firth(asked.model, 0.5)
+        slopes = firth.maximise(firth.start(np.zeros(3), Identified.of(asked.model).basis)).slopes
+        units = Units.of(slopes.score, slopes.hessian, slopes.hessian, asked.unit)
+        found.append(units.dispersion.variance)
+        pairs = zip(slopes.score, slopes.hessian, strict=True)
+        own.append(sum(s @ np.linalg.pinv(J, 1e-8) @ s for s, J in pairs) / 33)
+    assert 0.89 < np.mean(found) < 1.11
+    assert np.mean(own) < 0.89
+
+
+def test_a_weight_that_one_example_alone_tells_has_no_variance_between_units(rng):
+    """Exact sums leave the likelihood's fall; without them there is no honest interval."""
+    X = np.zeros((9, 9, 2))
+    X[0, :, 0], X[:, :, 1] = rng.standard_normal(9), rng.standard_normal((9, 9))
+    structure = ms.BipartiteMatching(3)
+    batch = ms.Batch.of(structure, [rng.permutation(3) for _ in X])
+    features = ms.Dense.of(batch, X.reshape(-1, 2))
+    asked = problem(batch, features, summed=True)
+    found = intervals(asked, NAMES[:2])
+    assert found["a"].error > 0.5  # one example of nine outcomes tells no more
+    assert found["a"].high - found["a"].low > 2.5
+    assert "alone tells" in intervals(Problem(asked.model, None, asked.unit), NAMES[:2]).refused
+
+
+def test_a_long_search_is_announced(rng, monkeypatch, capsys):
+    """Once, before it, and only where somebody looks."""
+    batch, features = drawn(STRUCTURES["perfect"], 4, rng)
+    asked = problem(batch, features, summed=True)
+    monkeypatch.setattr("mlestruct.statistics.interval.WORTH_SAYING", 0.0)
+    intervals(asked, NAMES)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("mlestruct.statistics.interval.watched", lambda: True)
+    intervals(asked, NAMES)
+    assert "looking for 6 ends of intervals, about" in capsys.readouterr().err
+    many = problem(*drawn(STRUCTURES["perfect"], 20, rng), summed=True)
+    intervals(many, NAMES)
+    assert capsys.readouterr().err == ""
+
+
 def test_ends_that_take_minutes_are_refused(rng):
     """As many weights as examples: each end is a search of its own. Fewer are searched for."""
     for d, refused in ((6, False), (70, True)):
@@ -270,6 +325,17 @@ def test_a_million_weights_are_refused_before_anything_is_built(rng):
     found = model.intervals(X, y)
     assert not found.rows
     assert "weights are too many to tell apart" in str(model.summary(found))
+
+
+@pytest.mark.parametrize("reference", ["q", 1, ["a", "b"]])
+@pytest.mark.parametrize("words", [3, 400])
+def test_an_unknown_reference_is_refused_however_many_weights_there_are(reference, words, rng):
+    """Beyond as many weights as have intervals it was not looked at."""
+    X = [[{f"word {rng.integers(words)}": 1.0} for _ in range(20)] for _ in range(20)]
+    y = [rng.choice(["a", "b", "c"], 20) for _ in X]
+    model = ms.SequenceModel(tol=0.5).fit(X, y)
+    with pytest.raises(ValueError, match="which is none of the labels: 'a', 'b', 'c'"):
+        model.intervals(X, y, reference=reference)
 
 
 def told(kind, rng):
