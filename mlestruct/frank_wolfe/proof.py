@@ -54,12 +54,12 @@ def summed(found: Reply, iterate: Iterate, sums: Sums) -> Reply:
     if not own + found.lag < found.gap:
         return found
     proof = found.proof if found.proof.withheld else replace(found.proof, gap=own + found.lag)
-    primal = own + _rest(iterate, tangent)
+    primal = own + reached_by(iterate, tangent)
     return replace(found, proof=replace(proof, slack=0.0), at=at, primal=primal)
 
 
-def _rest(iterate: Iterate, tangent: Tangent) -> float:
-    """P without the oracle's part of the gap.
+def reached_by(iterate: Iterate, tangent: Tangent) -> float:
+    """P without the oracle's part of the gap: what τ reaches, which P is never below.
 
     Not that gap less D: where a column is a Unix time R*(r) may be 1e17, and P is lost in it.
     """
@@ -104,7 +104,7 @@ def certified(
         inner.withheld,
         inner.unused,
     )
-    primal = own + _rest(iterate, tangent)
+    primal = own + reached_by(iterate, tangent)
     return Reply(tangent, vertices, proof, gap, tangent.at, primal, float(weight @ mass), lag)
 
 

@@ -25,6 +25,7 @@ from mlestruct.frank_wolfe.proof import (
     certified,
     is_margin,
     named,
+    reached_by,
     refuse_masked,
     settings_of,
     summed,
@@ -83,7 +84,8 @@ class Rounds:
             while True:
                 loop.save(partial(run.tree, asked))
                 found = run.ask(asked, self.sums)
-                yield run.progress(found)
+                said = run.progress(found)
+                yield replace(said, prove=partial(run.no_worse, asked, said))
                 run.move(found)
 
 
@@ -286,6 +288,27 @@ class _Run:
             self.number, (self.number + 1) * examples, examples, proof, best.theta, best.tau,
             best.at, asking=self.asking, bytes=self.bytes,
         )  # fmt: skip
+
+    def no_worse(self, asked: ShardedOracle, said: Progress, why: str) -> Progress:
+        """The last round, by the weights to begin with where these are proven better.
+
+        θ(τ) of the first rounds is a long step along the gradient. Asked only where what the
+        interior point reaches at the first weights leaves it open.
+        """
+        dual, best = self.dual, self.best
+        if why not in ("rounds", "seconds") or self.margin or dual.features.d == 0:
+            return said
+        theta, inside = dual.regulariser.weights(np.zeros(dual.features.d)), self.inner.tau
+        iterate = Iterate.start(dual, inside, inside, active=False)
+        tangent = iterate.tangent(0.0 if dual.entropy.flat else MIX, theta)
+        if best.primal <= reached_by(iterate, tangent):
+            return said
+        found = certified(iterate, tangent, *asked(tangent.score), self.inner, self.polytope)
+        said = replace(said, calls=said.calls + said.examples)
+        if not found.primal < best.primal:
+            return said
+        proof = best.take(found.proof, found.primal, theta, found.at, inside)
+        return replace(said, certificate=proof, theta=best.theta, tau=best.tau, at=best.at)
 
     def move(self, found: Reply) -> None:
         """One round's steps; then θ's centre and δ follow."""

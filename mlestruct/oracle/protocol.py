@@ -20,10 +20,13 @@ HULL = "convex hull"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver may return instead of a vertex: its best one and a bound on the best score."""
+    """What a solver may return instead of a vertex: its best one and a bound on the best score.
+
+    ``upper`` is None where no bound is known.
+    """
 
     vertex: Any
-    upper: float
+    upper: float | None
 
 
 class Oracle(Protocol[S_contra]):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
 from mlestruct.oracle.wrappers import innermost
-from mlestruct.structures.base import Array, Structure, refuse_masked
+from mlestruct.structures.base import Array, Structure, as_numbers, refuse_masked
 
 FEW = 5  # parts of an answer that are named by their types
 DOUBT = 1e-6  # relative: what a solver's own sum of its answer's scores may be off
@@ -157,11 +157,15 @@ def _stand_in(batch: Batch[Any], m: int) -> Array:
 
 
 def _own_bound(given: Any, structure: Structure, score: Array, example: int, sign: float) -> float:
-    """A bound on the pinned score, translated to the scores that were asked for."""
-    try:
-        upper = sign * float(given)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"example {example}: the solver's bound is no number: {error}") from error
+    """A bound on the pinned score, translated to the scores that were asked for; None is none."""
+    upper = np.inf
+    if given is not None:
+        try:
+            upper = sign * as_numbers(given, "it").item()
+        except ValueError as error:
+            raise ValueError(
+                f"example {example}: the solver's bound is no number: {error}"
+            ) from None
     forced = structure.fixed == 1
     if not (structure.fixed >= 0).any():
         return upper
