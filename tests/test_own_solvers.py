@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -110,6 +112,18 @@ def test_never_an_answer_is_said(rng):
         silent.predict(X)
 
 
+def test_no_answer_is_not_the_right_one(rng):
+    """A solver that runs out of time on what it is judged by got a score of 1 for it."""
+    X = list(rng.standard_normal((8, 4, 2)))
+    y = [np.arange(4) == x[:, 0].argmax() for x in X]
+    model = ms.StructuredModel(oracle=lambda s: np.arange(4) == s.argmax()).fit(X, y)
+    assert model.score(X, y) == ms.scorers.all_right(model, X, y) == 1.0
+    model.oracle = lambda s: None
+    for judge in (model.score, lambda *given: ms.scorers.all_right(model, *given)):
+        with pytest.raises(ValueError, match="example 0: the solver gave no answer"):
+            judge(X, y)
+
+
 @pytest.mark.parametrize("slack", [1e-12, 1e-5, 0.3])
 def test_honest_slack_still_proves_what_no_answer_uses(slack, rng):
     """FINDINGS 8: part 2 is in no answer; a bound below 1 on its indicator says that."""
@@ -179,6 +193,21 @@ def test_exceptions_name_the_example(rng):
     with pytest.raises(KeyError) as stop:
         ms.StructuredModel(STRUCTURE, oracle=solve, tol=1e-9).fit(X, y)
     assert any(note.startswith("example ") for note in stop.value.__notes__)
+
+
+def test_an_error_of_the_solver_says_what_was_asked(rng):
+    """Shortest paths take no negative costs, and what they raise seldom says so."""
+    X, y = examples(rng)
+
+    def costs_alone(cost):
+        if cost.min() < 0:
+            raise ValueError("contradictory paths")
+        return vector(-cost)
+
+    with pytest.raises(ValueError, match="contradictory") as stop:
+        ms.StructuredModel(STRUCTURE, oracle=costs_alone, sense="min").fit(X, y)
+    (told,) = (note for note in stop.value.__notes__ if note.startswith("example "))
+    assert re.search(r"costs between -[\d.e-]+ and [\d.e-]+, and learning asks with either", told)
 
 
 def test_closed_parts_are_declared_by_example():

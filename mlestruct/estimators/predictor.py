@@ -300,7 +300,8 @@ class Predictor(Parameters):
         """The share of known parts that are right and the weight, of examples that have any."""
         batch, scores = self._scored(given, given.told)
         assert batch.target is not None
-        found = self._decide(batch, scores, "map").outcomes
+        unseen = replace(batch, target=None)  # in which a solver without an answer finds none
+        found = self._decide(unseen, scores, "map").outcomes
         right = np.array([
             batch.structure(m).right(batch.target[batch.coordinates(m)], outcome)
             for m, outcome in enumerate(found)

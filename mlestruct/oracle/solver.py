@@ -76,9 +76,18 @@ class Solver:
         except StopIteration as error:  # it would end a loop of ours, and nobody would know
             raise RuntimeError(f"example {example}: the solver raised StopIteration") from error
         except Exception as error:
-            error.add_note(f"example {example}: the solver raised this")
+            error.add_note(f"example {example}: the solver raised this{self._asked(asked)}")
             raise
         return _without_value(structure, answer, asked, example)
+
+    def _asked(self, question: Array) -> str:
+        """What a solver that takes no negative costs, or no scores of such a size, has to hear."""
+        if question.size == 0:
+            return ""
+        what = "costs" if self.sense == "min" else "scores"
+        ends = f"{what} between {question.min():.3g} and {question.max():.3g}"
+        signs = ", and learning asks with either sign" if question.min() < 0 else ""
+        return f", asked with {ends}{signs}"
 
     @cached_property
     def _second(self) -> str | None:
@@ -152,7 +161,8 @@ def _stand_in(batch: Batch[Any], m: int) -> Array:
         if ((seen == 0) | (seen == 1)).all():
             return seen
     raise ValueError(
-        f"example {m}: the solver gave no answer, and no outcome was observed that could stand in"
+        f"example {m}: the solver gave no answer, and no outcome was observed that could stand in: "
+        "let it return the best that it found, as Answer(vertex, upper)"
     )
 
 
