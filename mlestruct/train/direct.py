@@ -186,7 +186,7 @@ class Descending:
     ) -> Progress:
         """The last round, unless a smaller gap of the weights can lower the proof."""
         assert self.proof is not None
-        balance = why != "seconds"
+        balance = why in ("", "step")
         proof = partial(
             self.proof, total.running, self.regulariser, keep=self.keep, balance=balance
         )

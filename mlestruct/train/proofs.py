@@ -141,7 +141,8 @@ def proven(
     Every shard climbs its own ladder of proofs; ``enough`` is the gap per example above which the
     oracle is asked. Where most of the gap is the weights' own and more than that, as columns of
     1e9 have it, τ is balanced: what its moments have in ``excess``, per example, is taken from it,
-    by ``TURNS`` questions to the oracle at most. Without ``balance`` it stays as it is.
+    by ``TURNS`` questions to the oracle at most. Without ``balance``, as where a
+    budget has stopped the weights on their way, it stays as it is.
     """
     asked = Prove(theta, enough, keep, excess, regulariser.lam)
     first, *rest = running.round([asked] * len(running))
