@@ -7,8 +7,6 @@ more a t distribution whose degrees of freedom are counted; and no interval wher
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,18 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from mlestruct.kernels import watched
+from mlestruct.kernels import clock
 from mlestruct.results import Shown
 from mlestruct.statistics.firth import Firth, Point, Unsettled, end, open_sides, without_end
 from mlestruct.statistics.identified import Identified, Named
 from mlestruct.statistics.likelihood import Likelihood
 from mlestruct.statistics.spread import Units
+from mlestruct.statistics.waiting import tell
 from mlestruct.structures.base import Array, Ints, as_number
 
 MANY = 8  # units from which the variance between them counts
 SAME = 1e-9  # of sums over examples: what rounding may make of the same ones
 EVALUATIONS = 20  # of the likelihood's slopes, about, that an end takes
-WORTH_SAYING = 2.0  # seconds
+SEARCH = 25  # the same of a search for the estimates
 LONG = 1e5  # squared weights times examples: minutes of looking for ends, where these are few
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 
@@ -253,14 +252,14 @@ class Fitted:
         the surrogate's, which are larger.
         """
         first = Firth(problem.model, 0.5)
-        top = first.maximise(first.start(start, basis))
+        top = _highest(first, start, basis)
         if problem.exact is problem.model:
             weight = problem.model.batch.weight[:, None, None]
             return cls._around(problem, first, top, weight * top.slopes.hessian)
         if problem.exact is None:
             return cls._around(problem, first, top, None)
         sums = Firth(problem.exact, 0.5)
-        truth = sums.maximise(sums.start(top.theta, top.basis))
+        truth = _highest(sums, top.theta, top.basis)
         variance = _variance(problem.exact, truth.theta, top.basis)
         firth = Firth(problem.model, 0.5 * float(np.trace(variance.sum(axis=0))) / basis.shape[1])
         top = firth.maximise(top)
@@ -288,14 +287,10 @@ class Fitted:
 
     def announce(self, ends: int) -> None:
         """Before a search that takes a while, say how long it is to whoever sits at the screen."""
-        began = time.perf_counter()
+        began = clock()
         self.firth.likelihood.slopes(self.top.theta, self.top.basis)
-        seconds = EVALUATIONS * ends * (time.perf_counter() - began)
-        if seconds > WORTH_SAYING and watched():
-            sys.stderr.write(
-                f"mlestruct: looking for {ends} ends of intervals, about {seconds:.2g} s\n"
-            )
-            sys.stderr.flush()
+        seconds = EVALUATIONS * ends * (clock() - began)
+        tell(f"looking for {ends} ends of intervals", seconds)
 
     def interval(self, asked: Named, level: float) -> Interval:
         """A t interval; where units are few or one side has no end, by the likelihood's fall."""
@@ -326,6 +321,14 @@ class Fitted:
             return self.units.robust(c).variance
         more = max(1.0, self.units.dispersion.variance) if len(self.units) > 1 else 1.0
         return more * self.units.modelled(c)
+
+
+def _highest(firth: Firth, theta: Array, basis: Array) -> Point:
+    """The estimate, from θ; how long it takes is told by how long the start did."""
+    began = clock()
+    start = firth.start(theta, basis)
+    tell("looking for the estimates that intervals are around", SEARCH * (clock() - began) / 2.0)
+    return firth.maximise(start)
 
 
 def _variance(exact: Likelihood, theta: Array, basis: Array) -> Array:

@@ -9,11 +9,14 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.inference.exact.common import over_rows
+from mlestruct.kernels import clock
 from mlestruct.oracle import Validated, resolve
+from mlestruct.statistics.waiting import tell
 from mlestruct.structures.base import Array
 
 MOST = 1_000  # answers of one structure
 DOUBT = 0.5  # of a score of whole numbers
+EARLY = 20  # questions whose time tells how slow a solver is
 ROOM = 1 << 24  # numbers of the rows summed together
 
 
@@ -28,7 +31,7 @@ class Listed:
         """The answers to every structure of a batch; None where they take more ``questions``."""
         found = {}
         for structure, members in batch.groups():
-            answers, asked = listed(batch.select(members[:1]), oracle, questions)
+            answers, asked = listed(batch.select(members[:1]), oracle, questions, bool(found))
             if answers is None:
                 return None
             found[structure], questions = answers, questions - asked
@@ -46,18 +49,25 @@ class Listed:
         return log_z, tau
 
 
-def listed(one: Batch[Any], oracle: Any, questions: int) -> tuple[Array | None, int]:
+def listed(
+    one: Batch[Any], oracle: Any, questions: int, quiet: bool = True
+) -> tuple[Array | None, int]:
     """(all answers of one structure, questions asked); None for more than MOST, or where unsure.
 
     Parts are held one after the other: a score that is large on held parts asks whether any
     answer continues them so. An answer found speaks for all its own beginnings. Every beginning
     that is open costs a question, and short ones go first: so too many are soon seen to be.
+    Unless ``quiet``, whoever sits at the screen is told of a solver that is slow.
     """
     asked = Validated(resolve(oracle, one))
     size, count = one.size, 0
     found: list[Array] = []
     open_ = deque([np.zeros(0)])
+    began = clock()
     while open_:
+        if count == EARLY and not quiet:
+            most = questions / EARLY * (clock() - began)
+            tell(f"asking the solver for its answers, {questions} questions at most", most)
         if count + len(open_) > questions or len(found) == MOST:
             return None, count
         start = open_.popleft()

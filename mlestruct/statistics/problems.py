@@ -13,14 +13,13 @@ from mlestruct.inference.exact import exact
 from mlestruct.inference.routine import routine
 from mlestruct.reweighting import Rho
 from mlestruct.statistics.affordability import MOST, ROOM, total
-from mlestruct.statistics.interval import Problem
+from mlestruct.statistics.interval import SEARCH, Problem
 from mlestruct.statistics.likelihood import Infer, Likelihood
 from mlestruct.statistics.listing import Listed
 from mlestruct.statistics.mixtures import Mixtures
 from mlestruct.structures.base import Array, Ints
 
 PATIENCE = 60.0  # seconds that the exact variance of all scores may take, the search included
-SEARCH = 25  # slopes of all scores that this search takes, about
 QUESTIONS = 10_000  # that finding all answers of a solver of one's own may take
 LARGEST = 2_000  # parts of a structure whose marginals are mixtures of an oracle's answers
 

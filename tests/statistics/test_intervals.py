@@ -295,15 +295,21 @@ def test_a_long_search_is_announced(rng, monkeypatch, capsys):
     """Once, before it, and only where somebody looks."""
     batch, features = drawn(STRUCTURES["perfect"], 4, rng)
     asked = problem(batch, features, summed=True)
-    monkeypatch.setattr("mlestruct.statistics.interval.WORTH_SAYING", 0.0)
+    monkeypatch.setattr("mlestruct.statistics.waiting.WORTH_SAYING", 0.0)
     intervals(asked, NAMES)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("mlestruct.statistics.interval.watched", lambda: True)
+    monkeypatch.setattr("mlestruct.statistics.waiting.watched", lambda: True)
     intervals(asked, NAMES)
-    assert "looking for 6 ends of intervals, about" in capsys.readouterr().err
+    estimates, ends = capsys.readouterr().err.splitlines()
+    assert estimates.startswith("mlestruct: looking for the estimates that intervals are around,")
+    assert "looking for 6 ends of intervals, about" in ends
     many = problem(*drawn(STRUCTURES["perfect"], 20, rng), summed=True)
     intervals(many, NAMES)
-    assert capsys.readouterr().err == ""
+    assert "ends" not in capsys.readouterr().err
+    bags = ms.Batch.of(ms.Custom(6, A=[np.ones(6)], lower=0, upper=3), [np.eye(6)[0]] * 8)
+    features = ms.Dense.of(bags, rng.standard_normal((48, 2)))
+    problem(bags, features, oracle=lambda score: np.argsort(-score)[:3])
+    assert "asking the solver for its answers, 10000 questions at most" in capsys.readouterr().err
 
 
 def test_ends_that_take_minutes_are_refused(rng):
