@@ -124,6 +124,8 @@ def columns_of(X: Sequence[Any]) -> Columns:
     if not named or len(named) < len(X):
         return None
     first = [str(name) for name in named[0]]
+    if len(set(first)) < len(set(named[0])):
+        raise ValueError(f"two columns have one name, as text, among {list(named[0])}")
     for m, names in enumerate(named):
         if [str(name) for name in names] != first:
             raise ValueError(f"example {m} has columns {list(names)}; example 0 has {first}")

@@ -309,18 +309,26 @@ def of_columns(given: Mapping[Any, Any]) -> dict[str, list[Any]]:
     for name, values in given.items():
         if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
             raise ValueError(f"column {name!r} is {values!r}; expected a list of values")
-    columns = {str(name): list(values) for name, values in given.items()}
-    if len(columns) < len(given):
-        raise ValueError(f"two columns have one name, as text, among {list(given)}")
-    return columns
+    return {name: list(values) for name, values in _as_text(given.items()).items()}
 
 
 def of_rows(rows: Sequence[Any]) -> dict[str, list[Any]]:
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise ValueError(f"row {number} is {row!r}; a list of rows holds dicts")
-    names = dict.fromkeys(str(name) for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
+    texts = [_as_text(row.items()) for row in rows]
+    names = dict.fromkeys(name for row in texts for name in row)
+    return {name: [row.get(name) for row in texts] for name in names}
+
+
+def _as_text(named: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """By names as text, of which no two may be one."""
+    listed = list(named)
+    found = {str(name): value for name, value in listed}
+    if len(found) < len(listed):
+        names = [name for name, _ in listed]
+        raise ValueError(f"two columns have one name, as text, among {names}; rename one of them")
+    return found
 
 
 def to_rows(columns: Columns) -> list[dict[str, Any]]:
@@ -343,7 +351,10 @@ def of_frame(given: Any) -> Table:
             f"a table is columns by name, a list of dicts, a CSV path, or a pandas or polars "
             f"frame, not a {type(given).__name__}"
         ) from error
-    lists = {str(name): _listed(frame[name]) for name in frame.columns}
+    except nw.exceptions.DuplicateError as error:
+        names = list(given.columns)
+        raise ValueError(f"two columns have one name among {names}; rename one of them") from error
+    lists = _as_text((series.name, _listed(series)) for series in frame.iter_columns())
 
     def back(columns: Columns) -> Any:
         listed = {name: column.tolist() for name, column in columns.items()}
