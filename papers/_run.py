@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,35 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Setting:
-    """How an experiment is to run: where data lie, whether briefly, where figures go."""
+    """How an experiment is to run: where data lie, whether briefly, where figures go.
+
+    ``keep`` is a file of parts of long tables, such as folds. Those in it are not run again; with
+    ``cut`` no other is run either, so that a run that was cut has a table too.
+    """
 
     folder: Path | None = None
     quick: bool = False
     plot: Path | None = None
+    keep: Path | None = None
+    cut: bool = False
+
+    @cached_property
+    def parts(self) -> dict[str, Row]:
+        """Those that are known, by name."""
+        known = self.keep.read_text("utf-8") if self.keep and self.keep.exists() else ""
+        return {row.pop("part"): row for row in map(json.loads, known.splitlines())}
+
+    def once(self, name: str, run: Callable[[], Row]) -> Row | None:
+        """A part by its name: as it is known, or found now, told on stderr and kept."""
+        name = f"{name}, quick" if self.quick else name
+        if name not in self.parts and not self.cut:
+            part = self.parts[name] = run()
+            told = [f"{k} {_short(v)}" for k, v in part.items() if not isinstance(v, list)]
+            print(name, *told, sep=", ", file=sys.stderr, flush=True)
+            if self.keep is not None:
+                with self.keep.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"part": name, **part}) + "\n")
+        return self.parts.get(name)
 
     def data(self, *names: str) -> Path:
         """The folder of a data set that cannot be shipped: the first of these names there is."""
@@ -53,8 +78,10 @@ def main(
     parser.add_argument("--quick", action="store_true", help="seconds: small sizes, few repeats")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write figures there")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="where parts are kept")
+    parser.add_argument("--cut", action="store_true", help="only the parts kept there")
     given = parser.parse_args(arguments)
-    setting = Setting(given.data, given.quick, given.plot)
+    setting = Setting(given.data, given.quick, given.plot, given.keep, given.cut)
     for name in experiments if given.experiment == "all" else [given.experiment]:
         header: list[str] = []
         try:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -76,13 +78,13 @@ def tied(x: Array, y: Any) -> Part:
 def digits(setting: Setting) -> Iterator[Row]:
     """Every method at every noise: mean and spread over draws, beside the thesis's figure."""
     draws = range(1 if setting.quick else DRAWS)
-    yield from table(setting, load(setting), METHODS, draws)
+    yield from table(setting, "digits", load(setting), METHODS, draws)
 
 
 def ink(setting: Setting) -> Iterator[Row]:
     """Every loss by inference's optimum and by four iterations, with the thesis's ink."""
     draws = range(FIRST, FIRST + (1 if setting.quick else DRAWS))
-    yield from table(setting, inked(setting), INKED, draws)
+    yield from table(setting, "ink", inked(setting), INKED, draws)
 
 
 def inked(setting: Setting) -> Any:
@@ -93,45 +95,62 @@ def inked(setting: Setting) -> Any:
 
 
 def table(
-    setting: Setting, arrays: Any, methods: Sequence[str], draws: Iterable[int]
+    setting: Setting, name: str, arrays: Any, methods: Sequence[str], draws: Iterable[int]
 ) -> Iterator[Row]:
-    """A row per noise and method."""
-    how = budget(setting, FIT)
-    for noise in NOISES[2:3] if setting.quick else NOISES:
-        found = [one for draw in draws for one in drawn(arrays, methods, noise, draw, how)]
-        yield from summed(methods, noise, found)
+    """A row per noise and method, over the draws that were run."""
+    noises = NOISES[2:3] if setting.quick else NOISES
+    found: dict[Any, list[Row]] = {(noise, method): [] for noise in noises for method in methods}
+    for draw in draws:
+        for noise in noises:
+            draw_of = Draw(arrays, noise, draw, budget(setting, FIT))
+            for method in methods:
+                part = setting.once(
+                    f"{name}, {noise} %, draw {draw}, {method}", partial(draw_of.by, method)
+                )
+                found[noise, method] += [] if part is None else [part]
+    for (noise, method), parts in found.items():
+        if parts:
+            yield summed(noise, method, parts)
 
 
-def drawn(
-    arrays: Any, methods: Sequence[str], noise: int, draw: int, how: dict[str, Any]
-) -> Iterator[tuple[str, float, float]]:
-    """(method, test error, CPU seconds) on one draw of the noise."""
-    train, test = both(arrays, noise, draw)
-    start = convex(train, how)
-    for method in methods:
+@dataclass(frozen=True)
+class Draw:
+    """Images under one draw of the noise, and how to fit."""
+
+    arrays: Any
+    noise: int
+    number: int
+    how: dict[str, Any]
+
+    @cached_property
+    def parts(self) -> tuple[Part, Part, Array]:
+        """To train and to test; where fits start."""
+        train, test = both(self.arrays, self.noise, self.number)
+        return train, test, convex(train, self.how)
+
+    def by(self, method: str) -> Row:
+        """A method's error, and the CPU seconds of its fit and test."""
+        train, test, start = self.parts
         clock = time.process_time()
-        theta, believe = fit(method, train, start, how)
-        yield method, test.errors(believe(test, theta)), time.process_time() - clock
+        theta, believe = fit(method, train, start, self.how)
+        return {"error": test.errors(believe(test, theta)), "CPU s": time.process_time() - clock}
 
 
-def summed(
-    methods: Sequence[str], noise: int, each: list[tuple[str, float, float]]
-) -> Iterator[Row]:
-    """A row per method; ``sd from it``: how many standard deviations of a draw it is above."""
-    for method in methods:
-        errors = [error for name, error, _ in each if name == method]
-        said = THESIS.get(method, (None,) * len(NOISES))[NOISES.index(noise)]
-        mean, spread = float(np.mean(errors)), float(np.std(errors, ddof=1 if errors[1:] else 0))
-        yield {
-            "noise %": noise,
-            "method": method,
-            "error": mean,
-            "spread": spread,
-            "draws": len(errors),
-            "thesis": said,
-            "sd from it": None if said is None or spread == 0 else (mean - said) / spread,
-            "CPU s": sum(seconds for name, _, seconds in each if name == method) / len(errors),
-        }
+def summed(noise: int, method: str, parts: Sequence[Row]) -> Row:
+    """Over draws; ``sd from it``: how many standard deviations of a draw above the thesis's."""
+    errors = [part["error"] for part in parts]
+    said = THESIS.get(method, (None,) * len(NOISES))[NOISES.index(noise)]
+    mean, spread = float(np.mean(errors)), float(np.std(errors, ddof=1 if errors[1:] else 0))
+    return {
+        "noise %": noise,
+        "method": method,
+        "error": mean,
+        "spread": spread,
+        "draws": len(errors),
+        "thesis": said,
+        "sd from it": None if said is None or spread == 0 else (mean - said) / spread,
+        "CPU s": float(np.mean([part["CPU s"] for part in parts])),
+    }
 
 
 def strokes(setting: Setting) -> Iterator[Row]:

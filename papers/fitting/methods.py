@@ -79,16 +79,25 @@ def budget(setting: Setting, how: dict[str, Any]) -> dict[str, Any]:
 
 def fit(method: str, train: Part, start: Array, how: dict[str, Any]) -> tuple[Array, Believe]:
     """Weights by a method of the thesis, and the inference they are used with."""
-    if method == "convex":
-        return start, convex_beliefs
-    if method in ("pseudo", "lbp"):
-        name, more = ("pseudo_likelihood", {}) if method == "pseudo" else ("lbp", LBP)
-        return LEARNERS[name](**how, **more).fit(train.batch, train.features).theta, loopy_beliefs
     loss, _, k = method.partition("-")
-    if not k:
-        return implicit(loss, train, start, how), convex_beliefs
-    learner: Any = LEARNERS["procedural"](loss=loss, iterations=int(k), **how)
-    return begun(start, learner, train), truncated_beliefs(int(k))
+    if method == "convex":
+        theta = start
+    elif method in ("pseudo", "lbp"):
+        name, more = ("pseudo_likelihood", {}) if method == "pseudo" else ("lbp", LBP)
+        theta = LEARNERS[name](**how, **more).fit(train.batch, train.features).theta
+    elif k:
+        theta = begun(start, LEARNERS["procedural"](loss=loss, iterations=int(k), **how), train)
+    else:
+        theta = implicit(loss, train, start, how)
+    return theta, inference(method)
+
+
+def inference(method: str) -> Believe:
+    """What a method's weights are used with."""
+    _, _, k = method.partition("-")
+    if method in ("pseudo", "lbp"):
+        return loopy_beliefs
+    return truncated_beliefs(int(k)) if k else convex_beliefs
 
 
 def implicit(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -205,19 +206,24 @@ def sequence(setting: Setting, name: str, known: Array, scan: Sequence[float]) -
     plan = [(gap, *kind) for kind in KINDS for gap in gaps]
     plan += [(50, "mle_struct", rho) for rho in scan]
     rows: list[Row] = []
-    confidences: dict[str, Any] = {}
+    trusts: dict[str, Any] = {}
     for gap, learner, rho in plan:
-        parts = (pairs_of(known, gap, split) for split in THIRDS)
-        row, theta, test = one(gap, learner, rho, shares(learner, rho, gap, setting.quick), *parts)
+        run = partial(one, known, gap, learner, rho, setting.quick)
+        part = setting.once(f"{name}, gap {gap}, {learner}, rho {rho}", run)
+        if part is None:
+            continue
+        row = dict(part)
+        trust = row.pop("trust")
         rows.append(row)
         yield row
-        if (learner, rho) == ("mle_struct", 0.5) and gap in SHOWN:
-            confidences[f"gap {gap}"] = {"ρ = ½": binned(*test.confidence(theta, rho))}
+        if trust:
+            trusts[f"gap {gap}"] = {"ρ = ½": trust}
     lines(
         setting, f"{name}_errors", {"test pairs": by_gap(rows)}, "gap", "share of landmarks wrong"
     )
     axes = "largest probability of a row", "share that is right"
-    lines(setting, f"{name}_confidence", confidences, *axes, diagonal=True)
+    if trusts:
+        lines(setting, f"{name}_confidence", trusts, *axes, diagonal=True)
 
 
 def by_gap(rows: list[Row]) -> dict[str, tuple[list[int], list[float]]]:
@@ -235,25 +241,23 @@ def by_gap(rows: list[Row]) -> dict[str, tuple[list[int], list[float]]]:
     return {**curves, "paper's": (gaps, [row["published"] for row in found["ρ = ½"]])}
 
 
-def one(
-    gap: int,
-    learner: str,
-    rho: float | None,
-    tried_shares: Array,
-    train: Pairs,
-    valid: Pairs,
-    test: Pairs,
-) -> tuple[Row, Array, Pairs]:
-    """The fit chosen on the validation pairs and judged on the test pairs; its weights; those."""
+def one(known: Array, gap: int, learner: str, rho: float | None, quick: bool) -> Row:
+    """The fit chosen on the validation pairs, judged on the test pairs.
+
+    ``trust`` is what :func:`binned` makes of ρ = ½'s marginals at the gaps that are drawn.
+    """
+    train, valid, test = (pairs_of(known, gap, split) for split in THIRDS)
+    lams = shares(learner, rho, gap, quick) * len(train.batch)
     likely = learner in ("mle_struct", "sinkhorn")
     entropy = 0.5 if rho is None else rho
     clock, tried = time.process_time(), []
-    for lam, theta, gap_of_fit in fits(train, learner, entropy, tried_shares * len(train.batch)):
+    for lam, theta, gap_of_fit in fits(train, learner, entropy, lams):
         merit = valid.charges(theta, entropy).mean() if likely else valid.error(theta)
         tried.append((float(merit), -lam, theta, gap_of_fit))
     seconds = time.process_time() - clock
     merit, minus, theta, relative = min(tried, key=lambda t: t[:2])
-    row = {
+    shown = (learner, rho) == ("mle_struct", 0.5) and gap in SHOWN
+    return {
         "learner": learner,
         "rho": rho,
         "gap": gap,
@@ -263,5 +267,5 @@ def one(
         "lam": None if np.isinf(minus) else -minus,
         "certificate": relative,
         "seconds": seconds,
+        "trust": binned(*test.confidence(theta, entropy)) if shown else [],
     }
-    return row, theta, test

@@ -10,7 +10,9 @@ import pytest
 
 from papers._run import Experiment, Row
 from papers.camel import (
+    BRIEFLY,
     CCCP,
+    CELLS,
     CLASSES,
     LEARN,
     MAIL_FOLDS,
@@ -46,11 +48,16 @@ def test_vision_quickly(printed: Printed) -> None:
 
 
 def test_hints_quickly(printed: Printed) -> None:
-    """The cell that ``vision`` begins with, but for its ridge."""
     rows = printed(hints)
-    assert [row["learner"] for row in rows] == list(LEARN)
+    assert {row["learner"] for row in rows} == set(BRIEFLY)
     assert {row["hints"] for row in rows} == {SIGNAL}
     assert all(0 < row["accuracy"] <= 100 for row in rows)
+
+
+def test_hints_has_every_cell_once() -> None:
+    whole = {(n, s, c) for n in (18, 80) for s in (0.7, 1.4, 2.0) for c in (0.25, 0.5, 1.0)}
+    assert len(CELLS) == len(whole)
+    assert set(CELLS) == whole
 
 
 def test_more_hints_are_stronger_hints_on_the_same_labels() -> None:
