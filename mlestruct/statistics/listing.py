@@ -29,7 +29,7 @@ class Listed:
     @classmethod
     def of(cls, batch: Batch[Any], oracle: Any, questions: int) -> Listed | None:
         """The answers to every structure of a batch; None where they take more ``questions``."""
-        found = {}
+        found: dict[Any, Array] = {}
         for structure, members in batch.groups():
             answers, asked = listed(batch.select(members[:1]), oracle, questions, bool(found))
             if answers is None:
