@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, wraps
+from operator import attrgetter
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -304,7 +305,7 @@ def lasting(structure: Structure) -> Structure:
 
 def one_of(structure: Structure, *kinds: str) -> bool:
     """Whether it is of one of these classes, or extends one: by name, so that none is imported."""
-    return not {kind.__name__ for kind in type(structure).__mro__}.isdisjoint(kinds)
+    return not set(map(attrgetter("__name__"), type(structure).__mro__)).isdisjoint(kinds)
 
 
 def fold(views: Views, counting: Array, size: int) -> Folded:
