@@ -21,6 +21,7 @@ IDS = re.compile(
 )
 ROOMS = re.compile(r"(?:.*[ _.-])?(?:rooms?|zimmer|raum|apartment|wohnung)(?:[ _.-]?(?:nr|no)\.?)?")
 KNOWN, DIFFERENT = 0.8, 0.5  # shares of cells that are ids, and that are not the same id again
+NEARLY = 0.9  # share of rows with an id of their own, where somebody is listed twice
 
 
 class Who(NamedTuple):
@@ -54,19 +55,23 @@ def who_is_who(tables: Sequence[Table], id_column: str | None = None) -> Who | N
 
 
 def _ids(tables: Sequence[Table], told: str | None) -> tuple[int, str] | None:
-    """(table, column) of the ids: all there, all different, named so or met in other tables."""
+    """(table, column) of the ids: nearly all different, named so or met in other tables.
+
+    Somebody listed twice, or without an id, is a fault to be told, and no other column is better.
+    """
     ranked = []
     for k, table in enumerate(tables):
         for place, name in enumerate(table.names):
             cells = _cells(table, name)
-            unique = len(set(cells)) == len(cells) == len(table) > 1
-            if name == told or (told is None and unique):
+            different = len(set(cells)) / max(len(table), 2)
+            if name == told or (told is None and different >= NEARLY):
                 others = [t for other, t in enumerate(tables) if other != k]
                 ids = set(cells)
                 met = sum(_names_people(_cells(t, other), ids) for t in others for other in t.names)
                 named = IDS.fullmatch(name.casefold()) is not None
                 if name == told or named or met:
-                    ranked.append((met, named, len(table.names), -k, -place, k, name))
+                    whole = different == 1.0
+                    ranked.append((met, whole, named, len(table.names), -k, -place, k, name))
     return max(ranked)[-2:] if ranked else None
 
 

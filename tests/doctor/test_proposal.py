@@ -31,6 +31,22 @@ def test_ids_and_partners_under_any_name(seed, name):
         assert not found.faults
 
 
+@pytest.mark.parametrize("name", ["Student", "key"])
+@pytest.mark.parametrize("fault", ["a row twice", "no id"])
+def test_ids_are_found_where_somebody_is_listed_twice_or_has_none(name, fault):
+    """The fault is told; it hid the ids, and all that can be said of them."""
+    people, pairs = year(np.random.default_rng(0))
+    rows = [*range(len(people["id"])), *([3] if fault == "a row twice" else [])]
+    people = {n: c[rows].tolist() for n, c in people.items()}
+    people[name] = people.pop("id")
+    if fault == "no id":
+        people[name][3] = None
+    tables = [table(people), table({"one": pairs["id_a"], "two": pairs["id_b"]})]
+    assert who_is_who(tables)[:2] == (name, ("one", "two"))
+    told = " ".join(f.words for f in examine(tables).faults)
+    assert ("repeats" if fault == "a row twice" else f"row 3 has no {name!r}") in told
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_rooms_and_partners_among_people_and_beside_them(seed):
     people, pairs = year(np.random.default_rng(seed))
