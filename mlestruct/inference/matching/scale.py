@@ -25,8 +25,8 @@ def scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resid
     scores that are wide are cooled to: duals of scores so mild that nothing underflows, times what
     those were divided by, start the next, which are divided by less.
     """
-    low, high = _range(score)
-    if cold and WIDE <= high - low < MOST:
+    low, high = _range(score) if cold else (0.0, 0.0)
+    if WIDE <= high - low < MOST:
         heat, cooler = (high - low) / MILD, np.empty_like(score)
         while heat > 1.0:
             for e in range(len(score)):
