@@ -39,23 +39,25 @@ class Cover:
             )
         rows = structure.constraints()
         A = sp.csr_array(rows.A[rows.hi == 0])
-        negative = sp.coo_array(A.minimum(0))
+        entries = sp.coo_array(A)
+        marginal = entries.data < 0
         child = np.empty(A.shape[0], dtype=np.int64)
-        child[negative.row] = negative.col
+        child[entries.row[marginal]] = entries.col[marginal]
         held, first, count = np.unique(child, return_index=True, return_counts=True)
         if not split:
             child, A, count = held, sp.csr_array(A[first]), np.ones_like(count)
         own = np.setdiff1d(np.arange(structure.size), held)
         share = np.zeros(structure.size)
         share[held] = 1.0 / count
-        positive = sp.coo_array(A.maximum(0))
+        entries = sp.coo_array(A)
+        summed = entries.data > 0
         size = (structure.size, structure.size)
-        places = (child[positive.row], positive.col)
-        down = sp.csr_array((share[places[0]] * positive.data, places), shape=size)
+        places = (child[entries.row[summed]], entries.col[summed])
+        down = sp.csr_array((share[places[0]] * entries.data[summed], places), shape=size)
         keep = sp.csr_array((np.ones(len(own)), (own, own)), shape=size)
-        S = sp.csr_array(keep + down @ keep)
-        while (nested := sp.csr_array(keep + down @ S) - S).count_nonzero():
-            S = sp.csr_array(S + nested)
+        S, before = sp.csr_array(keep + down @ keep), keep
+        while (S - before).count_nonzero():  # marginals of marginals
+            S, before = sp.csr_array(keep + down @ S), S
         B = sp.csr_array(rows.A[rows.hi == 0] @ S[:, own])
         B.data[np.abs(B.data) < 1e-12] = 0.0
         B.eliminate_zeros()
