@@ -253,6 +253,8 @@ class SequenceModel(Labelled):
         if _named(X) != (self.attributes_ is not None):
             kinds = ("arrays", "feature dicts")
             here, then = kinds if self.attributes_ is not None else kinds[::-1]
+            if any(isinstance(x, (str, list)) and isinstance(next(iter(x), 0), str) for x in X):
+                here, then = "words", f"{then}, one for each position"
             raise ValueError(f"X holds {here}, but the model was fitted to {then}")
         if self.attributes_ is None:
             width_of(X, 2, "(length, features)", self.n_features_in_)
