@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 import mlestruct as ms
@@ -27,8 +28,8 @@ def posterior(y, j):
     z = np.linspace(-30, 30, 60001)
     weight = norm.pdf(z, MIXTURE.nu[j], np.sqrt(MIXTURE.sigma2[j]))
     weight = weight * norm.pdf(y, MIXTURE.alpha * z, np.sqrt(1 - MIXTURE.alpha**2))
-    mass = np.trapezoid(weight, z)
-    return mass, np.trapezoid(weight * z, z) / mass
+    mass = trapezoid(weight, z)
+    return mass, trapezoid(weight * z, z) / mass
 
 
 def test_exact_prediction_is_the_posterior_mean(grid, rng):
