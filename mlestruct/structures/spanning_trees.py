@@ -164,7 +164,8 @@ def heaviest_tree(n: int, edges: ArrayLike, weights: ArrayLike) -> Array:
     # a spanning forest has a fixed number of edges, so any shift to positive costs is harmless
     cost = 1.0 + value.max(initial=0.0) - value
     low, high = pairs.min(axis=1), pairs.max(axis=1)
-    tree = minimum_spanning_tree(sp.csr_array((cost, (low, high)), shape=(n, n))).tocoo()
+    places = low.astype(np.int32), high.astype(np.int32)  # before SciPy 1.17 no others are read
+    tree = minimum_spanning_tree(sp.csr_array((cost, places), shape=(n, n))).tocoo()
     return np.isin(low * n + high, tree.row.astype(np.int64) * n + tree.col).astype(float)
 
 

@@ -235,7 +235,7 @@ SERVED = {
     "lbp": LABELLED,
     "implicit": FREE,
 }
-WORDS = "labelled graph|spanning trees|trees is not for|factor graphs|listed|provably|b-matching"
+WORDS = "labelled graph|spanning trees|trees is not for|factor graphs|listed|provably|BMatching"
 FEW = {"rounds": 1}  # of a search for ρ
 
 

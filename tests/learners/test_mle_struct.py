@@ -241,7 +241,9 @@ def test_budgets_stop_and_states_are_certified():
         *before, last = mle_struct(solver=solver, route="frank_wolfe").states(batch, features)
         assert last.done
         assert not any(state.done for state in before)
-        assert last.calls == 3 * (last.round + 1) <= 15
+        more = last.calls - 3 * (last.round + 1)  # whether the first weights were no better
+        assert more in (0, 3 if solver.calls is None else 0)
+        assert last.calls <= 15
         assert all(state.gap >= 0 for state in before)
         assert "calls ×" in str(last.cost)
         assert "within" in str(last.certificate)
