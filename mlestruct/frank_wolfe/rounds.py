@@ -301,11 +301,12 @@ class _Run:
         theta, inside = dual.regulariser.weights(np.zeros(dual.features.d)), self.inner.tau
         iterate = Iterate.start(dual, inside, inside, active=False)
         tangent = iterate.tangent(0.0 if dual.entropy.flat else MIX, theta)
-        if best.primal <= reached_by(iterate, tangent):
+        least = best.primal - best.slack  # a loose bound is no reason to give up what was learned
+        if least <= reached_by(iterate, tangent):
             return said
         found = certified(iterate, tangent, *asked(tangent.score), self.inner, self.polytope)
         said = replace(said, calls=said.calls + said.examples)
-        if not found.primal < best.primal:
+        if not found.primal < least:
             return said
         proof = best.take(found.proof, found.primal, theta, found.at, inside)
         return replace(said, certificate=proof, theta=best.theta, tau=best.tau, at=best.at)

@@ -172,9 +172,9 @@ def _own_bound(given: Any, structure: Structure, score: Array, example: int, sig
     if given is not None:
         try:
             upper = sign * as_numbers(given, "it").item()
-        except ValueError as error:
+        except ValueError:
             raise ValueError(
-                f"example {example}: the solver's bound is no number: {error}"
+                f"example {example}: the solver's bound is no number: {given!r:.80}"
             ) from None
     forced = structure.fixed == 1
     if not (structure.fixed >= 0).any():
