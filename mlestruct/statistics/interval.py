@@ -28,6 +28,7 @@ MANY = 8  # units from which the variance between them counts
 SAME = 1e-9  # of sums over examples: what rounding may make of the same ones
 EVALUATIONS = 20  # of the likelihood's slopes, about, that an end takes
 SEARCH = 25  # the same of a search for the estimates
+SHOWN = 5  # weights that one unit alone tells, by name
 LONG = 1e5  # squared weights times examples: minutes of looking for ends, where these are few
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 
@@ -200,7 +201,7 @@ def intervals(
         return replace(blank, refused=ALONE.format(problem.unit_name))
     if bounds is not None:
         rows = [_cut(row, names, *bounds) for row in rows]
-    return replace(blank, rows=rows, assumes=fitted.assumes)
+    return replace(blank, rows=rows, assumes=fitted.assumes(asked))
 
 
 def refusal(problem: Problem, rank: int) -> str | None:
@@ -276,13 +277,15 @@ class Fitted:
         units = self.units
         return _speak(len(units), units.score.shape[1], units.exact is not None)
 
-    @property
-    def assumes(self) -> str:
-        """In words, what the intervals rest on."""
+    def assumes(self, asked: Sequence[Named]) -> str:
+        """In words, what the intervals of these contrasts rest on."""
         if len(self.units) == 1:
             return "the model is right; one example cannot show otherwise"
         if self.many:
-            return "the units are independent of each other; not that the model is right"
+            alone = [one.name for one in asked if not self.units.told(self._turned(one))]
+            shown = ", ".join(alone[:SHOWN]) + ", ..." * (len(alone) > SHOWN)
+            but = f", but for what one unit alone tells ({shown})" if alone else ""
+            return f"the units are independent of each other; not that the model is right{but}"
         return "the units are independent, and vary as the model says or evenly more"
 
     def announce(self, ends: int) -> None:
@@ -294,8 +297,7 @@ class Fitted:
 
     def interval(self, asked: Named, level: float) -> Interval:
         """A t interval; where units are few or one side has no end, by the likelihood's fall."""
-        contrast, top = asked.combination, self.top
-        c = top.basis.T @ contrast
+        contrast, top, c = asked.combination, self.top, self._turned(asked)
         estimate = float(contrast @ top.theta)
         sides = open_sides(self.drift, top, contrast)
         told = self.units.told(c)
@@ -314,6 +316,10 @@ class Fitted:
             for side, endless in zip((-1, 1), sides, strict=True)
         )
         return Interval(asked.name, estimate, error, low, high)
+
+    def _turned(self, asked: Named) -> Array:
+        """A contrast in the basis of the units."""
+        return np.asarray(self.top.basis.T @ asked.combination)
 
     def _variance(self, c: Array) -> float:
         """The model's variance, times how much more the units vary than it says."""

@@ -84,7 +84,12 @@ class Units:
         return np.asarray(vector.transpose(0, 2, 1) @ (size[:, :, None] * vector))
 
     def told(self, contrast: Array) -> bool:
-        """Whether units can differ about a contrast: not where one of them alone determines it."""
+        """Whether units can differ about a contrast: not where one of them alone determines it.
+
+        Nor where that is so of nearly all else, and no residual is left to measure any by.
+        """
+        if self.exact is not None and self.dispersion.freedom == 0.0:
+            return False
         value, vector = self._own
         alone = ((vector[value <= CLOSED] @ contrast) ** 2).sum()
         return bool(alone <= CLOSED * (contrast @ contrast))

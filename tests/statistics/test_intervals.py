@@ -288,7 +288,24 @@ def test_a_weight_that_one_example_alone_tells_has_no_variance_between_units(rng
     found = intervals(asked, NAMES[:2])
     assert found["a"].error > 0.5  # one example of nine outcomes tells no more
     assert found["a"].high - found["a"].low > 2.5
+    assert found.assumes.endswith("right, but for what one unit alone tells (a)")
     assert "alone tells" in intervals(Problem(asked.model, None, asked.unit), NAMES[:2]).refused
+
+
+@pytest.mark.parametrize("seed", [0, 9, 12])
+def test_nearly_nothing_between_units_is_no_interval_of_nan(seed):
+    """Seven weights told by one example each, an eighth by one nearly alone: no dispersion."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((9, 9, 8))
+    for j in range(7):
+        X[j, :, j] = rng.standard_normal(9)
+    X[:, :, 7] = rng.standard_normal((9, 9)) * np.array([0.02] * 8 + [1.0])[:, None]
+    rng = np.random.default_rng(seed)
+    batch = ms.Batch.of(ms.BipartiteMatching(3), [rng.permutation(3) for _ in X])
+    asked = problem(batch, ms.Dense.of(batch, X.reshape(-1, 8)), summed=True)
+    found = intervals(asked, list("abcdefgh"))
+    assert not np.isnan([[row.low, row.high] for row in found.rows]).any()
+    assert found["h"].low < found["h"].estimate < found["h"].high
 
 
 def test_a_long_search_is_announced(rng, monkeypatch, capsys):
