@@ -178,10 +178,14 @@ def conjugate(ptr, head, weight, diagonal, moving, r, p, d, q, share):
 
 @kernel
 def absorb(score, ptr, head, x, s, kernel):
-    """Move the factors into the duals; kernel = exp(score − x_u − x_v)."""
+    """Move the factors into the duals; kernel = exp(score − x_u − x_v), and whether any is cut."""
+    cut = False
     for v in range(len(x)):
         x[v] -= np.log(s[v])
         s[v] = 1.0
     for u in range(len(ptr) - 1):
         for e in range(ptr[u], ptr[u + 1]):
-            kernel[e] = np.exp(min(score[e] - x[u] - x[head[e]], 600.0))
+            log = score[e] - x[u] - x[head[e]]
+            cut = cut or log > 600.0
+            kernel[e] = np.exp(min(log, 600.0))
+    return cut

@@ -114,8 +114,6 @@ def _evaluate(score, ptr, head, strict, c, rho, x, tau, curvature, gap, slope):
             slope[head[e]] += curvature[e]
     worst = 0.0
     for v in range(len(x)):
-        if slope[v] == 0.0 and gap[v] == 0.0 and not strict[v]:
-            continue
         if strict[v]:
             gap[v] -= 1.0
         else:

@@ -60,9 +60,9 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
         exact = exact and strict[u]
     if cold:
         _start(score, ptr, head, strict, two_sided, tails, x)
-    absorb(score, ptr, head, x, s, tau)
+    cut = absorb(score, ptr, head, x, s, tau)
     worst, before, earlier, sweep = np.inf, np.inf, 1.0, 0
-    least, since = np.inf, 0
+    least, since, taken = np.inf, 0, 0
     # Eliminations cost a handful of sweeps, conjugate gradients many more.
     patience = min(PATIENCE, 5 + n // 40) if two_sided and n <= DENSE else PATIENCE
     while sweep < sweeps:
@@ -79,7 +79,10 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
                               common, total)  # fmt: skip
             omega, rate = _relax(worst, before, omega, rate)
         if not worst > residual:
-            break
+            if not cut or (sweep == taken + 1 and not exact):
+                break
+            # Fitted is a kernel that was cut: prices of the scores' own lie further on.
+            cut, taken, worst = absorb(score, ptr, head, x, s, tau), sweep, np.inf
         before = worst
         if worst < 0.9 * least:
             least, since = worst, sweep
@@ -90,12 +93,12 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
                 absorb(score, ptr, head, x, s, tau)
                 worst = polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual,
                                50)  # fmt: skip
-                absorb(score, ptr, head, x, s, tau)
+                cut, taken = absorb(score, ptr, head, x, s, tau), sweep
                 if worst <= residual:
                     break
             earlier = worst
         if _far(s):
-            absorb(score, ptr, head, x, s, tau)
+            cut, taken = absorb(score, ptr, head, x, s, tau), sweep
     report[0], report[1], report[2] = worst, sweep, _finish(ptr, head, c, x, s, tau)
 
 
