@@ -70,21 +70,27 @@ class LostWorker(RuntimeError):
 
 
 @contextmanager
-def counting_from(first: int) -> Iterator[None]:
-    """Whatever is raised inside about some example counts from ``first`` on."""
+def counting_from(first: int | list[int]) -> Iterator[None]:
+    """Whatever is raised inside about some example counts as :func:`counted_from` says."""
     try:
         yield
     except Exception as error:
         raise counted_from(error, first) from error.__cause__
 
 
-def counted_from(error: Exception, first: int) -> Exception:
-    """The same error, its "example m" counted from ``first`` on, in its message and its notes."""
+def counted_from(error: Exception, first: int | list[int]) -> Exception:
+    """The same error, its "example m" counted from ``first`` on, in its message and its notes.
+
+    A list has the number of every example.
+    """
+
+    def number(m: int) -> int:
+        return first[m] if isinstance(first, list) else m + first
 
     def shifted(text: Any) -> Any:
         if not isinstance(text, str):
             return text
-        return re.sub(r"^example (\d+)", lambda m: f"example {int(m[1]) + first}", text)
+        return re.sub(r"^example (\d+)", lambda found: f"example {number(int(found[1]))}", text)
 
     error.args = tuple(shifted(argument) for argument in error.args)
     if hasattr(error, "__notes__"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from mlestruct.batch import Batch, spans
 from mlestruct.dual import Certificate, Dual, interior, tangent_gaps
 from mlestruct.entropy import Entropy
-from mlestruct.errors import ConvergenceWarning, Infeasible, outside
+from mlestruct.errors import ConvergenceWarning, Infeasible, counting_from, outside
 from mlestruct.features import NoFeatures
 from mlestruct.features.dense import levelled_scores
 from mlestruct.frank_wolfe import FrankWolfe
@@ -70,7 +71,8 @@ def marginals(
 
     By the routine that serves the entropy (``auto``: unless an oracle or solver is given), else by
     Frank-Wolfe: the dual with no features and the score as bias, one oracle call per example and
-    round. :mod:`mlestruct.inference.proof` says what proves it. Without a ``solver``,
+    round. Where no routine serves all structures, each goes by the one that serves it.
+    :mod:`mlestruct.inference.proof` says what proves it. Without a ``solver``,
     examples not proven to a thousandth of a nat are computed again by Frank-Wolfe, and a
     :class:`ConvergenceWarning` counts those still not proven; a ``solver`` has its own tolerance.
     """
@@ -79,17 +81,43 @@ def marginals(
     entropy = Entropy.of(plain, rho, temperature=temperature)
     named = oracle is not None or solver is not None
     alone = route == "frank_wolfe" or (route == "auto" and named)
-    here = None if alone else routine(entropy)
-    if here is None:
-        found = _searched(plain, entropy, asked, solver or FrankWolfe(tol=TOL))
-    else:
-        found = _direct(plain, entropy, asked, here.over(asked.polytope))
+    search, limits = _searched if alone else _served, solver or FrankWolfe(tol=TOL)
+    found = search(plain, entropy, asked, limits)
     if solver is None and not (found.gaps <= NAT).all():
         found = _nearer(plain, entropy, asked, found)
         tell(found.gaps, found.withheld)
     proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
-    tau, upper = found.tau.copy(), found.lower + found.gaps
-    return Marginals(tau, found.lower, upper, entropy.bound, proof)
+    return Marginals(found.tau.copy(), found.lower, found.upper, entropy.bound, proof)
+
+
+def _served(
+    batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], solver: FrankWolfe
+) -> Inferred:
+    """By a routine, else by Frank-Wolfe, whatever the examples beside one go by."""
+    by, alone = routine(entropy), []
+    if by is not None:
+        return _direct(batch, entropy, oracle, by.over(oracle.polytope))
+    groups = [members for _, members in batch.groups()]
+    for first in (members[:1] for members in groups):
+        alone.append(routine(entropy.select(batch.select(first), first)) is not None)
+    if not any(alone):
+        return _searched(batch, entropy, oracle, solver)
+    parts = groups  # each has a routine, but they are different ones
+    if not all(alone):
+        served = np.isin(batch.which, batch.which[[one[0] for one in compress(groups, alone)]])
+        parts = [np.flatnonzero(served), np.flatnonzero(~served)]
+    tau, numbers, each = np.empty(batch.size), np.empty((3, len(batch))), list[Inferred]()
+    for members in parts:
+        part = batch.select(members)
+        with counting_from(members.tolist()):
+            found = _served(part, entropy.select(part, members), oracle, solver)
+        tau[spans(batch.offsets, members)], numbers[:, members] = found.tau, found[1:4]
+        each.append(found)
+    polytopes = " / ".join(dict.fromkeys(found.polytope for found in each))
+    withheld = next((found.withheld for found in each if found.withheld), None)
+    lower, upper, slack = numbers
+    unused = sum(found.unused for found in each)
+    return Inferred(tau, lower, upper, slack, polytopes, withheld, unused)
 
 
 def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: Routine) -> Inferred:
@@ -158,7 +186,8 @@ def _searched(
     )
     lower = inner.entropy.each(last.tau) + batch.totals(batch.bias * last.tau)
     rest = (slack, oracle.polytope, inner.withheld, inner.unused)
-    return Inferred(last.tau, lower, lower + gaps, *rest)
+    upper = lower + gaps if inner.withheld is None else np.full_like(lower, np.inf)
+    return Inferred(last.tau, lower, upper, *rest)
 
 
 def unproven(tau: Array, examples: int, why: str) -> Marginals:

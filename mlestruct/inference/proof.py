@@ -38,8 +38,8 @@ class Inferred(NamedTuple):
     """A feasible τ with lower ≤ max over the polytope of ⟨s, ·⟩ + H ≤ upper, per example.
 
     ``slack`` is the part of ``upper`` that is due to the oracle's own bounds. ``withheld`` says why
-    nothing is proven, ``unused`` counts parts that no answer uses; ``moved``: odd sets kept τ from
-    where the routine had it.
+    nothing is proven, and ``upper`` is then infinite; ``unused`` counts parts that no answer uses;
+    ``moved``: odd sets kept τ from where the routine had it.
     """
 
     tau: Array
@@ -54,7 +54,7 @@ class Inferred(NamedTuple):
     @property
     def gaps(self) -> Array:
         """What may be missing; nothing is known where the proof is withheld."""
-        return np.full_like(self.lower, np.inf) if self.withheld else self.upper - self.lower
+        return self.upper - self.lower
 
     def certificate(self, batch: Batch[Any], objective: float, bound: Bound) -> Certificate:
         """The certificate of these examples' share in an objective."""
@@ -162,10 +162,9 @@ def asked_proof(
     value = inner.entropy.each(tau) + batch.totals(products(scores, tau))
     upper = asked if own is None else np.minimum(asked, own.upper)
     slack = slack if own is None else np.where(asked < own.upper, slack, 0.0)
-    unused = inner.unused
-    return Inferred(
-        tau, value, np.maximum(upper, value), slack, oracle.polytope, inner.withheld, unused, moved
-    )
+    upper = np.maximum(upper, value) if inner.withheld is None else np.full_like(value, np.inf)
+    rest = slack, oracle.polytope, inner.withheld, inner.unused, moved
+    return Inferred(tau, value, upper, *rest)
 
 
 def products(scores: Array, tau: Array) -> Array:

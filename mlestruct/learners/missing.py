@@ -288,7 +288,7 @@ class PartlySeen:
         if (by := self._routine(dual, batch)) is not None:
             entropy, oracle = Entropy.of(batch, rho), Validated(resolve(learner.oracle, batch))
             known = infer(batch, entropy, oracle, by, scores, enough=enough * len(batch))
-            return _Bounded(known.tau, known.lower, known.lower + known.gaps)
+            return _Bounded(known.tau, known.lower, known.upper)
         solver = None
         if learner.small is None:  # then a routine serves, whatever else does not
             tol = min(learner.solver.tol, 0.1 * self.around.tol)

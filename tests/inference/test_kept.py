@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,6 @@ from mlestruct.learners import LEARNERS, camel, implicit, lbp, trw_tightest
 from mlestruct.objectives.base import places
 from mlestruct.structures import grid
 
-LIKELIHOODS = ("mle_struct", "exact_mle", "trw", "camel0", "camel", "lbp")
 CHOSEN = ("ssvm", "perceptron", "pseudo_likelihood", "piecewise", "contrastive")
 
 
@@ -43,6 +43,42 @@ FRONTS = {
 }
 
 
+def dag(n=6):
+    return ms.Paths([(u, v) for u in range(n) for v in range(u + 1, n) if v - u <= 3], 0, n - 1)
+
+
+def pick(score):
+    """One of the first two parts, one of the last two."""
+    return np.array([score[0] >= score[1], score[0] < score[1], score[2] >= score[3],
+                     score[2] < score[3]], dtype=float)  # fmt: skip
+
+
+BATCHES = {
+    "grids": lambda: [grid(3, 3)] * 3,
+    "chains": lambda: [ms.chain(n, 2) for n in (3, 5, 4)],
+    "trees": lambda: [ms.FactorGraph([2, 3, 2, 2], [(0, 1), (1, 2), (1, 3)])] * 3,
+    "order 3": lambda: [ms.FactorGraph([2] * 4, [(0, 1, 2), (1, 2, 3), (0, 3)])] * 3,
+    "different": lambda: [grid(2, 3), ms.chain(4, 2), ms.FactorGraph([2, 3, 2], [(0, 1, 2)])],
+    "clamped": lambda: [grid(2, 3).clamp([1, -1, -1, -1, -1, -1])] * 3,
+    "perfect": lambda: [ms.BipartiteMatching(3), ms.BipartiteMatching(4)],
+    "partial": lambda: [ms.BipartiteMatching(3, 4, "partial")] * 3,
+    "one-sided": lambda: [ms.BipartiteMatching(3, 4, "one_sided")] * 3,
+    "general": lambda: [ms.Matching(4), ms.Matching(6), ms.Matching(4)],
+    "odd": lambda: [ms.Matching(5, kind="partial")] * 3,
+    "paths": lambda: [dag()] * 3,
+    "b-matchings": lambda: [ms.BMatching(4, capacity=2)] * 3,
+    "Ising": lambda: [ms.Ising(3, [(0, 1), (1, 2), (0, 2)])] * 3,
+    "own": lambda: [ms.Custom(4, exactly_one=[(0, 1), (2, 3)])] * 3,
+}
+
+
+NO_SUCH = re.compile(
+    "has no use for|runs on factor graphs|needs labelled graphs|no pieces|not provably concave|"
+    "is not for a|graphs of binary variables|fits start from|need factors of two|clusters are|"
+    "no reweighted Bethe entropy"
+)
+
+
 def unmatched(model, X, y):
     """‖Σ (φ − Φᵀτ) − αθ‖: nothing at an optimum of a likelihood whose τ these are."""
     batch, scores = model._scored(model._given(X, y), y)
@@ -66,6 +102,18 @@ def test_the_marginals_that_learned_predict(front, learner, rng):
     assert unmatched(other.fit(X, y), X, y) > 2e-4 or front != "grid"
 
 
+def survives(model, X, path, **code):
+    """A file changes no bit of a model's probabilities, and its summary names what they are by."""
+    before = model.predict_marginals(X)
+    model.save(path)
+    again = type(model).load(path, **code)
+    assert str(again.inference_) == str(model.inference_)
+    assert (np.asarray(again.coef_) == model.coef_).all()
+    for one, other in zip(before, again.predict_marginals(X), strict=True):
+        assert (one == other).all()
+    assert f"probabilities: {model.inference_}" in str(model.summary())
+
+
 @pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
 @pytest.mark.parametrize("front", FRONTS)
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -75,16 +123,97 @@ def test_files_keep_it_bit_for_bit_and_the_summary_names_it(front, learner, tmp_
     if front == "matching" and learner not in MATCHES:
         pytest.skip("a learner of labelled graphs")
     model = kind(learner=learner, alpha=1.0, tol=1e-3, max_rounds=20).fit(X, y)
-    before = model.predict_marginals(X)
-    model.save(tmp_path / "model.npz")
-    again = kind.load(tmp_path / "model.npz")
-    assert str(again.inference_) == str(model.inference_)
-    assert (np.asarray(again.coef_) == model.coef_).all()
-    for one, other in zip(before, again.predict_marginals(X), strict=True):
-        assert (one == other).all()
-    assert f"probabilities: {model.inference_}" in str(model.summary())
+    survives(model, X, tmp_path / "model.npz")
     if learner in CHOSEN:
         assert model.inference_ == Reweighted(route=model.inference_.route)
+
+
+def night(cases, every):
+    """Every so many cases now, the rest at night."""
+    marks = [() if k % every == 0 else pytest.mark.nightly for k in range(len(cases))]
+    return [pytest.param(*one, marks=mark) for one, mark in zip(cases, marks, strict=True)]
+
+
+@pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("kind", "learner"), night([(k, name) for k in BATCHES for name in LEARNERS], 5)
+)
+def test_every_learner_keeps_its_inference_on_every_structure(kind, learner, tmp_path, rng):
+    """In files too; what it calls exact, or a bound, is held against a list of all outcomes."""
+    batch, features, oracle = drawn_batch(rng, kind)
+    places = [batch.coordinates(m) for m in range(len(batch))]
+    X = [features.matrix[place] for place in places]
+    known = {x.tobytes(): batch.structure(m) for m, x in enumerate(X)}
+    y = [known[x.tobytes()].decode(batch.target[at]) for x, at in zip(X, places, strict=True)]
+    code = {"structure": lambda x: known[x.tobytes()], "oracle": oracle}
+    model = ms.StructuredModel(learner=learner, alpha=0.5, tol=1e-4, max_rounds=40, **code)
+    try:
+        model.fit(X, y)
+    except ValueError as error:
+        if NO_SUCH.search(str(error)) is None:
+            raise
+        return
+    survives(model, X, tmp_path / "model.npz", **code)
+    if kind == "own":  # its outcomes cannot be listed
+        return
+    _, scores = model._scored(model._given(X))
+    log_z, tau, _ = exact(batch, scores)
+    found, room = model._marginals(batch, scores), 1e-9 * (1.0 + np.abs(log_z))
+    if found.bound.kind in ("exact", "upper"):
+        assert (found.upper >= log_z - room).all()
+    if found.bound.kind in ("exact", "lower"):
+        assert (found.lower <= log_z + room).all()
+    if found.bound.kind == "exact":
+        assert np.abs(found.tau - tau).max() <= 1e-6
+    summed = model.set_params(infer="exact").predict_marginals(X)
+    assert np.abs(np.concatenate([np.ravel(one) for one in summed]) - tau).max() <= 1e-8
+
+
+def company(name):
+    """(structures that a routine serves, one that it does not serve beside them)"""
+    free, fixed = grid(2, 3), grid(2, 3).fixed.copy()
+    fixed[free.node_start[-1]] = 0  # one configuration of an edge
+    return {
+        "a forbidden configuration": ([grid(2, 3), ms.chain(4, 2)], free.refix(fixed)),
+        "paths among matchings": ([ms.BipartiteMatching(3)] * 2, dag()),
+        "a grid among matchings": ([ms.Matching(4), ms.Matching(6)], grid(2, 2)),
+        "b-matchings among paths": ([dag(5), dag(6)], ms.BMatching(4, capacity=2)),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a forbidden configuration", "paths among matchings", "a grid among matchings",
+     "b-matchings among paths"],
+)  # fmt: skip
+def test_an_answer_does_not_depend_on_its_company(name, rng):
+    """Once one example that no routine served sent all examples beside it by Frank-Wolfe."""
+    structures, stranger = company(name)
+    whole = ms.Batch.of([structures[0], stranger, *structures[1:]])
+    scores = 2.0 * rng.standard_normal(whole.size)
+    beside = marginals(whole, scores)
+    for m in range(len(whole)):
+        place = whole.coordinates(m)
+        alone = marginals(ms.Batch.of(whole.structure(m), count=1), scores[place])
+        apart = max(1e-9, float((alone.upper - alone.lower + beside.upper - beside.lower)[0]))
+        assert abs(alone.lower[0] - beside.lower[m]) <= apart
+        if whole.structure(m) is not stranger:
+            assert np.abs(alone.tau - beside.tau[place]).max() <= 1e-9
+
+
+def test_the_impossible_example_is_named_by_its_own_number():
+    impossible = grid(2, 2).refix(np.where(np.arange(grid(2, 2).size) < 2, 0, -1).astype(np.int8))
+    batch = ms.Batch.of([ms.BipartiteMatching(3), grid(2, 3), ms.BipartiteMatching(3), impossible])
+    with pytest.raises(ValueError, match="no possible state") as raised:
+        marginals(batch, np.zeros(batch.size))
+    assert [note.split(":")[0] for note in raised.value.__notes__] == ["example 3"]
+
+
+def test_sizes_whose_rho_differ_are_each_scaled(rng):
+    """``hypertree`` is ½(1 + 1/n): matchings of two sizes have two ρ, and each has its prices."""
+    batch = ms.Batch.of([ms.BipartiteMatching(n) for n in (3, 4, 3)])
+    found = marginals(batch, 3.0 * rng.standard_normal(batch.size), rho="hypertree")
+    assert (found.upper - found.lower).max() <= 1e-8
 
 
 def test_exact_learning_predicts_by_enumeration(rng):
@@ -194,33 +323,6 @@ def test_inference_is_a_value():
         )
 
 
-def dag(n=6):
-    return ms.Paths([(u, v) for u in range(n) for v in range(u + 1, n) if v - u <= 3], 0, n - 1)
-
-
-def pick(score):
-    """One of the first two parts, one of the last two."""
-    return np.array([score[0] >= score[1], score[0] < score[1], score[2] >= score[3],
-                     score[2] < score[3]], dtype=float)  # fmt: skip
-
-
-BATCHES = {
-    "grids": lambda: [grid(3, 3)] * 3,
-    "chains": lambda: [ms.chain(n, 2) for n in (3, 5, 4)],
-    "trees": lambda: [ms.FactorGraph([2, 3, 2, 2], [(0, 1), (1, 2), (1, 3)])] * 3,
-    "order 3": lambda: [ms.FactorGraph([2] * 4, [(0, 1, 2), (1, 2, 3), (0, 3)])] * 3,
-    "different": lambda: [grid(2, 3), ms.chain(4, 2), ms.FactorGraph([2, 3, 2], [(0, 1, 2)])],
-    "clamped": lambda: [grid(2, 3).clamp([1, -1, -1, -1, -1, -1])] * 3,
-    "perfect": lambda: [ms.BipartiteMatching(3), ms.BipartiteMatching(4)],
-    "partial": lambda: [ms.BipartiteMatching(3, 4, "partial")] * 3,
-    "one-sided": lambda: [ms.BipartiteMatching(3, 4, "one_sided")] * 3,
-    "general": lambda: [ms.Matching(4), ms.Matching(6), ms.Matching(4)],
-    "odd": lambda: [ms.Matching(5, kind="partial")] * 3,
-    "paths": lambda: [dag()] * 3,
-    "b-matchings": lambda: [ms.BMatching(4, capacity=2)] * 3,
-    "Ising": lambda: [ms.Ising(3, [(0, 1), (1, 2), (0, 2)])] * 3,
-    "own": lambda: [ms.Custom(4, exactly_one=[(0, 1), (2, 3)])] * 3,
-}
 COMPUTES = ("mle_struct", "exact_mle", "trw", "trw_tightest", "camel0", "lbp", "implicit")
 ORACLES = {"mle_struct", "trw", "trw_tightest", "camel0", "camel", "ssvm", "perceptron"}
 BY_DIRECTION = {"b-matchings", "Ising", "own"}  # no routine serves these

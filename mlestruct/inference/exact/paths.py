@@ -25,8 +25,10 @@ class PathSums(Routine):
     @classmethod
     def serve(cls, entropy: Entropy) -> PathSums | None:
         """Paths with ρ = 1."""
-        known = all(isinstance(s, Paths) for s in entropy.batch.structures)
-        return cls() if known and entropy.bound.kind == "exact" else None
+        known = all(isinstance(part.structure, Paths) for part in entropy.parts)
+        return (
+            cls() if known and all(part.bound.kind == "exact" for part in entropy.parts) else None
+        )
 
     def many(self, batch: Batch[Paths], scores: Array, warm: Any = None) -> Beliefs:
         """Exact sums; no warm start is kept for the next call."""
