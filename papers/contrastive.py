@@ -38,7 +38,6 @@ from mlestruct.estimators import SkipChainModel, capitalised_pairs
 from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Limit
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive, exact_mle, lbp, pseudo_likelihood
-from mlestruct.learners.pseudo import partly_observed
 from mlestruct.metrics import f1 as f1_score
 from mlestruct.metrics import mcnemar
 from mlestruct.readers import read_columns
@@ -437,7 +436,7 @@ def explicit(graph: Any, X: Sequence[Any], outcomes: Sequence[Any]) -> tuple[Any
 
 def grids_of(X: Sequence[Any], outcomes: Sequence[Any]) -> tuple[Any, Any]:
     graph = ms.grid(*X[0].shape)
-    batch = partly_observed(graph, outcomes)
+    batch = ms.Batch.of(graph, list(map(ms.Partial, outcomes)))
     return batch, ms.Tied.of(batch, [np.stack([np.ones(x.size), x.ravel()], axis=1) for x in X])
 
 

@@ -61,8 +61,9 @@ class Labelled(Weighable):
     Void are None, NaN, masked entries, what a :class:`Partial` leaves out and the labels named by
     ``void``: one or several; None for no other; by default −1, where the others are two integers
     from 0 on or more. ``unseen`` says what is learned of nodes with void labels: as ``hidden``
-    variables they are summed over (:class:`Missing`; likelihoods only); ``left_out`` learns from
-    the other nodes and the edges between them, with any learner.
+    variables they are summed over (:class:`Missing`; learners that do otherwise say so, and some
+    refuse them); ``left_out`` learns from the other nodes and the edges between them, with any
+    learner.
     A set of labels says that the node has one of them. Scores are of the known labels.
 
     ``class_weight``, a mapping from labels or ``balanced``, and ``fit``'s ``node_weight``, an array

@@ -81,8 +81,7 @@ def marginals(
     entropy = Entropy.of(plain, rho, temperature=temperature)
     named = oracle is not None or solver is not None
     alone = route == "frank_wolfe" or (route == "auto" and named)
-    search, limits = _searched if alone else _served, solver or FrankWolfe(tol=TOL)
-    found = search(plain, entropy, asked, limits)
+    found = (_searched if alone else _served)(plain, entropy, asked, solver)
     if solver is None and not (found.gaps <= NAT).all():
         found = _nearer(plain, entropy, asked, found)
         tell(found.gaps, found.withheld)
@@ -91,7 +90,7 @@ def marginals(
 
 
 def _served(
-    batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], solver: FrankWolfe
+    batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], solver: FrankWolfe | None
 ) -> Inferred:
     """By a routine, else by Frank-Wolfe, whatever the examples beside one go by."""
     by, alone = routine(entropy), []
@@ -131,7 +130,7 @@ def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: R
         raise
     left, size = float(batch.weight @ found.gaps), max(1.0, abs(float(batch.weight @ found.lower)))
     if odd and left > TOL * size:
-        return _searched(batch, entropy, oracle, FrankWolfe(tol=TOL), found.tau)
+        return _searched(batch, entropy, oracle, None, found.tau)
     return found
 
 
@@ -168,7 +167,7 @@ def _searched(
     batch: Batch[Any],
     entropy: Entropy,
     oracle: Oracle[Any],
-    solver: FrankWolfe,
+    solver: FrankWolfe | None,
     start: Array | None = None,
 ) -> Inferred:
     """By Frank-Wolfe, whose τ is a mixture of answers; certified by its own last tangent.
@@ -180,7 +179,7 @@ def _searched(
         asked = replace(batch, bias=levelled_scores(batch, batch.bias))
     none = NoFeatures(batch.size, len(batch))
     dual = Dual(asked, none, entropy, Regulariser.of(0))
-    last = solver.solve(dual, oracle, start, inner=inner)
+    last = (solver or FrankWolfe(tol=TOL)).solve(dual, oracle, start, inner=inner)
     gaps, slack = tangent_gaps(
         asked, inner.entropy, oracle, asked.bias, last.tau, last.at, mixture=True
     )

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mlestruct.learners.model import Model as Model
     from mlestruct.learners.online import perceptron as perceptron
     from mlestruct.learners.pieces import piecewise as piecewise
-    from mlestruct.learners.pseudo import partly_observed as partly_observed
     from mlestruct.learners.pseudo import pseudo_likelihood as pseudo_likelihood
     from mlestruct.learners.tree_reweighted import match_moments as match_moments
     from mlestruct.learners.tree_reweighted import trw as trw

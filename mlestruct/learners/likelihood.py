@@ -45,7 +45,7 @@ def exact_mle(
     refuse("exact_mle", route, rho=rho, oracle=oracle)
     words = (HULL, "exact (every outcome is summed)")
     sums, recipe = Sums(memory), Summed(memory)
-    ends = {"inference": recipe, "partly": True, **settings}
+    ends = {"inference": recipe, "partly": "summed", **settings}
     return Primal("exact_mle", lambda batch: Surrogate(sums), *words, **ends)
 
 
@@ -86,6 +86,6 @@ def lbp(
         "restarts": restarts,
         "inference": recipe,
         "heads": heads,
-        "partly": True,
+        "partly": "summed",
     }
     return Primal("lbp", objective, *words, **{**ends, **settings})

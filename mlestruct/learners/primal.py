@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from mlestruct.objectives.base import Share, places
 from mlestruct.objectives.difference import difference
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+from mlestruct.structures.graph import only_graphs
 from mlestruct.train.descents import columns, descend, units
 from mlestruct.train.direct import Descending
 from mlestruct.train.slopes import descend_slopes
@@ -68,14 +69,16 @@ class Primal(Fits):
     begin: Callable[[Batch[Any], Features], Array] | None = None
     inference: Inference = DEFAULT
     """What its models predict with."""
-    partly: bool = False
-    """It learns from outcomes of which a part was seen: ℓ is log Z less its observed score."""
+    partly: Literal["", "summed", "seen"] = ""
+    """How it learns from outcomes of which a part was seen, if it does: ``summed`` over the rest,
+    ℓ being log Z less its observed score; or its objective makes do with the tables ``seen``."""
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None
     ) -> Iterator[Progress]:
         """Every iteration."""
-        check_problem(self.name, batch, features, partly=self.partly)
+        check_problem(self.name, batch, features, partly=self.partly != "")
+        batch = only_seen(batch) if self.partly == "seen" else batch
         heads, solver = self.heads(batch, features), self.solver
         ridge, engine = _ridge(self.regulariser, heads), engine_of(solver.engine, solver.workers)
         begin = None if self.begin is None else partial(self.begin, batch, features)
@@ -108,8 +111,9 @@ class Primal(Fits):
         return drive(method, solver.budget, solver.checkpoint)
 
     def of_seen(self, tol: float) -> Learns:
-        """The learner itself where its objective is a likelihood; else it is refused."""
-        return self if self.partly and self.small is None else super().of_seen(tol)
+        """The learner itself where its objective knows what to do; else it is refused."""
+        summed = self.partly == "summed" and self.small is None
+        return self if summed or self.partly == "seen" else super().of_seen(tol)
 
     def _makers(self, batch: Batch[Any], heads: Mapping[str, Head]) -> Sequence[Any]:
         """What makes shards; of outcomes seen in part: all outcomes less those that agree."""
@@ -157,6 +161,25 @@ def _units(batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser) -> 
     if list(heads) != ["score"] or heads["score"].exponential:
         return None
     return units(columns(batch, heads["score"].features), ridge.lam)
+
+
+def only_seen(batch: Batch[Any]) -> Batch[Any]:
+    """Labelled graphs whose tables are 0 in the target where a variable of theirs was not seen.
+
+    A label that is known to be one of several was not.
+    """
+    if batch.target is None or not batch.partly:
+        return batch
+    only_graphs(batch.structures, "an objective of what was seen")
+    target = np.nan_to_num(batch.target)
+    for structure, members in batch.groups():
+        entry, node, _ = structure.below
+        order = np.bincount(entry, minlength=structure.size)
+        for m in members:
+            own = target[batch.coordinates(m)]
+            met = np.bincount(entry, weights=own[node], minlength=structure.size)
+            own[order > 0] = (met == order)[order > 0]
+    return replace(batch, target=target)
 
 
 def refuse(name: str, route: str, **unused: Any) -> None:

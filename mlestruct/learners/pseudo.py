@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.learners.primal import Primal, refuse
+from mlestruct.features import Features
+from mlestruct.learners.primal import Primal, refuse, scored
+from mlestruct.objectives import Head
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Ints
@@ -109,39 +111,30 @@ def _tables(batch: Batch[Any], own: Ints) -> tuple[Ints, Ints]:
     return start, np.cumsum(np.r_[False, new])
 
 
+def _heads(batch: Batch[Any], features: Features) -> dict[str, Head]:
+    """Scores, where there is a term to learn from."""
+    only_graphs(batch.structures, "pseudo-likelihood")
+    assert batch.target is not None
+    targets = (batch.target[batch.coordinates(m)] for m in range(len(batch)))
+    if not any(len(_of(batch.structure(m), one)[2]) for m, one in enumerate(targets)):
+        raise ValueError(
+            "no label was seen together with those of all its neighbours, which is what "
+            "pseudo-likelihood learns from: use mle_struct, or leave out what was not "
+            "seen (unseen='left_out', where labels are missing)"
+        )
+    return scored(batch, features)
+
+
 def pseudo_likelihood(
     rho: Rho = None, oracle: Any = None, route: str = "auto", **settings: Any
 ) -> Primal:
     """Σ_m Σ_i log p(y_i | the rest; θ) − R(θ): consistent where the model is true, and fast.
 
     It asks no oracle and has no entropy, so it refuses both; ``settings`` are those of
-    :class:`Primal`. Labels may be missing: see ``partly_observed``.
+    :class:`Primal`. Where labels are missing, terms of a variable that was not seen or is next to
+    one are left out.
     """
     refuse("pseudo_likelihood", route, rho=rho, oracle=oracle)
     words = ("pseudo-likelihood", "not used")
-    return Primal("pseudo_likelihood", lambda batch: PseudoLikelihood(), *words, **settings)
-
-
-def partly_observed(
-    graphs: FactorGraph | Sequence[FactorGraph], outcomes: Sequence[ArrayLike]
-) -> Batch[FactorGraph]:
-    """A batch whose outcomes have −1 where a label is missing; those tables are 0 in its target.
-
-    Pseudo-likelihood omits every term that holds an unobserved variable; contrastive free
-    energies relax it given what was seen.
-    """
-    states = [np.asarray(outcome) for outcome in outcomes]
-    batch = Batch.of(graphs, [np.maximum(one, 0) for one in states])
-    target = batch.target
-    assert target is not None
-    for m, one in enumerate(states):
-        graph, part = batch.structure(m), batch.coordinates(m)
-        entry, _, slot = graph.below
-        hidden = one < 0
-        if (one < -1).any():
-            raise ValueError(f"example {m}: a state is at least 0, or −1 where it is missing")
-        gone = np.zeros(graph.size, dtype=bool)
-        gone[: graph.node_start[-1]] = np.repeat(hidden, graph.cards)
-        gone[entry[hidden[graph.scope[slot]]]] = True
-        target[part] = np.where(gone, 0.0, target[part])
-    return batch
+    ends: dict[str, Any] = {"heads": _heads, "partly": "seen", **settings}
+    return Primal("pseudo_likelihood", lambda batch: PseudoLikelihood(), *words, **ends)

@@ -14,7 +14,7 @@ import mlestruct as ms
 from mlestruct import images
 from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.learners import LEARNERS
-from mlestruct.learners.pseudo import partly_observed
+from mlestruct.learners.primal import only_seen
 from papers._run import Row, Setting
 from papers.fitting.digits import drawing
 from papers.fitting.entropies import per_table
@@ -62,7 +62,7 @@ def scenes_of(count: int, hidden: float, seed: int) -> Part:
     drawn = [scene(rng) for _ in range(count)]
     graph = ms.grid(SIDE, SIDE, CLASSES)
     labels = [np.where(rng.random(y.size) < hidden, -1, y.ravel()) for _, y in drawn]
-    batch = partly_observed(graph, labels)
+    batch = only_seen(ms.Batch.of(graph, list(map(ms.Partial, labels))))
     rows = [images.blurs(x, (0, 1, 2)).reshape(SIDE * SIDE, -1) for x, _ in drawn]
     nodes = [np.hstack([r, np.ones((len(r), 1))]) for r in rows]
     return Part(batch, ms.Tied.of(batch, nodes))

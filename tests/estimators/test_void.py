@@ -112,6 +112,9 @@ def test_left_out_nodes_serve_every_learner(kind, learner, rng):
     model = make(learner=learner, unseen="left_out").fit(X, given)
     assert model.score(X, y) > 0.7
     assert model.predict(X)[0].shape == y[0].shape
+    if learner == "pseudo_likelihood":
+        assert make(learner=learner).fit(X, given).score(X, y) > 0.7
+        return
     with pytest.raises(ValueError, match=r"cannot learn from Partial outcomes|no likelihood"):
         make(learner=learner).fit(X, given)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -219,7 +220,33 @@ def test_exact_sums_learn_loopy_graphs_with_labels_missing(rng):
     np.testing.assert_allclose(slope, 0.7 * coef, atol=1e-4)
 
 
-@pytest.mark.parametrize("learner", ["camel0", "perceptron", "pseudo_likelihood", "piecewise"])
+LEFT = ("pseudo_likelihood", "contrastive", "implicit", "procedural")
+
+
+@pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
+@pytest.mark.parametrize("learner", LEFT)
+@pytest.mark.parametrize("front", [ms.GridModel, ms.SequenceModel])
+def test_what_was_not_seen_changes_nothing_where_nothing_depends_on_it(front, learner, rng):
+    """Labels of whole examples are void: the weights are those of the other examples."""
+    shape = (3, 3) if front is ms.GridModel else (5,)
+    X = [rng.standard_normal((*shape, 2)) for _ in range(8)]
+    y = [(x[..., 0] + 0.4 * rng.standard_normal(shape) > 0).astype(int) for x in X]
+    some = [np.full(shape, -1) if m % 4 == 1 else one for m, one in enumerate(y)]
+    left = [m for m in range(8) if m % 4 != 1]
+    make = partial(front, learner=learner, alpha=0.5, tol=1e-8, void=-1)
+    model = make().fit(X, some)
+    other = make().fit([X[m] for m in left], [y[m] for m in left])
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=2e-4)
+
+
+def test_pseudo_likelihood_without_a_whole_neighbourhood_is_refused(rng):
+    with pytest.raises(ValueError, match="together with those of all its neighbours"):
+        ms.SequenceModel(learner="pseudo_likelihood").fit(
+            [rng.standard_normal((3, 2))], [["a", None, "b"]]
+        )
+
+
+@pytest.mark.parametrize("learner", ["camel0", "perceptron", "piecewise"])
 def test_learners_without_a_likelihood_refuse_what_is_missing(learner, rng):
     with pytest.raises(
         ValueError,

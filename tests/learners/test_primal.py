@@ -15,7 +15,6 @@ from mlestruct.features import Dense, Tied
 from mlestruct.inference.exact import exact, sample_states
 from mlestruct.learners import LEARNERS
 from mlestruct.learners.primal import Primal
-from mlestruct.learners.pseudo import partly_observed
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.testing import vertices
 
@@ -172,7 +171,7 @@ def test_missing_labels_leave_out_every_term_that_needs_them(rng):
     outcomes[rng.random((5, 6)) < 0.15] = -1
     assert (outcomes == -1).any()
     X = rng.standard_normal((5, graph.size, 3))
-    batch = partly_observed(graph, list(outcomes))
+    batch = ms.Batch.of(graph, list(map(ms.Partial, outcomes)))
     around = [set() for _ in range(6)]
     for i, j in graph.scope.reshape(-1, 2):
         around[i].add(j)

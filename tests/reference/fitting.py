@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, Partial
 from mlestruct.families.fitting.condensed import Condensed
 from mlestruct.families.fitting.losses import LOSSES, Loss, classification
 from mlestruct.families.fitting.procedural import Procedural
 from mlestruct.families.fitting.truncated import Messages, beliefs, one_by_one
 from mlestruct.inference.exact import exact
-from mlestruct.learners.pseudo import partly_observed
+from mlestruct.learners.primal import only_seen
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array
 from tests.reference.cases import Fields
@@ -44,7 +44,7 @@ def implicit(inputs: Fields, expected: Fields) -> Iterator[Got]:
     labels = np.full(graph.n_nodes, -1)
     seen = expected.inside("missing_labels").whole("observed_nodes", 1)
     labels[seen] = inputs.whole("yhat", 1)[seen]
-    value, _, m = _fitted(partly_observed(graph, [labels]), w, b, LOSSES["ucl"])
+    value, _, m = _fitted(only_seen(Batch.of(graph, [Partial(labels)])), w, b, LOSSES["ucl"])
     yield Got(("missing_labels", "L"), value)
     yield Got(("missing_labels", "dL_dv"), m)
 

@@ -75,8 +75,8 @@ def contrastive(
     (structured mean field), ``polytope`` (any structure by its oracle and ``rho``; Kikuchi's on
     region graphs), ``samples`` (contrastive divergence), or a relaxation of your own. ``epsilon``
     smooths the data where a free energy has infinite slopes there. ``small`` takes stochastic
-    steps, as samples need. Hidden variables have no vertex in the batch's target
-    (``partly_observed`` beside it).
+    steps, as samples need. Variables that were not seen are hidden: the data are then relaxed given
+    what was.
     """
     if k is not None and k < 1:
         raise ValueError(f"k is {k}; a contrastive free energy needs at least one step")
@@ -100,6 +100,7 @@ def contrastive(
         FrankWolfe() if solver is None else solver,
         doubt=lambda stalled: f"{type(relaxation).__name__}: {why}",
         small=small,
+        partly="seen",
     )
 
 

@@ -79,7 +79,7 @@ def implicit(
     begin = surrogate_start(rho, settings, heads) if surrogate else None
     return Primal(
         "implicit", lambda batch: objective, *words, doubt=doubt, heads=heads, begin=begin,
-        inference=Minimised(rho, entropy, early=early), **settings,
+        inference=Minimised(rho, entropy, early=early), partly="seen", **settings,
     )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ def procedural(
         heads=heads,
         begin=surrogate_start(None, settings, heads) if surrogate else None,
         inference=Truncated(chosen, iterations, heads is not scored),
+        partly="seen",
         **settings,
     )
 

@@ -14,7 +14,8 @@ from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Co
 from mlestruct.inference.exact import exact
 from mlestruct.lbfgs import next_step
 from mlestruct.learners import LEARNERS, contrastive, lbp
-from mlestruct.learners.pseudo import partly_observed, pseudo_likelihood
+from mlestruct.learners.primal import only_seen
+from mlestruct.learners.pseudo import pseudo_likelihood
 from mlestruct.objectives.base import Head, Share, Sum
 from mlestruct.train.slopes import PathIntegral, descend_slopes
 from mlestruct.train.small_batches import SmallBatches
@@ -29,7 +30,7 @@ def grids(rng, count=12, side=3, hidden=False):
     X = [np.stack([np.ones(side**2), one + rng.standard_normal(side**2)], axis=1) for one in y]
     if hidden:
         y = [np.where(rng.random(side**2) < 0.3, -1, one) for one in y]
-    batch = partly_observed(graph, y)
+    batch = only_seen(ms.Batch.of(graph, list(map(ms.Partial, y))))
     return batch, ms.Tied.of(batch, X)
 
 
@@ -114,7 +115,7 @@ def test_hidden_labels_end_at_a_stationary_likelihood(free_energy, rng):
     """On chains many steps are exact: Φᵀ(E[v] − E[v | seen]) + λθ = 0 by enumeration."""
     graph, count = ms.chain(4, 2), 10
     y = [np.where(rng.random(4) < 0.3, -1, rng.integers(0, 2, 4)) for _ in range(count)]
-    batch = partly_observed(graph, y)
+    batch = only_seen(ms.Batch.of(graph, list(map(ms.Partial, y))))
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 3)))
     settings = {"epsilon": 1e-9} if free_energy == "bethe" else {}
     sharp = ms.FrankWolfe(tol=1e-9, rounds=300)

@@ -25,7 +25,8 @@ from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.mean_field import NaiveMeanField, mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive
-from mlestruct.learners.pseudo import PseudoLikelihood, partly_observed
+from mlestruct.learners.primal import only_seen
+from mlestruct.learners.pseudo import PseudoLikelihood
 from tests.reference.contrastive import law_after_sweep
 
 LOOPY = ms.FactorGraph([2] * 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
@@ -53,7 +54,7 @@ def drawn(graph, rng, count=4, hidden=0.0):
     for outcome in outcomes:
         outcome[rng.random(len(outcome)) < hidden] = -1
         outcome[rng.integers(len(outcome))] = -1
-    return partly_observed(graph, outcomes)
+    return only_seen(ms.Batch.of(graph, list(map(ms.Partial, outcomes))))
 
 
 def log_z(batch, scores, clamped=False):
@@ -277,7 +278,7 @@ def test_contrastive_divergence_has_the_chains_law(rng):
 
 def test_hidden_variables_of_chains_are_drawn_given_what_was_seen(rng):
     """Without sweeps to speak of the data's moments are the clamped law's."""
-    batch = partly_observed(ms.chain(3, 2), [[1, -1, 0]])
+    batch = only_seen(ms.Batch.of(ms.chain(3, 2), [ms.Partial([1, -1, 0])]))
     scores = rng.standard_normal(batch.size)
     found = GibbsSteps(1, chains=20_000)(batch, scores, None)
     want = exact(ms.chain(3, 2).clamp({0: 1, 2: 0}), scores).tau

@@ -14,7 +14,6 @@ from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.families.fitting.procedural import procedural
 from mlestruct.features.per_table import PerTable
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.learners.pseudo import partly_observed
 from mlestruct.objectives import Head
 from tests.reference.prices import Prices
 
@@ -173,7 +172,8 @@ def test_gradients_are_those_of_solving_again(rng, loss, fitted):
 def test_what_is_not_labelled_has_no_part_in_the_loss(rng, loss):
     """Gradients of solving again, where half of the variables have no label."""
     graph = ms.grid(2, 3)
-    batch = partly_observed(graph, [[0, -1, 1, 0, -1, -1], [-1, 1, 1, -1, 0, 1]])
+    seen = [0, -1, 1, 0, -1, -1], [-1, 1, 1, -1, 0, 1]
+    batch = ms.Batch.of(graph, list(map(ms.Partial, seen)))
     score, objective = rng.standard_normal(batch.size), Implicit(LOSSES[loss], coefficients(0.1))
     found = objective(batch, {"score": score}, None, 0.0)
     for k in rng.choice(batch.size, 6, replace=False):

@@ -5,7 +5,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.families.fitting.losses import LOSSES, errors, factors, named, variables
-from mlestruct.learners.pseudo import partly_observed
+from mlestruct.learners.primal import only_seen
 
 GRAPH = ms.FactorGraph([2, 3, 1], [(0, 1), (1, 2)])
 
@@ -46,7 +46,7 @@ def test_values_are_the_formulas():
 
 def test_unobserved_tables_are_left_out():
     """A variable without a label, and every factor that holds it."""
-    batch = partly_observed(GRAPH, [[0, -1, 0], [1, 2, 0]])
+    batch = only_seen(ms.Batch.of(GRAPH, [ms.Partial([0, -1, 0]), [1, 2, 0]]))
     assert variables(batch).truth.tolist() == [0, 5, 15 + 1, 15 + 4, 15 + 5]
     assert len(factors(batch).truth) == 2
     assert (factors(batch).first >= 15).all()
