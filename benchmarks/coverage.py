@@ -93,9 +93,9 @@ KINDS = {
     "trees of 8": Kind(ms.tree([((k - 1) // 2, k) for k in range(1, 8)], [2] * 8), states=2),
     "grids 4 × 4": Kind(ms.grid(4, 4, 2), states=2, repeats=(280, 280, 100, 60)),
     "paths of a DAG": Kind(Paths(ARCS, source=0, sink=5)),
-    "bags, own solver": Kind(Custom(len(LOADS)), solver=_packed, repeats=(200, 370, 60, 10)),
+    "bags, own solver": Kind(Custom(len(LOADS)), solver=_packed, repeats=(200, 370, 60, 60)),
     "tables of three, exact_mle": Kind(FactorGraph([2, 3, 2, 2], [[0, 1, 2], [2, 3]]), summed=True),
-    "general, 6 nodes": Kind(Matching(6), 0.5, repeats=(60, 150, 12, 4)),
+    "general, 6 nodes": Kind(Matching(6), 0.5, repeats=(60, 150, 110, 40)),
 }
 
 

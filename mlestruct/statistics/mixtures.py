@@ -23,6 +23,7 @@ from mlestruct.structures.base import Array, Ints, Structure
 ROUNDS = 500  # questions about one row at most
 ROOM = 1 << 22  # numbers of the rows compared together
 CLOSER = 10.0  # squared: how much nearer another row is that is solved first
+FEW = 32  # answers, up to which a climb from the interior is quicker than a look for a nearer row
 
 
 class Mixtures:
@@ -93,7 +94,9 @@ class Hull:
         A row begins with the mixture of the nearest scores of the last call, or of a row before it
         that is much nearer: slopes by differences ask about every example at θ and beside it.
         """
-        near, before = _nearest(scores, self.last.scores)
+        few = self.complete and len(self.pool.start) <= FEW
+        nearest = np.zeros(len(scores), dtype=np.int64)
+        near, before = (nearest, nearest - 1) if few else _nearest(scores, self.last.scores)
         given = np.hstack([scores, np.zeros((len(scores), self.C.shape[0]))])
         atoms = np.zeros((len(scores), given.shape[1] + 2), dtype=np.int64)
         weight, width = np.zeros(atoms.shape), self.last.atoms.shape[1]
@@ -104,7 +107,8 @@ class Hull:
             rows[:] = np.where(before < 0, rows.T, rows[before].T).T
         self._climb(np.flatnonzero(before >= 0), given, atoms, weight, live, x, slope)
         most, size = int(live.max()), scores.shape[1]
-        self.last = Earlier(scores, atoms[:, :most], weight[:, :most], live)
+        if not few:
+            self.last = Earlier(scores, atoms[:, :most], weight[:, :most], live)
         return (scores * x[:, :size]).sum(axis=1) + self._entropy(x), x[:, :size]
 
     def _climb(self, open_: Ints, given: Array, *rows: Any) -> None:

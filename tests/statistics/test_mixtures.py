@@ -13,7 +13,7 @@ from mlestruct.inference import marginals
 from mlestruct.inference.exact import outcomes
 from mlestruct.statistics.listing import Listed, listed
 from mlestruct.statistics.mixtures import Earlier, Hull, Mixtures
-from mlestruct.statistics.problems import inference, problem
+from mlestruct.statistics.problems import inference, likelihood_of, problem
 from mlestruct.testing import vertices
 
 STRUCTURES = {
@@ -215,3 +215,21 @@ def test_an_own_solver_of_matchings_tells_what_the_library_tells(rng):
     for one, other in zip(own.rows, known.rows, strict=True):
         assert abs(one.estimate - other.estimate) < 0.5 * other.error
         assert 0.5 < one.error / other.error < 2.0
+
+
+@pytest.mark.parametrize("spread", [0.3, 2.0, 6.0])
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+@pytest.mark.parametrize(
+    "structure", [ms.Matching(6), ms.Matching(8), ms.Matching(5, kind="partial")]
+)
+def test_small_general_matchings_are_mixed_as_prices_say(structure, rho, spread, rng):
+    """Where odd sets bind or not: mixtures of all matchings have the prices' log Z and τ."""
+    batch = ms.Batch.of(structure, count=8)
+    features = Dense.of(batch, rng.standard_normal((batch.size, 3)))
+    own = likelihood_of(batch, features, rho)
+    assert isinstance(own.infer, Mixtures)
+    scores = spread * rng.standard_normal(batch.size)
+    log_z, tau = own.infer(batch, scores)
+    known = inference(Entropy.of(batch, rho))(batch, scores)
+    np.testing.assert_allclose(log_z, known[0], atol=1e-7, rtol=1e-9)
+    np.testing.assert_allclose(tau, known[1], atol=1e-6)
