@@ -127,11 +127,15 @@ def _paired(
     if refusal(asked, found.rank) is None:
         return None
     if tastes:
-        found = replace(found, spread=Sandwich.of(dual, fitted.coef, tau, "model").spread / 2.0)
+        half = Sandwich.of(dual, fitted.coef, tau, "model").spread / 2.0
+        found = replace(found, spread=half, undecided=float(found.units))
     count = d - found.rank
     blank = Intervals([], found.units, "pairs and singles", found.rank, d, asked.about, "", level)
     if not found.enough:
-        why = f"pairs and singles are too few for so many weights: {PAIRS} each are needed"
+        why = (
+            f"pairs and singles are too few for so many weights: {PAIRS:g} each are needed that "
+            f"the model is not sure of, and here are {found.undecided:.3g} in all"
+        )
         return replace(blank, refused=why)
     told = Identified(np.linalg.qr(found.null, mode="complete")[0][:, count:], found.null)
     rows = [

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from mlestruct.dual import Dual
-from mlestruct.inference.curvature import Response, binding, respond
+from mlestruct.inference.curvature import EdgeWeights, Response, binding, respond
+from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
 
 NULL = 1e-9  # eigenvalues of the scaled Hessian below this share of the largest are no information
-PAIRS = 3.3  # observed pairs for every identified weight, from which on intervals hold
+PAIRS = 3.0  # undecided pairs for every identified weight, from which on intervals hold
 
 
 class Contrast(NamedTuple):
@@ -40,7 +41,8 @@ class Sandwich:
     ``debiased`` = θ̂ + H⁺r undoes the shrinkage, with covariance ``spread`` = H⁺ J H⁺, J the
     variance of the observed moments, where the data say anything: the columns of ``null`` are
     combinations of weights that change no probability, so only contrasts orthogonal to them are
-    identified. ``units`` is how many independent ones J was taken from: pairs and singles.
+    identified. ``units`` is how many independent ones J was taken from: pairs and singles;
+    ``undecided``, how many of them the model is not sure of, which alone tell anything.
     """
 
     theta: Array
@@ -48,6 +50,7 @@ class Sandwich:
     spread: Array
     null: Array
     units: int
+    undecided: float
 
     @classmethod
     def of(cls, dual: Dual, theta: Array, tau: Array, meat: Literal["model", "parts"]) -> Sandwich:
@@ -61,17 +64,18 @@ class Sandwich:
         if not dual.regulariser.plain:
             raise ValueError("standard errors need a ridge: no l1, bounds or fixed weights")
         H, J = (np.zeros((len(theta),) * 2) for _ in range(2))
-        units, sets = 0, binding(dual, theta)
+        units, undecided, sets = 0, 0.0, binding(dual, theta)
         for m, weight in enumerate(dual.batch.weight):
             response = respond(dual, m, tau, sets[m])
             rows = _parts(dual, m, response) if meat == "parts" else None
             H += weight * response.hessian
             J += weight**2 * (response.hessian if rows is None else rows.T @ rows)
             units += 1 if rows is None else len(rows)
+            undecided += 1.0 if rows is None else len(rows) * _doubt(dual, m, tau)
         H, J = (H + H.T) / 2, (J + J.T) / 2
         inverse, null = _pseudo_inverse(H)
         debiased = theta + inverse @ dual.residual(tau)
-        return cls(theta, debiased, inverse @ J @ inverse, null, units)
+        return cls(theta, debiased, inverse @ J @ inverse, null, units, undecided)
 
     @property
     def rank(self) -> int:
@@ -80,13 +84,14 @@ class Sandwich:
 
     @property
     def enough(self) -> bool:
-        """Whether there are units enough for intervals: 3.3 for every identified weight."""
-        return self.units >= PAIRS * max(self.rank, 1)
+        """Whether there are units enough for intervals: three undecided for every weight."""
+        return self.undecided >= PAIRS * max(self.rank, 1)
 
     def contrast(self, combination: ArrayLike, level: float = 0.95) -> Contrast:
         """⟨combination, θ⟩ debiased, with its ``level`` interval for the surrogate's limit.
 
-        With N units and p identified weights: J × N/(N − p), and t with N − p degrees of freedom.
+        With N units, U of them undecided, and p identified weights: J × N/(U − p), and t with
+        U − p degrees of freedom.
         """
         c = np.asarray(combination, dtype=float)
         if c.shape != self.theta.shape or not np.isfinite(c).all():
@@ -98,7 +103,7 @@ class Sandwich:
         estimate, variance = float(c @ self.debiased), max(float(c @ self.spread @ c), 0.0)
         if not self.enough:
             return Contrast(estimate, np.nan, np.nan, np.nan, True)
-        left = self.units - self.rank
+        left = self.undecided - self.rank
         error = float(np.sqrt(variance * self.units / left))
         width = float(stdtrit(left, 0.5 + level / 2)) * error
         return Contrast(estimate, error, estimate - width, estimate + width, True)
@@ -110,6 +115,15 @@ def _parts(dual: Dual, m: int, response: Response) -> Array:
         kind = type(dual.batch.structure(m)).__name__
         raise ValueError(f"meat='parts' is for observed matchings, not for a {kind}")
     return np.asarray(response.rows(dual.batch.target[dual.batch.coordinates(m)]))
+
+
+def _doubt(dual: Dual, m: int, tau: Array) -> float:
+    """The mean over nodes of 1 − Σ p², p being what a node may do: its pairs, and being single."""
+    structure, point = dual.batch.structure(m), tau[dual.batch.coordinates(m)]
+    assert isinstance(structure, (BipartiteMatching, Matching))
+    graph = EdgeWeights.of(structure, np.zeros(len(point)))
+    alone = np.maximum(1.0 - graph.sums(point[:, None])[structure.loose, 0], 0.0)
+    return max(1.0 - float(2.0 * point @ point + alone @ alone) / structure.n_nodes, 0.0)
 
 
 def _pseudo_inverse(H: Array) -> tuple[Array, Array]:

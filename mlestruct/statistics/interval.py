@@ -24,6 +24,7 @@ from mlestruct.statistics.spread import Units
 from mlestruct.statistics.waiting import tell
 from mlestruct.structures.base import Array, Ints, as_number
 
+ALL = "examples"  # what units are called where no cohorts are named
 MANY = 8  # units from which the variance between them counts
 SAME = 1e-9  # of sums over examples: what rounding may make of the same ones
 EVALUATIONS = 20  # of the likelihood's slopes, about, that an end takes
@@ -136,9 +137,10 @@ UNSETTLED = (
 
 
 ALONE = (
-    "one of the {} alone tells a weight from the others, so that nothing shows how far it varies, "
-    "and exact sums are out of reach: learn from more of them, or from fewer columns"
+    "one of the {} alone tells a weight from the others, so that nothing shows how far it varies: "
+    "learn from more of them, or from fewer columns"
 )
+ALIKE = "how alike examples of one of them are, the model does not say"
 
 
 class Alone(ArithmeticError):
@@ -156,12 +158,17 @@ class Problem:
     model: Likelihood
     exact: Likelihood | None
     unit: Ints
-    unit_name: str = "examples"
+    unit_name: str = ALL
     about: str = "the weights"
 
     @property
     def units(self) -> int:
         return int(self.unit.max()) + 1
+
+    @property
+    def vary(self) -> bool:
+        """Whether the model says how units vary: not where examples of a cohort are alike."""
+        return self.exact is not None and (self.unit_name == ALL or self.units == len(self.model))
 
 
 def intervals(
@@ -209,7 +216,14 @@ def refusal(problem: Problem, rank: int) -> str | None:
     units, unit = problem.units, problem.unit_name
     if rank == 0:
         return "these data tell nothing of any weight: no outcome's probability depends on them"
-    if not _speak(units, rank, problem.exact is not None) and rank**2 * len(problem.model) > LONG:
+    if not problem.vary and (units <= rank or units < LEAST):
+        why = "exact sums are out of reach" if problem.exact is None else ALIKE
+        return (
+            f"{units} {unit} for {rank} combinations of weights: their variance between "
+            f"{unit} cannot be told (more {unit} than weights are needed, {LEAST} at least), and "
+            f"{why}"
+        )
+    if not _speak(units, rank, problem.vary) and rank**2 * len(problem.model) > LONG:
         return (
             f"{units} {unit} for {rank} combinations of weights: the ends of so many intervals "
             f"take too long to look for where so few {unit} bound them; more {unit} than weights "
@@ -217,16 +231,10 @@ def refusal(problem: Problem, rank: int) -> str | None:
         )
     if problem.exact is problem.model:
         return None
-    if units == 1 and problem.exact is not None:
+    if units == 1:
         return (
             f"one of the {unit} cannot show how far a surrogate's weights vary; learn from more of "
             "them, or with learner='exact_mle' where that is affordable"
-        )
-    if problem.exact is None and (units <= rank or units < LEAST):
-        return (
-            f"{units} {unit} for {rank} combinations of weights: their variance between "
-            f"{unit} cannot be told (more {unit} than weights are needed, {LEAST} at least), and "
-            "exact sums are out of reach"
         )
     return None
 
@@ -268,7 +276,8 @@ class Fitted:
 
     @classmethod
     def _around(cls, problem: Problem, firth: Firth, top: Point, exact: Array | None) -> Fitted:
-        units = Units.of(top.slopes.score, top.slopes.hessian, exact, problem.unit)
+        known = exact if problem.vary else None
+        units = Units.of(top.slopes.score, top.slopes.hessian, known, problem.unit)
         return cls(firth, top, units, without_end(firth, top))
 
     @property

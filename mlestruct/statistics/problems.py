@@ -85,7 +85,7 @@ def likelihood_of(
 
 
 def _mixed(batch: Batch[Any], rho: Rho) -> Infer | None:
-    """Mixtures of all matchings of small general graphs: 3 to 10 times as quick as odd sets' prices."""
+    """Mixtures of all matchings of small general graphs: quicker than prices of odd sets."""
     answers = {}
     for structure in batch.structures:
         general = isinstance(structure, Matching) and structure.graph.sides is None

@@ -41,6 +41,15 @@ def test_an_offset_is_part_of_the_score(kind, rng):
         assert rest[name].error == pytest.approx(whole[name].error, rel=1e-3)
 
 
+def test_a_market_that_is_all_but_certain_has_no_interval(rng):
+    """Pairs count as far as the model is not sure of them: forty that are sure tell nothing."""
+    X = rng.standard_normal((40, 40, 2))
+    partner = linear_sum_assignment(X @ [1.0, -0.5], maximize=True)[1]
+    found = told(ms.BipartiteMatching(40), X.reshape(-1, 2), partner)
+    assert found.units == 40
+    assert "3 each are needed that the model is not sure of" in found.refused
+
+
 def taste_market(rng, n=60):
     """Everybody's tastes for two types are their own, and prices clear the market."""
     men, women = rng.integers(2, size=(2, n))

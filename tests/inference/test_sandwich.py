@@ -180,6 +180,32 @@ def test_few_pairs_have_no_interval_and_none_has_no_width(rng):
     assert one.upper - one.estimate > 2.0 * one.error  # t, not the normal 1.96
 
 
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+@pytest.mark.parametrize("structure", [ms.Matching, ms.BipartiteMatching])
+def test_what_the_model_is_sure_of_counts_for_nothing(kind, structure, rng):
+    """Undecided units: the mean over nodes of 1 - Σ p² by what each may do, times all units."""
+    one = structure(8, kind=kind) if structure is ms.Matching else structure(6, 6, kind)
+    y = [one.decode(vertices(one)[3])]
+    batch = ms.Batch.of(one, y)
+    dual = Dual(batch, ms.Dense.of(batch, rng.standard_normal((batch.size, 2))),
+                Entropy.of(batch, 0.5), Regulariser.of(2, 0.5))  # fmt: skip
+    low, high = one.nodes_of(np.arange(one.size))
+    counted = []
+    for factor in (0.0, 1.0, 3.0, 30.0):
+        theta = factor * np.array([1.0, -0.5])
+        _, tau = moments(dual, theta)
+        each = np.zeros((one.n_nodes, one.n_nodes))
+        each[low, high] = each[high, low] = tau
+        alone = np.maximum(1.0 - each.sum(axis=1), 0.0)
+        doubt = 1.0 - (each**2).sum(axis=1) - alone**2
+        found = Sandwich.of(dual, theta, tau, "parts")
+        assert found.undecided == pytest.approx(found.units * doubt.mean(), abs=1e-6)
+        counted.append(found.undecided)
+    assert counted[0] > 0.5 * found.units
+    assert sorted(counted, reverse=True) == counted
+    assert counted[-1] < 0.5 * counted[0]
+
+
 def test_misuse_is_refused(rng):
     batch, pairs, _ = asked(8, rng)
     dual, theta, tau = solved(batch, pairs, 0.5)

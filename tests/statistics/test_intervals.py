@@ -398,3 +398,22 @@ def test_intervals_of_other_examples_say_so(kind, rng, tmp_path):
     again = {"oracle": assignment} if kind == "own solver" else {}
     loaded = type(model).load(tmp_path / "model", **again)
     assert "whether the model learned" in loaded.intervals(X[:12], y[:12]).others
+
+
+def test_of_cohorts_the_variance_between_them_speaks_alone(rng):
+    """Examples of a cohort resemble each other as no model says: CR2, from four cohorts on."""
+    batch, features = drawn(STRUCTURES["chain"], 24, rng)
+    own = problem(batch, features, unit=np.arange(24) // 3, unit_name="cohorts")
+    whole = np.arange(24) // 3
+    assert own.exact is own.model
+    assert not own.vary
+    told = Identified.of(own.model)
+    top = Firth(own.model, 0.5).maximise(Firth(own.model, 0.5).start(np.zeros(3), told.basis))
+    units = Units.of(top.slopes.score, top.slopes.hessian, None, whole)
+    for row, c in zip(intervals(own, NAMES).rows, np.eye(3), strict=True):
+        assert row.error**2 == pytest.approx(units.robust(top.basis.T @ c).variance, rel=1e-4)
+    few = problem(batch, features, unit=np.arange(24) // 8, unit_name="cohorts")
+    assert "how alike examples of one of them are" in str(intervals(few, NAMES).refused)
+    each = problem(batch, features, unit=np.arange(24), unit_name="cohorts")
+    assert each.vary
+    assert intervals(each, NAMES).rows == intervals(problem(batch, features), NAMES).rows

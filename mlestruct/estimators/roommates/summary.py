@@ -184,7 +184,10 @@ class RoommateSummary(Shown):
         count = f"from {self.pairs} pairs, for {self.rank} identified weights"
         if not self.sure:
             least = int(np.ceil(PAIRS * self.rank))
-            return f"estimates {count}: too few for intervals, which need {least} pairs at least"
+            return (
+                f"estimates {count}: too few for intervals, which need {least} pairs at least "
+                "that the model is not sure of"
+            )
         return (
             f"estimates (not shrunken), surest first, {count}; 95 % intervals are for the "
             "surrogate's limit, and take pairs of one group to be nearly independent"
