@@ -123,7 +123,6 @@ def without_arrays(said):
         (grids(), "pairwise"),
         (matchings(whole=True), "block"),
         (matchings(), "batch"),
-        (matchings(), "stale_fixed"),
     ],
 )
 def test_frank_wolfe_ended_at_every_round(dual, step, tmp_path, mortal):

@@ -40,7 +40,6 @@ from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree
 
-FIXED = ("stale_fixed", "batch_fixed")  # steps of given sizes: they know nothing of R_t
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
 WORTH = 0.25  # of the new vertices' gain: a corrective pass that gains less is its round's last
 # Without entropy θ(τ) leaps from round to round. Max-margin asks between it and the best θ so far.
@@ -114,9 +113,8 @@ def take(
     order, moments = np.arange(len(dual.batch)), dual.features.each(vertices)
     iterate.make_room(vertices, moments)
     warm = number < solver.warm and not margin and step in ("pairwise", "block")
-    if warm or step in ("batch", "batch_fixed"):
-        gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
-        _joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
+    if warm or step == "batch":
+        _joint_step(iterate, vertices, moments, 0.9 if warm else 1.0 - 1e-9, number)
     elif step == "pairwise":
         more = 0 if sharing is None else MORE
         gained = _towards(iterate, order, vertices, moments, number, more)
@@ -138,17 +136,13 @@ def take(
             given = order, vertices, moments, number, iterate.floor, more, p, x, atoms, s
             steps.passes(False, count, least, *given)
     else:
-        first, p, x, s = (number + 1) * len(order), iterate.p, iterate.x, iterate.s
-        steps.plain_pass(order, vertices, moments, step == "stale_fixed", first, p, x, s)
+        steps.plain_pass(order, vertices, moments, iterate.p, iterate.x, iterate.s)
 
 
-def _joint_step(
-    iterate: Iterate, vertices: Array, moments: Array, gamma: float | None, most: float, now: int
-) -> None:
-    """One step of all blocks together by a common γ, exact unless it is given."""
+def _joint_step(iterate: Iterate, vertices: Array, moments: Array, most: float, now: int) -> None:
+    """One exact step of all blocks together, by a common γ."""
     delta = vertices - iterate.x.tau
-    if gamma is None:
-        gamma = _along(iterate, delta, iterate.x.r - iterate.dual.residual(vertices), most)
+    gamma = _along(iterate, delta, iterate.x.r - iterate.dual.residual(vertices), most)
     iterate.x.tau[:] += gamma * delta
     if iterate.atoms is not None:
         scaled_pass(vertices, moments, now, gamma, iterate.p, iterate.atoms)
@@ -216,7 +210,7 @@ class _Run:
         dual, inner = beginning(dual, oracle, known, late)
         tau = inner.tau if start is None else inner.pull(start)
         iterate, centre = Iterate.start(dual, tau, inner.tau, active=False), None
-        if solver.centre and solver.step not in FIXED:
+        if solver.centre:
             r = np.zeros(dual.features.d) if start is None else iterate.x.r
             at = dual.regulariser.weights(r)
             centre = Centre.of_margin(dual, at) if margin else Centre.of(dual, at, tau)

@@ -103,13 +103,10 @@ def plain_step(m, vertices, moments, gamma, most, p, x, s):
 
 
 @kernel
-def plain_pass(order, vertices, moments, fixed, calls, p, x, s):
-    """One plain step per block; with ``fixed``, of size 2M/(k+2M) counted from ``calls``."""
-    blocks = len(p.weight)
+def plain_pass(order, vertices, moments, p, x, s):
+    """One plain step per block."""
     for m in order:
-        gamma = 2.0 * blocks / (calls + 2.0 * blocks) if fixed else -1.0
-        plain_step(m, vertices, moments, gamma, 1.0 - 1e-9, p, x, s)
-        calls += 1
+        plain_step(m, vertices, moments, -1.0, 1.0 - 1e-9, p, x, s)
 
 
 @kernel

@@ -13,7 +13,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, Solver, resolve
 from tests.frank_wolfe.test_core import REGULARISERS, N, learning
 
-STEPS = ["pairwise", "block", "batch", "stale_fixed", "batch_fixed"]
+STEPS = ["pairwise", "block", "batch"]
 
 
 def proven_again(dual, oracle, state):
