@@ -63,12 +63,13 @@ class Dense:
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
         """Rows that a processor's cache holds, as floats: a product with all takes BLAS thrice as
-        long, and more threads than were asked for.
+        long, and more threads than were asked for. One after the other in memory: of others BLAS
+        has other bits.
         """
         step = max(1, CHUNK // max(self.d, 1))
         for first in range(0, len(self.matrix), step):
             rows = slice(first, first + step)
-            yield rows, np.asarray(self.matrix[rows], dtype=float)
+            yield rows, np.ascontiguousarray(self.matrix[rows], dtype=float)
 
     def potentials(self, theta: Array) -> Array:
         out = np.empty(len(self.matrix))
@@ -112,7 +113,7 @@ def _stack(batch: Batch[Any], matrix: Any) -> NDArray[Any]:
             array = as_numbers(array, f"example {m}: features")
         parts.append(_flat(array))
     check_parts(parts, np.diff(batch.offsets), "coordinate")
-    return np.concatenate(parts)
+    return np.ascontiguousarray(np.concatenate(parts))
 
 
 def _flat(array: NDArray[Any]) -> NDArray[Any]:

@@ -67,7 +67,9 @@ def frame(graph: FactorGraph) -> Frame:
     at = _starts([len(some) for some in pairs])
     joined = np.concatenate(pairs)
     found, number = pattern(int(free[-1]), joined)
-    maps = np.asarray(number[joined[:, 0], joined[:, 1]]).ravel().astype(np.int64) - 1
+    i, j = joined.T
+    found_at = number[i, j] if len(i) else np.zeros(0)  # asked of nothing SciPy answers a matrix
+    maps = np.asarray(found_at).ravel().astype(np.int64) - 1
     slot_start = _starts(graph.cards[scope])
     rows = 1 + np.add.reduceat(graph.cards[scope] - 1, scope_start[:-1])
     row = _starts(graph.cards[scope] - 1)[:-1]

@@ -50,7 +50,8 @@ def pattern(size: int, pairs: Ints) -> tuple[Pattern, sp.csr_array]:
     below = np.concatenate([[0], np.cumsum(np.bincount(reach, minlength=size))])
     work = float((np.diff(below).astype(float) ** 2).sum())
     place = np.argsort(order)
-    number = sp.csr_array(sp.csc_array((np.arange(1, len(row) + 1), row, start)))
+    numbered = np.arange(1, len(row) + 1), row, start
+    number = sp.csr_array(sp.csc_array(numbered, shape=(size, size)))
     back = number + sp.csr_array(sp.triu(number, 1)).T
     found = Pattern(place, start, row, below, reach_start, reach, work <= WORK)
     return found, sp.csr_array(back[place][:, place])
