@@ -364,6 +364,10 @@ def _cover(
         if not any(need.any() for need in needs):
             break
         if late():
+            for seen in _observed(batch, members):
+                if _any(needs, shown(seen)):
+                    found.append(seen)
+                    needs = [need & ~n for need, n in zip(needs, shown(seen), strict=True)]
             return np.mean(found, axis=0), tuple(needs), "was not asked about all parts in time"
         if not fresh:
             best = upper + needs[1].sum() + c0[needs[2]].sum()

@@ -6,6 +6,7 @@ Time passes here by evaluations and by questions to a solver, of which each take
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 
 import numpy as np
@@ -129,3 +130,35 @@ def test_a_pass_of_single_steps_ends_in_time(spent):
         before = spent[0]
         learner.fit(batch, features)
         assert spent[0] - before <= learner.solver.seconds + 1 + len(batch)
+
+
+ASKED_FOR = {  # structures without a point of their own that every part has a share of
+    "paths": (ms.Paths([(0, 1), (1, 2), (0, 2), (0, 1)], 0, 2), [[0, 1], [2]]),
+    "flows": (ms.Flow([(0, 1), (1, 2), (0, 2)], {0: (0, 2), 2: (-2, 0)}), [[0, 1], [2]]),
+    "b-matchings": (ms.BMatching(4, capacity=2), [[(0, 1), (1, 2)], [(0, 3)]]),
+    "matchings": (
+        ms.Matching(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5)]),
+        [[(0, 1), (2, 3), (4, 5)]],
+    ),
+    "labels": (
+        ms.FactorGraph([2, 2, 2], [(0, 1), (1, 2)], fixed=[0] + [-1] * 13),
+        [[1, 0, 1], [1, 1, 0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("make", [ms.mle_struct, ms.learners.camel0])
+@pytest.mark.parametrize("kind", ASKED_FOR)
+def test_no_time_at_all_accuses_no_oracle(kind, make):
+    """Parts that there was no time to ask about may be used by what was observed."""
+    structure, outcomes = ASKED_FOR[kind]
+    batch = ms.Batch.of(structure, outcomes)
+    features = ms.Dense.of(batch, np.random.default_rng(0).normal(size=(batch.size, 2)))
+    solver = ms.FrankWolfe(seconds=1e-9)
+    try:
+        model = make(regulariser=1.0, solver=solver, route="frank_wolfe").fit(batch, features)
+    except ValueError as error:
+        assert re.search("no reweighted Bethe|clusters are|not provably concave", str(error))
+        return
+    assert model.short
+    assert np.isfinite(model.theta).all()
