@@ -91,4 +91,6 @@ def counting_numbers(structure: Structure, rho: Rho) -> Array:
     try:
         return structure.counting(value)
     except ValueError as error:
-        raise ValueError(f"rho={rho!r} on a {type(structure).__name__}: {error}") from error
+        many = f"{np.size(value)} numbers do not fit; give one, or one per factor"
+        why = many if "broadcast" in str(error) else error
+        raise ValueError(f"rho={rho!r} on a {type(structure).__name__}: {why}") from error

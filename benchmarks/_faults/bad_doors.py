@@ -174,7 +174,9 @@ def tables() -> Iterator[Bad]:
     """Tables and readers."""
     yield bad("table", "columns have different lengths", table, {"a": [1], "b": [1, 2]})
     yield bad("table", "column 'a' mixes numbers and text: row 1", _column, {"a": [1, "x"]})
-    yield bad("table", r"column 'a', row 0: \[1\] is no number, text or date", table, {"a": [[1]]})
+    yield bad(
+        "table", r"column 'a', row 0: \[1\] is no number, text or date", _column, {"a": [[1]]}
+    )
     yield bad("table", "needs a column", table, {})
     yield bad("table", f"{2**60 + 1} would lose digits", table, {"a": [2**60 + 1, None]})
     yield bad("table", "expected a list of values", table, {"a": "xyz"})

@@ -12,6 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+FOREIGN = re.compile(  # what NumPy and Python say to programmers
+    r"inhomogeneous|setting an array|float\(\) argument|int\(\) argument|truth value"
+    r"|not supported between|could not convert|could not be broadcast|unhashable|has no attribute"
+    r"|object is not|index out of"
+)
 SECONDS = 1.0  # of processor time; what is imported or compiled first is not the refusal's
 
 
@@ -47,6 +52,8 @@ def fault(case: Bad) -> str | None:
         return f"it raised {type(told).__name__}: {told}"
     if not re.search(case.says, str(told)):
         return f"it said {str(told)!r}"
+    if FOREIGN.search(str(told)):
+        return f"it leaves the words to others: {str(told)!r}"
     if seconds > SECONDS:
         return f"it took {seconds:.1f} s"
     return None if _snapshot(case) == before else "it changed what it was given"

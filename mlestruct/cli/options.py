@@ -20,7 +20,7 @@ SETTINGS = (
     "partners", "protected", "require", "rho", "room", "rooms", "same", "separator", "sheet",
     "trust", "unknown", "unpaired", "weight",
 )  # fmt: skip
-PYTHON = re.compile(rf"\b({'|'.join(SETTINGS)})=(?:'([^']*)'|(?=(\w)))?")
+PYTHON = re.compile(rf"\b({'|'.join(SETTINGS)})=(?:'([^']*)'|(?=([\w(])))?")
 
 
 def for_shell(message: str) -> str:
@@ -198,7 +198,7 @@ def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
     made: dict[str, Any] = {
         "forbid": [placed(pair, f"--forbid {' '.join(pair)}") for pair in given.forbid],
         "require": [placed(pair, f"--require {' '.join(pair)}") for pair in given.require],
-        "consent": [placed(pair, where) for pair, where in _consent(given)],
+        "consent": [placed(pair, where) for pair, where in _consent(given, own)],
     }
     if given.rules:
         read = opened(given, given.rules, COLUMNS)
@@ -207,8 +207,12 @@ def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
     return made
 
 
-def _consent(given: argparse.Namespace) -> Iterable[tuple[tuple[Any, Any], str]]:
+def _consent(
+    given: argparse.Namespace, own: Mapping[str, Any]
+) -> Iterable[tuple[tuple[Any, Any], str]]:
     """((person, other), place) of a table with a list of others in one cell or in several."""
+    from mlestruct.estimators.roommates.rules import ids_in
+
     if not given.consent:
         return
     read = opened(given, given.consent, ("id",))
@@ -218,8 +222,7 @@ def _consent(given: argparse.Namespace) -> Iterable[tuple[tuple[Any, Any], str]]
         found = [
             ((person, other), read.at(row, name))
             for name, cell in cells
-            for other in ([] if cell is None else re.split(r"\s*[;,/&|\n]\s*", str(cell)))
-            if other
+            for other in ([] if cell is None else ids_in(str(cell), own.__contains__))
         ]
         if not found:
             raise ValueError(

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.structures.base import Array, as_numbers, refuse_masked
+from mlestruct.regulariser import LEAST
+from mlestruct.structures.base import Array, as_numbers, refuse_masked, shape_of
 
 Columns = list[str] | None
 """The names of columns, where there are names."""
@@ -111,16 +112,19 @@ def check_lengths(X: Sequence[Any], y: Sequence[Any] | None) -> None:
 def listed(values: Sequence[Any]) -> Sequence[Any]:
     """A list as it is; a pandas Series by position, whatever its index says."""
     at = getattr(values, "iloc", None)
-    if at is None:
+    if at is None and not hasattr(values, "columns"):
         return values
-    if getattr(values, "ndim", 1) != 1:
-        raise ValueError("a frame is one example's features, not a list of examples: pass [frame]")
+    if at is None or getattr(values, "ndim", 1) != 1:
+        raise ValueError(
+            "a frame is one example's features, not a list of examples: pass [frame], or for "
+            "outcomes frame.to_numpy()"
+        )
     return [at[k] for k in range(len(values))]
 
 
 def columns_of(X: Sequence[Any]) -> Columns:
     """The names of the columns where every example is a frame, the same ones in the same order."""
-    named: list[Any] = [x.columns for x in X if hasattr(x, "columns")]
+    named = [names for m, x in enumerate(X) if (names := _names_in(x, m)) is not None]
     if not named or len(named) < len(X):
         return None
     first = [str(name) for name in named[0]]
@@ -129,6 +133,20 @@ def columns_of(X: Sequence[Any]) -> Columns:
     for m, names in enumerate(named):
         if [str(name) for name in names] != first:
             raise ValueError(f"example {m} has columns {list(names)}; example 0 has {first}")
+    return first
+
+
+def _names_in(x: Any, m: int) -> Any:
+    """The names that an example gives its columns: a frame, or rows that are Series and agree."""
+    rows = x if isinstance(x, (list, tuple)) else ()
+    if not (rows and hasattr(rows[0], "iloc") and getattr(rows[0], "ndim", 0) == 1):
+        return getattr(x, "columns", None)
+    first = list(rows[0].index)
+    for k, row in enumerate(rows):
+        if list(getattr(row, "index", first)) != first:
+            raise ValueError(
+                f"example {m}, row {k} has entries {list(row.index)}; row 0 has {first}"
+            )
     return first
 
 
@@ -170,20 +188,43 @@ def alphas_of(alpha: float | Sequence[float]) -> Array:
         raise ValueError(f"alpha has shape {alphas.shape}; give one number or a list of them")
     if len(alphas) == 0:
         raise ValueError("alpha is empty: give one number or several to choose from")
+    wrong = alphas[~((alphas >= LEAST) & np.isfinite(alphas))]
+    if len(wrong):
+        raise ValueError(f"alpha is {wrong[0]:g}; it must be positive, {LEAST:g} or more")
     return alphas
 
 
 def width_of(X: Sequence[Any], axes: int, expected: str, width: int | None = None) -> int:
     """The number of features, last of ``axes`` axes, once it is the same in every example."""
     for m, x in enumerate(X):
-        shape = x.shape if hasattr(x, "shape") else np.shape(x)
+        shape = shape_at(x, m)
         if len(shape) != axes or 0 in shape:
-            raise ValueError(f"example {m}: X has shape {shape}; expected {expected}, none empty")
+            raise ValueError(
+                f"example {m}: X has shape {shape}; expected {expected}, none empty{_hint(x)}"
+            )
         if width is not None and shape[-1] != width:
             raise ValueError(f"example {m} has {shape[-1]} features; expected {width}")
         width = int(shape[-1])
     assert width is not None
     return width
+
+
+def shape_at(x: Any, m: int) -> tuple[int, ...]:
+    """The shape of example m's features."""
+    try:
+        return shape_of(x)
+    except ValueError as error:
+        raise ValueError(f"example {m}: X is no array: {error}{_hint(x)}") from error
+
+
+def _hint(x: Any) -> str:
+    """What to do about things that often stand in the place of an example."""
+    parts = [x] if isinstance(x, str) else list(x) if isinstance(x, (list, tuple)) else []
+    if any(hasattr(part, "columns") for part in parts):
+        return "; of a group (name, frame) pass the frame"
+    if any(isinstance(part, str) for part in parts):
+        return "; words are no features: make a dict of features for each position"
+    return ""
 
 
 def part_of(

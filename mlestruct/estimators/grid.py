@@ -13,7 +13,7 @@ from mlestruct.estimators.graph import Example, GraphModel
 from mlestruct.estimators.tables import Table
 from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, Ints, as_numbers, shape_of
 from mlestruct.structures.shapes import grid_edges
 
 
@@ -99,7 +99,7 @@ class GridModel(GraphModel):
         return None
 
     def shape_of(self, x: Example) -> tuple[int, ...]:
-        return (len(x),) if x.kept is not None else np.shape(x.given)[:2]
+        return (len(x),) if x.kept is not None else shape_of(x.given)[:2]
 
 
 def _image(x: Any) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from reprlib import repr as short
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,20 @@ def as_labels(labels: Any) -> Labels:
         each = np.asarray(labels, dtype=object).ravel().tolist()
         _refuse_merged(each)
         if array.dtype.kind == "O":
-            array = np.array(array.tolist())
+            array = _alike(array)
         if array.dtype.kind == "f" and each and all(map(_is_whole, each)):  # signed beside unsigned
             array = np.array([int(label) for label in each], dtype=object).reshape(array.shape)
     return array
+
+
+def _alike(labels: Labels) -> Labels:
+    """Objects as numbers or text, where they all are."""
+    try:
+        return np.array(labels.tolist())
+    except ValueError as error:
+        odd = next((v for v in labels.ravel().tolist() if np.size(v) != 1), None)
+        words = f"a label is a number or a text, not {short(odd)}"
+        raise ValueError(words if "inhomogeneous" in str(error) else str(error)) from error
 
 
 def _is_whole(label: Any) -> bool:
@@ -70,7 +81,11 @@ def classes_of(y: Sequence[Any]) -> Labels:
     try:
         return np.unique(_joined([labels for labels in given if labels.size]))
     except TypeError as error:
-        raise ValueError(f"labels cannot be sorted: {error}") from error
+        every = {type(label).__name__ for labels in given for label in labels.tolist()}
+        raise ValueError(
+            f"labels are of type {' and '.join(sorted(every))}, which have no order; name each by "
+            "a number or a text"
+        ) from error
 
 
 def _joined(given: Sequence[Labels]) -> Labels:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from mlestruct.batch import Batch
 from mlestruct.estimators.base import Estimator
+from mlestruct.estimators.door import shape_at
 from mlestruct.structures.base import Array
 from mlestruct.structures.bipartite import BipartiteMatching, Kind
 
@@ -45,7 +44,8 @@ class MatchingModel(Estimator):
 
     def structures(self, X: Sequence[Any]) -> list[BipartiteMatching]:
         found, made = [], dict[Any, BipartiteMatching]()
-        for m, shape in enumerate(map(np.shape, X)):
+        for m, x in enumerate(X):
+            shape = shape_at(x, m)
             if len(shape) != 3:
                 raise ValueError(f"example {m}: X has shape {shape}; expected (rows, columns, d)")
             try:

@@ -168,7 +168,7 @@ def _columns(table: Any) -> Columns:
 
 def _rows(table: Any) -> Any:
     """The rows of a frame, and of an array that holds them as objects; anything else as it is."""
-    if hasattr(table, "to_numpy") and table.ndim == 2:
+    if hasattr(table, "to_numpy") and hasattr(table, "columns"):
         return list(table.to_numpy())
     return list(table) if isinstance(table, np.ndarray) and table.dtype == object else table
 
@@ -214,8 +214,11 @@ def _zeros_and_ones(y: Sequence[Any], labels: int | None) -> Array:
     try:
         table = as_numbers(_filled(list(y)), "y")
     except ValueError as error:
+        first = next((m for m, row in enumerate(y) if isinstance(row, (list, tuple))), None)
+        why = "rows have different lengths" if "inhomogeneous" in str(error) else str(error)
+        sets = "" if first is None else "; labels by name are a set, as in {'a', 'b'}"
         raise ValueError(
-            f"y holds rows of 0 and 1 per label, or sets of labels: {error}"
+            f"y holds rows of 0 and 1 per label, or sets of labels: {why}{sets}"
         ) from error
     if table.ndim != 2 or table.shape[1] == 0 or labels not in (None, table.shape[1]):
         expected = "labels" if labels is None else labels

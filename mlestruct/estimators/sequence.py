@@ -98,11 +98,12 @@ class SequenceModel(Labelled):
         for m, x in enumerate(given.X):
             if isinstance(x, Mapping) and not hasattr(x, "shape"):  # one token
                 raise one_alone(X)
-            if not (hasattr(x, "__len__") or hasattr(x, "shape")):
+            if isinstance(x, type) or not (hasattr(x, "__len__") or hasattr(x, "shape")):
                 raise ValueError(f"example {m}: X is {x!r}; expected a row or dict per position")
         labels = [0] * len(given.X)
         if given.y is not None:
-            labels = [len(t) if hasattr(t, "__len__") else 1 for t in given.y]
+            sized = [hasattr(t, "__len__") and not isinstance(t, type) for t in given.y]
+            labels = [len(t) if has else 1 for t, has in zip(given.y, sized, strict=True)]
         full = [m for m, x in enumerate(given.X) if self.nodes_of(x) or labels[m]]
         return given if len(full) == len(given.X) else given.at(full)
 
@@ -213,7 +214,9 @@ class SequenceModel(Labelled):
         if tags is None:
             return X
         self._check_fitted()
-        check_lengths(X, tags)
+        check_lengths(X, None)
+        if not hasattr(tags, "__len__") or len(X) != len(tags):
+            raise ValueError(f"allowed is a list for each of {len(X)} sequences, not {tags!r:.80}")
         for m, (x, given) in enumerate(zip(X, tags, strict=True)):
             if given is not None and len(given) != self.nodes_of(x):
                 raise ValueError(f"example {m}: allowed has {len(given)} entries for "

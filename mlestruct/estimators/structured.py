@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.estimators.base import Estimator
-from mlestruct.estimators.door import Given, columns_of
+from mlestruct.estimators.door import Given, columns_of, shape_at
 from mlestruct.features import Features, as_features
 from mlestruct.oracle import Solver, takes_instance
 from mlestruct.oracle.registry import AnyOracle
@@ -117,7 +117,7 @@ class StructuredModel(Estimator):
         if self.oracle is None:
             raise ValueError("StructuredModel needs structure=, or oracle= to solve without")
         rows = self.rows(x)
-        shape = rows.shape if hasattr(rows, "shape") else np.shape(rows)
+        shape = shape_at(rows, m)
         if len(shape) < 2:
             raise ValueError(f"example {m}: features have shape {shape}; expected (parts, d)")
         return Custom(math.prod(shape[:-1]), shape=shape[:-1])

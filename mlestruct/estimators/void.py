@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Partial
+from mlestruct.errors import DataWarning, outside
 from mlestruct.estimators.labels import Labels, as_labels, states_of
 from mlestruct.structures.base import Ints, absent
 
 AUTO = "auto"
+MARK = 255  # many data sets of pictures in bytes have it for "no label"
 SETS = (set, frozenset)
 
 
@@ -36,7 +38,12 @@ def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
         return seen_in(given.observed, [*void, -1], nodes)
     if isinstance(given, Mapping):
         given = _listed(given, nodes)
-    if given is None or isinstance(given, str) or not isinstance(given, Iterable):
+    if hasattr(given, "__next__"):
+        raise ValueError(
+            f"y is a {type(given).__name__}, which is empty after one look: pass a list"
+        )
+    listed = isinstance(given, Iterable) or hasattr(given, "__array__")
+    if given is None or isinstance(given, str) or not listed:
         raise ValueError(f"y is {given!r}; expected a label for each of {nodes} nodes")
     array = _array(given)
     known = ~missing(array)
@@ -96,6 +103,14 @@ def codes_of(setting: Any, seen: Sequence[Seen]) -> tuple[Any, ...]:
     if not values or not all(_whole(v) for v in values):
         return ()
     distinct = np.unique(np.concatenate(values))
+    usual = list(range(len(distinct) - 1))
+    if len(usual) > 1 and distinct.tolist() == [*usual, MARK]:
+        warnings.warn(
+            f"labels 0 to {usual[-1]}, and {MARK}: {MARK} is taken for a class of its own; if it "
+            f"means 'no label' say void={MARK}, else void=None",
+            DataWarning,
+            stacklevel=outside(),
+        )
     others = distinct[distinct != -1]
     if len(others) == len(distinct) or len(others) < 2 or others[0] < 0:
         return ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from mlestruct.structures.base import Array, Structure, as_numbers, refuse_maske
 
 FEW = 5  # parts of an answer that are named by their types
 DOUBT = 1e-6  # relative: what a solver's own sum of its answer's scores may be off
+WHOLE = 1e-5  # what integer programs may be off a whole number: Gurobi's and CPLEX's default
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Solver:
                 vertices[part], unsure[m] = given.reshape(-1), given.dtype
             else:
                 vertices[part] = _as_vertex(structure, given, m)
+        if self.polytope == HULL:
+            vertices = _rounded(vertices)
         _settle(batch, vertices, unsure)
         reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
         return vertices, np.where(exact, reached, upper)
@@ -69,10 +73,13 @@ class Solver:
         """What the solver says to this score."""
         asked = sign * pin(structure, score).reshape(structure.shape)  # to overwrite
         own: tuple[Any, ...] = (asked.copy(),)
-        if self._second is not None:
+        named: dict[str, Any] = {}
+        if self._second == "named":
+            named["instance"] = structure.instance
+        elif self._second is not None:
             own = (structure, *own) if self._second == "structure" else (*own, structure.instance)
         try:
-            answer = self.solve(*own)
+            answer = self.solve(*own, **named)
         except StopIteration as error:  # it would end a loop of ours, and nobody would know
             raise RuntimeError(f"example {example}: the solver raised StopIteration") from error
         except Exception as error:
@@ -149,6 +156,9 @@ def _without_value(structure: Structure, answer: Any, score: Array, example: int
 
 
 def _is_number(value: Any) -> bool:
+    """A value of an answer: a flag is none, nor is a status such as OPTIMAL."""
+    if isinstance(value, (bool, np.bool_, Enum)):
+        return False
     return isinstance(value, (float, int, np.floating, np.integer)) or (
         isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iuf"
     )
@@ -186,15 +196,22 @@ def _own_bound(given: Any, structure: Structure, score: Array, example: int, sig
 def takes_instance(oracle: Any) -> bool:
     """Whether a solver of the user's asks for an example's own data besides its score."""
     call = oracle.solve if isinstance(oracle, Solver) else oracle
-    return callable(call) and not hasattr(call, "many") and _second(call) == "instance"
+    own = callable(call) and not hasattr(call, "many")
+    return own and _second(call) in ("instance", "named")
 
 
 def _second(call: Callable[..., Any]) -> str | None:
-    """What a solver takes besides the score: None, ``structure`` (first) or ``instance`` (last)."""
+    """What a solver takes besides the score: None, ``structure`` (first) or ``instance`` (last).
+
+    ``named`` is an instance that has to be called so.
+    """
     try:
-        names = list(inspect.signature(call).parameters)
+        parameters = inspect.signature(call).parameters
     except (TypeError, ValueError):
         return None
+    names = list(parameters)
+    if "instance" in parameters and parameters["instance"].kind is inspect.Parameter.KEYWORD_ONLY:
+        return "named"
     if "instance" in names[1:2]:
         return "instance"
     if _positional(call) < 2:
@@ -220,6 +237,13 @@ def _shaped(structure: Structure, answer: Any) -> bool:
     return array and answer.shape == structure.shape
 
 
+def _rounded(values: Array) -> Array:
+    """Without what integer programs leave beside whole numbers."""
+    whole = np.rint(values)
+    with np.errstate(invalid="ignore"):  # infinities, refused later
+        return np.where(np.abs(values - whole) <= WHOLE, whole, values)
+
+
 def _settle(batch: Batch[Any], vertices: Array, unsure: dict[int, Any]) -> None:
     """A list of arcs can look like a vector: what is none of the structure's is read again."""
     for structure, members in batch.groups():
@@ -242,7 +266,9 @@ def _as_vertex(structure: Structure, answer: Any, example: int) -> Array:
             if array.ndim > 1 or structure.contains(vector):
                 return vector
             return _outcome_or(structure, answer, vector)  # a list of arcs can look like a vector
-        return _encoded(structure, answer, array)
+        near = array.shape == structure.shape and not ((array >= 0) & (array <= 1)).all()
+        given = _rounded(array) if near else array  # below 0 by a rounding
+        return _encoded(structure, answer if given is array else given, given)
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"example {example}: the solver's answer is no outcome: {error}"

@@ -76,6 +76,10 @@ class Validated(Around):
         low = np.flatnonzero(~(upper >= reached - TOL * scale))
         if len(low):
             m = int(low[0])
+            if np.isnan(upper[m]):
+                raise ValueError(
+                    f"example {m}: {self._name} bounds the best score by nan; say None"
+                )
             raise ValueError(
                 f"example {m}: {self._name} bounds the best score by {upper[m]:.12g}, "
                 f"its own answer reaches {reached[m]:.12g}: {reached[m] - upper[m]:.1g} more; what "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from reprlib import repr as short
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlestruct.errors import DataWarning, outside
 from mlestruct.files import parsed
 from mlestruct.structures.base import Array, Ints, Shorts
 
@@ -20,6 +23,7 @@ Position = Mapping[str, Any] | Iterable[str]
 
 NESTED = 100  # dicts in dicts: more is a mistake, and Python's own stack ends at a few hundred
 HOLDS = list, tuple, Set, Mapping
+NUMBERS = int, float, np.integer, np.floating
 
 
 def pairs_of(position: Position, inside: int = 0) -> Iterable[tuple[str, float]]:
@@ -43,7 +47,7 @@ def pairs_of(position: Position, inside: int = 0) -> Iterable[tuple[str, float]]
                 raise ValueError(f"attribute {name!r} is a dict in {NESTED} dicts or more")
             found = pairs_of(value, inside + 1)
             yield from ((f"{name}:{inner}", number) for inner, number in found)
-        elif isinstance(value, (int, float, np.integer, np.floating)):
+        elif _number(value):
             yield name, _finite(name, value)
         elif isinstance(value, Iterable) and not _whole(value):
             yield from ((f"{name}:{_shallow(name, inner)}", 1.0) for inner in _in_order(value))
@@ -64,6 +68,12 @@ def _shallow(name: str, member: Any) -> Any:
 def _whole(value: Any) -> bool:
     """Bytes have members, and an array without axes pretends to."""
     return isinstance(value, bytes) or getattr(value, "shape", None) == ()
+
+
+def _number(value: Any) -> bool:
+    """A span of time is an integer to NumPy."""
+    exact = type(value).__name__ in ("Decimal", "Fraction")
+    return exact or (isinstance(value, NUMBERS) and not isinstance(value, np.timedelta64))
 
 
 def _finite(name: str, value: Any) -> float:
@@ -134,6 +144,34 @@ class Attributes:
     def __len__(self) -> int:
         return len(self.place)
 
+    @cached_property
+    def _heads(self) -> set[str]:
+        """The names of attributes that were text."""
+        return {name.partition(":")[0] for name in self.place if ":" in name}
+
+    def _doubt(self, position: Any) -> None:
+        """Warn of what was numbers in training and is text, or the other way: it counts nothing.
+
+        The first position alone is looked at: a table read in another way shows there.
+        """
+        if type(position) is not dict:
+            return
+        for name, value in position.items():
+            text = isinstance(value, str)
+            known = name in self.place
+            if text and known and f"{name}:{value}" not in self.place and name not in self._heads:
+                was = "numbers"
+            elif not text and _number(value) and not known and name in self._heads:
+                was = "text"
+            else:
+                continue
+            warnings.warn(
+                f"attribute {name!r} is {short(value)}, and was {was} in training: it counts for "
+                "nothing",
+                DataWarning,
+                stacklevel=outside(),
+            )
+
     def rows(self, x: Sequence[Position]) -> sp.csr_array:
         """One sequence as (positions × attributes); attributes not seen are left out."""
         return self.stack([x])
@@ -148,6 +186,7 @@ class Attributes:
     def entries(self, X: Sequence[Sequence[Position]]) -> tuple[Ints, Shorts, Array]:
         """(first entry of every position, column of every entry, its value), as in a CSR matrix."""
         start, index, odd = _read(X, self.place.get)
+        self._doubt(next((next(iter(x)) for x in X if len(x)), None))
         data = np.ones(len(index))
         for k, value in odd:
             data[k] = value

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -82,6 +82,7 @@ class Report:
     names: str | None = None
     protected: bool = False
     language: str = "en"
+    files: ClassVar = ("pairs.csv", "probabilities.csv", "report.html")
 
     @classmethod
     def of(
@@ -109,14 +110,14 @@ class Report:
         return cls(model, people, plan, evaluation, calibration, names, protected, language)
 
     def write(self, folder: str | os.PathLike[str], each: int | None = EACH) -> list[Path]:
-        """pairs.csv (with those who stay single), probabilities.csv and report.html.
+        """The plan (with those who stay single), probabilities, and the page: the paths of these.
 
         probabilities.csv has everybody's ``each`` most probable pairs; every pair for None, which
         is a file of hundreds of megabytes for thousands of people.
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        paths = [place / name for name in ("pairs.csv", "probabilities.csv", "report.html")]
+        paths = [place / name for name in self.files]
         export_csv(paths[0], self.plan.columns())
         ids = self.people.as_names(self.model.id)
         export_csv(paths[1], likely(ids, self.plan.pairings, None, each))

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from operator import attrgetter
+from reprlib import repr as short
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -343,21 +344,43 @@ def as_fixed(size: int, fixed: ArrayLike | None) -> Flags:
 def as_numbers(values: Any, what: str) -> Array:
     """Real numbers as floats; text, complex or masked numbers, and ragged rows are refused."""
     refuse_masked(values, what)
+    array = values
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biuf":
             return array.astype(float, copy=False)
         if array.dtype.kind == "O" and not any(v is None or isinstance(v, str) for v in array.flat):
             return array.astype(float)
-        why = f"dtype {array.dtype}" + _strange(array)
-    except (TypeError, ValueError, OverflowError) as error:
-        why = str(error) + _strange(values)
+        why = ", ".join(filter(None, (f"dtype {array.dtype}", _strange(array))))
+    except Exception as error:  # a tensor that carries a gradient raises an error of its own
+        why = _strange(array) or _in_short(error, values)
     raise ValueError(f"{what} must be numbers: {why}")
+
+
+def _in_short(error: Exception, values: Any) -> str:
+    """Why a conversion failed, without NumPy's own words where they tell a user nothing."""
+    if "inhomogeneous" in str(error):
+        return "rows have different lengths, or numbers stand beside lists"
+    if "float() argument" in str(error):
+        return f"this is a {type(values).__name__}"
+    return str(error)
+
+
+def shape_of(values: Any) -> tuple[int, ...]:
+    """Its shape, of a list as of an array; a ValueError in plain words where rows differ."""
+    if hasattr(values, "shape"):
+        return tuple(values.shape)
+    try:
+        return np.shape(values)
+    except ValueError as error:
+        raise ValueError(_in_short(error, values)) from error
 
 
 def _strange(values: Any) -> str:
     """The first entry that is no number, where entries can be told apart."""
     array: Any = values if isinstance(values, np.ndarray) else getattr(values, "to_numpy", list)()
+    if isinstance(array, np.ndarray) and array.dtype.kind in "US" and array.size:
+        return f"such as {short(array.flat[0].item())}"
     if not isinstance(array, np.ndarray) or array.dtype.kind != "O":
         return ""
     for place, value in np.ndenumerate(array):
@@ -367,7 +390,7 @@ def _strange(values: Any) -> str:
                 continue
         except (TypeError, ValueError, OverflowError):
             pass
-        return f"; entry {', '.join(map(str, place))} is {value!r}"
+        return f"entry {', '.join(map(str, place))} is {short(value)}" if place else short(value)
     return ""
 
 
@@ -424,12 +447,15 @@ def as_integers(values: Any, what: str) -> Ints:
 
 
 def absent(value: Any) -> bool:
-    """No value at all: None, NaN, NaT, pandas' NA."""
+    """No value at all: None, NaN, NaT, pandas' NA, a masked entry."""
     if isinstance(value, (float, np.floating)):
         return bool(np.isnan(value))
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
+    kind = type(value).__name__
+    if kind == "Decimal":
+        return bool(value.is_nan())
+    return value is None or kind in ("NAType", "NaTType", "MaskedConstant")
 
 
 def refuse_many(coordinates: float) -> None:

@@ -17,7 +17,7 @@ def end_to_end(scopes: Iterable[Sequence[int]] | Ints) -> tuple[Ints, Ints]:
     try:
         listed = [tuple(scope) for scope in scopes]
     except TypeError as error:
-        raise ValueError(f"a factor is a list of variables: {error}") from error
+        raise ValueError("a factor is a list of variables, as (0, 1) is") from error
     flat = as_integers([v for scope in listed for v in scope], "variables of factors")
     return flat, np.cumsum([0, *map(len, listed)], dtype=np.int64)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from reprlib import repr as short
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ Columns = dict[str, Column]
 
 
 class MixedColumn(ValueError):
-    """A column has numbers and text."""
+    """A column has numbers and text, or what is neither."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class Table:
 
     ``back`` turns columns into the kind of table this one was made of. A table from a file also
     knows each cell as ``written`` there, its ``places``, and has ``said`` how the file was read.
-    Columns that are ``mixed``, of numbers and text, are as they were given: they can be carried
-    along, but not used until :meth:`without` has taken codes for "no answer" out of them.
+    Columns that are ``mixed``, of numbers and text or of what is neither, are as they were given:
+    they can be carried along, but not used until :meth:`without` has taken codes for "no answer"
+    out of them.
     """
 
     columns: Columns
@@ -240,8 +242,8 @@ def column_of(name: str, values: list[Any]) -> Column:
     if "text" in kinds:
         row = kinds["text"]
         raise MixedColumn(
-            f"column {name!r} mixes numbers and text: row {row} is {values[row]!r}; make it one or "
-            "the other, or name codes for no answer in no_answer="
+            f"column {name!r} mixes numbers and text: row {row} is {short(values[row])}; make it "
+            "one or the other, or name codes for no answer in no_answer="
         )
     if len(present) == len(values) and kinds.keys() == {"boolean"}:
         return np.array(values, dtype=bool)
@@ -249,7 +251,9 @@ def column_of(name: str, values: list[Any]) -> Column:
         try:
             return np.array(values, dtype=np.int64)
         except OverflowError as error:
-            raise ValueError(f"column {name!r} holds integers beyond 64 bits") from error
+            most = max((int(value) for value in values), key=abs)
+            words = f"column {name!r} holds {most}, beyond 2^63; hand such numbers in as text"
+            raise ValueError(words) from error
     long = next((v for v in present if _kind(v) == "integer" and abs(v) > EXACT), None)
     if long is not None:
         raise ValueError(f"column {name!r} has gaps or fractions, and {long} would lose digits")
@@ -265,7 +269,7 @@ def _kinds(name: str, values: list[Any], none: list[bool]) -> dict[str, int]:
             try:
                 kinds[_kind(value)] = row
             except ValueError as error:
-                raise ValueError(f"column {name!r}, row {row}: {error}") from error
+                raise MixedColumn(f"column {name!r}, row {row}: {error}") from error
     return kinds
 
 
@@ -278,7 +282,9 @@ def _kind(value: Any) -> str:
         return "float"
     if isinstance(value, str) or hasattr(value, "isoformat"):
         return "text"
-    raise ValueError(f"{value!r} is no number, text or date")
+    if type(value).__name__ in ("Decimal", "Fraction"):  # as databases have them
+        return "integer" if value == int(value) else "float"
+    raise ValueError(f"{short(value)} is no number, text or date")
 
 
 def table(given: Any, wanted: Collection[str] = ()) -> Table:
@@ -300,22 +306,22 @@ def table(given: Any, wanted: Collection[str] = ()) -> Table:
         return read(given, wanted)
     if isinstance(given, Mapping):
         return checked(of_columns(given), dict)
-    if isinstance(given, Sequence):
+    if isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray, memoryview)):
         return checked(of_rows(given), to_rows)
-    return of_frame(given)
+    return of_frame(given, wanted)
 
 
 def of_columns(given: Mapping[Any, Any]) -> dict[str, list[Any]]:
     for name, values in given.items():
         if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
-            raise ValueError(f"column {name!r} is {values!r}; expected a list of values")
+            raise ValueError(f"column {name!r} is {short(values)}; expected a list of values")
     return {name: list(values) for name, values in _as_text(given.items()).items()}
 
 
 def of_rows(rows: Sequence[Any]) -> dict[str, list[Any]]:
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise ValueError(f"row {number} is {row!r}; a list of rows holds dicts")
+            raise ValueError(f"row {number} is {short(row)}; a list of rows holds dicts")
     texts = [_as_text(row.items()) for row in rows]
     names = dict.fromkeys(name for row in texts for name in row)
     return {name: [row.get(name) for row in texts] for name in names}
@@ -336,7 +342,11 @@ def to_rows(columns: Columns) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*listed, strict=True)]
 
 
-def of_frame(given: Any) -> Table:
+def of_frame(given: Any, wanted: Collection[str] = ()) -> Table:
+    """A frame's columns, and levels of its index that are ``wanted`` and no column."""
+    levels = getattr(getattr(given, "index", None), "names", None) or ()
+    named = [name for name in levels if name in wanted and name not in given.columns]
+    given = given.reset_index(named) if named else given
     try:
         import narwhals as nw
     except ImportError as error:

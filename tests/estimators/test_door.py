@@ -96,10 +96,10 @@ def test_a_repeated_example_weighs_as_two():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alpha": 0.0}, r"lam\[0\] is 0.0; it must be positive"),
+        ({"alpha": 0.0}, "alpha is 0; it must be positive"),
         ({"alpha": -1.0}, "must be positive"),
         ({"alpha": ()}, "alpha is empty"),
-        ({"alpha": np.nan}, "lam holds NaN"),
+        ({"alpha": np.nan}, "alpha is nan; it must be positive"),
         ({"bounds": (1.0, 0.0)}, r"lower\[0\] is 1.0; it must be at most upper"),
         ({"oracle": "magic"}, "no oracle named 'magic'; there are assignment"),
         ({"solver": "magic"}, "route is auto, direct or frank_wolfe, not 'magic'"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mlestruct.tables import Table
 
 MODEL, OUT = "roommates.npz", "roommates-out"
+TABLES = ("people", "pairs", "rules", "consent", "rooms", "model")  # what commands read
 
 
 def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
@@ -119,17 +120,29 @@ def among(
     return pairs.without_rows_of(listed, left - kept)
 
 
-def new_file(path: str, force: bool) -> str:
+def new_file(path: str, force: bool, inputs: Sequence[str | None] = ()) -> str:
     """A file that may be written; asked for before the work is done."""
     if Path(path).exists() and not force:
         raise ValueError(f"{path} is there already; name another file, or overwrite it by --force")
+    spare(Path(path), inputs)
     return path
+
+
+def spare(place: Path, inputs: Sequence[str | None]) -> None:
+    """A table that was read is never written over, whatever ``--force`` says."""
+    for given in inputs:
+        own = Path((given or "").partition("#")[0])
+        if given and place.exists() and own.exists() and place.samefile(own):
+            raise ValueError(f"{place} is a table that this command reads; name another file")
 
 
 def new_folder(path: str, force: bool) -> Path:
     """A folder for results: the one named, or the first of path-2, path-3, … that is empty."""
+    if Path(path).is_file() and force:
+        raise ValueError(f"--out names a folder, and {path} is a file")
+    whole = str(Path(path).absolute()) if Path(path).name in ("", "..") else path
     for number in count(1):
-        place = Path(path if number == 1 else f"{path}-{number}")
+        place = Path(path if number == 1 else f"{whole}-{number}")
         if force or not place.exists() or (place.is_dir() and not any(place.iterdir())):
             place.mkdir(parents=True, exist_ok=True)
             return place
@@ -139,6 +152,10 @@ def new_folder(path: str, force: bool) -> Path:
 def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str]:
     """Print what was asked for, write the files, say where."""
     every = None if given.all else given.per_person
-    paths = list(map(str, report.write(new_folder(given.out, given.force), every)))
+    folder = new_folder(given.out, given.force)
+    inputs = [getattr(given, name, None) for name in TABLES]
+    for name in report.files:
+        spare(folder / name, inputs)
+    paths = list(map(str, report.write(folder, every)))
     say(given, shown, "wrote " + ", ".join(paths))
     return paths

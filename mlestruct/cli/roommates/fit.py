@@ -126,7 +126,7 @@ def run(given: argparse.Namespace) -> int:
     settings = RoommateModel().get_params()
     told = {k: v for k, v in vars(given).items() if k in settings and v is not None}
     model = RoommateModel(**told)
-    path = new_file(given.model, given.force)
+    path = new_file(given.model, given.force, [given.people, given.pairs])
     wanted = [model.id, *([model.cohort] if model.cohort else []), *model.same]
     everybody = opened(given, given.people, wanted)
     people = chosen(everybody, given.cohort, given.only)

@@ -35,6 +35,7 @@ from mlestruct.estimators.roommates.questionnaire import (
     Unknown,
     doubts,
     fitting,
+    idle_codes,
     listed,
     roles_of,
     survey,
@@ -45,7 +46,7 @@ from mlestruct.learners import Interrupted, Model
 from mlestruct.method import Progress
 from mlestruct.progress import Show, watcher
 from mlestruct.structures.base import Array, Ints
-from mlestruct.tables import Table, table
+from mlestruct.tables import table
 
 if TYPE_CHECKING:
     from mlestruct.estimators.roommates.evaluation import Evaluation, Held
@@ -186,7 +187,8 @@ class RoommateModel(Parameters):
         taken = [self.id, *self._groups, *homes]
         roles = roles_of(given.names, {role: getattr(self, role) for role in ROLES}, taken)
         roles_of(given.names, {"protected": self.protected}, ())  # refuses names of no column
-        given = self._coded(given, [name for name, role in roles.items() if role != "ignore"])
+        codes = self._codes([name for name, role in roles.items() if role != "ignore"])
+        idle, given = idle_codes(given, codes), given.without(codes)
         known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
         everybody = People.read(given, self.id, self._groups, known, self.missing, {}, faults)
         observed = read_pairs(pairs, everybody, self._columns)
@@ -194,11 +196,11 @@ class RoommateModel(Parameters):
             refuse_unpaired(everybody, observed)
         blocks, left_out = blocks_of(observed, everybody)
         answers = {asked.column: given[asked.column] for asked in known}
-        odd = [*doubts(given, known), *everybody.notes]
+        odd = [*doubts(given, known), *everybody.notes, *observed.doubts]
         odd += in_words(leaks(answers, observed.rows, everybody.group_of))
         for doubt in odd:
             warnings.warn(doubt, DataWarning, stacklevel=3)
-        notes = [*given.said, *notes, *odd]
+        notes = [*given.said, *notes, *idle, *odd]
         asked = Questions(known, self.answers, self.missing == "neutral", self.extra or {})
         if not asked.names:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
@@ -218,15 +220,18 @@ class RoommateModel(Parameters):
             return
         raise ValueError(f"partners are two columns of ids, not {self.partners!r}")
 
-    def _coded(self, given: Table, columns: Sequence[str]) -> Table:
-        """With codes for no answer as missing."""
+    def _codes(self, columns: Sequence[str]) -> dict[str, list[Any]]:
+        """The codes for no answer of every column."""
         if not isinstance(self.no_answer, Mapping):
             values = listed(self.no_answer)
-            return given.without(dict.fromkeys(columns, values)) if values else given
+            return dict.fromkeys(columns, values) if values else {}
         strange = [name for name in self.no_answer if name not in columns]
         if strange:
-            raise ValueError(f"no_answer: {strange[0]!r} is no column of answers")
-        return given.without({name: listed(values) for name, values in self.no_answer.items()})
+            there = ", ".join(columns)
+            raise ValueError(
+                f"no_answer: {strange[0]!r} is no column of answers; there are {there}"
+            )
+        return {name: listed(values) for name, values in self.no_answer.items()}
 
     def _keep(self, known: Knowledge) -> None:
         fitted, model = known.fitted, known.fitted.model
@@ -281,7 +286,7 @@ class RoommateModel(Parameters):
     def _read(self, people: Any, unknown: Unknown | Mapping[str, Unknown] | None = None) -> People:
         asked = self._known.asked
         columns = [answers.column for answers in asked.answers]
-        given = self._coded(table(people, [self.id, *self._groups]), columns)
+        given = table(people, [self.id, *self._groups]).without(self._codes(columns))
         rule: Missing = "neutral" if asked.neutral else "refuse"
         instead = _by_column(self.unknown if unknown is None else unknown, columns)
         return People.read(given, self.id, self._groups, asked.answers, rule, instead)
@@ -393,7 +398,9 @@ class RoommateModel(Parameters):
         """Every group of the people in pairs, to judge on; and in words who is left out."""
         read = self._read(people)
         columns = replace(self._columns, weight=None)
-        blocks, notes = blocks_of(read_pairs(pairs, read, columns), read)
+        observed = read_pairs(pairs, read, columns)
+        blocks, notes = blocks_of(observed, read, "compare with")
+        notes += observed.doubts
         held = [self._known.held(read, block, truth) for block in blocks]
         return held, [*read.notes, *notes]
 

@@ -8,13 +8,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mlestruct.estimators.roommates.people import Group, People, are_ids, unpadded
+from mlestruct.estimators.roommates.people import Group, People, are_ids, by_text, meant
 from mlestruct.estimators.roommates.questionnaire import refuse, some
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Table, table
 from mlestruct.tables.cells import written
 
 Larger = Literal["refuse", "leave_out"]
+ANY = object()  # the cohort of a row that names none
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Observed:
     rows: Ints
     weight: Array
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """What looks wrong, and was taken as it stands."""
 
 
 class Home(NamedTuple):
@@ -84,8 +87,8 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     pairs = as_table(people.table if given is None else given, columns)
     if given is None and not columns.by_person:
         raise ValueError("who shares is not said: give a table of pairs, or room= or partner=")
-    kept = _of_cohorts(pairs, people, columns.cohort)
-    homes = [home for home in homes_of(pairs, people, columns) if home.rows[0] in kept]
+    named = _cohorts(pairs, people, columns.cohort)
+    homes = [h for h in homes_of(pairs, people, columns) if named[h.rows[0]] is not None]
     by_text = pairs.written is not None
     twos, notes = _twos(pairs, homes, columns)
     once: dict[frozenset[int], tuple[Home, tuple[int, int]]] = {}
@@ -99,13 +102,15 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
             once.setdefault(frozenset((a, b)), (home, (a, b)))
     shared = [home for home, _ in once.values()]
     rows = np.array([two for _, two in once.values()], dtype=np.int64).reshape(-1, 2)
-    refuse([*some(strange), *_faults(rows, people, [_place(pairs, home) for home in shared])])
+    places = [_place(pairs, home) for home in shared]
+    refuse([*some(strange), *_faults(rows, people, places)])
     weight = _weights(pairs, columns, shared)
-    skipped = len(pairs) - len(kept)
+    doubts = _elsewhere([named[h.rows[0]] for h in shared], people, places, rows, columns.cohort)
+    skipped = named.count(None)
     if skipped:
         what = "rows" if columns.by_person else "pairs"
         notes.append(f"{skipped} {what} are of cohorts that are not in the table of people")
-    return Observed(rows, weight, tuple(notes))
+    return Observed(rows, weight, tuple(notes), tuple(doubts))
 
 
 def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
@@ -186,7 +191,9 @@ def _place(pairs: Table, home: Home) -> str:
     return pairs.at(rows[0]) if len(rows) == 1 else pairs.both(rows[0], rows[1])
 
 
-def blocks_of(observed: Observed, people: People) -> tuple[list[ObservedGroup], list[str]]:
+def blocks_of(
+    observed: Observed, people: People, what: str = "learn from"
+) -> tuple[list[ObservedGroup], list[str]]:
     """Examples by group and weight; and in words who is left out of them."""
     blocks, alone = [], 0
     group = people.group_of[observed.rows[:, 0]]
@@ -207,7 +214,7 @@ def blocks_of(observed: Observed, people: People) -> tuple[list[ObservedGroup], 
     notes = [f"left out: {count} {why}" for count, why in counts if count]
     notes += [f"left out: {note}" for note in observed.notes]
     if not blocks:
-        raise ValueError("; ".join(["there is nothing to learn from", *notes]))
+        raise ValueError("; ".join([f"there is nothing to {what}", *notes]))
     return blocks, notes
 
 
@@ -232,14 +239,27 @@ def as_table(given: Any, columns: ColumnNames) -> Table:
     return table({name: [pair[k] for pair in given] for k, name in enumerate(columns.partners[:2])})
 
 
-def _of_cohorts(pairs: Table, people: People, cohort: str | None) -> set[int]:
-    """Rows whose cohort the people have; all, where pairs do not say."""
+def _cohorts(pairs: Table, people: People, cohort: str | None) -> list[Any]:
+    """The people's cohort that every row names: None for another one, ANY where it names none."""
     if cohort is None or cohort not in pairs.names:
-        return set(range(len(pairs)))
+        return [ANY] * len(pairs)
     listed = people.table.labels(cohort)
-    known = {written(c) for c in listed}
-    said = [str(written(c)) for c in pairs.labels(cohort)]
-    return {row for row, c in enumerate(said) if c in known or unpadded(c, listed) in known}
+    known = by_text(listed)
+    said = pairs.labels(cohort)
+    return [ANY if own is None else meant(str(written(own)), known, listed) for own in said]
+
+
+def _elsewhere(
+    named: Sequence[Any], people: People, places: Sequence[str], rows: Ints, cohort: str | None
+) -> list[str]:
+    """Pairs of another cohort than their people: one of the two tables is wrong."""
+    odd = [
+        f"{place}, {cohort} {own} for {theirs}"
+        for own, place, (a, _) in zip(named, places, rows.tolist(), strict=True)
+        if own is not ANY and own != (theirs := people.cohort_of(a))
+    ]
+    words = f"pairs are said to be of another {cohort} than their people, and count with these"
+    return [f"{len(odd)} {words} (the first: {odd[0]})"] if odd else []
 
 
 def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:

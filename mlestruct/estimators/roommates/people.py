@@ -11,7 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.estimators.roommates.questionnaire import Answers, Unknown, person, refuse, some
+from mlestruct.estimators.roommates.questionnaire import (
+    Answers,
+    Unknown,
+    person,
+    refuse,
+    some,
+    spelled_twice,
+)
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Table
 from mlestruct.tables.cells import written
@@ -68,9 +75,9 @@ class People:
                 notes += told
             except ValueError as error:
                 wrong.append(str(error))
-        refuse([*wrong, *_without(table, group_columns)])
+        refuse([*wrong, *without(table, group_columns)])
         codes = np.stack(columns, axis=1) if columns else np.empty((len(ids), 0), dtype=np.int64)
-        notes += _silent(table, ids, codes, answers)
+        notes += [*_silent(table, ids, codes, answers), *spelled_twice(table, group_columns)]
         return cls(table, ids, codes, groups_of(table, group_columns), tuple(notes))
 
     def __len__(self) -> int:
@@ -91,7 +98,7 @@ class People:
     @cached_property
     def spelled(self) -> dict[str, int]:
         """The row of an id by its text: where one side is a file, 7 and "7" are one person."""
-        return {str(written(person)): row for person, row in self.row.items()}
+        return {text: self.row[person] for text, person in by_text(self.ids).items()}
 
     def find(self, person: Any, where: str, by_text: bool = False) -> int:
         """The row of an id; unknown ones are refused by name and place."""
@@ -108,7 +115,7 @@ class People:
             if not (by_text or self.table.written is not None):
                 return None
             spelling = str(written(person))
-            return self.spelled.get(spelling, self.spelled.get(unpadded(spelling, self.ids)))
+            return meant(spelling, self.spelled, self.ids)
 
     def cohort_of(self, row: int) -> Any:
         """The first of the columns that keep people apart."""
@@ -124,10 +131,21 @@ class People:
         return f"; there is {like!r}, {kind}"
 
 
-def unpadded(spelling: str, names: Iterable[Any]) -> str:
-    """``7.0`` as ``7`` where all names are whole numbers: programs that know gaps write it so."""
-    found = POINT_ZERO.fullmatch(spelling)
-    return found[1] if found and all(isinstance(name, int) for name in names) else spelling
+def by_text(names: Iterable[Any]) -> dict[str, Any]:
+    """Names by their text; where all are spelled 7.0, by 7 too."""
+    found = {str(written(name)): name for name in names}
+    whole = {match[1]: found[text] for text in found if (match := POINT_ZERO.fullmatch(text))}
+    return {**found, **whole} if len(whole) == len(found) else found
+
+
+def meant(spelling: str, known: Mapping[str, Any], names: Iterable[Any]) -> Any:
+    """What is known by a spelling, None for nothing.
+
+    7.0 is 7 where all names are whole numbers: programs that know gaps write whole numbers so.
+    """
+    match = None if spelling in known else POINT_ZERO.fullmatch(spelling)
+    bare = match and all(isinstance(name, int) for name in names)
+    return known.get(match[1] if match and bare else spelling)
 
 
 def are_ids(given: Any, count: int | None = None) -> bool:
@@ -150,10 +168,10 @@ def faults_of_people(table: Table, id_column: str, groups: Sequence[str] = ()) -
     for row, own in enumerate(table.listed(id_column)):
         if own is not None and first.setdefault(own, row) != row:
             twice.append(f"id {own!r} is in {table.both(first[own], row)}")
-    return [*_without(table, [id_column]), *some(twice), *_without(table, groups)]
+    return [*without(table, [id_column]), *some(twice), *without(table, groups)]
 
 
-def _without(table: Table, columns: Sequence[str]) -> list[str]:
+def without(table: Table, columns: Sequence[str]) -> list[str]:
     """Rows with blank cells in these columns."""
     gone = {name: [row for row, cell in enumerate(table.listed(name)) if cell is None]
             for name in columns}  # fmt: skip
@@ -173,7 +191,8 @@ def _codes(
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise ValueError(
             f"column {known.column!r}: {person(table, ids, int(gone[0]), known.column)}{more} gave "
-            "no answer; leave them out, or count such answers as average ones by missing='neutral'"
+            "no answer; leave them out, or count such answers as average ones: fit with "
+            "missing='neutral'"
         )
     codes[gone] = len(known.levels)
     return codes, notes

@@ -235,6 +235,27 @@ def _marks(table: Table, column: str) -> list[str]:
     ]
 
 
+def spelled_twice(table: Table, groups: Sequence[str]) -> list[str]:
+    """Groups in several spellings: people of F and of f never share."""
+    return [
+        f"{name}: {', '.join(map(repr, alike))} count as different groups"
+        for name in groups
+        for alike in variants(table.as_names(name))
+        if any(letter.isalpha() for letter in alike[0])  # houses 1.1 and 11 are two
+    ]
+
+
+def idle_codes(table: Table, codes: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Codes for no answer that nobody gave: they are misspelled, or a range written as one."""
+    given: dict[str | None, bool] = {}
+    for name, values in codes.items():
+        cells = (table.written or table.columns).get(name, table.columns[name])
+        there = {written(cell) for cell in cells.tolist()}
+        for code in map(written, values):
+            given[code] = given.get(code, False) or code in there
+    return [f"no_answer: nobody gave {code!r}" for code, found in given.items() if not found]
+
+
 def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
     """Answers that are probably none, or one answer in several spellings."""
     found = []

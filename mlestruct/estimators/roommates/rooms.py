@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from mlestruct.errors import DataWarning, Infeasible
-from mlestruct.estimators.roommates.people import Group, People, are_ids
+from mlestruct.estimators.roommates.people import Group, People, are_ids, without
 from mlestruct.estimators.roommates.questionnaire import refuse, some
+from mlestruct.estimators.roommates.rules import ids_in
 from mlestruct.structures.base import Ints
 from mlestruct.tables import Table
-from mlestruct.tables.cells import written
+from mlestruct.tables.cells import number, written
+from mlestruct.tables.suspicion import folded
 
 SIZES = (1, 2, 4)
 CAPACITY = ("size", "capacity", "beds", "places")  # the column of a room's size; one of them
@@ -24,7 +25,6 @@ YES = frozenset(
     ("yes", "y", "true", "1", "x", "ja", "j", "wahr", "oui", "o", "si", "sí", "sim", "tak", "ano")
 )
 NO = frozenset(("no", "n", "false", "0", "-", "nein", "falsch", "non", "não", "nie", "ne"))
-APART = re.compile(r"\s*(?:[;,/&|\n+]|\bund\b|\band\b)\s*")
 Fixed = Mapping[Any, Sequence[Any]]
 
 
@@ -49,7 +49,7 @@ def rooms_of(
     accessible = _yes(table, ACCESSIBLE) if ACCESSIBLE in table.names else [False] * len(names)
     sizes, capacity = _sizes(table)
     given: list[list[Room]] = [[] for _ in people.groups]
-    faults = _nameless(table, names)
+    faults = [*_nameless(table, names), *_of_nobody(table, people, columns)]
     for row, owner in enumerate(_owners(table, people, columns)):
         who = fixed.get(row, ())
         fault = _fault(names[row], sizes[row], who, table, row, capacity)
@@ -115,12 +115,32 @@ def _nameless(table: Table, names: Sequence[Any]) -> list[str]:
     return faults
 
 
+def _of_nobody(table: Table, people: People, columns: Sequence[str]) -> list[str]:
+    """Rooms that do not say which group they are for; and groups that look like another."""
+    faults: list[str] = []
+    for k, name in enumerate(columns):
+        if name in table.names:
+            faults += without(table, [name])
+            there = {written(group.key[k]) for group in people.groups}
+            cells = [cell for cell in table.labels(name) if cell is not None]
+            gone = [own for own in dict.fromkeys(map(written, cells)) if own not in there]
+            like = {folded(str(own)): own for own in there}
+            near = [f"{own!r} (is it {like[key]!r}?)"
+                    for own in gone if (key := folded(str(own))) in like]  # fmt: skip
+            if near:
+                faults.append(f"{table.file}nobody is of {name} {', '.join(near)}")
+    return faults
+
+
 def _sizes(table: Table) -> tuple[list[Any], str | None]:
     """How many people every room is for, and the column that says so."""
     found = [name for name in table.names if name.casefold() in CAPACITY]
     if len(found) > 1:
         raise ValueError(f"{table.file}both {found[0]!r} and {found[1]!r} say how large a room is")
-    return (table[found[0]].tolist(), found[0]) if found else ([2] * len(table), None)
+    if not found:
+        return [2] * len(table), None
+    cells = table.as_written(found[0]).tolist()  # a remark in one cell makes text of the others
+    return [cell if (n := number(cell)) is None else n for cell in cells], found[0]
 
 
 def _yes(table: Table, column: str) -> list[bool]:
@@ -152,7 +172,7 @@ def _fixed(
     for row, cell in enumerate(cells):
         if cell is not None:
             whole = people.known(cell, True)
-            parts = [] if whole is not None else [p for p in APART.split(str(cell)) if p]
+            parts = ids_in(str(cell), lambda word: people.known(word, True) is not None)
             where = f"{table.at(row, FIXED)}: fixed room {names[row]!r}"
             mine = [people.find(p, where, True) for p in parts] if whole is None else [whole]
             found[row] = list(dict.fromkeys([*found.get(row, []), *mine]))
@@ -179,8 +199,9 @@ def _fault(
         return f"{place}room {name!r} has no size; say how many people it is for: 1, 2 or 4"
     if size not in SIZES:
         return (
-            f"{place}room {name!r} is for {size}; rooms for 1, 2 and 4 can be planned (a four is "
-            "two pairs that go well together); fill others by hand and leave those people out"
+            f"{place}room {name!r} is for {written(size)}; rooms for 1, 2 and 4 can be planned (a "
+            "four is two pairs that go well together); fill others by hand and leave those people "
+            "out"
         )
     if who and (size > 2 or len(who) > size):
         return f"{place}fixed: room {name!r} for {int(size)} cannot be fixed to {len(who)} people"
@@ -202,8 +223,8 @@ def _owners(table: Table, people: People, columns: Sequence[str]) -> Iterator[in
     shared = [k for k, name in enumerate(columns) if name in table.names]
     listed = [table.labels(columns[k]) for k in shared]
     mine = [[written(group.key[k]) for k in shared] for group in people.groups]
-    for number, name in enumerate(table["room"].tolist()):
-        key = [written(column[number]) for column in listed]
+    for row, name in enumerate(table["room"].tolist()):
+        key = [written(column[row]) for column in listed]
         fit = [g for g, own in enumerate(mine) if own == key]
         if len(fit) > 1:
             raise ValueError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,7 +132,7 @@ def conflict(
     more = f" and {len(blame) - SHOWN} more" if len(blame) > SHOWN else ""
     return (
         f"{label}: not everybody can be paired: {named} may not be paired with {joined}, because "
-        f"of forbid={', '.join(blame[:SHOWN])}{more}"
+        f"of consent= or forbid={', '.join(blame[:SHOWN])}{more}"
     )
 
 
@@ -140,15 +141,31 @@ def _named(places: Sequence[Any] | Ints, ids: Sequence[Any]) -> str:
     return f"[{', '.join(named)}{', …' if len(places) > SHOWN else ''}]"
 
 
+APART = re.compile(r"\s*(?:[;,/&|\n+]|\bund\b|\band\b)\s*")
+
+
+def ids_in(cell: str, is_id: Callable[[str], bool]) -> list[str]:
+    """The ids in one cell: parted by commas and the like, else by blanks where all are ids."""
+    parts, words = [part for part in APART.split(cell) if part], cell.split()
+    return words if len(parts) == 1 and not is_id(cell) and all(map(is_id, words)) else parts
+
+
 def listed_rules(table: Table, own: Mapping[str, Any]) -> dict[str, list[Placed]]:
     """``forbid``, ``require`` and ``consent`` of columns rule, id_a, id_b; ``own`` ids by text."""
     made: dict[str, list[Placed]] = {kind: [] for kind in KINDS.values()}
+    third = next((n for n in table.names if n.startswith("id_") and n not in COLUMNS), None)
+    if third is not None:
+        raise ValueError(
+            f"{table.file}a rule is about two people, {COLUMNS[1]} and {COLUMNS[2]}; {third!r} "
+            "would be a third: write a line for every two of them"
+        )
     columns = (table.as_names(name).tolist() for name in COLUMNS)
     for row, (rule, a, b) in enumerate(zip(*columns, strict=True)):
         kind = KINDS.get(str(rule).casefold())
         if kind is None:
             raise ValueError(
-                f"{table.at(row, 'rule')}: a rule is forbid, require or allow, not {rule!r}"
+                f"{table.at(row, 'rule')}: a rule is forbid, require or allow, "
+                + ("and this is blank" if rule is None else f"not {rule!r}")
             )
         if a is None or b is None:
             raise ValueError(f"{table.at(row)}: a rule is about two people, and one is missing")
