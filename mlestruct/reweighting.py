@@ -91,6 +91,6 @@ def counting_numbers(structure: Structure, rho: Rho) -> Array:
     try:
         return structure.counting(value)
     except ValueError as error:
-        many = f"{np.size(value)} numbers do not fit; give one, or one per factor"
-        why = many if "broadcast" in str(error) else error
+        many = f"{np.size(np.asarray(value))} numbers do not fit; give one, or one per factor"
+        why = many if "broadcast" in str(error) else str(error)
         raise ValueError(f"rho={rho!r} on a {type(structure).__name__}: {why}") from error
