@@ -158,7 +158,8 @@ def test_no_time_at_all_accuses_no_oracle(kind, make):
     try:
         model = make(regulariser=1.0, solver=solver, route="frank_wolfe").fit(batch, features)
     except ValueError as error:
-        assert re.search("no reweighted Bethe|clusters are|not provably concave", str(error))
-        return
+        if re.search("no reweighted Bethe|clusters are|not provably concave", str(error)):
+            return
+        raise
     assert model.short
     assert np.isfinite(model.theta).all()
