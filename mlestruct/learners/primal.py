@@ -27,7 +27,7 @@ from mlestruct.objectives.difference import difference
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import only_graphs
-from mlestruct.train.descents import columns, descend, units
+from mlestruct.train.descents import columns, descend, memory, units
 from mlestruct.train.direct import Descending
 from mlestruct.train.slopes import descend_slopes
 from mlestruct.train.small_batches import SmallBatches
@@ -128,8 +128,10 @@ class Primal(Fits):
         objective = self.objective(batch)
         if self.small is not None:
             return partial(self.small.run, objective, batch, heads, ridge)
-        by = descend if objective.exact_gradient else descend_slopes
-        return partial(by, ridge, scale=_units(batch, heads, ridge))
+        scale = _units(batch, heads, ridge)
+        if not objective.exact_gradient:
+            return partial(descend_slopes, ridge, scale=scale)
+        return partial(descend, ridge, memory=memory(batch.size, len(ridge)), scale=scale)
 
     def _claim(self, partly: bool, step: Step, gap: float, stalled: int) -> Certificate:
         claimed, why = (gap, None) if self.doubt is None else (np.inf, self.doubt(stalled))

@@ -15,6 +15,7 @@ from mlestruct.structures.complete_kernel import unfold
 
 EXACT = 400  # nodes; a cut tree of that many takes seconds
 SMALL = 12  # nodes, up to which cut trees take no longer than a Cholesky factor
+DENSE = 8  # times less than all edges, from where a graph is worth rewriting at every merger
 NOTHING = 1e-13  # of a capacity
 BROKEN = 1e-8  # what a broken set's cut lacks of one
 
@@ -156,8 +157,8 @@ def keep(rows, ends, n, terminal, below, out):  # type: ignore[no-untyped-def]
     network, parent, value = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
     for m in range(len(rows)):
         fill(rows[m], ends, n, network)
-        cut_tree(network, below, parent, value)
-        out[m] = not _odd_edges(parent, value, terminal, below).any()
+        left = cut_tree(network, terminal, below, parent, value)
+        out[m] = not _odd_edges(parent, value, left, below).any()
 
 
 @kernel
@@ -182,9 +183,9 @@ def odd_cuts(
     Rows of flags: sides of a cut tree's edges, without the last node; none if no cut is so small.
     """
     parent, value = np.empty(len(network), dtype=np.int64), np.empty(len(network))
-    cut_tree(network, below, parent, value)
+    left = cut_tree(network, terminal, below, parent, value)
     inside = _hanging(parent)
-    odd = (inside @ terminal.astype(np.int64)) % 2 == 1
+    odd = (inside @ left.astype(np.int64)) % 2 == 1
     sets = inside[odd & (value < below) & (parent != np.arange(len(parent)))]
     return np.asarray(sets ^ sets[:, -1:])
 
@@ -203,36 +204,75 @@ def _hanging(parent: Ints) -> NDArray[np.bool_]:
 
 
 @kernel
-def cut_tree(network, cap, parent, value):  # type: ignore[no-untyped-def]
-    """Gusfield's cut tree: parents and values of least cuts by n − 1 maximum flows on the graph.
+def cut_tree(network, terminal, cap, parent, value):  # type: ignore[no-untyped-def]
+    """Gusfield's cut tree over terminals: parents and values of least cuts by maximum flows.
 
-    A flow may stop at ``cap``: no smaller cut parts its ends, which then stay together whatever
-    is cut later. Flows are Dinic's, over the edges that have a capacity.
+    Returns the terminals that it is over, in whose numbers a set with a cut below ``cap`` is odd
+    where it is in those of ``terminal``: pairs that no such cut parts are left out first. Every
+    odd set parts one pair of any pairing (Rizzi 2002), so that often none remains. A flow may
+    stop at ``cap``: no smaller cut parts its ends, which then stay together whatever is cut later.
+    Flows are Dinic's, over the edges that have a capacity.
     """
-    n = len(network)
-    parent[:], value[:] = 0, 0.0
-    start, head, back, room = _lists(network)
-    left, level = room.copy(), np.empty(n, dtype=np.int64)
-    queue, at = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    for s in range(1, n):
-        t = parent[s]
-        near, most = network[s, t], 0.0
-        for w in range(n):
-            near += min(network[s, w], network[w, t])
-            most += network[s, w]
-        if near >= cap:
-            value[s] = near
+    n, left, merged = len(network), terminal.copy(), network.copy()
+    start, head, back, room = _lists(merged)
+    level, queue, at = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    pairs = _paired(network, terminal)
+    for k in range(len(pairs)):
+        s, t = pairs[k]
+        if _flow(start, head, back, room.copy(), s, t, cap, level, queue, at) < cap:
             continue
-        left[:] = room
-        value[s] = _flow(start, head, back, left, s, t, min(cap, most - 1e-12), level, queue, at)
-        if value[s] >= cap or value[s] >= most - 1e-12:
-            continue  # nothing is less than all that leaves s
+        left[s] = left[t] = False
+        merged[s] += merged[t]
+        merged[:, s] = merged[s]
+        merged[t], merged[:, t], merged[s, s] = 0.0, 0.0, 0.0
+        if DENSE * len(head) > n * n:
+            start, head, back, room = _lists(merged)
+    parent[:], value[:] = np.argmax(left), np.inf
+    if not left.any():
+        return left
+    start, head, back, room = _lists(merged)
+    for s in range(n):
+        t = parent[s]
+        if not left[s] or s == t:
+            continue
+        most = room[start[s] : start[s + 1]].sum() - 1e-12
+        enough = min(cap, most)  # nothing is less than all that leaves s
+        value[s] = _flow(start, head, back, room.copy(), s, t, enough, level, queue, at)
+        if value[s] >= enough:
+            continue
         for i in range(n):
             if i != s and level[i] >= 0 and parent[i] == t:
                 parent[i] = s
         if level[parent[t]] >= 0:
             parent[s], parent[t] = parent[t], s
             value[s], value[t] = value[t], value[s]
+    for k in range(len(pairs)):
+        s, t = pairs[k]
+        if not left[s]:  # one node with its partner
+            parent[t] = s
+    return left
+
+
+@kernel
+def _paired(network, terminal):  # type: ignore[no-untyped-def]
+    """Terminals in pairs between which much can flow, the surest first. O(n²)."""
+    n, count = len(network), 0
+    free, most = terminal.copy(), np.zeros(n)
+    pairs = np.empty((terminal.sum() // 2, 2), np.int64)
+    for u in range(n):
+        for v in range(n):
+            if terminal[u] and terminal[v] and u != v:
+                most[u] = max(most[u], network[u, v])
+    for u in np.argsort(-most):
+        best = -1
+        for v in range(n):
+            if free[u] and free[v] and u != v and (best < 0 or network[u, v] > network[u, best]):
+                best = v
+        if best >= 0:
+            free[u] = free[best] = False
+            pairs[count] = u, best
+            count += 1
+    return pairs
 
 
 @kernel
@@ -260,7 +300,21 @@ def _lists(network):  # type: ignore[no-untyped-def]
 @kernel
 def _flow(start, head, back, left, s, t, enough, level, queue, at):  # type: ignore[no-untyped-def]
     """The most that flows from s to t, or ``enough``; what s still reaches has a level ≥ 0."""
-    total = 0.0
+    total, e, f = 0.0, start[s], start[t]
+    while e < start[s + 1] and f < start[t + 1]:  # ways of one and two edges
+        if head[e] == t or head[e] == head[f]:
+            onward = e if head[e] == t else back[f]
+            room = min(left[e], left[onward])
+            total += room
+            left[e] -= room
+            left[back[e]] += room
+            if onward != e:
+                left[onward] -= room
+                left[f] += room
+        if head[e] <= head[f]:
+            e += 1
+        else:
+            f += 1
     while total < enough:
         level[:] = -1
         level[s], queue[0], first, last = 0, s, 0, 1

@@ -25,7 +25,7 @@ from mlestruct.oracle import Oracle
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.descents import columns, descend, units
+from mlestruct.train.descents import columns, descend, memory, units
 from mlestruct.train.proofs import Proven, likelihood, proven
 from mlestruct.trees import Tree
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mlestruct.train.small_batches import SmallBatches
 
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
-COARSEST = 1e-5  # a coarser residual makes the value too rough for the line search
+COARSEST = 1e-3  # of a residual; where a search fails for it, inference gets finer
 TIGHTER, FINEST = 0.03, 1e-9  # where a search fails inference gets finer by this, down to that
 PROOF = 0.5  # of the tolerance: what inference may leave open before an oracle is asked
 EXACTLY = FrankWolfe(tol=1e-6)
@@ -284,7 +284,8 @@ def descents_of(
     factor = natural(dual, routine)
     if factor is None or not ridge.plain:
         scale = units(columns(dual.batch, dual.features), ridge.lam)
-    return partial(descend, ridge, factor=factor, scale=scale)
+    kept = memory(dual.batch.size, dual.features.d)
+    return partial(descend, ridge, memory=kept, factor=factor, scale=scale)
 
 
 def natural(dual: Dual, routine: Routine) -> Array | None:

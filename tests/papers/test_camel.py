@@ -18,6 +18,7 @@ from papers.camel import (
     MAIL_FOLDS,
     NAMES,
     PAIRS,
+    PLAINLY,
     SIGNAL,
     TABLE_1,
     accuracy,
@@ -28,6 +29,7 @@ from papers.camel import (
     generate,
     hints,
     ner,
+    plain,
     seminar_sample,
     seminars,
     vision,
@@ -51,6 +53,12 @@ def test_hints_quickly(printed: Printed) -> None:
     rows = printed(hints)
     assert {row["learner"] for row in rows} == set(BRIEFLY)
     assert {row["hints"] for row in rows} == {SIGNAL}
+    assert all(0 < row["accuracy"] <= 100 for row in rows)
+
+
+def test_plain_quickly(printed: Printed) -> None:
+    rows = printed(plain)
+    assert [row["learner"] for row in rows] == list(PLAINLY)
     assert all(0 < row["accuracy"] <= 100 for row in rows)
 
 

@@ -12,6 +12,7 @@ from papers.contrastive import (
     COLD,
     CURVE,
     FOLDS,
+    GRADIENTS,
     METHODS,
     QUARTERS,
     STARTS,
@@ -24,6 +25,7 @@ from papers.contrastive import (
     f1,
     hidden,
     others,
+    seminar_gradients,
     seminar_sample,
     seminar_starts,
     seminars,
@@ -98,3 +100,9 @@ def test_starts_are_compared_by_one_likelihood(shared_data: Path, printed: Print
     rows = printed(seminar_starts, shared_data)
     assert [row["method"] for row in rows] == 2 * list(STARTS)
     assert all(row["minus log-likelihood"] > 0 for row in rows)
+
+
+def test_a_gradient_has_a_price_for_every_method(shared_data: Path, printed: Printed) -> None:
+    rows = printed(seminar_gradients, shared_data)
+    assert [row["cliques"] for row in rows] == [2, 4]
+    assert all(row[name] > 0 for row in rows for name in GRADIENTS)

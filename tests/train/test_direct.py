@@ -12,9 +12,10 @@ from mlestruct.drive import Budget, drive
 from mlestruct.drive import last as last_of
 from mlestruct.dual import Certificate
 from mlestruct.engine import Serial
+from mlestruct.lbfgs import Step
 from mlestruct.objectives.base import ShardValue
 from mlestruct.regulariser import Regulariser
-from mlestruct.train.descents import descend
+from mlestruct.train.descents import descend, memory
 from mlestruct.train.direct import Descending, estimate
 from mlestruct.train.proofs import Proof, Prove
 
@@ -108,3 +109,32 @@ def test_a_search_that_fails_starts_cold_before_it_gives_up():
     last = fitted(shard, ridge, False)
     assert shard.forgotten
     assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-4)
+
+
+def test_memory_is_as_long_as_is_cheap_beside_an_evaluation():
+    """Ten steps where problems are small, never more products than coordinates, at most 100."""
+    assert memory(39_999, 10) == memory(10**7, 10**7) == 10
+    assert memory(1_428_147, 16_494) == 43
+    assert memory(10**9, 1) == 100
+    for size, d in [(10**5, 10), (10**6, 10**4), (10**7, 46_627)]:
+        assert memory(size, d) == 10 or 2 * memory(size, d) * d <= size
+
+
+def test_a_longer_memory_needs_fewer_evaluations(rng):
+    """On a quadratic whose curvatures differ by 10⁴; the same point is found."""
+    curvature, goal = np.geomspace(1.0, 1e4, 60), rng.standard_normal(60)
+    ridge, spent, found = Regulariser.of(60, 1e-6), [], []
+    for steps in (10, 43):
+        descent, count = descend(ridge, np.zeros(60), memory=steps), 0
+        said = next(descent)
+        while not isinstance(said, Step) or np.abs(said.gradient).max() > 1e-3:
+            if isinstance(said, Step):
+                said = next(descent)
+                continue
+            pull = curvature * (said - goal)
+            count += 1
+            said = descent.send((0.5 * float(pull @ (said - goal)), pull))
+        spent.append(count)
+        found.append(said.theta)
+    assert spent[1] < 0.8 * spent[0]
+    np.testing.assert_allclose(*found, atol=2e-3)
