@@ -15,6 +15,7 @@ from mlestruct.structures.base import Array, as_count, as_numbers, refuse_made
 ROUNDING = 1e-6  # of what inference calls a probability
 DRAWS = 2000  # of what chance alone would do
 TINY = 1e-300  # what no sum of probabilities falls below
+MANY = 8  # units from which what parts of one have in common is told
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,9 @@ class Calibration(Shown):
     """Parts by predicted probability, in bins: means, shares that came true, counts.
 
     ``brier`` is the mean of (probability − outcome)². Empty bins are left out. ``noise`` is the
-    standard deviation of every bin's observed share if its probabilities were right.
+    standard deviation of every bin's observed share if its probabilities were right and parts
+    independent. ``swing`` is what moves together by chance: how far the parts of each unit (an
+    example, where there are 8) were off in sum, bin by bin, and what ``noise`` has beyond these.
 
     >>> Calibration.of([0.1, 0.1, 0.9], [0, 1, 1]).observed.tolist()
     [0.5, 1.0]
@@ -33,38 +36,70 @@ class Calibration(Shown):
     count: NDArray[np.int64]
     brier: float
     noise: Array
+    swing: Array
 
     @classmethod
-    def of(cls, probability: ArrayLike, truth: ArrayLike, bins: int = 10) -> Calibration:
-        """Probabilities against what came true (0 or 1), in bins of equal width."""
+    def of(
+        cls,
+        probability: ArrayLike,
+        truth: ArrayLike,
+        bins: int = 10,
+        unit: NDArray[np.int64] | None = None,
+    ) -> Calibration:
+        """Probabilities against what came true (0 or 1), in bins of equal width.
+
+        ``unit`` numbers the independent unit of every part from 0 (default: each is one).
+        """
         p, t = _flat(probability, truth, bins)
-        return cls._binned(p, t, np.clip((p * bins).astype(np.int64), 0, bins - 1))
+        return cls._binned(p, t, np.clip((p * bins).astype(np.int64), 0, bins - 1), unit)
 
     @classmethod
-    def of_rare(cls, probability: ArrayLike, truth: ArrayLike, bins: int = 8) -> Calibration:
+    def of_rare(
+        cls,
+        probability: ArrayLike,
+        truth: ArrayLike,
+        bins: int = 8,
+        unit: NDArray[np.int64] | None = None,
+    ) -> Calibration:
         """In bins of which each expects as many hits, improbable parts first.
 
         Where nearly all parts are improbable, equal width would put them into one bin.
         """
         p, t = _flat(probability, truth, bins)
         order = np.argsort(p, kind="stable")
-        p, t = p[order], t[order]
+        p, t, unit = p[order], t[order], None if unit is None else unit[order]
         share = np.cumsum(p) / max(float(p.sum()), TINY)
-        return cls._binned(p, t, np.minimum((bins * (share - 1e-12)).astype(np.int64), bins - 1))
+        place = np.minimum((bins * (share - 1e-12)).astype(np.int64), bins - 1)
+        return cls._binned(p, t, place, unit)
 
     @classmethod
-    def _binned(cls, p: Array, t: Array, place: NDArray[np.int64]) -> Calibration:
+    def _binned(
+        cls, p: Array, t: Array, place: NDArray[np.int64], unit: NDArray[np.int64] | None
+    ) -> Calibration:
+        place = np.unique(place, return_inverse=True)[1]
         count = np.bincount(place)
-        used = count > 0
-        predicted, observed = (np.bincount(place, weights=v)[used] / count[used] for v in (p, t))
+        predicted, observed = (np.bincount(place, weights=v) / count for v in (p, t))
         p = np.clip(p, 0.0, 1.0)
-        noise = np.sqrt(np.bincount(place, weights=p * (1.0 - p))[used]) / count[used]
-        return cls(predicted, observed, count[used], float(np.mean((p - t) ** 2)), noise)
+        spread = np.sqrt(np.bincount(place, weights=p * (1.0 - p)))
+        units = 0 if unit is None else len(np.unique(unit))
+        swing = np.diag(spread)
+        if unit is not None and units >= MANY:
+            swing = np.zeros((int(unit.max()) + 1, len(count)))
+            np.add.at(swing, (unit, place), t - p)
+            rest = np.maximum(spread**2 - (swing**2).sum(axis=0), 0.0)
+            swing = np.vstack([swing, np.diag(np.sqrt(rest))])
+        brier = float(np.mean((p - t) ** 2))
+        return cls(predicted, observed, count, brier, spread / count, swing)
 
     @property
     def interval(self) -> tuple[Array, Array]:
-        """Wilson's 95 % interval of every observed share, as if parts were independent."""
-        return wilson(self.observed, self.count)
+        """Wilson's 95 % interval of every observed share.
+
+        Where parts of one unit come true together, a bin counts as so many fewer.
+        """
+        alone = np.maximum((self.noise * self.count) ** 2, TINY)
+        together = (self.swing**2).sum(axis=0) / alone
+        return wilson(self.observed, self.count / np.maximum(together, 1.0))
 
     @property
     def error(self) -> float:
@@ -75,11 +110,11 @@ class Calibration(Shown):
     def chance(self) -> tuple[float, float]:
         """(mean, 95 % point) of the calibration error that right probabilities would show.
 
-        By chance alone: with few parts the error is never near 0. Parts count as independent;
-        within a matching or a labelling they vary less or more than that.
+        By chance alone: with few parts the error is never near 0. Units are independent, and what
+        each was off by might as well have been of the other sign or another size.
         """
-        draws = np.random.default_rng(0).standard_normal((DRAWS, len(self.count)))
-        errors = np.abs(draws * self.noise) @ self.count / self.count.sum()
+        draws = np.random.default_rng(0).standard_normal((DRAWS, len(self.swing)))
+        errors = np.abs(draws @ self.swing).sum(axis=1) / self.count.sum()
         return float(errors.mean()), float(np.quantile(errors, 0.95))
 
     @property

@@ -355,18 +355,20 @@ class Predictor(Parameters):
         return found & outcome_interval(batch, scores, self._oracle())
 
     def calibration(self, X: Sequence[Any], y: Sequence[Any], bins: int = 10) -> Calibration:
-        """How often parts given probability p came true."""
+        """How often parts given probability p came true; examples are the independent units."""
         from mlestruct.estimators.calibration import Calibration
 
         given = self._given(X, y)
         batch, scores = self._scored(given, given.told)
         assert batch.target is not None
-        tau, truth = (
-            np.concatenate([part.ravel() for part in self._shaped(given.X, batch, flat)])
+        parts, true = (
+            [part.ravel() for part in self._shaped(given.X, batch, flat)]
             for flat in (self._marginals(batch, scores).tau, batch.target)
         )
+        tau, truth = np.concatenate(parts), np.concatenate(true)
+        unit = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         known = seen_in_targets(truth)
-        return Calibration.of(tau[known], truth[known], bins)
+        return Calibration.of(tau[known], truth[known], bins, unit[known])
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):

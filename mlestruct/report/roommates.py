@@ -173,7 +173,7 @@ def _calibration(plan: Plan, true: Iterable[tuple[Any, Any]]) -> Calibration:
     """Every possible pair's probability against whether it came about."""
     row, group = plan.people.row, plan.people.group_of
     known = [(row[a], row[b]) for a, b in true if a in row and b in row]
-    probability, came_true = [], []
+    probability, came_true, unit = [], [], []
     for number, pairing in enumerate(plan.pairings):
         place = pairing.place
         mine = [(place[a], place[b]) for a, b in known if group[a] == number]
@@ -182,4 +182,6 @@ def _calibration(plan: Plan, true: Iterable[tuple[Any, Any]]) -> Calibration:
         people_only = (pairing.structure.ends < len(pairing.ids)).all(axis=1)
         probability.append(pairing.tau[people_only])
         came_true.append(hit[people_only])
-    return Calibration.of_rare(np.concatenate(probability), np.concatenate(came_true))
+        unit.append(np.full(len(probability[-1]), number))
+    every = np.concatenate(probability), np.concatenate(came_true)
+    return Calibration.of_rare(*every, unit=np.concatenate(unit))

@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 
 import mlestruct as ms
 from mlestruct.estimators import Calibration
+from mlestruct.testing import vertices
 
 
 def test_bins_are_counted_by_hand():
@@ -72,6 +73,36 @@ def test_right_probabilities_are_within_chance_and_wrong_ones_are_not(rng):
     assert "is more than chance" in str(wrong)
     mean, most = wrong.chance
     assert 0 < mean < most < wrong.error
+
+
+@pytest.mark.parametrize("make", [Calibration.of, Calibration.of_rare])
+@pytest.mark.parametrize("structure", [ms.chain(6, 2), ms.grid(3, 3, 2), ms.BipartiteMatching(4)])
+def test_parts_of_one_example_may_come_true_together(structure, make, rng):
+    """Right probabilities pass as they should; as independent parts they did in .2 to .7."""
+    rows, size = vertices(structure), structure.size
+    passed, inside = [], []
+    for _ in range(60):
+        scores = 3.0 * rng.standard_normal((20, size)) @ rows.T
+        chance = np.exp(scores - scores.max(axis=1, keepdims=True))
+        tau = np.clip(chance / chance.sum(axis=1, keepdims=True) @ rows, 0.0, 1.0)
+        true = rows[(scores + rng.gumbel(size=scores.shape)).argmax(axis=1)]
+        found = make(tau, true, unit=np.repeat(np.arange(20), size))
+        low, high = found.interval
+        passed.append(found.calibrated)
+        inside.append(np.mean((low <= found.predicted) & (found.predicted <= high)))
+    assert np.mean(passed) >= 0.85  # of 60 draws
+    assert np.mean(inside) >= 0.9
+
+
+def test_units_that_are_parts_are_no_units(rng):
+    """Every part a unit of its own: the noise of independent parts, whatever came true."""
+    p = rng.random(4000)
+    true = rng.random(4000) < p
+    alone, each = Calibration.of(p, true), Calibration.of(p, true, unit=np.arange(4000))
+    np.testing.assert_allclose(each.interval, alone.interval, atol=0.01)
+    assert each.chance[1] == pytest.approx(alone.chance[1], rel=0.1)
+    few = Calibration.of(p, true, unit=np.arange(4000) % 7)
+    assert few.interval[0].tolist() == alone.interval[0].tolist()
 
 
 def test_recalibration_undoes_a_wrong_scale(rng):
