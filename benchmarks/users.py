@@ -3,8 +3,9 @@
 ``python -m benchmarks users``: cohorts that resemble each other, one weight that varies by example,
 features that are rare, correlated, of other scales or not known to the model, examples of all sizes
 and weights, nearly separated outcomes; and pairs of one large bipartite matching as units.
-``python -m benchmarks.users`` prints the table of docs/statistics.md, ``python -m benchmarks.users
-cohorts`` a part of it. ``--quick`` repeats less.
+Then errors that ``evaluate`` prints, and the gate of calibration. ``python -m benchmarks.users``
+prints the table of docs/statistics.md, ``python -m benchmarks.users cohorts`` a part of it,
+``errors`` and ``calibrated`` the rest. ``--quick`` repeats less.
 
 Experiments and repetitions were fixed before this was run. What intervals are for is what ``LIMIT``
 other examples come to, with expected outcomes in the place of drawn ones.
@@ -21,7 +22,9 @@ import numpy as np
 
 import mlestruct as ms
 from benchmarks.coverage import HEAD, QUICK, WEIGHTS, Counted, rows
+from mlestruct import RoommateModel, data
 from mlestruct.batch import Batch
+from mlestruct.estimators import Calibration
 from mlestruct.estimators.intervals import Learned, intervals_of
 from mlestruct.features import Dense, Tied
 from mlestruct.inference.exact import exact
@@ -33,6 +36,7 @@ from mlestruct.statistics.firth import Firth
 from mlestruct.statistics.interval import Intervals
 from mlestruct.testing import vertices
 
+Row = dict[str, Any]
 Array = np.ndarray[Any, Any]
 Random = np.random.Generator
 
@@ -312,12 +316,90 @@ def _together(asked: Market, quick: bool) -> Array:
     return np.asarray(mle_struct(0.5, regulariser=ridge).fit(batch, Dense.of(batch, X)).theta)
 
 
-def run(quick: bool) -> Iterator[dict[str, Any]]:
-    """Every setting, then markets."""
+YEARS, LEARNED, PEOPLE = 160, 20, (60, 200)
+
+
+def errors(quick: bool = False) -> Iterator[Row]:
+    """What ``RoommateModel.evaluate`` prints as errors, over the deviation between years."""
+    for people in PEOPLE:
+        years = LEARNED + (QUICK if quick else YEARS)
+        table, pairs, _ = data.roommates(people, years, 3)
+
+        def of(first: int, last: int, table: Any = table) -> Any:
+            mine = (table["year"] >= first) & (table["year"] <= last)
+            return {name: column[mine] for name, column in table.items()}
+
+        settings = {"cohort": "year", "same": "gender", "ordinal": "q*", "rho": 0.5}
+        model = RoommateModel(**settings).fit(of(1, LEARNED), pairs)
+        told = [model.evaluate(of(k, k), pairs) for k in range(LEARNED + 1, years + 1)]
+        found = {
+            "AUC": [(one.auc["score"], one.auc_error["score"]) for one in told],
+            "AUC's lead, equal weights": [
+                (one.auc_lead["constant"], one.auc_lead_error["constant"]) for one in told
+            ],
+            "AUC's lead, logistic": [
+                (one.auc_lead["logistic"], one.auc_lead_error["logistic"]) for one in told
+            ],
+            "partner among most probable": [
+                (one.top[max(one.top)], one.top_error[max(one.top)]) for one in told
+            ],
+            "log-likelihood beside random": [
+                (one.log_likelihood_estimate - one.log_likelihood_random, one.log_likelihood_error)
+                for one in told
+            ],
+        }
+        for name, both in found.items():
+            value, printed = np.array(both).T
+            yield _row(f"{people} people, {name}", "mean error / SD", printed.mean() / value.std())
+
+
+CALIBRATED = [ms.BipartiteMatching(4), ms.chain(6, 2), ms.chain(5, 3), ms.grid(3, 3, 2)]
+
+
+def calibrated(quick: bool = False) -> Iterator[Row]:
+    """How often right probabilities are called so, and bins' intervals hold them."""
+    for count in (8, 30, 100):
+        for apart in (0.5, 1.5, 4.0):
+            for structure in CALIBRATED:
+                rng = np.random.default_rng([count, int(10 * apart)])
+                both = [
+                    _right(structure, count, apart, rng) for _ in range(QUICK if quick else 150)
+                ]
+                passed, held = np.mean(both, axis=0)
+                name = f"{count} of {structure.size} parts, scores {apart:g} apart"
+                yield _row(name, "right probabilities that pass", passed)
+                yield _row(name, "bins' 95 % intervals that hold", held)
+
+
+def _right(structure: Any, count: int, apart: float, rng: Random) -> tuple[bool, float]:
+    """Of examples drawn by the probabilities that are stated: of nodes or pairs, as printed."""
+    listed = vertices(structure)
+    score = apart * rng.standard_normal((count, structure.size)) @ listed.T
+    chance = np.exp(score - score.max(axis=1, keepdims=True))
+    size = structure.size if isinstance(structure, ms.BipartiteMatching) else sum(structure.cards)
+    tau = np.clip(chance / chance.sum(axis=1, keepdims=True) @ listed, 0.0, 1.0)[:, :size]
+    true = listed[(score + rng.gumbel(size=score.shape)).argmax(axis=1)][:, :size]
+    found = Calibration.of(tau, true, unit=np.repeat(np.arange(count), size))
+    low, high = found.interval
+    inside = (low <= found.predicted) & (found.predicted <= high)
+    return found.calibrated, float(inside.mean())
+
+
+def _row(workload: str, quantity: str, value: float) -> Row:
+    return {"benchmark": "users", "workload": workload, "quantity": quantity, "ours": float(value)}
+
+
+def run(quick: bool) -> Iterator[Row]:
+    """Every setting, markets, printed errors, calibration."""
     for name in list(SETTINGS)[:: 8 if quick else 1]:
         yield from rows(measured(name, quick), quick)
     for one in MARKETS[:: 12 if quick else 1]:
         yield from rows(market(one, quick), quick)
+    yield from errors(quick)
+    yield from calibrated(quick)
+
+
+OTHERS = {"errors": errors, "calibrated": calibrated}
 
 
 def _table() -> None:
@@ -326,6 +408,10 @@ def _table() -> None:
     parser.add_argument("begins", nargs="?", default="")
     parser.add_argument("--seed", type=int, default=SEED)
     asked = parser.parse_args()
+    if asked.begins in OTHERS:
+        for row in OTHERS[asked.begins]():
+            print(f"| {row['workload']} | {row['quantity']} | {row['ours']:.3f} |", flush=True)
+        return
     print(HEAD, flush=True)
     for name in SETTINGS:
         if name.startswith(asked.begins):
