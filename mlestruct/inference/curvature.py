@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 
 from mlestruct.dual import Dual
 from mlestruct.structures.base import Array, Ints, Structure
@@ -92,7 +92,7 @@ def _nodes(
     if some:
         system, more = _with_sets(graph, v, inside, lambda k: _rows(graph, features, full, k))
         sums = np.vstack([sums, more])
-    effects = solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
+    effects = _solved(system, sums)
 
     def rows(vertex: Array) -> Array:
         k = np.flatnonzero(vertex > 0.5)
@@ -102,6 +102,14 @@ def _nodes(
         return np.concatenate([_rows(graph, features, full, k) - shared, -effects[alone]])
 
     return Response(second - sums.T @ effects, rows)
+
+
+def _solved(system: Array, sums: Array) -> Array:
+    """system⁻¹ sums. Definite up to ρ = ½ where no sets bind; Cholesky takes half the time then."""
+    try:
+        return np.asarray(cho_solve(cho_factor(system, check_finite=False), sums))
+    except LinAlgError:
+        return solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
 
 
 def _rows(graph: EdgeWeights, features: Any, full: Array | None, k: Ints) -> Array:

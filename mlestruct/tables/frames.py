@@ -24,6 +24,7 @@ from mlestruct.tables.cells import (
 from mlestruct.tables.grids import Places
 
 EXACT = 1 << 53  # beyond it floats skip integers
+NEVER_ABSENT = {bool, int, str, np.bool_, np.int64, np.str_}
 Column = NDArray[Any]
 Columns = dict[str, Column]
 
@@ -232,7 +233,8 @@ def evident(columns: Iterable[Sequence[Cell]]) -> Decimal | None:
 
 def column_of(name: str, values: list[Any]) -> Column:
     """The one type that all present values share."""
-    none = [absent(value) for value in values]
+    whole = set(map(type, values)) <= NEVER_ABSENT
+    none = [False] * len(values) if whole else [absent(value) for value in values]
     present = [value for value, gone in zip(values, none, strict=True) if not gone]
     kinds = _kinds(name, values, none)
     if kinds.keys() <= {"text"}:
@@ -254,7 +256,8 @@ def column_of(name: str, values: list[Any]) -> Column:
             most = max((int(value) for value in values), key=abs)
             words = f"column {name!r} holds {most}, beyond 2^63; hand such numbers in as text"
             raise ValueError(words) from error
-    long = next((v for v in present if _kind(v) == "integer" and abs(v) > EXACT), None)
+    integers = (v for v in present if _kind(v) == "integer") if "integer" in kinds else ()
+    long = next((v for v in integers if abs(v) > EXACT), None)
     if long is not None:
         raise ValueError(f"column {name!r} has gaps or fractions, and {long} would lose digits")
     numbers = zip(values, none, strict=True)
@@ -262,14 +265,17 @@ def column_of(name: str, values: list[Any]) -> Column:
 
 
 def _kinds(name: str, values: list[Any], none: list[bool]) -> dict[str, int]:
-    """The kinds of values there are, with the last row of each."""
-    kinds = {}
-    for row, value in enumerate(values):
-        if not none[row]:
-            try:
-                kinds[_kind(value)] = row
-            except ValueError as error:
-                raise MixedColumn(f"column {name!r}, row {row}: {error}") from error
+    """The kinds of values there are, with the last row of each; a value's kind is its type's."""
+    types = [type(value) for value in values]
+    last = {one: row for row, (one, gone) in enumerate(zip(types, none, strict=True)) if not gone}
+    kinds: dict[str, int] = {}
+    for one, row in last.items():  # in the order of their first rows
+        first = types.index(one)
+        try:
+            kind = _kind(values[first])
+        except ValueError as error:
+            raise MixedColumn(f"column {name!r}, row {first}: {error}") from error
+        kinds[kind] = max(row, kinds.get(kind, row))
     return kinds
 
 

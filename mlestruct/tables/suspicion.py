@@ -49,7 +49,9 @@ def suspects(column: Column) -> list[Suspect]:
     and stand apart from the others: 9 is one beside 1 to 5, and none beside 0 to 10.
     """
     present = column[~missing(column)].tolist()
-    counts = Counter(str(written(value)) for value in present)
+    counts: Counter[str] = Counter()
+    for value, given in Counter(present).items():
+        counts[str(written(value))] += given
     words = [value for value in counts if stripped(value).casefold() in PHRASES]
     scale = {value: n for value in counts if (n := number(value)) is not None}
     found = [*words, *(_codes(scale) if len(scale) <= FEW else [])]
