@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import mlestruct as ms
+from mlestruct.families.joint.prediction import Mixture
 from mlestruct.learners import LEARNERS
 from mlestruct.structures import Matching
 
@@ -123,6 +124,7 @@ UNITS = (2.0**-9, 2.0**-26, 2.0**26)
 NEAR = [(1e-4, 1.0, 1.0), (1.0, 1e4, 1.0), (1e-4, 1.0, 1e4), (1e-4,) * 3, (1e4,) * 3]
 FAR = [(1.0, 1e-8, 1.0), (1e8, 1.0, 1.0), (1e-8, 1e4, 1e8), (1e-8,) * 3, (1e8,) * 3]
 CONVEX = ("mle_struct", "exact_mle", "pseudo_likelihood", "piecewise", "camel0", "trw")
+NESTED = ("camel", "trw_tightest")  # rounds of rounds
 NO_SUCH = re.compile(
     "has no use for|has a direct route only|runs on factor graphs|needs labelled graphs|no pieces|"
     "not provably concave|is not for a|graphs of binary variables|fits start from|cannot be listed|"
@@ -173,13 +175,20 @@ def learnt(kind, units=(1.0, 1.0, 1.0), **how):
             (kind, learner, route)
             for kind, learner in itertools.product(KINDS, LEARNERS)
             for route in ("auto", "frank_wolfe")
-            if route == "auto" or learner not in ("camel", "trw_tightest")  # rounds of rounds
+            if route == "auto" or learner not in NESTED
         ],
         11,
-    ),
+    )
+    + [
+        pytest.param(
+            kind, one, "frank_wolfe", marks=[] if kind == "sequence" else pytest.mark.nightly
+        )
+        for kind, one in itertools.product(KINDS, NESTED)
+    ],
 )
 def test_powers_of_two_change_no_bit(kind, learner, route):
-    how = {"learner": learner, "solver": route, "penalty": "standardised", "max_rounds": 100}
+    rounds = 5 if route == "frank_wolfe" and learner in NESTED else 100
+    how = {"learner": learner, "solver": route, "penalty": "standardised", "max_rounds": rounds}
     plain, before = learnt(kind, **how)
     scaled, after = learnt(kind, UNITS, **how)
     assert after.tobytes() == before.tobytes()
@@ -257,3 +266,87 @@ def test_how_numbers_lie_in_memory_changes_no_bit(kind, learner, layout):
             tau = model.predict_marginals(given)
         found.append((model.coef_.tobytes(), b"".join(np.ravel(part).tobytes() for part in tau)))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "learner", "route"),
+    sampled(
+        [
+            (kind, learner, route)
+            for kind, learner in itertools.product(KINDS, (*CONVEX, "ssvm"))
+            for route in ("auto", "frank_wolfe")
+        ],
+        11,
+    ),
+)
+def test_another_order_of_examples_is_the_same_objective(kind, learner, route):
+    """Up to what both certificates leave open."""
+    make, draw, form, own = KINDS[kind]
+    X, y = draw(np.random.default_rng(3))
+    order, proofs = np.random.default_rng(5).permutation(len(X)), []
+    for turn in (np.arange(len(X)), order):
+        how = {"learner": learner, "solver": route, "tol": 1e-6, "max_rounds": 100}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ms.ConvergenceWarning)
+            try:
+                model = make(**own, **how).fit([form(X[m]) for m in turn], [y[m] for m in turn])
+            except ValueError as error:
+                if NO_SUCH.search(str(error)):
+                    pytest.skip(str(error))
+                raise
+        proofs.append(model.certificate_)
+    one, other = proofs
+    assert np.isfinite(one.gap)
+    assert abs(one.objective - other.objective) <= one.gap + other.gap + 1e-12 * abs(one.objective)
+
+
+def hall(unit, offset=0.0):
+    """People with answers to one question in some unit, and who shares with whom."""
+    rng = np.random.default_rng(2)
+    people = [
+        {"id": k, "year": k // 8, "hours": offset + unit * float(rng.integers(0, 6))}
+        for k in range(24)
+    ]
+    rooms = [8 * g + rng.permutation(8).reshape(4, 2) for g in range(3)]
+    return people, [tuple(map(int, pair)) for pair in np.concatenate(rooms)]
+
+
+def shared(unit, alpha, offset=0.0, **how):
+    people, pairs = hall(unit, offset)
+    model = ms.RoommateModel(ordinal="hours", cohort="year", alpha=alpha, **how)
+    model.fit(people, pairs)
+    return model, np.array([row["probability"] for row in model.probabilities(people)])
+
+
+@pytest.mark.parametrize("rho", [0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**-9, 2.0**9, 2.0**20])
+def test_room_mates_in_powers_of_two_change_no_bit(unit, rho):
+    """Their ridge is on weights of answers as given: it goes with the square of the unit."""
+    plain, before = shared(1.0, 1.0, rho=rho)
+    scaled, after = shared(unit, unit**2, rho=rho)
+    assert after.tobytes() == before.tobytes()
+    assert (scaled.coef_ * unit).tobytes() == plain.coef_.tobytes()
+
+
+@pytest.mark.parametrize("rho", [0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize(
+    ("unit", "offset"), [(1e-8, 0.0), (1e-4, 1e6), (1.0, 1e9), (1e4, 1e6), (1e8, 0.0)]
+)
+def test_room_mates_reach_their_optimum_in_any_unit(unit, offset, rho):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ms.ConvergenceWarning)
+        model, _ = shared(unit, 1.0, offset * unit, rho=rho)
+    assert model.certificate_.relative <= model.tol
+
+
+def test_joint_models_know_no_order():
+    """They learn from labels alone, which have no unit."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, size=(30, 6))
+    mixture = Mixture(0.6, [-1.0, 1.0], [0.5, 0.5])
+    one, other = (
+        ms.JointModel(ms.grid(2, 3), mixture, smoothing=0.01).fit(given)
+        for given in (labels, labels[::-1])
+    )
+    np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-12)
+    assert other.log_likelihood_ == pytest.approx(one.log_likelihood_, abs=1e-12)
