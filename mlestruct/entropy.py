@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, spans
+from mlestruct.errors import Unserved
 from mlestruct.kernels import kernel
 from mlestruct.reweighting import Rho, counting_numbers, in_words
 from mlestruct.structures.base import Array, Bound, Ints, Structure, as_numbers, kept
@@ -211,7 +212,7 @@ def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) ->
         raise ValueError(f"{in_words(rho)} gives counting numbers that are not finite")
     found = _of_numbers(structure, counting.tobytes(), float(temperature))
     if not found.concave and not allow:
-        raise ValueError(
+        raise Unserved(
             f"the entropy with {in_words(rho)} is not provably concave on this "
             f"{type(structure).__name__}, so no certificate would hold; choose a rho nearer to 0"
         )

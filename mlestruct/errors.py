@@ -21,6 +21,10 @@ class Infeasible(ValueError):
         self.separators, self.groups = separators, groups
 
 
+class Unserved(ValueError):
+    """An inference, or an entropy, that is not for a structure; another may be."""
+
+
 class NotFitted(ValueError, AttributeError):
     """A model was asked before it was fitted; see :func:`not_fitted`."""
 

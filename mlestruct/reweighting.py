@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlestruct.errors import Unserved
 from mlestruct.structures.base import Array, Structure, as_numbers
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ Rho = float | ArrayLike | str | Callable[[Any], Any] | Counting | None
 def uniform_trees(graph: FactorGraph) -> Array:
     """Each edge's chance to be in a uniform spanning tree: tree-reweighted, an upper bound."""
     if not graph.is_pairwise:
-        raise ValueError("spanning trees need factors of two variables each")
+        raise Unserved("spanning trees need factors of two variables each")
     return graph.own_rho
 
 
@@ -85,7 +86,7 @@ def counting_numbers(structure: Structure, rho: Rho) -> Array:
             return rho.numbers(structure)
         value = rho(structure) if callable(rho) else rho
     except AttributeError as error:
-        raise ValueError(f"{in_words(given)} is not for a {type(structure).__name__}") from error
+        raise Unserved(f"{in_words(given)} is not for a {type(structure).__name__}") from error
     if value is not None and not np.isfinite(as_numbers(value, "rho")).all():
         raise ValueError(f"rho={rho!r} is not finite")
     try:
@@ -93,4 +94,4 @@ def counting_numbers(structure: Structure, rho: Rho) -> Array:
     except ValueError as error:
         many = f"{np.size(np.asarray(value))} numbers do not fit; give one, or one per factor"
         why = many if "broadcast" in str(error) else str(error)
-        raise ValueError(f"rho={rho!r} on a {type(structure).__name__}: {why}") from error
+        raise Unserved(f"rho={rho!r} on a {type(structure).__name__}: {why}") from error

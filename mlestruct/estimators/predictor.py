@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch, pinned
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
-from mlestruct.errors import ConvergenceWarning, not_fitted
+from mlestruct.errors import ConvergenceWarning, Unserved, not_fitted
 from mlestruct.estimators.door import (
     Columns,
     Given,
@@ -444,18 +444,24 @@ class Predictor(Parameters):
 
     def _marginals(self, batch: Batch[Any], scores: Array) -> Marginals:
         inference, oracle = self._inference(), self._oracle()
-        if self.oracle is None and self.solver != "frank_wolfe":
-            return inference.marginals(batch, scores, oracle)
-        from mlestruct.inference.predict import NAT, tell
+        try:
+            if self.oracle is None and self.solver != "frank_wolfe":
+                return inference.marginals(batch, scores, oracle)
+            from mlestruct.inference.predict import NAT, tell
 
-        tol = min(self.tol, PRECISION)
-        for again in (True, False):
-            found = inference.marginals(batch, scores, oracle, self._solver(tol))
-            gaps = np.nan_to_num(found.upper - found.lower, nan=np.inf)
-            if found.bound.kind == "none" or (gaps <= NAT).all():
-                return found
-            if again and np.isfinite(gaps).all():  # relative to the value it was not enough
-                tol = NAT / max(1.0, abs(float(found.lower.sum())))
+            tol = min(self.tol, PRECISION)
+            for again in (True, False):
+                found = inference.marginals(batch, scores, oracle, self._solver(tol))
+                gaps = np.nan_to_num(found.upper - found.lower, nan=np.inf)
+                if found.bound.kind == "none" or (gaps <= NAT).all():
+                    return found
+                if again and np.isfinite(gaps).all():  # relative to the value it was not enough
+                    tol = NAT / max(1.0, abs(float(found.lower.sum())))
+        except Unserved as error:
+            others = "'surrogate' or 'exact'" if self.rho is None else "'exact' or 'propagation'"
+            raise ValueError(
+                f"{error}. The model predicts by {inference}; infer={others} may serve instead"
+            ) from error
         tell(gaps, found.certificate.withheld)
         return found
 

@@ -39,7 +39,9 @@ class Features(Protocol):
     Interface: ``d``; ``potentials(theta)`` → flat scores; ``moments(tau)`` → Σ over the batch;
     ``each(tau)`` → every example's own moments on its ``columns``, flat; ``select(members)``;
     ``squares(v)`` → diag(Φᵀ diag(v) Φ) by one pass over the entries of Φ, or None where these are
-    not at hand (:func:`mlestruct.features.base.squares` does without).
+    not at hand (:func:`mlestruct.features.base.squares` does without). Features of a matching's
+    pairs may also know sums that others need all entries for: ``gram(w, s)`` (a first Hessian, see
+    ``Routine.alike``) and ``weighted(v)`` (the sandwich's sums); they are looked for by name.
     """
 
     @property

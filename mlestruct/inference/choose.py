@@ -15,6 +15,7 @@ from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.dual import Certificate
 from mlestruct.entropy import Entropy
+from mlestruct.errors import Unserved
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import HULL
 from mlestruct.oracle.registry import AnyOracle
@@ -33,8 +34,9 @@ MEMORY = 2.0  # GiB that tables of exact sums may take
 class Inference(Protocol):
     """Which τ a model's scores mean, and what is proven of it.
 
-    Interface: ``marginals(batch, scores, oracle, solver)`` → :class:`Marginals`, or a ValueError
-    that names the structure and ``infer=`` where it cannot serve; ``str()`` in words. A subclass
+    Interface: ``marginals(batch, scores, oracle, solver)`` → :class:`Marginals`, or
+    :class:`mlestruct.errors.Unserved`, which names the structure that it cannot serve (estimators
+    add what ``infer=`` may say instead); ``str()`` in words. A subclass
     need not have the rest: ``recall`` gives the same inference with what was learned of it, a tree
     of arrays that stands in model files and checkpoints beside θ; ``sums(batch)``: τ are the means
     of exp⟨s, v⟩ / Z, of which samples are drawn.
@@ -81,15 +83,18 @@ class Reweighted(Inference):
         return self.rho if self.learned is None else self._known
 
     def sums(self, batch: Batch[Any]) -> bool:
-        return Entropy.of(batch, self._numbers).bound.kind == "exact"
+        try:
+            return Entropy.of(batch, self._numbers).bound.kind == "exact"
+        except Unserved:
+            return False
 
     def _known(self, structure: Any) -> Array:
         assert self.learned is not None
         key = digest(structure)
         if key not in self.learned:
-            raise ValueError(
+            raise Unserved(
                 f"no ρ was learned for this {type(structure).__name__} of {structure.size} "
-                "coordinates: set infer='surrogate' for its default, or learn with its like"
+                "coordinates: learn with its like"
             )
         return self.learned[key]
 

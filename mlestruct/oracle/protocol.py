@@ -42,6 +42,8 @@ class Oracle(Protocol[S_contra]):
     does not take every other score has ``perturbable(batch)`` → mask of the coordinates whose
     score may be anything.
 
+    An oracle of a relaxation may state its ``grain``: the least positive entry of its answers.
+
     An oracle whose answers depend on what a batch was asked before (warm starts that choose among
     equally good answers) has two more methods, which checkpoints and lost workers need:
     ``memory(batch)`` → arrays, numbers and text in tuples, lists and dicts, or None; and

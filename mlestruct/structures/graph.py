@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct.errors import Unserved
 from mlestruct.structures.base import (
     Array,
     Bound,
@@ -462,7 +463,7 @@ class FactorGraph(Structure):
 
 
 def only_graphs(structures: Iterable[Structure], what: str) -> None:
-    """A ValueError where one of the structures is no labelled graph."""
+    """Refuses structures that are no labelled graphs."""
     for structure in structures:
         if not isinstance(structure, FactorGraph):
-            raise ValueError(f"{what} needs labelled graphs, not {type(structure).__name__}")
+            raise Unserved(f"{what} needs labelled graphs, not {type(structure).__name__}")

@@ -75,7 +75,7 @@ BATCHES = {
 NO_SUCH = re.compile(
     "has no use for|runs on factor graphs|needs labelled graphs|no pieces|not provably concave|"
     "is not for a|graphs of binary variables|fits start from|need factors of two|clusters are|"
-    "no reweighted Bethe entropy"
+    "no reweighted Bethe entropy|no entropy to reweight|starts from uniform trees"
 )
 
 
@@ -240,6 +240,55 @@ def test_what_kept_inference_cannot_serve_is_refused_with_advice(rng):
     assert model.predict_marginals(wide)[0].shape[:2] == (9, 9)
     with pytest.raises(ValueError, match="there are surrogate"):
         model.set_params(infer="crystal ball").predict_marginals(wide)
+
+
+def strangers():
+    """Structures that a model of binary grids may meet."""
+    graph, fixed = grid(2, 3), grid(2, 3).fixed.copy()
+    fixed[graph.node_start[-1]] = 0
+    return {
+        "clamped": graph.clamp([1, -1, -1, -1, -1, 0]),
+        "forbidden": graph.refix(fixed),
+        "order 3": ms.FactorGraph([2] * 4, [(0, 1, 2), (1, 2, 3), (0, 3)]),
+        "three states": ms.FactorGraph([3, 3], [(0, 1)]),
+        "alone": ms.FactorGraph([2], []),
+        "matching": ms.BipartiteMatching(3),
+        "paths": dag(5),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("learner", "rho"), night([(name, rho) for name in LEARNERS for rho in (None, "trees", 1.0)], 2)
+)
+def test_a_structure_that_is_not_served_is_refused_with_advice_that_serves(learner, rho, rng):
+    """Never by another inference in silence; and samples need none."""
+    known = ms.FactorGraph([2, 2, 2], [(0, 1), (1, 2)]) if rho == 1.0 else grid(2, 2)
+    X = [rng.standard_normal((known.size, 2)) for _ in range(4)]
+    y = [known.decode(x[:, 0] + rng.standard_normal(known.size)) for x in X]
+    table = dict.fromkeys((x.tobytes() for x in X), known)
+    settings = {"learner": learner, "rho": rho, "alpha": 1.0, "tol": 1e-2, "max_rounds": 20}
+    model = ms.StructuredModel(lambda x: table[x.tobytes()], **settings)
+    try:
+        model.fit(X, y)
+    except ValueError as error:
+        if NO_SUCH.search(str(error)) is None:
+            raise
+        return
+    for structure in strangers().values():
+        x = rng.standard_normal((structure.size, 2))
+        table[x.tobytes()] = structure
+        assert len(model.set_params(infer=None).sample([x], 2, random_state=0).outcomes[0]) == 2
+        said = refusal(model, x)
+        advised = re.findall(r"'(\w+)'", said.rpartition("infer=")[2])
+        assert not said or any(not refusal(model.set_params(infer=name), x) for name in advised)
+
+
+def refusal(model, x):
+    try:
+        return "" if model.predict_marginals([x]) else "nothing"
+    except ValueError as error:
+        return str(error)
 
 
 @pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
-from mlestruct.errors import Infeasible
+from mlestruct.errors import Infeasible, Unserved
 from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.bound import upper_bound
 from mlestruct.inference.graph.feasible import fit_all, value
@@ -250,11 +250,11 @@ def _paid(structure: FactorGraph, numbers: bytes) -> Array:
 
 def _refuse(structure: Any, counting: Array) -> None:
     if not isinstance(structure, FactorGraph):
-        raise ValueError(f"sum-product runs on factor graphs, not on {type(structure).__name__}")
+        raise Unserved(f"sum-product runs on factor graphs, not on {type(structure).__name__}")
     factors = counting[structure.n_nodes :]
     if (factors <= 0).any():
         f = int(np.argmin(factors))
-        raise ValueError(f"factor {f} counts {factors[f]:g}; sum-product needs it positive")
+        raise Unserved(f"factor {f} counts {factors[f]:g}; sum-product needs it positive")
 
 
 def _start(plan: MessagePlan, count: int, warm: WarmMessages | None) -> WarmMessages:

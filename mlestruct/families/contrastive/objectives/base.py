@@ -30,7 +30,8 @@ class EnergySteps(Protocol):
     """k steps that never raise a free energy F(τ) ≥ min F, from the batch's target.
 
     Interface: calling it with (batch, scores, warm) → :class:`BeforeAfter`; ``exact`` tells whether
-    its end is a minimum, so that the ends' dependence on the scores does not count.
+    its end is a minimum, so that the ends' dependence on the scores does not count. Where ``warm``
+    is to go into checkpoints it has ``pack(warm)`` → a tree and ``unpack(batch, tree)``, too.
     """
 
     @property

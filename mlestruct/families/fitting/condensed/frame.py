@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mlestruct.errors import Unserved
 from mlestruct.families.fitting.condensed.sparse import Pattern, pattern
 from mlestruct.structures.base import Ints, kept
 from mlestruct.structures.graph import FactorGraph, only_graphs
@@ -51,7 +52,7 @@ def frame(graph: FactorGraph) -> Frame:
     only_graphs([graph], "implicit fitting")
     if (graph.fixed >= 0).any():
         k = int(np.argmax(graph.fixed >= 0))
-        raise ValueError(f"coordinate {k} is fixed; implicit fitting takes free graphs")
+        raise Unserved(f"coordinate {k} is fixed; implicit fitting takes free graphs")
     n, scope, scope_start = graph.n_nodes, graph.scope, graph.scope_start
     order, unknowns = np.diff(scope_start), graph.cards - 1
     free = _starts(unknowns)

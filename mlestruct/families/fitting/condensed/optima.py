@@ -24,7 +24,7 @@ from mlestruct.families.fitting.condensed.sparse import LANES
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.graph import FactorGraph, only_graphs
 from mlestruct.trees import Tree, like
 
 STEPS = 150
@@ -65,6 +65,7 @@ class Condensed:
 
     def weights(self, batch: Batch[FactorGraph], rho: Rho) -> Array:
         """The counting numbers of ρ as a weight per coordinate."""
+        only_graphs(batch.structures, "implicit fitting")
         each = [counting_numbers(s, rho)[s.table_of] for s in batch.structures]
         return np.concatenate([each[k] for k in batch.which])
 

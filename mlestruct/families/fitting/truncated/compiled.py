@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlestruct.errors import Unserved
 from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph, only_graphs
@@ -74,7 +75,7 @@ def compiled(graph: FactorGraph, numbers: bytes, order: Order) -> CompiledGraph:
     if (counting[graph.n_nodes :] <= 0).any():
         f = int(np.argmin(counting[graph.n_nodes :]))
         number = counting[graph.n_nodes + f]
-        raise ValueError(f"factor {f} counts {number:g}; messages need it positive")
+        raise Unserved(f"factor {f} counts {number:g}; messages need it positive")
     full, sweep = plan(graph, counting), order(graph)
     width = full.place[full.scope_start[1:]] - full.place[full.scope_start[:-1]]
     tape = np.concatenate([[0], np.cumsum(width[sweep.factor])])
@@ -90,4 +91,4 @@ def refuse(graph: Any) -> None:
     only_graphs([graph], "truncated inference")
     if (graph.fixed >= 0).any():
         k = int(np.argmax(graph.fixed >= 0))
-        raise ValueError(f"coordinate {k} is fixed; truncated inference takes free graphs only")
+        raise Unserved(f"coordinate {k} is fixed; truncated inference takes free graphs only")
