@@ -27,7 +27,7 @@ from mlestruct.objectives.difference import difference
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import only_graphs
-from mlestruct.train.descents import columns, descend, memory, units
+from mlestruct.train.descents import LEAST, columns, descend, memory, units
 from mlestruct.train.direct import Descending
 from mlestruct.train.slopes import descend_slopes
 from mlestruct.train.small_batches import SmallBatches
@@ -72,6 +72,8 @@ class Primal(Fits):
     partly: Literal["", "summed", "seen"] = ""
     """How it learns from outcomes of which a part was seen, if it does: ``summed`` over the rest,
     ℓ being log Z less its observed score; or its objective makes do with the tables ``seen``."""
+    dear: bool = True
+    """Whether an evaluation takes so long that L-BFGS may keep more steps to need fewer."""
 
     def states(
         self, batch: Batch[Any], features: Features, start: Array | None = None
@@ -131,7 +133,8 @@ class Primal(Fits):
         scale = _units(batch, heads, ridge)
         if not objective.exact_gradient:
             return partial(descend_slopes, ridge, scale=scale)
-        return partial(descend, ridge, memory=memory(batch.size, len(ridge)), scale=scale)
+        kept = memory(batch.size, len(ridge)) if self.dear else LEAST
+        return partial(descend, ridge, memory=kept, scale=scale)
 
     def _claim(self, partly: bool, step: Step, gap: float, stalled: int) -> Certificate:
         claimed, why = (gap, None) if self.doubt is None else (np.inf, self.doubt(stalled))

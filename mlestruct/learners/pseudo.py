@@ -136,5 +136,5 @@ def pseudo_likelihood(
     """
     refuse("pseudo_likelihood", route, rho=rho, oracle=oracle)
     words = ("pseudo-likelihood", "not used")
-    ends: dict[str, Any] = {"heads": _heads, "partly": "seen", **settings}
+    ends: dict[str, Any] = {"heads": _heads, "partly": "seen", "dear": False, **settings}
     return Primal("pseudo_likelihood", lambda batch: PseudoLikelihood(), *words, **ends)

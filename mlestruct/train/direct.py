@@ -25,7 +25,7 @@ from mlestruct.oracle import Oracle
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.descents import columns, descend, memory, units
+from mlestruct.train.descents import LEAST, columns, descend, memory, units
 from mlestruct.train.proofs import Proven, likelihood, proven
 from mlestruct.trees import Tree
 
@@ -284,7 +284,7 @@ def descents_of(
     factor = natural(dual, routine)
     if factor is None or not ridge.plain:
         scale = units(columns(dual.batch, dual.features), ridge.lam)
-    kept = memory(dual.batch.size, dual.features.d)
+    kept = LEAST if routine.exact else memory(dual.batch.size, dual.features.d)
     return partial(descend, ridge, memory=kept, factor=factor, scale=scale)
 
 
