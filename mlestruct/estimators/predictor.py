@@ -326,7 +326,8 @@ class Predictor(Parameters):
         low = high = batch.observed(scores)
         if batch.partly:
             low, high, _ = astuple(self.log_z(pinned(batch), scores))
-        return float((low - inside.upper).sum()), min(float((high - inside.lower).sum()), 0.0)
+        above = min(float((high - inside.lower).sum()), 0.0)
+        return min(float((low - inside.upper).sum()), above), above
 
     def evidence(
         self,

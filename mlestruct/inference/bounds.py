@@ -28,11 +28,11 @@ class ProvenInterval:
     why: str
 
     def __and__(self, other: ProvenInterval) -> ProvenInterval:
-        """What both prove."""
+        """What both prove; ends that rounding has crossed are put in order."""
         why = self.why if self.why == other.why else f"{self.why}; {other.why}"
-        return ProvenInterval(
-            np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper), why
-        )
+        low = np.maximum(self.lower, other.lower)
+        high = np.minimum(self.upper, other.upper)
+        return ProvenInterval(np.minimum(low, high), np.maximum(low, high), why)
 
 
 def log_z_interval(found: Marginals) -> ProvenInterval:

@@ -156,3 +156,15 @@ def test_two_halves_bound_a_complete_graph_from_below(rng):
         assert chosen >= np.median(list(found.values()))
     with pytest.raises(ValueError, match="halves of 2 and 4 nodes for a matching of 6"):
         halves_interval(structure, score, [0, 0, 1, 1, 1, 1])
+
+
+def test_rounding_crosses_no_ends(rng):
+    """Where one outcome is nearly certain its score and log Z are the same number, nearly."""
+    X, y = [rng.normal(size=(4, 4, 2)) for _ in range(40)], [rng.permutation(4) for _ in range(40)]
+    model = ms.MatchingModel(learner="exact_mle", max_rounds=1)
+    with pytest.warns(ms.ConvergenceWarning):
+        model.fit(X, y)
+    model.coef_ = np.array([130.0, -70.0])
+    for x, outcome in zip(X, y, strict=True):
+        low, high = model.log_likelihood([x], [outcome])
+        assert low <= high <= 0.0
