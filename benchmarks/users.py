@@ -5,7 +5,7 @@ features that are rare, correlated, of other scales or not known to the model, e
 and weights, nearly separated outcomes; and pairs of one large bipartite matching as units.
 Then errors that ``evaluate`` prints, and the gate of calibration. ``python -m benchmarks.users``
 prints the table of docs/statistics.md, ``python -m benchmarks.users cohorts`` a part of it,
-``errors`` and ``calibrated`` the rest. ``--quick`` repeats less.
+``errors``, ``several`` (years of room-mates) and ``calibrated`` the rest. ``--quick`` repeats less.
 
 Experiments and repetitions were fixed before this was run. What intervals are for is what ``LIMIT``
 other examples come to, with expected outcomes in the place of drawn ones.
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import mlestruct as ms
-from benchmarks.coverage import HEAD, QUICK, WEIGHTS, Counted, rows
+from benchmarks.coverage import HEAD, QUICK, WEIGHTS, Counted, _estimates, rows
 from mlestruct import RoommateModel, data
 from mlestruct.batch import Batch
 from mlestruct.estimators import Calibration
@@ -353,6 +353,30 @@ def errors(quick: bool = False) -> Iterator[Row]:
             yield _row(f"{people} people, {name}", "mean error / SD", printed.mean() / value.std())
 
 
+SEVERAL = ((40, 5, 80), (100, 4, 60))  # people a year, years learned from together, repetitions
+
+
+def several(quick: bool = False) -> Iterator[Row]:
+    """Intervals of room-mates' summaries, of several years together; the limit is other years'."""
+    for people, together, repeats in SEVERAL:
+        repeats, others = (QUICK if quick else repeats), 1500 // people * 8
+        table, pairs, _ = data.roommates(people, together * repeats + others, 4)
+        found = []
+        for k in range(repeats + 1):
+            first, last = k * together, (k + 1) * together if k < repeats else np.inf
+            mine = (first < table["year"]) & (table["year"] <= last)
+            settings = {"cohort": "year", "same": "gender", "ordinal": "q*", "rho": 0.5}
+            of = {name: column[mine] for name, column in table.items()}
+            found.append(_estimates(RoommateModel(**settings).fit(of, pairs)))
+        *each, rest = np.array(found)
+        estimate, low, high = np.array(each).transpose(2, 0, 1)
+        held = (low <= rest[:, 0]) & (rest[:, 0] <= high)
+        name = f"room-mates, {together} years of {people} people"
+        yield _row(name, f"95 % intervals that hold, of {held.size}", held.mean())
+        wide = (high - low).mean(axis=0) / (3.92 * estimate.std(axis=0, ddof=1))
+        yield _row(name, "mean width / (3.92 SD)", wide.mean())
+
+
 CALIBRATED = [ms.BipartiteMatching(4), ms.chain(6, 2), ms.chain(5, 3), ms.grid(3, 3, 2)]
 
 
@@ -396,10 +420,11 @@ def run(quick: bool) -> Iterator[Row]:
     for one in MARKETS[:: 12 if quick else 1]:
         yield from rows(market(one, quick), quick)
     yield from errors(quick)
+    yield from several(quick)
     yield from calibrated(quick)
 
 
-OTHERS = {"errors": errors, "calibrated": calibrated}
+OTHERS = {"errors": errors, "several": several, "calibrated": calibrated}
 
 
 def _table() -> None:

@@ -31,6 +31,7 @@ EVALUATIONS = 20  # of the likelihood's slopes, about, that an end takes
 SEARCH = 25  # the same of a search for the estimates
 SHOWN = 5  # weights that one unit alone tells, by name
 LONG = 1e5  # squared weights times examples: minutes of looking for ends, where these are few
+SURE, FEW = 1 / 4, 10.0  # of all nats those left, and nats a weight: below, t intervals are short
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 
 
@@ -252,6 +253,8 @@ class Fitted:
     top: Point
     units: Units
     drift: Array | None
+    sure: bool
+    """Whether the outcomes are nearly certain, so that few of them bend a likelihood askew."""
 
     @classmethod
     def of(cls, problem: Problem, start: Array, basis: Array) -> Fitted:
@@ -278,13 +281,15 @@ class Fitted:
     def _around(cls, problem: Problem, firth: Firth, top: Point, exact: Array | None) -> Fitted:
         known = exact if problem.vary else None
         units = Units.of(top.slopes.score, top.slopes.hessian, known, problem.unit)
-        return cls(firth, top, units, without_end(firth, top))
+        left, all_ = -top.slopes.value.sum(), -problem.model.values(0.0 * top.theta).sum()
+        sure = bool(left < SURE * all_ and left < FEW * top.basis.shape[1])
+        return cls(firth, top, units, without_end(firth, top), sure)
 
     @property
     def many(self) -> bool:
         """Whether there are enough units for their variance to speak."""
-        units = self.units
-        return _speak(len(units), units.score.shape[1], units.exact is not None)
+        exact = self.units.exact is not None
+        return _speak(*self.units.score.shape, exact) and not (exact and self.sure)
 
     def assumes(self, asked: Sequence[Named]) -> str:
         """In words, what the intervals of these contrasts rest on."""

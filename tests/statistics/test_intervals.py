@@ -417,3 +417,19 @@ def test_of_cohorts_the_variance_between_them_speaks_alone(rng):
     each = problem(batch, features, unit=np.arange(24), unit_name="cohorts")
     assert each.vary
     assert intervals(each, NAMES).rows == intervals(problem(batch, features), NAMES).rows
+
+
+def test_where_outcomes_are_nearly_certain_the_fall_decides(rng):
+    """Weights four times as large, 30 tables: no parabola, so the far end is farther away."""
+    structure = STRUCTURES["perfect"]
+    rows, strong = vertices(structure), 4.0 * TRUE
+    X = rng.standard_normal((30, structure.size, 3))
+    scores = np.einsum("kp,mpd,d->mk", rows, X, strong)
+    drawn_ = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    batch = ms.Batch.of(structure, [structure.decode(rows[k]) for k in drawn_])
+    found = intervals(problem(batch, Dense.of(batch, X.reshape(-1, 3)), summed=True), NAMES)
+    assert "vary as the model says or evenly more" in found.assumes
+    first = found["a"]
+    assert first.high - first.estimate > 1.1 * (first.estimate - first.low)
+    usual = intervals(problem(*drawn(structure, 30, rng), summed=True), NAMES)["a"]
+    assert usual.high - usual.estimate == pytest.approx(usual.estimate - usual.low)
