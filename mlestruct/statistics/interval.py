@@ -288,8 +288,9 @@ class Fitted:
     @property
     def many(self) -> bool:
         """Whether there are enough units for their variance to speak."""
-        exact = self.units.exact is not None
-        return _speak(*self.units.score.shape, exact) and not (exact and self.sure)
+        units = self.units
+        exact, rank = units.exact is not None, units.score.shape[1]
+        return _speak(len(units), rank, exact) and not (exact and self.sure)
 
     def assumes(self, asked: Sequence[Named]) -> str:
         """In words, what the intervals of these contrasts rest on."""
