@@ -167,7 +167,7 @@ def test_misuse_is_named():
             Entropy.of(batch, temperature=wrong)
     with pytest.raises(ValueError, match="not provably concave"):
         Entropy.of(Batch.of(BipartiteMatching(3)), 1.2)
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match=r"BipartiteMatching: 2 numbers do not fit.*node"):
         Entropy.of(Batch.of(BipartiteMatching(3)), [0.5, 0.5])
     with pytest.raises(ValueError, match="not finite"):
         Entropy.of(Batch.of(chain(3, 2)), np.nan)

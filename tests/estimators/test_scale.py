@@ -227,7 +227,7 @@ def test_what_all_outcomes_share_is_named(rng):
     [
         ("features", r"example 0: feature 0 .* is .*e\+150; beyond 1e\+50 nothing can be learned"),
         ("weights", r"example 0 has weight 1e\+300; weights lie between 1e-30 and 1e30"),
-        ("alpha", r"lam\[0\] is 1e-300; it must be at least 1e-100"),
+        ("alpha", "alpha is 1e-300; it must be positive, 1e-100 or more"),
     ],
 )
 def test_sizes_that_leave_floating_point_are_refused(kind, what, why, rng):
