@@ -155,9 +155,10 @@ def keep(rows, ends, n, terminal, below, out):  # type: ignore[no-untyped-def]
     """Marks the rows in which no odd set's cut is below."""
     size = len(terminal)
     network, parent, value = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
+    left = np.empty(size, np.bool_)
     for m in range(len(rows)):
         fill(rows[m], ends, n, network)
-        left = cut_tree(network, terminal, below, parent, value)
+        cut_tree(network, terminal, below, parent, value, left)
         out[m] = not _odd_edges(parent, value, left, below).any()
 
 
@@ -183,7 +184,8 @@ def odd_cuts(
     Rows of flags: sides of a cut tree's edges, without the last node; none if no cut is so small.
     """
     parent, value = np.empty(len(network), dtype=np.int64), np.empty(len(network))
-    left = cut_tree(network, terminal, below, parent, value)
+    left = np.empty(len(network), dtype=np.bool_)
+    cut_tree(network, terminal, below, parent, value, left)
     inside = _hanging(parent)
     odd = (inside @ left.astype(np.int64)) % 2 == 1
     sets = inside[odd & (value < below) & (parent != np.arange(len(parent)))]
@@ -204,16 +206,18 @@ def _hanging(parent: Ints) -> NDArray[np.bool_]:
 
 
 @kernel
-def cut_tree(network, terminal, cap, parent, value):  # type: ignore[no-untyped-def]
+def cut_tree(network, terminal, cap, parent, value, left):  # type: ignore[no-untyped-def]
     """Gusfield's cut tree over terminals: parents and values of least cuts by maximum flows.
 
-    Returns the terminals that it is over, in whose numbers a set with a cut below ``cap`` is odd
-    where it is in those of ``terminal``: pairs that no such cut parts are left out first. Every
-    odd set parts one pair of any pairing (Rizzi 2002), so that often none remains. A flow may
-    stop at ``cap``: no smaller cut parts its ends, which then stay together whatever is cut later.
+    Marks those ``left``: the terminals that it is over, in whose numbers a set with a cut below
+    ``cap`` is odd where it is in those of ``terminal``: pairs that no such cut parts are left out
+    first. Every odd set parts one pair of any pairing (Rizzi 2002), so that often none remains. A
+    flow may stop at ``cap``: no smaller cut parts its ends, which then stay together whatever is
+    cut later. (Nothing is returned: an array that Python gets fails once the code is kept on disk.)
     Flows are Dinic's, over the edges that have a capacity.
     """
-    n, left, merged = len(network), terminal.copy(), network.copy()
+    n, merged = len(network), network.copy()
+    left[:] = terminal
     start, head, back, room = _lists(merged)
     level, queue, at = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     pairs = _paired(network, terminal)
@@ -229,7 +233,7 @@ def cut_tree(network, terminal, cap, parent, value):  # type: ignore[no-untyped-
             start, head, back, room = _lists(merged)
     parent[:], value[:] = np.argmax(left), np.inf
     if not left.any():
-        return left
+        return
     start, head, back, room = _lists(merged)
     for s in range(n):
         t = parent[s]
@@ -250,7 +254,6 @@ def cut_tree(network, terminal, cap, parent, value):  # type: ignore[no-untyped-
         s, t = pairs[k]
         if not left[s]:  # one node with its partner
             parent[t] = s
-    return left
 
 
 @kernel
