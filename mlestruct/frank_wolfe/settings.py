@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
@@ -128,6 +128,14 @@ class BCFW(Limited):
             raise ValueError(f"draw is one of {', '.join(get_args(Draw))}, not {self.draw!r}")
         if self.fixed and self.centre:
             raise ValueError("fixed steps follow no objective, so a centre cannot help them")
+
+    @property
+    def engine(self) -> NoReturn:
+        """None: a ValueError for learners that ask for one, to look at all examples at once."""
+        raise ValueError(
+            "solver= is a BCFW, which steps on one example after another: it is for mle_struct, "
+            "trw, ssvm and piecewise, with every label; here give a FrankWolfe"
+        )
 
     def run(
         self, dual: Dual, oracle: Oracle[Any], start: Array | None = None

@@ -21,7 +21,7 @@ from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
 from mlestruct.drive import drive, last, then, within
 from mlestruct.dual import Certificate, Dual
-from mlestruct.engine import Running, engine_of
+from mlestruct.engine import Engine, Running, engine_of
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference import marginals
@@ -136,11 +136,12 @@ class PartlySeen:
     def run(self, start: Array | None, loop: Loop) -> Iterator[Progress]:
         """By one descent where a routine serves both kinds of examples, else by rounds of fits."""
         dual = self.dual()
+        engine = engine_of(self.around.learner.solver.engine, self.around.learner.solver.workers)
         full, clamped = (self._routine(dual, batch) for batch in (dual.batch, self.clamped))
         if full is None or clamped is None:
             return self._filling(start, 0, loop)
         budget = replace(self.around.learner.solver.budget, tol=self.around.tol)
-        descending = self._descending(dual, full, clamped, start)
+        descending = self._descending(dual, full, clamped, start, engine)
         return then(drive(descending, budget, loop), partial(self._onward, loop))
 
     def _onward(self, loop: Loop, end: Progress) -> Iterator[Progress] | None:
@@ -208,10 +209,8 @@ class PartlySeen:
         return routine(Entropy.of(batch, dual.entropy.rho))
 
     def _descending(
-        self, dual: Dual, full: Routine, clamped: Routine, start: Array | None
+        self, dual: Dual, full: Routine, clamped: Routine, start: Array | None, engine: Engine
     ) -> Descending:
-        solver = self.around.learner.solver
-        engine = engine_of(solver.engine, solver.workers)
         pieces = difference(likelihood(dual, full), likelihood(self._like(dual), clamped))
         odd = relaxed(dual.batch, resolve(self.around.learner.oracle, dual.batch))
 

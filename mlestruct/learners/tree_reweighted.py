@@ -65,12 +65,19 @@ class Tightened(Wraps):
     steps: int = 3
     """Steps of ρ between two fits."""
 
+    @property
+    def _alone(self) -> bool:
+        """Whether marginals are found by Frank-Wolfe, too."""
+        return self.learner.oracle is not None or self.learner.route == "frank_wolfe"
+
     def states(self, batch: Batch[FactorGraph], features: Features) -> Iterator[Progress]:
         """Every round of the fit; the last has a gap within the solver's ``tol``, if it can.
 
         The certificates are about all θ and all ρ; ``own`` is the round's ρ by structure.
         """
         solver = self.learner.solver
+        if self._alone:
+            _ = solver.engine  # which a BCFW refuses: marginals are no steps of single examples
         budget = replace(solver.budget, rounds=self.rounds)
         setting: Any = partial(dict, rounds=self.rounds, steps=self.steps)
         method = OwnRounds(self.name, partial(self._rounds, batch, features), setting)
@@ -114,8 +121,7 @@ class Tightened(Wraps):
         self, batch: Batch[Any], scores: Array, rho: Weights, loop: Loop | None
     ) -> tuple[Array, float]:
         learner = self.under(rho, loop)
-        alone = learner.oracle is not None or learner.route == "frank_wolfe"
-        solver = learner.solver if alone else None
+        solver = learner.solver if self._alone else None
         found = marginals(batch, scores, learner.oracle, rho=rho.__getitem__, solver=solver)
         return found.tau, float(batch.weight @ found.upper)
 

@@ -1,5 +1,7 @@
 """BCFW is the papers' algorithm: compared with the same written plainly, and certified."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -148,3 +150,24 @@ def test_a_learner_takes_it_as_its_solver(rng):
 def test_misuse_is_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         BCFW(**settings)
+
+
+@pytest.mark.parametrize("route", ["auto", "frank_wolfe"])
+@pytest.mark.parametrize("partly", [False, True])
+@pytest.mark.parametrize("name", ms.learners.LEARNERS)
+def test_learners_that_look_at_all_examples_at_once_refuse_it(name, partly, route):
+    """In words, or they learn by it."""
+    rng, graph = np.random.default_rng(0), ms.chain(3, 2)
+    outcomes = [ms.Partial([0, -1, 1]) if partly else [0, 1, 1], [1, 1, 0]]
+    batch = ms.Batch.of(graph, outcomes)
+    features = ms.Dense.of(batch, rng.normal(size=(batch.size, 2)))
+    how = {"solver": ms.BCFW(rounds=20), "regulariser": 1.0, "route": route}
+    try:
+        learner = ms.learners.LEARNERS[name](**how)
+        learner = learner.of_seen(1e-3) if partly else learner
+        model = learner.fit(batch, features)
+    except ValueError as error:
+        if not re.search("is a BCFW|Partial|missing labels need|direct route only", str(error)):
+            raise
+    else:
+        assert np.isfinite(model.theta).all()
