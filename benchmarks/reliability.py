@@ -24,6 +24,7 @@ from benchmarks._faults import (
     ranges,
     refusal,
     silent,
+    strangers,
 )
 from mlestruct.engine.processes import Processes
 
@@ -104,7 +105,7 @@ def _trials(quick: bool) -> Iterator[Trial]:
     right = list(odd_doors.odd())
     found = (f"{one}: {why}" for one in right if (why := odd_doors.misread(one)) is not None)
     yield Trial("odd inputs that are right", len(right), 50, found)
-    cases = odd_doors.wrong()
+    cases = [*odd_doors.wrong(), *strangers.strange()]
     yield Trial("wrong inputs, invented", len(cases), 100, _judged(cases, refusal.fault))
     oracles = [*hostile.HOSTILE, *hostile.DEADLY]
     yield Trial("hostile oracles", len(oracles), 10, _judged(oracles, hostile.fault))

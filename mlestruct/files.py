@@ -31,12 +31,19 @@ HEADER = "header.json"
 HEADER_LARGEST = 1 << 24
 KINDS = "biufU"  # booleans, numbers and text
 DIGEST = 64  # hexadecimal digits of SHA-256
+PIECE = 1 << 20  # bytes read at a time where nobody says how many there are
+OPENED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 NESTED = 100  # levels of JSON that is read; what this library writes has a dozen
 ARRAY = re.compile(  # the text before an array's numbers, as NumPy writes it
     r"\{'descr': '([<>|][a-zA-Z][\w\[\]]{0,9})', 'fortran_order': (True|False), "
     r"'shape': \(((?:\d{1,19}(?:, |,|(?=\))))*)\), \} *\n"
 )
 BESIDE_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^][{}"]+|"', re.DOTALL)
+
+UNREADABLE = (  # RuntimeError and its kin: encrypted, or of a later archive format
+    zipfile.BadZipFile, EOFError, IndexError, KeyError, OverflowError, RuntimeError, TypeError,
+    ValueError,
+)  # fmt: skip
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -60,7 +67,7 @@ def save(
         if array.dtype.kind not in KINDS:
             raise ValueError(f"{name} has dtype {array.dtype}; model files hold numbers and text")
     _refuse_large(len(text) + sum(array.nbytes for array in arrays.values()), path, largest)
-    with _fresh(Path(path)) as file:
+    with fresh(Path(path)) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             archive.comment = b"0" * DIGEST  # its length is part of what is hashed
             archive.writestr(zipfile.ZipInfo(HEADER), text)
@@ -77,11 +84,14 @@ def save(
 
 
 @contextmanager
-def _fresh(path: Path) -> Iterator[Any]:
+def fresh(path: Path) -> Iterator[Any]:
     """A new file beside ``path``, in its place at the end and gone if anything goes wrong.
 
     Its name is nobody else's and it follows no link: what stands there already is not written to.
+    A device or a pipe is no place for a file.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} is no regular file; name another place")
     name = None
     try:
         descriptor, name = tempfile.mkstemp(".part", f"{path.name}.", path.parent)
@@ -104,11 +114,7 @@ def load(
     path: str | os.PathLike[str], kind: str, *, largest: int = LARGEST
 ) -> tuple[Arrays, dict[str, Any]]:
     """The arrays and the header of a file of this kind; any other file is refused by reason."""
-    known = os.stat(path)
-    if not stat.S_ISREG(known.st_mode):  # a pipe would be waited for, a device has no end
-        raise ValueError(f"{path} is not a model file: it is no regular file")
-    _refuse_large(known.st_size, path, largest)
-    raw = Path(path).read_bytes()
+    raw = content(path, "model file", largest)
     if not raw.startswith(b"PK"):
         raise ValueError(f"{path} is not a model file: it is no npz archive")
     if hashlib.sha256(raw[:-DIGEST]).hexdigest().encode() != raw[-DIGEST:]:
@@ -123,13 +129,34 @@ def load(
             arrays = {name.removesuffix(".npy"): _array(name, e) for name, e in entries.items()}
             if list(arrays) != whole["arrays"]:
                 raise ValueError(f"it should hold {whole['arrays']}, and holds {list(arrays)}")
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a model file: {error}") from error
+    except UNREADABLE as error:
+        why = str(error) or type(error).__name__
+        raise ValueError(f"{path} is not a model file: {why}") from error
     if version != VERSION:
         raise ValueError(f"{path} has format version {version}; this mlestruct reads {VERSION}")
     if found != kind:
         raise ValueError(f"{path} holds a {found}, not a {kind}")
     return arrays, header
+
+
+def content(path: str | os.PathLike[str], what: str, largest: int = LARGEST) -> bytes:
+    """All of a file; what may have no end (a device, somebody's pipe) is refused unread.
+
+    A pipe that the caller of a command has opened for it, as in ``<(…)``, is read to its end.
+    """
+    known, place = os.stat(path), os.fspath(Path(path).absolute())
+    ours = stat.S_ISFIFO(known.st_mode) and place.startswith(OPENED)
+    if not (stat.S_ISREG(known.st_mode) or ours):
+        raise ValueError(f"{path} is not a {what}: it is no regular file")
+    _refuse_large(known.st_size, path, largest)
+    if known.st_size:
+        return Path(path).read_bytes()
+    found = bytearray()
+    with open(path, "rb") as file:
+        while more := file.read(PIECE):
+            found += more
+            _refuse_large(len(found), path, largest)
+    return bytes(found)
 
 
 def parsed(text: str, **how: Any) -> Any:
@@ -146,7 +173,7 @@ def parsed(text: str, **how: Any) -> Any:
 
 def _refuse_large(size: int, path: Any, largest: int = LARGEST) -> None:
     if size > largest:
-        raise ValueError(f"{path} has {size} bytes; model files have at most {largest}")
+        raise ValueError(f"{path} has {size} bytes; it may have at most {largest}")
 
 
 def _json(whole: Mapping[str, Any]) -> bytes:

@@ -61,8 +61,9 @@ def _taken(beside: Path, path: Path) -> int:
             if os.path.samestat(os.fstat(file), os.stat(beside)):
                 break
         os.close(file)  # who had it before has just removed it
-    os.truncate(file, 0)
-    os.write(file, f"in process {os.getpid()} on {socket.gethostname()}\n".encode())
+    with suppress(OSError):  # on a full disk nobody hears who it is; what is kept says the rest
+        os.truncate(file, 0)
+        os.write(file, f"in process {os.getpid()} on {socket.gethostname()}\n".encode())
     return file
 
 

@@ -131,7 +131,7 @@ def test_a_name_stored_twice_is_refused(tmp_path):
 
 def test_large_files_are_refused_unread(path):
     """The size is asked for before the content."""
-    with pytest.raises(ValueError, match="bytes; model files have at most 10"):
+    with pytest.raises(ValueError, match="bytes; it may have at most 10"):
         files.load(path, "Model", largest=10)
 
 

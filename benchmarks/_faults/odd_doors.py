@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -73,6 +74,23 @@ def misread(odd: Odd) -> str | None:
     return None if found == odd.plain() else "it was read as something else"
 
 
+class Own:
+    """An array of another library's: only what NumPy asks for."""
+
+    def __init__(self, kept: Any) -> None:
+        self.kept = kept
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.kept, dtype)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+
+def _tuples(x: Any) -> Any:
+    return tuple(map(_tuples, x)) if isinstance(x, list) else x
+
+
 FORMS: dict[str, Callable[[Any], Any]] = {
     "columns first": np.asfortranarray,
     "every other": lambda x: np.repeat(x, 2, axis=0)[::2],
@@ -84,6 +102,11 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "unmasked": np.ma.masked_array,
     "read only": lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),
     "a buffer": lambda x: memoryview(np.ascontiguousarray(x)),
+    "decimals": lambda x: np.array([Decimal(v) for v in x.ravel().tolist()], object).reshape(
+        x.shape
+    ),
+    "an array of its own": lambda x: Own(x),
+    "tuples": lambda x: _tuples(x.tolist()),
 }
 LISTS: dict[str, Callable[[list[Any]], Any]] = {
     "a tuple": tuple,
@@ -130,7 +153,7 @@ def _forms(task: Task) -> Iterator[Odd]:
     for name, form in FORMS.items():
         given = [form(x) for x in task.X]
         yield Odd(f"{task.name}, X: {name}", lambda g=given: task.learned(g), task.learned)
-        if name not in ("long", "a buffer"):
+        if name not in ("long", "a buffer", "decimals"):
             given = [form(y) for y in task.y]
             yield Odd(
                 f"{task.name}, y: {name}", lambda g=given: task.learned(None, g), task.learned

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from io import StringIO
 from pathlib import Path
+
+from mlestruct.files import content
 
 Rows = list[tuple[str, ...]]
 
@@ -26,8 +29,8 @@ def read_columns(
     """
     if isinstance(source, (str, Path)):
         try:
-            with open(source, encoding="utf-8") as lines:
-                return read_columns(lines, columns, separator=separator, skip=skip)
+            lines = StringIO(content(source, "text file").decode(), newline=None)
+            return read_columns(lines, columns, separator=separator, skip=skip)
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
     sentences: list[Rows] = [[]]

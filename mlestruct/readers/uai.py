@@ -13,6 +13,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
+from mlestruct.files import content
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.exact import estimate, exact
 from mlestruct.inference.graph.sum_product import SumProduct
@@ -172,7 +173,7 @@ class _Tokens:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self.words: Iterator[str] = iter(path.read_text(encoding="ascii").split())
+            self.words: Iterator[str] = iter(content(path, "UAI file").decode("ascii").split())
         except UnicodeDecodeError as error:
             raise self.wrong(f"it is no plain text: {error}") from error
 

@@ -15,6 +15,7 @@ from mlestruct.estimators import Calibration, RoommateModel
 from mlestruct.estimators.roommates import Evaluation, Plan
 from mlestruct.estimators.roommates.learning import Truth
 from mlestruct.estimators.roommates.pairing import likely
+from mlestruct.files import fresh
 from mlestruct.html import Html, element, inner, paragraphs
 from mlestruct.report import sections
 from mlestruct.report.cards import cards
@@ -121,8 +122,13 @@ class Report:
         export_csv(paths[0], self.plan.columns())
         ids = self.people.as_names(self.model.id)
         export_csv(paths[1], likely(ids, self.plan.pairings, None, each))
-        paths[2].write_text(self.html(), encoding="utf-8")
+        self.page(paths[2])
         return paths
+
+    def page(self, path: str | os.PathLike[str]) -> None:
+        """Write report.html alone."""
+        with fresh(Path(path)) as file:
+            file.write(self.html().encode())
 
     def headline(self) -> list[str]:
         """How many people, how good the plan is, and what matters most: a line each."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct.files import content
 from mlestruct.tables import separated, workbooks
 from mlestruct.tables.cells import Cell, Decimal, written
 from mlestruct.tables.frames import (
@@ -48,7 +49,7 @@ def read(
     """
     place, sheet = _place(path, sheet)
     usual: Decimal | None = None
-    data, name = place.read_bytes(), os.fspath(place)
+    data, name = content(place, "table"), os.fspath(place)
     if data.startswith(b"PAR1"):
         return _parquet(data, name)
     if workbooks.is_packed(data):
@@ -64,7 +65,7 @@ def read(
 
 def sheets(path: FilePath) -> list[str]:
     """The sheets of a workbook that may hold a table; none for other files."""
-    data = Path(path).read_bytes()
+    data = content(path, "table")
     return workbooks.sheets(data, os.fspath(path)) if workbooks.is_packed(data) else []
 
 

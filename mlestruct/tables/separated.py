@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlestruct.files import fresh
 from mlestruct.tables.cells import Cell
 from mlestruct.tables.frames import missing
 from mlestruct.tables.grids import Grid
@@ -273,15 +274,15 @@ def _in_words(error: csv.Error) -> str:
 
 
 def write_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
-    """Columns as UTF-8 CSV; missing answers are empty cells."""
+    """Columns as UTF-8 CSV, all of them or no file; missing answers are empty cells."""
     arrays = [np.asarray(column) for column in columns.values()]
     listed = [
         ["" if absent else value for value, absent in zip(a.tolist(), missing(a), strict=True)]
         for a in arrays
     ]
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
+    with fresh(Path(path)) as file:
         for row in ([*columns], *zip(*listed, strict=True)):
-            file.write(",".join(map(_cell, row)) + "\r\n")
+            file.write(f"{','.join(map(_cell, row))}\r\n".encode())
 
 
 def _cell(value: object) -> str:

@@ -88,6 +88,8 @@ def _page(book: Any, path: str, sheet: str | None, wanted: Collection[str]) -> A
         raise ValueError(
             f"{path} has several sheets: {names}; say which, such as {path}#{chosen[0].title}"
         )
+    if not chosen:
+        raise ValueError(f"{path} has no sheet of cells, only charts")
     return chosen[0]
 
 

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -420,8 +419,7 @@ class RoommateModel(Parameters):
         from mlestruct.report import Report
 
         known = None if pairs is None else table(pairs)
-        found = Report.of(self, table(people), known, **asked)
-        Path(path).write_text(found.html(), encoding="utf-8")
+        Report.of(self, table(people), known, **asked).page(path)
 
     def save(self, path: stored.Path) -> None:
         """Write a model file, which predicts the same bits in another process; no data, no code."""
