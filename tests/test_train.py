@@ -21,7 +21,7 @@ from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser, grouped
-from mlestruct.train.direct import direct, natural
+from mlestruct.train.direct import direct, hessian_factor
 from mlestruct.train.small_batches import SmallBatches
 from tests.reference.descents import minimise
 
@@ -321,7 +321,7 @@ def test_the_factor_is_the_hessian_at_equal_scores(kind, rho, rng):
     batch, features = people(12, rng, kind)
     dual = ms.mle_struct(rho).dual(batch, features)
     messages = routine(dual.entropy)
-    factor = natural(dual, messages)
+    factor = hessian_factor(dual, messages)
     found = factor @ factor.T - np.eye(features.d)
 
     def moments(theta):

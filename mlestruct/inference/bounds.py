@@ -134,7 +134,7 @@ def bethe_value(structure: Structure, score: Array) -> float:
     batch = Batch.of(structure, count=1)
     entropy, found = Entropy.of(batch, 1.0), routine(Entropy.of(batch, 0.5))
     assert found is not None
-    scaling, warm, slope = found.over("degrees").loosened(GAIN), None, np.zeros(batch.size)
+    scaling, warm, slope = found.over("degrees").coarser(GAIN), None, np.zeros(batch.size)
     reached = before = -np.inf
     for _ in range(TURNS):
         _, tau, warm = scaling.many(batch, score + slope, warm)

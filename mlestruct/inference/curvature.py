@@ -80,10 +80,10 @@ def _nodes(
     else:
         second, sums = full.T @ (v[:, None] * full), graph.sums(v[:, None] * full)
     system = graph.matrix
-    if len(structure.loose):
-        loose = structure.loose
-        slack = np.maximum(1.0 - graph.sums(tau[:, None])[loose, 0], 0.0)
-        system[loose, loose] += slack / max(rho, 1e-12)
+    if len(structure.optional):
+        optional = structure.optional
+        slack = np.maximum(1.0 - graph.sums(tau[:, None])[optional, 0], 0.0)
+        system[optional, optional] += slack / max(rho, 1e-12)
     diagonal = np.einsum("ii->i", system)
     diagonal[diagonal == 0] = 1.0  # nodes without a live edge
     diagonal += RIDGE * diagonal.mean()  # the gauge between two sides
@@ -98,7 +98,7 @@ def _nodes(
         k = np.flatnonzero(vertex > 0.5)
         u, w = graph.ends(k)
         shared = effects[u] + effects[w] + (inside[u] * inside[w]) @ effects[len(inside) :]
-        alone = np.setdiff1d(structure.loose, np.concatenate([u, w]))
+        alone = np.setdiff1d(structure.optional, np.concatenate([u, w]))
         return np.concatenate([_rows(graph, features, full, k) - shared, -effects[alone]])
 
     return Response(second - sums.T @ effects, rows)

@@ -30,7 +30,7 @@ class Routine(Protocol):
 
     What else it can do, each with a default here: ``exact`` says that ``log_z`` is the sum over all
     outcomes and τ its gradient; else ``above`` may bound the maximum. ``over`` names the routine of
-    a larger polytope. ``warm`` is a tree of arrays by ``pack`` and ``unpack``. ``loosened`` and
+    a larger polytope. ``warm`` is a tree of arrays by ``pack`` and ``unpack``. ``coarser`` and
     ``rough`` are the same routine stopping earlier, and without its costly last resort.
     """
 
@@ -65,7 +65,7 @@ class Routine(Protocol):
         """Examples on which iterations ended before they had converged."""
         return 0
 
-    def loosened(self, tol: float) -> Self:
+    def coarser(self, tol: float) -> Self:
         """The routine that stops at residual ``tol``, if it iterates and ``tol`` is coarser."""
         return self
 

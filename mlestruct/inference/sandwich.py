@@ -122,7 +122,7 @@ def _doubt(dual: Dual, m: int, tau: Array) -> float:
     structure, point = dual.batch.structure(m), tau[dual.batch.coordinates(m)]
     assert isinstance(structure, (BipartiteMatching, Matching))
     graph = EdgeWeights.of(structure, np.zeros(len(point)))
-    alone = np.maximum(1.0 - graph.sums(point[:, None])[structure.loose, 0], 0.0)
+    alone = np.maximum(1.0 - graph.sums(point[:, None])[structure.optional, 0], 0.0)
     return max(1.0 - float(2.0 * point @ point + alone @ alone) / structure.n_nodes, 0.0)
 
 

@@ -231,7 +231,7 @@ class PartlySeen:
             regulariser=dual.regulariser,
             examples=len(dual.batch),
             claim=partial(estimate, str(dual.entropy.bound)),
-            coarse=any(one.loosened(COARSEST) is not one for one in (full, clamped)),
+            coarse=any(one.coarser(COARSEST) is not one for one in (full, clamped)),
             descents=partial(descents_of, dual, full),
             tol=self.around.tol,
             setting=lambda: {**self.setting(start), "routine": digest(full)},

@@ -59,8 +59,8 @@ def streamed(
         regulariser = ridge_of(learner.regulariser, found[0].d)
 
         known = [one.columns for one in found if one.columns is not None]
-        bend = np.sum(known, axis=0) if len(known) == len(found) else None
-        scale = units(bend, regulariser.lam)
+        squared = np.sum(known, axis=0) if len(known) == len(found) else None
+        scale = units(squared, regulariser.lam)
 
         examples = sum(one.examples for one in found)
         log.info("%d examples in %d shards", examples, len(readers))
@@ -130,7 +130,7 @@ class Read:
             batch, routine = dual.batch, learner.messages(dual)
             assert routine is not None
             if question is None:
-                coarse, bound = routine.loosened(COARSEST) is not routine, str(dual.entropy.bound)
+                coarse, bound = routine.coarser(COARSEST) is not routine, str(dual.entropy.bound)
                 known = digest(batch.target, dual.observed), columns(batch, dual.features)
                 return Survey(len(batch), batch.size, dual.features.d, coarse, bound, *known)
             part = likelihood(dual, routine, Validated(resolve(learner.oracle, batch)))()

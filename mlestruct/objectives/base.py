@@ -283,7 +283,7 @@ class Surrogate(Objective):
     ) -> Values:
         scores, target = heads["score"], batch.target
         assert target is not None
-        log_z, tau, warm = self.routine.loosened(tol).many(batch, scores, warm)
+        log_z, tau, warm = self.routine.coarser(tol).many(batch, scores, warm)
         each = log_z - batch.observed(scores)
         if batch.constant is not None:
             each += batch.constant + batch.observed(batch.bias)

@@ -120,7 +120,7 @@ class BipartiteMatching(Structure):
         )
 
     @property
-    def loose(self) -> Ints:
+    def optional(self) -> Ints:
         """The nodes (rows, then columns) that may stay single."""
         start = {"perfect": self.rows + self.columns, "one_sided": self.rows, "partial": 0}
         return np.arange(start[self.kind], self.rows + self.columns)
@@ -158,14 +158,14 @@ class BipartiteMatching(Structure):
         return np.where(taken > np.maximum(single, 0.0), best, -1)
 
     def views(self) -> Views:
-        return matching_views(self.incidence(), self.loose)
+        return matching_views(self.incidence(), self.optional)
 
     folded, counting, convex = matching_folded, matching_counting, matching_concave
 
     def constraints(self) -> Constraints:
-        loose = np.zeros(self.rows + self.columns, dtype=bool)
-        loose[self.loose] = True
-        return Constraints(self.incidence(), np.where(loose, 0.0, 1.0), np.ones(len(loose)))
+        optional = np.zeros(self.rows + self.columns, dtype=bool)
+        optional[self.optional] = True
+        return Constraints(self.incidence(), np.where(optional, 0.0, 1.0), np.ones(len(optional)))
 
     def clamp(self, observed: ArrayLike) -> BipartiteMatching:
         """Keep the pairs of observed rows; a row marked −1 is unknown."""

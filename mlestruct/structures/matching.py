@@ -118,12 +118,12 @@ class Matching(Structure):
         return self.graph.incidence
 
     @property
-    def loose(self) -> Ints:
+    def optional(self) -> Ints:
         """The nodes that may stay single."""
         return np.arange(self.n_nodes if self.kind == "partial" else 0)
 
     def views(self) -> Views:
-        return matching_views(self.incidence(), self.loose)
+        return matching_views(self.incidence(), self.optional)
 
     folded, counting, convex = matching_folded, matching_counting, matching_concave
 

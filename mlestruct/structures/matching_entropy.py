@@ -12,18 +12,18 @@ from mlestruct.structures.base import Array, Bound, Folded, Ints, Views
 
 
 class Incident(Protocol):
-    """Edges among nodes, of which the ``loose`` ones may stay single."""
+    """Edges among nodes, of which the ``optional`` ones may stay single."""
 
     size: int
 
     @property
     def n_nodes(self) -> int: ...
     @property
-    def loose(self) -> Ints: ...
+    def optional(self) -> Ints: ...
     def incidence(self) -> sp.csr_array: ...
 
 
-def matching_views(incidence: sp.csr_array, loose: Ints) -> Views:
+def matching_views(incidence: sp.csr_array, optional: Ints) -> Views:
     """Edges, their complements, and the slack 1 − Σ τ of each vertex that may stay single.
 
     ``incidence`` is (vertices × edges). Distributions: every edge's {τ, 1−τ}, then every vertex's
@@ -32,16 +32,16 @@ def matching_views(incidence: sp.csr_array, loose: Ints) -> Views:
     n_vertices, n_edges = incidence.shape
     edge = np.arange(n_edges, dtype=np.int32)
     vertex = n_edges + incidence.tocsc().indices.reshape(-1, 2)
-    slack = incidence[loose]
+    slack = incidence[optional]
     C = _rows(
         [(np.ones(n_edges), edge, 1), (-np.ones(n_edges), edge, 1)], slack.shape[1], (-slack,)
     )
     in_both = np.column_stack([edge, vertex]).astype(np.int32).ravel()
     memberships = [(np.ones(3 * n_edges), in_both, 3), (np.ones(n_edges), edge, 1)]
-    memberships.append((np.ones(len(loose)), (n_edges + loose).astype(np.int32), 1))
+    memberships.append((np.ones(len(optional)), (n_edges + optional).astype(np.int32), 1))
     return Views(
         C,
-        np.repeat([0.0, 1.0], [n_edges, n_edges + len(loose)]),
+        np.repeat([0.0, 1.0], [n_edges, n_edges + len(optional)]),
         _rows(memberships, n_edges + n_vertices),
         np.stack([vertex.ravel(), np.repeat(edge, 2)], axis=1).astype(np.int64),
     )
@@ -62,14 +62,15 @@ def _rows(
 def matching_folded(graph: Incident, counting: Array) -> Folded:
     """The coefficients of those views, without listing them where all nodes count alike."""
     edge, rho = np.split(counting, [graph.size])
-    slack = graph.incidence()[graph.loose] if len(graph.loose) else sp.csr_array((0, graph.size))
-    used = rho[graph.loose] != 0
+    single, incidence = graph.optional, graph.incidence()
+    slack = incidence[single] if len(single) else sp.csr_array((0, graph.size))
+    used = rho[single] != 0
     return Folded(
         edge + _at_ends(graph, rho),
         edge.copy(),
         sp.csr_array(-slack[used]),
         np.ones(int(used.sum())),
-        rho[graph.loose][used],
+        rho[single][used],
     )
 
 

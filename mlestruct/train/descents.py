@@ -21,7 +21,7 @@ from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
 FEW = 16  # weights that are tried one by one where the entries of Φ are not at hand
-BEND = 0.25  # the most that a marginal's score can bend log Z
+VARIANCE = 0.25  # of a 0/1 part, at most: what log Z curves by its score
 LEAST, MOST = 10, 100  # steps kept by L-BFGS
 TAME = 1e3  # house's columns differ by 390: 11 rounds as they are, 59 divided
 
@@ -45,7 +45,7 @@ def columns(batch: Batch[Any], features: Features) -> Array | None:
     return found if found is not None and np.isfinite(found).all() else None
 
 
-def units(bend: Array | None, lam: Array) -> Array | None:
+def units(squared: Array | None, lam: Array) -> Array | None:
     """What θ is taken times: the root of the penalty, or of the objective's curvature; None is 1.
 
     Where columns are alike but for their penalties, curvature has few large directions, which
@@ -54,9 +54,9 @@ def units(bend: Array | None, lam: Array) -> Array | None:
     first step no longer than the rest. A column and its penalty times a power of two
     change either root by just that: the same bits are learned.
     """
-    if bend is None:
+    if squared is None:
         return None
-    curvature = BEND * bend + lam
+    curvature = VARIANCE * squared + lam
     times = np.log(curvature / lam)
     if np.ptp(times) > 2.0 * np.log(TAME):
         return np.sqrt(curvature)

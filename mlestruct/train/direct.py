@@ -263,7 +263,7 @@ def direct(
         regulariser=dual.regulariser,
         examples=len(dual.batch),
         claim=partial(estimate, str(dual.entropy.bound)),
-        coarse=routine.loosened(COARSEST) is not routine,
+        coarse=routine.coarser(COARSEST) is not routine,
         descents=partial(descents_of, dual, routine, small),
         tol=solver.tol,
         setting=setting,
@@ -281,14 +281,14 @@ def descents_of(
     if small is not None:
         heads = {"score": Head(dual.features, dual.batch.bias)}
         return partial(small.run, Surrogate(routine), dual.batch, heads, ridge)
-    factor = natural(dual, routine)
+    factor = hessian_factor(dual, routine)
     if factor is None or not ridge.plain:
         scale = units(columns(dual.batch, dual.features), ridge.lam)
     kept = LEAST if routine.exact else memory(dual.batch.size, dual.features.d)
     return partial(descend, ridge, memory=kept, factor=factor, scale=scale)
 
 
-def natural(dual: Dual, routine: Routine) -> Array | None:
+def hessian_factor(dual: Dual, routine: Routine) -> Array | None:
     """Cholesky's factor of the Hessian at scores that are all alike, where it has a closed form."""
     if not hasattr(dual.features, "gram"):
         return None

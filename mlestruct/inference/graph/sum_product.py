@@ -203,7 +203,7 @@ class SumProduct(Routine):
         known = zip(cold, like(tree, self.pack(cold)), strict=True)
         return {structure: WarmMessages(*arrays) for structure, arrays in known}
 
-    def loosened(self, tol: float) -> SumProduct:
+    def coarser(self, tol: float) -> SumProduct:
         """Newton does not go on then: that costs more than a rough value is worth."""
         if tol <= self.residual:
             return self

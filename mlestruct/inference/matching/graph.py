@@ -62,7 +62,7 @@ def layout(structure: AnyMatching) -> Layout:
     """What is left of the structure once dead and forced edges are known. O(edges · √nodes)."""
     nodes = structure.n_nodes
     strict = np.ones(nodes, dtype=bool)
-    strict[structure.loose] = False
+    strict[structure.optional] = False
     whole = isinstance(structure, Matching) and structure.graph.complete
     if whole and not (structure.fixed >= 0).any():
         return _complete(nodes, strict)

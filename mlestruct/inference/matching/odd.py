@@ -197,13 +197,13 @@ class HullState(NamedTuple):
 class HullScaling(Routine):
     """:class:`Scaling` over the hull: where an odd set of a general graph binds, it has a price.
 
-    ``loosened`` it is scaling over the degrees alone: a fit looks for sets near its end. Examples
+    ``coarser`` it is scaling over the degrees alone: a fit looks for sets near its end. Examples
     of more than ``EXACT`` nodes, whose cut trees take long, are left to scaling; what proves them
     says so.
     """
 
     scaling: Scaling
-    loose: bool = False
+    coarse: bool = False
 
     @classmethod
     def serve(cls, entropy: Entropy) -> HullScaling | None:
@@ -216,9 +216,9 @@ class HullScaling(Routine):
     def alike(self, batch: Batch[Any]) -> tuple[Array, Array] | None:
         return self.scaling.alike(batch)
 
-    def loosened(self, tol: float) -> HullScaling:
-        coarse = self.scaling.loosened(tol)
-        return self if coarse is self.scaling else HullScaling(coarse, loose=True)
+    def coarser(self, tol: float) -> HullScaling:
+        coarse = self.scaling.coarser(tol)
+        return self if coarse is self.scaling else HullScaling(coarse, coarse=True)
 
     def over(self, polytope: str) -> Routine:
         return self if HULL in polytope else self.scaling
@@ -227,7 +227,7 @@ class HullScaling(Routine):
         """Over the degrees; then example by example, where sets bind or did in the last call."""
         log_z, tau, state = self.scaling.many(batch, scores, warm and warm.scaling)
         sets = self._none(batch) if warm is None else warm.sets
-        if self.loose:
+        if self.coarse:
             return Beliefs(log_z, tau, HullState(state, sets))
         kept, mixtures = [], np.zeros(len(batch), dtype=bool)
         for (structure, members), here, known in zip(batch.groups(), state, sets, strict=True):

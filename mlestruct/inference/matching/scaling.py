@@ -89,10 +89,11 @@ class Scaling(Routine):
                 return None
             t = 1.0 / max(structure.n_nodes - 1, 2)
             t *= 1.0 if structure.kind == "perfect" else 0.5
-            bend = 1.0 / t + (1.0 - 2.0 * self.rho) / (1.0 - t)
-            weight[members] /= max(bend, 1.0)
+            curvature = 1.0 / t + (1.0 - 2.0 * self.rho) / (1.0 - t)
+            weight[members] /= max(curvature, 1.0)
             if structure.kind == "partial":
-                slack[members] = bend * (1.0 - t * (structure.n_nodes - 1)) / max(self.rho, 1e-3)
+                alone = 1.0 - t * (structure.n_nodes - 1)
+                slack[members] = curvature * alone / max(self.rho, 1e-3)
         return weight, slack
 
     def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
@@ -117,7 +118,7 @@ class Scaling(Routine):
             kept.append(state)
         return Beliefs(log_z, tau, kept)
 
-    def loosened(self, tol: float) -> Scaling:
+    def coarser(self, tol: float) -> Scaling:
         """Stopping at a larger error of the nodes' degrees."""
         return self if tol <= self.residual else replace(self, residual=min(tol, 1e-3))
 

@@ -21,15 +21,15 @@ GRAPHS = {
 def twin(structure, scores, rho, rounds=3000):
     """The same messages in NumPy, one array entry per (node, edge); τ and the nodes' log sums."""
     ends = structure.incidence().tocsc().indices.reshape(-1, 2)
-    loose = np.isin(np.arange(ends.max() + 1), structure.loose)
+    optional = np.isin(np.arange(ends.max() + 1), structure.optional)
     sent = np.zeros((2, len(ends)))
     for _ in range(rounds):
         cavity = [scores + rho * sent[1 - k] - (1 - rho) * sent[k] for k in (0, 1)]
         fresh = np.empty_like(sent)
-        for v in range(len(loose)):
+        for v in range(len(optional)):
             mine = [(k, e) for k in (0, 1) for e in np.flatnonzero(ends[:, k] == v)]
             for k, e in mine:
-                others = [cavity[j][f] for j, f in mine if f != e] + [0.0] * int(loose[v])
+                others = [cavity[j][f] for j, f in mine if f != e] + [0.0] * int(optional[v])
                 fresh[k, e] = -np.logaddexp.reduce(others)
         sent = 0.5 * (sent + fresh)
     return 1.0 / (1.0 + np.exp(-scores - rho * sent.sum(axis=0)))
