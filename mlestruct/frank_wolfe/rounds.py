@@ -113,8 +113,9 @@ def take(
     order, moments = np.arange(len(dual.batch)), dual.features.each(vertices)
     iterate.make_room(vertices, moments)
     warm = number < solver.warm and not margin and step in ("pairwise", "block")
-    if warm or step == "batch":
-        _joint_step(iterate, vertices, moments, 0.9 if warm else 1.0 - 1e-9, number)
+    if warm or step in ("batch", "batch_fixed"):
+        gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
+        _joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
     elif step == "pairwise":
         more = 0 if sharing is None else MORE
         gained = _towards(iterate, order, vertices, moments, number, more)
@@ -139,10 +140,13 @@ def take(
         steps.plain_pass(order, vertices, moments, iterate.p, iterate.x, iterate.s)
 
 
-def _joint_step(iterate: Iterate, vertices: Array, moments: Array, most: float, now: int) -> None:
-    """One exact step of all blocks together, by a common γ."""
+def _joint_step(
+    iterate: Iterate, vertices: Array, moments: Array, gamma: float | None, most: float, now: int
+) -> None:
+    """One step of all blocks together by a common γ, exact unless it is given."""
     delta = vertices - iterate.x.tau
-    gamma = _along(iterate, delta, iterate.x.r - iterate.dual.residual(vertices), most)
+    if gamma is None:
+        gamma = _along(iterate, delta, iterate.x.r - iterate.dual.residual(vertices), most)
     iterate.x.tau[:] += gamma * delta
     if iterate.atoms is not None:
         scaled_pass(vertices, moments, now, gamma, iterate.p, iterate.atoms)
@@ -210,7 +214,7 @@ class _Run:
         dual, inner = beginning(dual, oracle, known, late)
         tau = inner.tau if start is None else inner.pull(start)
         iterate, centre = Iterate.start(dual, tau, inner.tau, active=False), None
-        if solver.centre:
+        if solver.centre and solver.step != "batch_fixed":
             r = np.zeros(dual.features.d) if start is None else iterate.x.r
             at = dual.regulariser.weights(r)
             centre = Centre.of_margin(dual, at) if margin else Centre.of(dual, at, tau)

@@ -15,7 +15,7 @@ from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, as_count
 
-Step = Literal["auto", "pairwise", "block", "batch"]
+Step = Literal["auto", "pairwise", "block", "batch", "batch_fixed"]
 Draw = Literal["permutation", "uniform", "gaps"]
 Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
 """Scores to log Z and τ of every example, summed over all outcomes: exact."""
@@ -42,10 +42,10 @@ class FrankWolfe(Limited):
 
     ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with at most
     ``corrective`` passes over known vertices between calls, while they gain, 8 unless the structure
-    says otherwise), or plain steps, per ``block`` or of the whole ``batch``; all with exact line
-    search. ``auto`` is pairwise unless memory has too little room for vertices. The papers' own is
-    :class:`BCFW`. ``centre`` holds θ near where it was (max-margin: near the best so far), so that
-    questions do not leap.
+    says otherwise), or plain steps, per ``block`` or of the whole ``batch``, with exact line
+    search; ``batch_fixed`` are the papers' 2/(k+2). ``auto`` is pairwise unless memory has too
+    little room for vertices. The papers' own is :class:`BCFW`. ``centre`` holds θ near where it was
+    (max-margin: near the best so far), so that questions do not leap; fixed steps have none.
 
     ``shards`` fixes what is asked together, so any ``engine`` with any number of ``workers`` gives
     the same bits: ``threads`` (the default of several workers), or another of

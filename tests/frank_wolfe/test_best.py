@@ -13,7 +13,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, Solver, resolve
 from tests.frank_wolfe.test_core import REGULARISERS, N, learning
 
-STEPS = ["pairwise", "block", "batch"]
+STEPS = ["pairwise", "block", "batch", "batch_fixed"]
 
 
 def proven_again(dual, oracle, state):

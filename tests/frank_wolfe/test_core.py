@@ -145,7 +145,7 @@ def test_exact_steps_never_raise_the_objective(step, regulariser, monkeypatch):
         assert after[-1] < before[0]
 
 
-@pytest.mark.parametrize("step", ["pairwise", "block", "batch"])
+@pytest.mark.parametrize("step", ["pairwise", "block", "batch", "batch_fixed"])
 @pytest.mark.parametrize("temperature", [1.0, 0.0])
 def test_a_rounds_certificate_is_the_certificate(step, temperature):
     """Every round's gap equals certificate(θ, τ, at), recomputed from scratch."""
