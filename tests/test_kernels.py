@@ -19,11 +19,12 @@ import mlestruct_oracles
 import numpy as np
 import pytest
 from numba import njit
-from numba.core import caching
+from numba.core import caching, environment
 
 import mlestruct
 from mlestruct import kernels
 from mlestruct.compiler import digest, kept, temporary
+from mlestruct.compiler.kept import constants
 from mlestruct.inference.matching.kernels import entry
 from mlestruct.kernels import Compiled, clock, compiling, kernel, uncollected, variant
 
@@ -516,3 +517,52 @@ def test_a_person_is_told_once(monkeypatch, capsys):
             pass
     assert screen.getvalue().count("compiling once") == 1
     assert capsys.readouterr().out == ""
+
+
+LOADED = """
+from mlestruct.kernels import kernel
+import numpy as np
+
+@kernel
+def halves(values):
+    return values / 2.0
+
+@kernel
+def total(values):
+    return halves(values).sum()
+
+@kernel
+def first(values):
+    return values[0]
+"""
+
+
+def test_an_entry_from_disk_serves_where_its_kernel_is_a_part_already(tmp_path):
+    """Of a part Numba lists fewer constants than of the entry, and takes the list that is there."""
+    (tmp_path / "loaded.py").write_text(LOADED)
+    answers = []
+    for before in ("loaded.first", "loaded.total"):
+        code = "import loaded, numpy as np; values = np.array([1.0, 2.0]); "
+        code += f"{before}(values); print(loaded.halves(values))"
+        answer = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")},
+            capture_output=True,
+            text=True,
+        )
+        answers.append(answer.stdout.strip() or answer.stderr)
+    assert answers == ["[0.5 1. ]"] * 2
+
+
+def test_an_entry_whose_constants_stand_elsewhere_is_not_taken():
+    """Its machine code counts on their places; it is compiled anew then."""
+    with constants():
+        known = environment._rebuild_env("math", [np.dtype(float)], "here")
+        assert environment._rebuild_env("math", [np.dtype(float), "more"], "here") is known
+    assert known.consts == [np.dtype(float), "more"]
+    found = None
+    with constants():
+        found = environment._rebuild_env("math", [np.dtype(int)], "here")
+    assert found is None
+    assert known.consts == [np.dtype(float), "more"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from numba.core import caching
+from numba.core import caching, environment
 
 from mlestruct.kernels import Compiled
 
@@ -65,6 +65,44 @@ def alone(cache: Any, name: str) -> Iterator[None]:
                 byte = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")
                 fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
         yield
+
+
+@contextlib.contextmanager
+def instead(place: Any, name: str, value: Any) -> Iterator[None]:
+    before = place.__dict__.get(name)
+    setattr(place, name, value)
+    try:
+        yield
+    finally:
+        delattr(place, name) if before is None else setattr(place, name, before)
+
+
+class Otherwise(Exception):
+    """Kept machine code counts on constants that this process numbers otherwise."""
+
+
+@contextlib.contextmanager
+def constants() -> Iterator[None]:
+    """Entries are loaded inside; none is found where its constants are not those at hand.
+
+    Machine code knows constants, such as the types of arrays for Python, by their places. Numba
+    takes the list of a function's that is there: a part's, say, which has none for Python's door.
+    """
+    with (
+        contextlib.suppress(Otherwise),
+        instead(environment, "_rebuild_env", functools.partial(_agreed, environment._rebuild_env)),
+    ):
+        yield
+
+
+def _agreed(numbas: Callable[..., Any], module: str, listed: list[Any], name: str) -> Any:
+    """The environment of that name, with all that is listed in its place."""
+    found = numbas(module, listed, name)
+    for here, there in zip(found.consts, listed, strict=False):
+        if here is not there and not (type(here) is type(there) and here == there):
+            raise Otherwise
+    found.consts.extend(listed[len(found.consts) :])
+    return found
 
 
 class _KeptImpl(caching.CompileResultCacheImpl):  # type: ignore[misc]

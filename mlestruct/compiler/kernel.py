@@ -13,7 +13,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.types import BooleanLiteral, IntegerLiteral
 
 from mlestruct import prebuilt
-from mlestruct.compiler.kept import Kept, alone
+from mlestruct.compiler.kept import Kept, alone, constants
 from mlestruct.compiler.sources import digest
 from mlestruct.kernels import compiling
 
@@ -58,9 +58,11 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         with global_compiler_lock:
             if args in self.overloads:
                 return self.overloads[args].entry_point
-            found = prebuilt.find(args, self.digest(), self.targetctx)
-            if found is None:
-                found = self._kept().load_overload(args, self.targetctx)
+            found, kept = None, self._kept()
+            with constants():
+                found = prebuilt.find(args, self.digest(), self.targetctx)
+            with constants():
+                found = found or kept.load_overload(args, self.targetctx)
             if found is None:
                 found = self._made(args)
             else:
@@ -71,9 +73,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         from mlestruct.compiler.linking import entry
 
         prebuilt.missing(self.py_func.__qualname__, args)
-        cache = self._kept()
+        cache, found = self._kept(), None
         with compiling(), alone(cache, f"{self.digest()} {args}"):
-            found = cache.load_overload(args, self.targetctx)  # of a process that we waited for
+            with constants():  # of a process that we waited for
+                found = cache.load_overload(args, self.targetctx)
             if found is None:
                 found = entry(self, self.part(args))
                 prebuilt.record(args, self.digest(), found)

@@ -8,8 +8,9 @@ from llvmlite import binding
 from llvmlite.binding import Linkage, parse_assembly
 from numba.core import cgutils, codegen, compiler, config
 
+from mlestruct.compiler.kept import instead
 from mlestruct.compiler.passes import Pipeline
-from mlestruct.compiler.shortcuts import Settings, instead, shortcuts
+from mlestruct.compiler.shortcuts import Settings, shortcuts
 
 
 def lowered(kernel: Any, args: tuple[Any, ...]) -> Any:

@@ -11,6 +11,8 @@ from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.extending import overload
 from numba.np import arrayobj
 
+from mlestruct.compiler.kept import instead
+
 
 @contextlib.contextmanager
 def shortcuts() -> Iterator[None]:
@@ -94,16 +96,6 @@ def _size(self: Any, kind: Any) -> int:
     if key not in _sizes:
         _sizes[key] = _whole_size(self, kind)
     return _sizes[key]
-
-
-@contextlib.contextmanager
-def instead(place: Any, name: str, value: Any) -> Iterator[None]:
-    before = place.__dict__.get(name)
-    setattr(place, name, value)
-    try:
-        yield
-    finally:
-        delattr(place, name) if before is None else setattr(place, name, before)
 
 
 # x[:] = y compiles some twenty functions on texts, to name both shapes should they differ.
