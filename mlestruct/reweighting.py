@@ -92,6 +92,7 @@ def counting_numbers(structure: Structure, rho: Rho) -> Array:
     try:
         return structure.counting(value)
     except ValueError as error:
-        many = f"{np.size(np.asarray(value))} numbers do not fit; give one or one per factor (node)"
+        many = f"{np.size(np.asarray(value))} numbers do not fit; give one, or one per factor of a "
+        many += "graph, node of a matching or group of a structure of your own"
         why = many if "broadcast" in str(error) else str(error)
         raise Unserved(f"rho={rho!r} on a {type(structure).__name__}: {why}") from error
