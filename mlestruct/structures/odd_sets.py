@@ -213,8 +213,7 @@ def cut_tree(network, terminal, cap, parent, value, left):  # type: ignore[no-un
     ``cap`` is odd where it is in those of ``terminal``: pairs that no such cut parts are left out
     first. Every odd set parts one pair of any pairing (Rizzi 2002), so that often none remains. A
     flow may stop at ``cap``: no smaller cut parts its ends, which then stay together whatever is
-    cut later. (Nothing is returned: an array that Python gets fails once the code is kept on disk.)
-    Flows are Dinic's, over the edges that have a capacity.
+    cut later. Flows are Dinic's, over the edges that have a capacity.
     """
     n, merged = len(network), network.copy()
     left[:] = terminal
