@@ -32,9 +32,12 @@ class Routine(Protocol):
     outcomes and τ its gradient; else ``above`` may bound the maximum. ``over`` names the routine of
     a larger polytope. ``warm`` is a tree of arrays by ``pack`` and ``unpack``. ``coarser`` and
     ``rough`` are the same routine stopping earlier, and without its costly last resort.
+    ``coarsest`` is the residual that a descent may begin with: of a larger one values are too rough
+    for its line searches.
     """
 
     exact: bool = False
+    coarsest: float = 1e-5
 
     @classmethod
     def serve(cls, entropy: Entropy) -> Self | None:
@@ -68,6 +71,11 @@ class Routine(Protocol):
     def coarser(self, tol: float) -> Self:
         """The routine that stops at residual ``tol``, if it iterates and ``tol`` is coarser."""
         return self
+
+    @property
+    def first(self) -> float:
+        """The residual that a descent begins with; 0 where nothing iterates."""
+        return 0.0 if self.coarser(self.coarsest) is self else self.coarsest
 
     def rough(self) -> Self:
         """The routine without the fallback for iterations that do not converge."""

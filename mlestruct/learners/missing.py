@@ -34,7 +34,7 @@ from mlestruct.objectives.difference import difference
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.direct import COARSEST, Descending, descents_of, estimate
+from mlestruct.train.direct import Descending, descents_of, estimate
 from mlestruct.train.proofs import Proven, likelihood
 from mlestruct.trees import Tree
 
@@ -231,7 +231,7 @@ class PartlySeen:
             regulariser=dual.regulariser,
             examples=len(dual.batch),
             claim=partial(estimate, str(dual.entropy.bound)),
-            coarse=any(one.coarser(COARSEST) is not one for one in (full, clamped)),
+            coarse=max(full.first, clamped.first),
             descents=partial(descents_of, dual, full),
             tol=self.around.tol,
             setting=lambda: {**self.setting(start), "routine": digest(full)},

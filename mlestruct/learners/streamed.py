@@ -24,7 +24,7 @@ from mlestruct.objectives.base import EvaluationPoint
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
 from mlestruct.train.descents import columns, descend, units
-from mlestruct.train.direct import COARSEST, Descending, estimate
+from mlestruct.train.direct import Descending, estimate
 from mlestruct.train.proofs import Prove, likelihood
 from mlestruct.trees import Tree
 
@@ -75,7 +75,7 @@ def streamed(
             regulariser=regulariser,
             examples=examples,
             claim=partial(estimate, " / ".join(dict.fromkeys(one.bound for one in found))),
-            coarse=any(one.coarse for one in found),
+            coarse=max(one.coarse for one in found),
             descents=lambda: partial(descend, regulariser, scale=scale),
             tol=solver.tol,
             setting=lambda: setting,
@@ -98,7 +98,7 @@ class Survey(NamedTuple):
     examples: int
     coordinates: int
     d: int
-    coarse: bool
+    coarse: float
     bound: str
     print: str
     columns: Array | None
@@ -130,7 +130,7 @@ class Read:
             batch, routine = dual.batch, learner.messages(dual)
             assert routine is not None
             if question is None:
-                coarse, bound = routine.coarser(COARSEST) is not routine, str(dual.entropy.bound)
+                coarse, bound = routine.first, str(dual.entropy.bound)
                 known = digest(batch.target, dual.observed), columns(batch, dual.features)
                 return Survey(len(batch), batch.size, dual.features.d, coarse, bound, *known)
             part = likelihood(dual, routine, Validated(resolve(learner.oracle, batch)))()

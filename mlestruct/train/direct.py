@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from mlestruct.train.small_batches import SmallBatches
 
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
-COARSEST = 1e-3  # of a residual; where a search fails for it, inference gets finer
 TIGHTER, FINEST = 0.03, 1e-9  # where a search fails inference gets finer by this, down to that
 PROOF = 0.5  # of the tolerance: what inference may leave open before an oracle is asked
 EXACTLY = FrankWolfe(tol=1e-6)
@@ -83,7 +82,7 @@ class Descending:
     ``descents()`` makes what makes descents, from weights or from where another stands. Where a
     search fails, inference gets finer, and another descent begins there; then, as long as that
     helps and ``restarts`` times at most, one whose inference begins anew at every evaluation: warm
-    starts are what an objective jumps by. ``coarse``: inference may be coarse at first. ``keep``:
+    starts are what an objective jumps by. ``coarse``: the residual of inference at first. ``keep``:
     the last round is to hold τ. ``given`` are the weights to begin with, or makes them. The gap to
     stop by is Fenchel's for R. ``claim(step, gap, stalled)`` is a round's certificate, with
     inference stalled on so many examples; a last round is proven by ``proof``, if there is one,
@@ -97,7 +96,7 @@ class Descending:
     claim: Callable[[Step, float, int], Certificate]
     descents: Callable[[], Callable[..., Descent]]
     tol: float
-    coarse: bool = False
+    coarse: float = 0.0
     restarts: int = 1
     setting: Callable[[], Setting] = dict
     size: int = 0
@@ -115,8 +114,8 @@ class Descending:
 
     def rounds(self, loop: Loop) -> Iterator[Progress]:
         with self.shards() as running:
-            total, now, since = Sum(running), _Phase(coarse=self.coarse), None
-            total.tol = COARSEST if now.coarse else 0.0
+            total, now, since = Sum(running), _Phase(coarse=self.coarse > 0.0), None
+            total.tol = self.coarse
             if loop.tree is None:
                 theta = self.start()
             else:
@@ -263,7 +262,7 @@ def direct(
         regulariser=dual.regulariser,
         examples=len(dual.batch),
         claim=partial(estimate, str(dual.entropy.bound)),
-        coarse=routine.coarser(COARSEST) is not routine,
+        coarse=routine.first,
         descents=partial(descents_of, dual, routine, small),
         tol=solver.tol,
         setting=setting,

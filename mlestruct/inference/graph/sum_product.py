@@ -93,6 +93,7 @@ class SumProduct(Routine):
     residual: float = 1e-10
     sweeps: int = 1000
     takeover: bool = True
+    coarsest = 1e-3  # messages take it; matchings at ρ = 1 do not
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
