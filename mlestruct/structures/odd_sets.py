@@ -300,10 +300,10 @@ def _lists(network):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _flow(start, head, back, left, s, t, enough, level, queue, at):  # type: ignore[no-untyped-def]
-    """The most that flows from s to t, or ``enough``; what s still reaches has a level ≥ 0."""
+def _short_ways(start, head, back, left, s, t):  # type: ignore[no-untyped-def]
+    """What flows from s to t along ways of one and two edges, taken from ``left``."""
     total, e, f = 0.0, start[s], start[t]
-    while e < start[s + 1] and f < start[t + 1]:  # ways of one and two edges
+    while e < start[s + 1] and f < start[t + 1]:
         if head[e] == t or head[e] == head[f]:
             onward = e if head[e] == t else back[f]
             room = min(left[e], left[onward])
@@ -317,6 +317,13 @@ def _flow(start, head, back, left, s, t, enough, level, queue, at):  # type: ign
             e += 1
         else:
             f += 1
+    return total
+
+
+@kernel
+def _flow(start, head, back, left, s, t, enough, level, queue, at):  # type: ignore[no-untyped-def]
+    """The most that flows from s to t, or ``enough``; what s still reaches has a level ≥ 0."""
+    total = _short_ways(start, head, back, left, s, t)
     while total < enough:
         level[:] = -1
         level[s], queue[0], first, last = 0, s, 0, 1

@@ -12,7 +12,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.families.fitting.condensed import Condensed, Newton, Optima, recalled
-from mlestruct.families.fitting.losses import Loss, ObservedTables, named
+from mlestruct.families.fitting.losses import Loss, ObservedTables, named, where_seen
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Search
@@ -78,7 +78,8 @@ def implicit(
     words = ("local polytope", "none (a loss of beliefs)")
     begin = surrogate_start(rho, settings, heads) if surrogate else None
     return Primal(
-        "implicit", lambda batch: objective, *words, doubt=doubt, heads=heads, begin=begin,
+        "implicit", lambda batch: objective, *words, doubt=doubt, begin=begin,
+        heads=where_seen(objective.loss, heads),
         inference=Minimised(rho, entropy, early=early), partly="seen", **settings,
     )  # fmt: skip
 

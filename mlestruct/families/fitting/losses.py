@@ -91,6 +91,18 @@ class Loss:
         return self.measure(tau, units, slope), slope
 
 
+def where_seen(loss: Loss, heads: Callable[..., Any]) -> Callable[..., Any]:
+    """The heads of a problem; a ValueError where the loss has no table to learn from."""
+
+    def made(batch: Batch[Any], features: Any) -> Any:
+        if len(loss.units(batch).truth) == 0:
+            what = "factor was seen whole" if loss.on_factors else "label was seen"
+            raise ValueError(f"no {what}: the loss has nothing to learn from (ucl needs labels)")
+        return heads(batch, features)
+
+    return made
+
+
 LOSSES = {
     "ucl": Loss(likelihood),
     "uquad": Loss(quadratic),

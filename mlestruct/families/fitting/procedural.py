@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.families.fitting.implicit import surrogate_start
-from mlestruct.families.fitting.losses import Loss, ObservedTables, named
+from mlestruct.families.fitting.losses import Loss, ObservedTables, named, where_seen
 from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs
 from mlestruct.families.fitting.truncated.methods import groups, rows
 from mlestruct.inference.choose import Inference, Search
@@ -50,7 +50,7 @@ def procedural(
         lambda batch: objective,
         *words,
         doubt=lambda stalled: "the loss is not convex in θ: a stationary point at best",
-        heads=heads,
+        heads=where_seen(objective.loss, heads),
         begin=surrogate_start(None, settings, heads) if surrogate else None,
         inference=Truncated(chosen, iterations, heads is not scored),
         partly="seen",
