@@ -20,6 +20,7 @@ from typing import Any
 
 Row = dict[str, Any]
 ALLOWED = 0.05
+MEASURED = r"\d\.?\d*e[-+]\d+"
 HERE = Path(__file__).resolve().parents[1]
 
 ROWS = """
@@ -109,13 +110,14 @@ def _turn(sides: list[Side]) -> list[list[Row]]:
 def _together(
     ours: list[tuple[Row, ...]], theirs: list[tuple[Row, ...]]
 ) -> Iterator[tuple[tuple[Row, ...], tuple[Row, ...]]]:
-    """Rows of one name; measured numbers inside names (1.3e-07) do not tell rows apart."""
+    """Rows of one name; measured numbers in it or a quantity (1.3e-07) do not tell rows apart."""
     known = {_key(rows[0]): rows for rows in theirs}
     return ((rows, known[_key(rows[0])]) for rows in ours if _key(rows[0]) in known)
 
 
 def _key(row: Row) -> tuple[str, str]:
-    return re.sub(r"\d\.?\d*e[-+]\d+", "#", row["workload"]), row.get("quantity") or ""
+    workload, quantity = row["workload"], row.get("quantity") or ""
+    return re.sub(MEASURED, "#", workload), re.sub(MEASURED, "#", quantity)
 
 
 def compared(name: str, ours: Iterable[Row], theirs: Iterable[Row], peer: str) -> Row:

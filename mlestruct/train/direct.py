@@ -148,7 +148,8 @@ class Descending:
         least = max(STILL * self.tol, 1e-13) * size
         still = now.stuck(step.value, least) and step.moved and not met and self.proof is not None
         on = self._finer(met or still, step.moved, total, now)
-        if coarse and not now.coarse:
+        unsure = coarse and met and self.proof is not None  # a proof's inference is no coarser
+        if coarse and not (now.coarse or unsure):
             gap = self.regulariser.bracket(step.theta, -total(step.theta)[1])
         if now.coarse:
             total.tol = min(total.tol, INNER * (gap / size))
@@ -164,7 +165,7 @@ class Descending:
             over="" if on else "step",
             prove=None
             if self.proof is None
-            else partial(self._prove, step, total, now, gap, still),
+            else partial(self._prove, step, total, now, gap, still, unsure),
         )
 
     def _finer(self, met: bool, moved: bool, total: Sum, now: _Phase) -> bool:
@@ -181,9 +182,12 @@ class Descending:
         return True
 
     def _prove(
-        self, step: Step, total: Sum, now: _Phase, gap: float, still: bool, why: str
+        self, step: Step, total: Sum, now: _Phase, gap: float, still: bool, unsure: bool, why: str
     ) -> Progress:
-        """The last round, unless a smaller gap of the weights can lower the proof."""
+        """The last round, unless a smaller gap of the weights can lower the proof.
+
+        Where inference was coarse so far, one is ``unsure`` of the gap: the proof may tell another.
+        """
         assert self.proof is not None
         balance = why in ("", "step")
         proof = partial(
@@ -197,7 +201,7 @@ class Descending:
             found = self._said(now, start, proof(start, enough * max(1.0, abs(now.value))))
         if why or found.within(self.tol):
             return found
-        if still and now.patience <= LONG:
+        if unsure or (still and now.patience <= LONG):
             return replace(found, theta=step.theta, left=np.inf)
         if not still and gap > AGAIN * found.gap:
             now.share = AGAIN * now.share

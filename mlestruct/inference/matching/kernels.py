@@ -52,7 +52,7 @@ def _linear(kernel, s, own, y):
 
 
 @kernel(fastmath=FAST)
-def _linear_tail(kernel, s):
+def linear_tail(kernel, s):
     """The row's own sum alone."""
     mass = 0.0
     for k in range(len(kernel)):
@@ -98,7 +98,7 @@ def sums(ptr, head, kernel, s, c, tails, heads, y, slope):
             if tails and heads:
                 y[u] += _linear(kernel[lo:hi], s[first:last], own, y[first:last])
             elif tails:
-                y[u] += _linear_tail(kernel[lo:hi], s[first:last])
+                y[u] += linear_tail(kernel[lo:hi], s[first:last])
             else:
                 _linear_heads(kernel[lo:hi], own, y[first:last])
         elif c == 0.0:

@@ -4,79 +4,88 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.inference.matching.kernels import conjugate, entry
-from mlestruct.inference.matching.values import dual_value
+from mlestruct.inference.matching.kernels import absorb, conjugate, entry, sums
 from mlestruct.kernels import kernel
 
 NEARER = 0.1  # of a slack's price a step leaves at least: beyond lie slacks above one
 DENSE = 300  # nodes of a two-sided graph up to which Newton's systems are solved by elimination
+GAINED = 0.2  # of the error: a step that leaves no more has another by the same elimination
+LONGEST, FAR = 20.0, 100.0  # nats: of a step, and of steps after which the kernel is made anew
 
 
 @kernel
-def polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual, rounds):
-    """Damped Newton on the convex dual (c ≥ 0); the last error.
+def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, residual,
+           rounds):  # fmt: skip
+    """Damped Newton on the convex dual (c ≥ 0); the last error, and whether the kernel is cut.
 
-    The Hessian is the signless Laplacian of dτ/dlog z plus the slacks': conjugate gradients cost
+    It moves the factors s, see :func:`absorb`: an exponential per node and none per edge. The
+    Hessian is the signless Laplacian of dτ/dlog z plus the slacks': conjugate gradients cost
     O(edges) a turn. Small two-sided graphs are eliminated, which their nearly free directions
     (rows that hardly share a column, eigenvalues of 1e-10 and less) do not harm.
     """
-    n = len(strict)
+    n, moved = len(strict), 0.0
     direct = two_sided and n <= DENSE
     table = np.empty((n, n) if direct else (0, 0))
     curvature, gap, slope = np.empty(len(score)), np.empty(n), np.empty(n)
     p, d, q, old = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     everyone = np.ones(n, dtype=np.bool_)
-    for v in range(n):
-        x[v] = x[v] if strict[v] else max(x[v], 0.0)
-    worst = _evaluate(score, ptr, head, strict, c, rho, x, tau, curvature, gap, slope)
-    value = dual_value(score, ptr, head, strict, c, rho, x, tau)
+    worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope)
+    before = 0.0
     for _ in range(rounds):
+        if cut or moved >= FAR:
+            cut, moved = absorb(score, ptr, head, x, s, kernel), 0.0
+            worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope)
         if worst <= residual:
             break
-        old[:] = x
-        if direct:
+        old[:] = s
+        kept, before = direct and worst <= GAINED * before, worst
+        if direct and not kept:
             for v in range(n):
-                q[v] = 0.0 if strict[v] else np.exp(-x[v] / rho) / rho
-            eliminate(ptr, head, curvature, q, gap, table, d, p)
+                q[v] = 0.0 if strict[v] else _slack(x[v], s[v], rho) / rho
+            eliminate(ptr, head, curvature, q, table, d)
+        if direct:
+            eliminated(ptr, table, d, gap, p)
         else:
             conjugate(ptr, head, curvature, slope, everyone, gap, p, d, q, min(0.1, worst))
         far = 0.0
         for v in range(n):
             far = max(far, abs(p[v]))
-        step, found = min(1.0, 20.0 / max(far, 1e-300)), False
+        step, found = min(1.0, LONGEST / max(far, 1e-300)), False
         for _ in range(30):
             for v in range(n):
-                x[v] = old[v] + step * p[v]
+                s[v] = old[v] * np.exp(-step * p[v])
                 if not strict[v]:  # a slack is at most one, so x ≥ 0
-                    x[v] = max(x[v], NEARER * old[v])
-            worst = _evaluate(score, ptr, head, strict, c, rho, x, tau, curvature, gap, slope)
-            new = dual_value(score, ptr, head, strict, c, rho, x, tau)
+                    room = x[v] - np.log(old[v])
+                    s[v] = min(s[v], old[v] * np.exp((1.0 - NEARER) * room))
+            worst, new = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope)
             if new <= value + 1e-14 * abs(value):
                 found = True
                 break
             step *= 0.5
-        if not found:
-            x[:] = old
-            return _evaluate(score, ptr, head, strict, c, rho, x, tau, curvature, gap, slope)
-        value = new
-    return worst
+        if found:
+            value, moved = new, moved + step * far
+            continue
+        s[:] = old
+        worst, _ = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope)
+        if not kept:
+            break
+        before = 0.0
+    return worst, cut
 
 
 @kernel
-def eliminate(ptr, head, weight, ground, r, table, pivot, p):
-    """p solves (signless Laplacian of ``weight`` + ground) p = r on a two-sided graph. O(n³).
+def eliminate(ptr, head, weight, ground, table, pivot):
+    """Eliminates signless Laplacian of ``weight`` + ground on a two-sided graph. O(n³).
 
     With one side's signs turned it is a Laplacian, whose elimination only adds what is positive
-    (Grassmann, Taksar and Heyman): pivots keep all their digits however small they are. ``r`` and
-    ``ground`` are used up; a direction that is free in its component stays where it is.
+    (Grassmann, Taksar and Heyman): pivots keep all their digits however small they are. ``ground``
+    is used up.
     """
-    n = len(r)
+    n = len(pivot)
     table[:] = 0.0  # below the diagonal
     for u in range(n):
         for e in range(ptr[u], ptr[u + 1]):
             table[max(u, head[e]), min(u, head[e])] = weight[e]
-        if ptr[u + 1] == ptr[u]:
-            r[u] = -r[u]
     for k in range(n - 1, -1, -1):
         pivot[k] = ground[k]
         for i in range(k):
@@ -85,40 +94,75 @@ def eliminate(ptr, head, weight, ground, r, table, pivot, p):
             if table[k, i] > 0.0:
                 share = table[k, i] / pivot[k]
                 ground[i] += share * ground[k]
-                r[i] += share * r[k]
                 for j in range(i):
                     table[i, j] += share * table[k, j]
+
+
+@kernel
+def eliminated(ptr, table, pivot, r, p):
+    """p solves the system of :func:`eliminate` for the right side r, which is used up.
+
+    A direction that is free in its component stays where it is.
+    """
+    n = len(r)
+    for v in range(n):
+        if ptr[v + 1] == ptr[v]:
+            r[v] = -r[v]
+    for k in range(n - 1, -1, -1):
+        share = r[k] / pivot[k] if pivot[k] > 0.0 else 0.0
+        for i in range(k):
+            r[i] += table[k, i] * share
     for k in range(n):
         known = r[k]
         for i in range(k):
             known += table[k, i] * p[i]
         p[k] = known / pivot[k] if pivot[k] > 0.0 else 0.0
-    for u in range(n):
-        if ptr[u + 1] == ptr[u]:
-            p[u] = -p[u]
+    for v in range(n):
+        if ptr[v + 1] == ptr[v]:
+            p[v] = -p[v]
 
 
 @kernel
-def _evaluate(score, ptr, head, strict, c, rho, x, tau, curvature, gap, slope):
-    """τ, its slopes, and every node's Σ τ + slack − 1; the largest."""
-    gap[:] = 0.0
-    slope[:] = 0.0
+def _slack(x, s, rho):
+    """What stays single of a node at the price x, divided by s."""
+    return np.exp((np.log(s) - x) / rho)
+
+
+@kernel
+def _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope):
+    """Every node's Σ τ + slack − 1; the largest, and the dual value. ``curvature`` is dτ/dlog z.
+
+    The value is :func:`mlestruct.inference.matching.values.dual_value`.
+    """
+    total = 0.0
+    if c == 0.0:
+        sums(ptr, head, kernel, s, c, True, True, gap, slope)
+        total = 0.5 * gap.sum()
+    else:
+        gap[:] = 0.0
+        slope[:] = 0.0
     for u in range(len(ptr) - 1):
         for e in range(ptr[u], ptr[u + 1]):
-            t = entry(np.exp(min(score[e] - x[u] - x[head[e]], 600.0)), c)
-            tau[e] = t
-            curvature[e] = t if c == 0.0 else t * (1.0 - t) / max(1.0 - (1.0 - c) * t, 1e-12)
-            gap[u] += t
-            gap[head[e]] += t
-            slope[u] += curvature[e]
-            slope[head[e]] += curvature[e]
+            z = kernel[e] * s[u] * s[head[e]]
+            curvature[e] = z
+            if c != 0.0:
+                t = entry(z, c)
+                d = t * (1.0 - t) / max(1.0 - (1.0 - c) * t, 1e-12)
+                off = np.log1p(-t) if t < 0.5 else (np.log(z) - np.log(t)) / -c
+                total += (1.0 - c) * t - c * off
+                curvature[e] = d
+                gap[u] += t
+                gap[head[e]] += t
+                slope[u] += d
+                slope[head[e]] += d
     worst = 0.0
     for v in range(len(x)):
-        if strict[v]:
-            gap[v] -= 1.0
-        else:
-            slack = np.exp(-x[v] / rho)
-            gap[v] += slack - 1.0
-            slope[v] += slack / rho
+        gap[v] -= 1.0
+        total += x[v] - np.log(s[v]) - rho
+        if not strict[v]:
+            single = _slack(x[v], s[v], rho)
+            gap[v] += single
+            slope[v] += single / rho
+            total += rho * single
         worst = max(worst, abs(gap[v]))
-    return worst
+    return worst, total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.inference.matching.kernels import conjugate, product
+from mlestruct.inference.matching.kernels import conjugate, linear_tail, product
 from mlestruct.kernels import kernel
 
 LITTLE = np.array([0.0, 1e-12, 1e-9, 1e-6, 1e-3])  # of the centre, until degrees can be mended
@@ -16,36 +16,26 @@ def fill_table(tau, rows, columns):
 
     The nearest feasible point of a kind, on complete bipartite graphs; rows sum to one.
     """
-    row, column = np.empty(rows), np.empty(columns)
-    _table_sums(tau, row, column)
+    one, column, room = np.ones(columns), np.zeros(columns), np.zeros(columns)
     for i in range(rows):
-        for j in range(columns):
-            tau[i * columns + j] /= max(row[i], 1.0)
-    _table_sums(tau, row, column)
-    for i in range(rows):
-        for j in range(columns):
-            tau[i * columns + j] /= max(column[j], 1.0)
-    _table_sums(tau, row, column)
-    left = 0.0
+        row = tau[i * columns : (i + 1) * columns]
+        _add(row, 1.0 / max(linear_tail(row, one), 1.0), column)
     for j in range(columns):
-        left += max(1.0 - column[j], 0.0)
-    if left > 0.0:
-        for i in range(rows):
-            lack = max(1.0 - row[i], 0.0)
-            for j in range(columns):
-                tau[i * columns + j] += lack * max(1.0 - column[j], 0.0) / left
+        one[j], room[j] = 1.0 / max(column[j], 1.0), max(1.0 - column[j], 0.0)
+    left = max(room.sum(), 1e-300)
+    for i in range(rows):
+        row = tau[i * columns : (i + 1) * columns]
+        lack = max(1.0 - linear_tail(row, one), 0.0) / left
+        for j in range(columns):
+            row[j] = row[j] * one[j] + lack * room[j]
 
 
 @kernel
-def _table_sums(tau, row, column):
-    """The sums of a table's rows and columns."""
-    for j in range(len(column)):
-        column[j] = 0.0
-    for i in range(len(row)):
-        row[i] = 0.0
-        for j in range(len(column)):
-            row[i] += tau[i * len(column) + j]
-            column[j] += tau[i * len(column) + j]
+def _add(row, times, column):
+    """A row so many times, and into the columns' sums."""
+    for j in range(len(row)):
+        row[j] *= times
+        column[j] += row[j]
 
 
 @kernel

@@ -90,12 +90,11 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
             break
         if sweep % patience == 0 and c >= 0.0:
             if worst > 1e-4 * earlier:
-                absorb(score, ptr, head, x, s, tau)
-                worst = polish(score, ptr, head, strict, c, rho, two_sided, x, tau, residual,
-                               50)  # fmt: skip
-                cut, taken = absorb(score, ptr, head, x, s, tau), sweep
-                if worst <= residual:
+                worst, cut = polish(score, ptr, head, strict, c, rho, two_sided, x, s, tau, cut,
+                                    residual, 50)  # fmt: skip
+                if worst <= residual and not cut:
                     break
+                cut, taken = absorb(score, ptr, head, x, s, tau), sweep
             earlier = worst
         if _far(s):
             cut, taken = absorb(score, ptr, head, x, s, tau), sweep

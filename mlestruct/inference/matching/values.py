@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.inference.matching.kernels import entry
+from mlestruct.inference.matching.kernels import FAST, entry
 from mlestruct.kernels import kernel
+
+
+@kernel(fastmath=FAST)
+def _sum(tau):
+    total = 0.0
+    for e in range(len(tau)):
+        total += tau[e]
+    return total
 
 
 @kernel
@@ -15,14 +23,12 @@ def dual_value(score, ptr, head, strict, c, rho, x, tau):
     For ρ ≤ ½ (c ≥ 0) an upper bound on the surrogate log Z at every x, since every edge's own
     problem is concave. Where a τ is near one, log(1−τ) comes from the equation it solves.
     """
-    total = 0.0
-    for u in range(len(ptr) - 1):
+    total = (1.0 - c) * _sum(tau)
+    for u in range(len(ptr) - 1 if c != 0.0 else 0):
         for e in range(ptr[u], ptr[u + 1]):
             t = tau[e]
-            total += (1.0 - c) * t
-            if c != 0.0:
-                off = np.log1p(-t) if t < 0.5 else (score[e] - x[u] - x[head[e]] - np.log(t)) / -c
-                total -= c * off
+            off = np.log1p(-t) if t < 0.5 else (score[e] - x[u] - x[head[e]] - np.log(t)) / -c
+            total -= c * off
     for v in range(len(x)):
         if strict[v]:
             total += x[v] - rho

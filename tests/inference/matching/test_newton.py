@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.inference.matching.newton import eliminate
+from mlestruct.inference.matching.newton import eliminate, eliminated
 from mlestruct.inference.matching.scale import PATIENCE, scale
 from mlestruct.inference.matching.scaling import prepared
 
@@ -15,8 +15,9 @@ PATH = [(0, 3), (0, 4), (1, 4), (1, 5), (2, 5)]
 
 def solved(weight, ground, right):
     n = len(right)
-    p, pivot = np.zeros(n), np.empty(n)
-    eliminate(PTR, HEAD, weight, ground.copy(), right.copy(), np.empty((n, n)), pivot, p)
+    p, pivot, table = np.zeros(n), np.empty(n), np.empty((n, n))
+    eliminate(PTR, HEAD, weight, ground.copy(), table, pivot)
+    eliminated(PTR, table, pivot, right.copy(), p)
     return p
 
 
