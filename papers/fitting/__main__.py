@@ -6,7 +6,7 @@ from papers._run import main
 from papers.fitting.chains import chains, curves
 from papers.fitting.choices import choices
 from papers.fitting.digits import digits, ink, iterations, strokes
-from papers.fitting.entropies import early, entropies
+from papers.fitting.entropies import early, entropies, settled
 from papers.fitting.scenes import scenes
 from papers.fitting.window import window
 
@@ -18,6 +18,7 @@ EXPERIMENTS = {
     "choices": choices,
     "entropies": entropies,
     "early": early,
+    "settled": settled,
     "window": window,
     "chains": chains,
     "curves": curves,

@@ -1,13 +1,15 @@
 """Binary digits at 50 % noise: given entropies, and the same with fitted coefficients.
 
 ``early`` asks whether fitted coefficients only repaired inference that was cut short: the thesis
-says that its algorithm 1 needs 5 to 20 steps, which is not its optimum.
+says that its algorithm 1 needs 5 to 20 steps, which is not its optimum. ``settled`` has other
+draws of the noise, the thesis's ink, other ridges and finer fits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from mlestruct.families.fitting.implicit import coefficients
 from mlestruct.features.per_table import PerTable
 from mlestruct.learners import LEARNERS
 from papers._run import Row, Setting
-from papers.fitting.digits import THESIS, both, load
+from papers.fitting.digits import FIRST, THESIS, both, inked, load
 from papers.fitting.methods import (
     Array,
     Part,
@@ -57,6 +59,14 @@ GIVEN = {"A": 0.01, "B": 0.1, "C": 1.0}
 """Coefficients of pixels, 1 on edges."""
 RANDOM, STOPS = 5, (1, 2, 5, 10, 20)
 """r1 to r5: a uniform coefficient for every configuration, two of pixels and four of edges."""
+AGAIN = 3  # draws of ``settled``
+FINE = {"solver": ms.FrankWolfe(tol=1e-6, rounds=400)}
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "as above": {},
+    **{f"lambda {lam:g}": {"regulariser": lam} for lam in (1e-3, 1.0)},
+    "finer": FINE,
+    "finer, lambda 0.001": FINE | {"regulariser": 1e-3},
+}
 
 
 def entropies(setting: Setting) -> Iterator[Row]:
@@ -123,3 +133,33 @@ def early(setting: Setting) -> Iterator[Row]:
             cut = test.errors(convex_beliefs(test, theta, rho, steps))
             whole = test.errors(convex_beliefs(test, theta, rho))
             yield {"steps": steps, "coefficients": kind, "error": cut, "at the optimum": whole}
+
+
+def settled(setting: Setting) -> Iterator[Row]:
+    """What fitted coefficients gain from A: over draws, the thesis's ink, ridges and finer fits.
+
+    Draws are for the fit that is everywhere else; other ridges and finer fits have the first.
+    """
+    images = [("digits", load(setting), 0), ("ink", inked(setting), FIRST)]
+    for what, arrays, first in images[-1:] if setting.quick else images:
+        for changed, more in list(OTHERWISE.items())[: 1 if setting.quick else None]:
+            how = budget(setting, FIT | more)
+            found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+            for draw in range(first, first + (1 if more or setting.quick else AGAIN)):
+                for kind in KINDS:
+                    name = f"settled, {what}, {changed}, draw {draw}, {kind}"
+                    part = setting.once(name, partial(gained, arrays, draw, kind, how))
+                    found[kind] += [] if part is None else [part["error"]]
+            means = {kind: float(np.mean(some)) for kind, some in found.items() if some}
+            if means:
+                least = min(len(some) for some in found.values())
+                spread = float(np.std(found["as given"], ddof=1 if least > 1 else 0))
+                yield {"images": what, "fit": changed, "draws": least, **means, "spread": spread}
+
+
+def gained(arrays: Any, draw: int, kind: str, how: dict[str, Any]) -> Row:
+    """One of :func:`settled`'s errors."""
+    plain, rho = both(arrays, 50, draw), coefficients(GIVEN["A"])
+    train, test = (with_entropy(part, kind) for part in plain)
+    theta = implicit("ucl", train, convex(plain[0], how, rho), how, rho)
+    return {"error": test.errors(convex_beliefs(test, theta, rho))}

@@ -167,7 +167,7 @@ def fits(
                 yield float(lam), model.theta, model.certificate.relative
 
 
-def sinkhorn(train: Pairs, lam: float, start: Array) -> Array:
+def sinkhorn(train: Pairs, lam: float, start: Array, sweeps: int = SWEEPS) -> Array:
     """A dozen lines instead of a library: Sinkhorn's likelihood, a ridge, SciPy's L-BFGS."""
     n, count = train.truth[0].size, len(train.batch)
     assert train.batch.target is not None
@@ -177,7 +177,7 @@ def sinkhorn(train: Pairs, lam: float, start: Array) -> Array:
         score = train.features.potentials(theta).reshape(count, n, n)
         top = score.max(axis=2, keepdims=True)
         kernel, v = np.exp(score - top) + 1e-300, np.ones((count, 1, n))
-        for _ in range(SWEEPS):
+        for _ in range(sweeps):
             u = 1 / (kernel * v).sum(axis=2, keepdims=True)
             v = 1 / (kernel * u).sum(axis=1, keepdims=True)
         tau = kernel * u * v

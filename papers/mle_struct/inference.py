@@ -5,6 +5,9 @@ largest error of any marginal is, and stays, below each level, the reference bei
 optimum (ρ = 1) by messages to convergence. BP's budget grows by doubled sweeps, each from cold;
 Frank-Wolfe's curve comes from one run. Perturb-and-MAP is another approximation, so its distance
 from Bethe does not vanish: its error and time at ``DRAWS`` samples are given.
+
+``crossing`` asks where Frank-Wolfe would be first, as in the paper: over how peaked scores are,
+against messages in logarithms as a textbook has them, with rounds and sweeps counted.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logsumexp
 
 import mlestruct as ms
 from mlestruct.features import NoFeatures
@@ -27,6 +31,7 @@ Array = NDArray[np.float64]
 SIZES, LEVELS, SEEDS, SPREAD = (20, 40, 60, 80, 100), (0.05, 0.01, 0.005, 0.001), 3, 2.0
 DRAWS, ROUNDS, SWEEPS = 100, 3000, 4096
 QUICK = (10, 200)  # size, rounds
+SPREADS, PEAKED_ROUNDS = (1.0, 2.0, 5.0, 10.0, 20.0), 1000
 COLOURS = {"frank_wolfe": "#0072B2", "bp": "#E69F00"}
 
 
@@ -64,14 +69,68 @@ def inference(setting: Setting) -> Iterator[Row]:
         draw(setting, curves)
 
 
-def problem(n: int, seed: int) -> tuple[ms.Batch[Any], Array]:
+def crossing(setting: Setting) -> Iterator[Row]:
+    """Every size and spread: medians over seeds of rounds, sweeps and seconds to each level."""
+    sizes, spreads = (QUICK[:1], (2.0,)) if setting.quick else (SIZES, SPREADS)
+    seeds, rounds = (1, QUICK[1]) if setting.quick else (SEEDS, PEAKED_ROUNDS)
+    list(frank_wolfe(5, 0, 30))
+    for spread in spreads:
+        for n in sizes:
+            found = [races(n, seed, spread, rounds) for seed in range(seeds)]
+            for level, each in zip(LEVELS, np.median(found, axis=0).tolist(), strict=True):
+                names = "rounds", "sweeps", "s of Frank-Wolfe", "s of messages in logarithms"
+                yield {"spread": spread, "n": n, "level": level} | dict(
+                    zip(names, each, strict=True)
+                )
+
+
+def races(n: int, seed: int, spread: float, rounds: int) -> list[list[float]]:
+    """For every level: rounds, sweeps, and the seconds of both; infinite where not reached."""
+    exact = Scaling(1.0).many(*problem(n, seed, spread)).tau
+    both = []
+    for run in (frank_wolfe(n, seed, rounds, spread), clocked(textbook(n, seed, spread))):
+        points = errors(run, exact)
+        counted = [(float(k), error) for k, (_, error) in enumerate(points, 1)]
+        both.append([reached(curve, LEVELS).values() for curve in (counted, points)])
+    (rounded, slow), (swept, quick) = both
+    return [
+        [np.inf if one is None else one for one in each]
+        for each in zip(rounded, swept, slow, quick, strict=True)
+    ]
+
+
+def textbook(n: int, seed: int, spread: float) -> Iterator[Array]:
+    """τ after every sweep of belief propagation in log-odds, all rows, then all columns."""
+    score = problem(n, seed, spread)[1].reshape(n, n)
+    from_columns = np.zeros((n, n))
+    for _ in range(SWEEPS):
+        from_rows = -others(score + from_columns, axis=1)
+        from_columns = -others(score + from_rows, axis=0)
+        yield expit(score + from_rows + from_columns).ravel()
+
+
+def others(odds: Array, axis: int) -> Array:
+    """log Σ exp over all other entries of the row, or of the column, from one sum for each line."""
+    best = odds.argmax(axis=axis, keepdims=True)
+    rest = odds.copy()
+    np.put_along_axis(rest, best, -np.inf, axis=axis)
+    second = logsumexp(rest, axis=axis, keepdims=True)
+    whole = np.logaddexp(second, np.take_along_axis(odds, best, axis))
+    found: Array = whole + np.log(-np.expm1(rest - whole))
+    np.put_along_axis(found, best, second, axis=axis)
+    return found
+
+
+def problem(n: int, seed: int, spread: float = SPREAD) -> tuple[ms.Batch[Any], Array]:
     rng = np.random.default_rng([20, n, seed])
-    return ms.Batch.of(ms.BipartiteMatching(n), count=1), SPREAD * rng.standard_normal(n * n)
+    return ms.Batch.of(ms.BipartiteMatching(n), count=1), spread * rng.standard_normal(n * n)
 
 
-def frank_wolfe(n: int, seed: int, rounds: int) -> Iterator[tuple[float, Array]]:
+def frank_wolfe(
+    n: int, seed: int, rounds: int, spread: float = SPREAD
+) -> Iterator[tuple[float, Array]]:
     """(CPU seconds so far, τ) of every round: learning without features is inference."""
-    _, score = problem(n, seed)
+    _, score = problem(n, seed, spread)
     batch = ms.Batch.of(ms.BipartiteMatching(n), [np.arange(n)], bias=score)
     solver = ms.FrankWolfe(tol=1e-9, rounds=rounds)
     states = ms.mle_struct(1.0, route="frank_wolfe", solver=solver).states(

@@ -21,6 +21,7 @@ from papers.contrastive import (
     Fitted,
     Fold,
     best_rows,
+    cliques,
     curve,
     f1,
     hidden,
@@ -75,6 +76,16 @@ def test_hidden_labels_quickly(printed: Printed) -> None:
     rows = printed(hidden)
     assert {"CF5-Bethe", "ML-BP"} <= {row["method"] for row in rows}
     assert all(0 <= row["test error %, all labels"] <= 100 for row in rows)
+    likely = rows[0]  # its own coupling changes nothing
+    assert (
+        likely["test error %, all labels"] == likely["test error % at ML-BP's coupling, all labels"]
+    )
+
+
+def test_cliques_are_judged_where_they_learned_too(shared_data: Path, printed: Printed) -> None:
+    rows = printed(cliques, shared_data)
+    assert [row["cliques"] for row in rows] == [2, 4]
+    assert all(row["F1, seen"] > row["F1, unseen"] for row in rows)
 
 
 def test_the_rest_of_the_family_quickly(printed: Printed) -> None:

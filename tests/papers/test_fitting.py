@@ -13,7 +13,7 @@ from papers._run import Experiment, Row, Setting
 from papers.fitting.chains import FLIPS, LENGTH, chains, curves, sequences
 from papers.fitting.choices import choices
 from papers.fitting.digits import both, digits, ink, iterations, load, strokes
-from papers.fitting.entropies import early, entropies
+from papers.fitting.entropies import early, entropies, settled
 from papers.fitting.scenes import HIDDEN, scenes, scenes_of
 from papers.fitting.window import window
 
@@ -25,6 +25,7 @@ EXPERIMENTS = (
     choices,
     entropies,
     early,
+    settled,
     window,
     chains,
     curves,

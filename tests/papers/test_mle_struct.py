@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.io import savemat
+from scipy.special import logsumexp
 
 from papers._run import Row
 from papers.mle_struct.clock import reached
@@ -26,13 +27,13 @@ from papers.mle_struct.house import (
     pairs_of,
     published,
 )
-from papers.mle_struct.inference import LEVELS, inference
+from papers.mle_struct.inference import LEVELS, crossing, inference, others
 from papers.mle_struct.judge import area, binned
 from papers.mle_struct.markets import markets
 from papers.mle_struct.permanents import draw, permanents
 from papers.mle_struct.planar import planar
 from papers.mle_struct.roommates import PUBLISHED, roommates, worths, years
-from papers.mle_struct.rules import rules
+from papers.mle_struct.rules import rules, sweeps
 
 Printed = Callable[..., list[Row]]
 KEYS = {"learner", "rho", "gap", "test_error", "nll", "lam", "certificate", "seconds"}
@@ -125,6 +126,28 @@ def test_planar_weights_are_certified(printed: Printed) -> None:
 def test_inference_reaches_every_level(printed: Printed) -> None:
     times = [row for row in printed(inference) if row["method"] != "perturb and MAP"]
     assert all(row[f"s to {level:g}"] is not None for row in times for level in LEVELS)
+
+
+def test_rounds_and_sweeps_are_counted(printed: Printed) -> None:
+    for row in printed(crossing):
+        assert row["rounds"] > row["sweeps"] >= 1
+        assert row["s of Frank-Wolfe"] > 0
+        assert row["s of messages in logarithms"] > 0
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_without_an_entry_hold_where_one_is_nearly_all(axis: int) -> None:
+    odds = 30 * np.random.default_rng(0).standard_normal((6, 6))
+    found = others(odds, axis)
+    for i, j in np.ndindex(6, 6):
+        line = np.delete(odds[i] if axis else odds[:, j], j if axis else i)
+        assert found[i, j] == pytest.approx(logsumexp(line), abs=1e-9)
+
+
+def test_sinkhorn_is_the_library_s_likelihood(shared_data: Path, printed: Printed) -> None:
+    """Where the penalty is strong, 200 sweeps are enough."""
+    ours, theirs = printed(sweeps, shared_data)
+    assert theirs["test nll"] == pytest.approx(ours["test nll"], abs=1e-3)
 
 
 def test_density_gains_from_couplings(shared_data: Path, printed: Printed) -> None:
