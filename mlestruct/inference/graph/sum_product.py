@@ -73,6 +73,16 @@ class WarmMessages(NamedTuple):
     residual: Array
     sweeps: Ints
 
+    def some(self, rows: Ints) -> WarmMessages:
+        """Copies of those of some examples."""
+        kept = self.message[rows], self.belief[rows], self.residual[rows], self.sweeps[rows]
+        return WarmMessages(*kept)
+
+    def put(self, rows: Ints, others: WarmMessages) -> None:
+        """Others' in their place."""
+        for known, fresh in zip(self, others, strict=True):
+            known[rows] = fresh
+
 
 @dataclass(frozen=True)
 class SumProduct(Routine):
@@ -143,16 +153,15 @@ class SumProduct(Routine):
             if warm is not None and len(lost):
                 cold = _start(ready.plan, len(lost), None)
                 part[lost] = self._send(ready, offsets[lost], scores, tau, cold)
-                for known, fresh in zip(state, cold, strict=True):
-                    known[lost] = fresh
+                state.put(lost, cold)
             kept[structure] = state
-            log_z[members] = part
             if self.takeover:
-                for m in members[self._short(structure, offsets, scores, state, part)]:
-                    here = batch.coordinates(m)
-                    tau[here], log_z[m] = convergent.ascend(
+                for k in self._patiently(structure, offsets, scores, tau, state, part):
+                    here = batch.coordinates(members[k])
+                    tau[here], part[k] = convergent.ascend(
                         structure, ready.plan, ready.coefficient, scores[here], tau[here]
                     )
+            log_z[members] = part
         if not np.isfinite(log_z).all():
             m = int(np.flatnonzero(~np.isfinite(log_z))[0])
             raise Infeasible(f"example {m}: no locally consistent point has a finite score")
@@ -170,6 +179,33 @@ class SumProduct(Routine):
         if len(left):
             _solve(*args, left)
         return log_z
+
+    def _patiently(
+        self,
+        structure: FactorGraph,
+        at: Ints,
+        scores: Array,
+        tau: Array,
+        state: WarmMessages,
+        log_z: Array,
+    ) -> Ints:
+        """Examples that ended short: with twice as many sweeps each time, while that halves them.
+
+        Where messages move slowly that costs far less than Newton's steps on a large graph. Those
+        that it does not help are left.
+        """
+        slow = np.flatnonzero(self._short(structure, at, scores, state, log_z))
+        longer, left = self, []
+        while len(slow):
+            longer = replace(longer, sweeps=2 * longer.sweeps)
+            before, fresh = state.residual[slow], state.some(slow)
+            log_z[slow] = found = longer._send(self.ready(structure), at[slow], scores, tau, fresh)
+            state.put(slow, fresh)
+            short = self._short(structure, at[slow], scores, fresh, found)
+            helped = fresh.residual <= before / 2
+            left.append(slow[short & ~helped])
+            slow = slow[short & helped]
+        return np.sort(np.concatenate([slow, *left]))
 
     def _astray(self, state: WarmMessages) -> NDArray[np.bool_]:
         """Where messages stand still and tables disagree with nodes all the same.
