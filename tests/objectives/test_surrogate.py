@@ -9,16 +9,17 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.objectives import Surrogate
+from tests.inference.graph.test_convergent import spin_glass
 
 
 def test_only_exact_evaluations_go_on_where_messages_stall(rng, monkeypatch):
     """A tolerance takes the messages as they are, a bound from below; 0 has Newton go on."""
-    graph = ms.grid(3, 3)
+    graph, score = spin_glass(3, 3, 30.0, rng)
     batch = ms.Batch.of(graph, [rng.integers(2, size=9)])
-    surrogate = Surrogate(SumProduct.of(Entropy.of(batch), sweeps=2))
+    surrogate = Surrogate(SumProduct.of(Entropy.of(batch)))
     ascend, entered = convergent.ascend, []
     monkeypatch.setattr(convergent, "ascend", lambda *a: entered.append(a) or ascend(*a))
-    scores = {"score": 3.0 * rng.standard_normal(graph.size)}
+    scores = {"score": score}
     rough = surrogate(batch, scores, None, 1e-5)
     assert not entered
     exact = surrogate(batch, scores, None, 0.0)

@@ -12,13 +12,13 @@ from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.oracle import resolve
 from mlestruct.train.proofs import likelihood, proven
+from tests.inference.graph.test_convergent import spin_glass
 
 
 def test_messages_that_stall_prove_what_they_can_before_newton_goes_on(rng, monkeypatch):
     """A loose proof takes their τ as it is; for a tight one Newton and the oracle help."""
-    graph = ms.grid(3, 3)
-    outcome, bias = rng.integers(2, size=9), 2.0 * rng.standard_normal(graph.size)
-    batch = ms.Batch.of(graph, [outcome], bias=bias)
+    graph, bias = spin_glass(3, 3, 30.0, rng)
+    batch = ms.Batch.of(graph, [rng.integers(2, size=9)], bias=bias)
     features = ms.Dense.of(batch, np.zeros((graph.size, 1)))
     learner = ms.mle_struct(solver=ms.FrankWolfe(tol=1e-9))
     best = learner.fit(batch, features).certificate.objective
@@ -26,7 +26,7 @@ def test_messages_that_stall_prove_what_they_can_before_newton_goes_on(rng, monk
     entered, ascend = [], convergent.ascend
     monkeypatch.setattr(convergent, "ascend", lambda *a: entered.append(a) or ascend(*a))
     shards = likelihood(
-        dual, SumProduct.of(dual.entropy, sweeps=6), resolve("linear_program", batch)
+        dual, SumProduct.of(dual.entropy, sweeps=100), resolve("linear_program", batch)
     )
     with closing(Serial().start(shards.split())) as running:
         for tol, helped in ((0.5, False), (1e-7, True)):

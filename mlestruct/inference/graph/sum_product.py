@@ -189,23 +189,21 @@ class SumProduct(Routine):
         state: WarmMessages,
         log_z: Array,
     ) -> Ints:
-        """Examples that ended short: with twice as many sweeps each time, while that halves them.
+        """Examples that end short, however long they are left to move.
 
-        Where messages move slowly that costs far less than Newton's steps on a large graph. Those
-        that it does not help are left.
+        Each time with twice as many sweeps, as long as that halves what they lack: on a large graph
+        that costs far less than Newton's steps.
         """
-        slow = np.flatnonzero(self._short(structure, at, scores, state, log_z))
-        longer, left = self, []
+        longer, slow = self, np.flatnonzero(self._short(structure, at, scores, state, log_z))
+        tried = slow
         while len(slow):
             longer = replace(longer, sweeps=2 * longer.sweeps)
-            before, fresh = state.residual[slow], state.some(slow)
-            log_z[slow] = found = longer._send(self.ready(structure), at[slow], scores, tau, fresh)
+            fresh = state.some(slow)
+            log_z[slow] = longer._send(self.ready(structure), at[slow], scores, tau, fresh)
+            halved = fresh.residual <= state.residual[slow] / 2
             state.put(slow, fresh)
-            short = self._short(structure, at[slow], scores, fresh, found)
-            helped = fresh.residual <= before / 2
-            left.append(slow[short & ~helped])
-            slow = slow[short & helped]
-        return np.sort(np.concatenate([slow, *left]))
+            slow = slow[halved & (fresh.residual > self.residual)]
+        return tried[self._short(structure, at[tried], scores, state.some(tried), log_z[tried])]
 
     def _astray(self, state: WarmMessages) -> NDArray[np.bool_]:
         """Where messages stand still and tables disagree with nodes all the same.

@@ -95,3 +95,19 @@ def test_any_start_ends_at_one_value(seed, spread):
         assert graph.contains(point)
         values.append(value)
     assert np.ptp(values) <= 1e-8 * (1.0 + abs(values[0]))
+
+
+def test_slow_messages_are_left_to_move(monkeypatch):
+    """Tens of thousands of sweeps end where Newton would, and Newton is not needed for it."""
+    graph, score = spin_glass(10, 10, 3.0, np.random.default_rng(1))
+    routine = SumProduct.of(Entropy.of(ms.Batch.of(graph, count=1)))
+    ascend, entered = convergent.ascend, []
+    monkeypatch.setattr(convergent, "ascend", lambda *a: entered.append(a) or ascend(*a))
+    found = routine.many(ms.Batch.of(graph, count=1), score)
+    assert not entered
+    assert found.warm[graph].sweeps[0] > routine.sweeps
+    assert found.warm[graph].residual[0] <= routine.residual
+    ready = routine.ready(graph)
+    point, value = ascend(graph, ready.plan, ready.coefficient, score, found.tau)
+    assert value == pytest.approx(found.log_z[0], abs=1e-10)
+    np.testing.assert_allclose(point, found.tau, atol=1e-6)
