@@ -14,7 +14,7 @@ from tests.inference.graph.test_convergent import spin_glass
 
 def test_only_exact_evaluations_go_on_where_messages_stall(rng, monkeypatch):
     """A tolerance takes the messages as they are, a bound from below; 0 has Newton go on."""
-    graph, score = spin_glass(3, 3, 30.0, rng)
+    graph, score = spin_glass(3, 3, 10.0, rng)
     batch = ms.Batch.of(graph, [rng.integers(2, size=9)])
     surrogate = Surrogate(SumProduct.of(Entropy.of(batch)))
     ascend, entered = convergent.ascend, []

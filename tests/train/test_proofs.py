@@ -17,7 +17,7 @@ from tests.inference.graph.test_convergent import spin_glass
 
 def test_messages_that_stall_prove_what_they_can_before_newton_goes_on(rng, monkeypatch):
     """A loose proof takes their τ as it is; for a tight one Newton and the oracle help."""
-    graph, bias = spin_glass(3, 3, 30.0, rng)
+    graph, bias = spin_glass(3, 3, 10.0, rng)
     batch = ms.Batch.of(graph, [rng.integers(2, size=9)], bias=bias)
     features = ms.Dense.of(batch, np.zeros((graph.size, 1)))
     learner = ms.mle_struct(solver=ms.FrankWolfe(tol=1e-9))
