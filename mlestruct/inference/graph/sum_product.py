@@ -48,6 +48,7 @@ LOCAL = "local polytope"
 SCHEDULES = ("sequential", "flooding", "residual")
 STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
 APART, FAR = 1e-5, 10.0  # what marginals may differ by where messages stand, and of ``residual``
+PATIENCE = 32  # times the sweeps of a run is the longest
 CREEP = 1e-7  # what messages that hardly move may still leave, relative to the value
 LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
 
@@ -191,12 +192,12 @@ class SumProduct(Routine):
     ) -> Ints:
         """Examples that end short, however long they are left to move.
 
-        Each time with twice as many sweeps, as long as that halves what they lack: on a large graph
-        that costs far less than Newton's steps.
+        Each time with twice as many sweeps, up to ``PATIENCE`` times, as long as that halves what
+        they lack: on a large graph that costs far less than Newton's steps.
         """
         longer, slow = self, np.flatnonzero(self._short(structure, at, scores, state, log_z))
         tried = slow
-        while len(slow):
+        while len(slow) and longer.sweeps < PATIENCE * self.sweeps:
             longer = replace(longer, sweeps=2 * longer.sweeps)
             fresh = state.some(slow)
             log_z[slow] = longer._send(self.ready(structure), at[slow], scores, tau, fresh)
