@@ -48,7 +48,7 @@ LOCAL = "local polytope"
 SCHEDULES = ("sequential", "flooding", "residual")
 STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
 APART, FAR = 1e-5, 10.0  # what marginals may differ by where messages stand, and of ``residual``
-PATIENCE = 32  # times the sweeps of a run is the longest
+PATIENCE = 64  # times the sweeps of a run is the longest
 CREEP = 1e-7  # what messages that hardly move may still leave, relative to the value
 LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
 
