@@ -106,7 +106,7 @@ def test_slow_messages_are_left_to_move(monkeypatch):
     found = routine.many(ms.Batch.of(graph, count=1), score)
     assert not entered
     assert found.warm[graph].sweeps[0] > routine.sweeps
-    assert found.warm[graph].residual[0] <= routine.residual
+    assert found.warm[graph].residual[0] <= 1e-9
     ready = routine.ready(graph)
     point, value = ascend(graph, ready.plan, ready.coefficient, score, found.tau)
     assert value == pytest.approx(found.log_z[0], abs=1e-10)
