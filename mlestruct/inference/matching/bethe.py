@@ -99,11 +99,13 @@ def _answer(sent, side, e, rest, mean):
     if not 1e-120 < rest < 1e120:
         sent[side, e] = np.inf
         return np.inf
-    old, new = max(sent[side, e], 1e-150), 1.0 / rest
+    old = max(sent[side, e], 1e-150)
+    less = old * rest
     if mean:
-        new = np.sqrt(old * new)
-    sent[side, e] = new
-    return abs(new - old) / max(min(new, old), 1e-150)
+        less = np.sqrt(less)
+    more = 1.0 / less
+    sent[side, e] = old * more
+    return max(less, more) - 1.0
 
 
 @kernel

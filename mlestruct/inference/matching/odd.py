@@ -73,12 +73,13 @@ class Family(NamedTuple):
 
 
 class DualPoint(NamedTuple):
-    """D at a family's prices, its τ over the degrees, and scaling's next start.
+    """D at a family's prices, its slope, its τ over the degrees, and scaling's next start.
 
     ``kept``: τ was looked up, and breaks no odd set.
     """
 
     value: float
+    left: Array
     tau: Array
     warm: list[WarmPrices]
     kept: bool = False
@@ -96,7 +97,11 @@ class Cohort:
         """O(edges) a sweep."""
         scores = self.score - family.cut(self.structure)
         found = self.scaling.many(Batch.of(self.structure, count=1), scores, warm)
-        return DualPoint(float(found.log_z[0]) + family.worth, found.tau, found.warm)
+        return self.known(family, found.log_z[0], found.tau, found.warm)
+
+    def known(self, family: Family, log_z: float, tau: Array, warm: list[WarmPrices]) -> DualPoint:
+        """Where scaling has been already."""
+        return DualPoint(float(log_z) + family.worth, self.left(family, tau), tau, warm)
 
     def left(self, family: Family, tau: Array) -> Array:
         """(|S| − 1)/2 − Σ τ inside S: D's slope."""
@@ -133,15 +138,15 @@ class Cohort:
         table[tail, head] = table[head, tail] = values
         return table
 
-    def priced(self, family: Family, warm: list[WarmPrices]) -> tuple[Family, DualPoint]:
+    def priced(self, family: Family, now: DualPoint) -> tuple[Family, DualPoint]:
         """The least D over a family: Newton's steps, of a length that has led down so far.
 
         A price at zero that would fall stays there. At ρ = 1 D has kinks, with plateaus beyond:
         from beside one a short step leads nowhere, and one of ``BEYOND`` to the plateau.
         """
-        now, most = self.at(family, warm), FIRST
+        most = FIRST
         for _ in range(STEPS):
-            left = self.left(family, now.tau)
+            left = now.left
             free = (family.price > 0) | (left < 0)
             if np.abs(left[free]).max(initial=0.0) <= ENOUGH or most < SHORTEST:
                 break
@@ -162,20 +167,28 @@ class Cohort:
         return family, now
 
     def _error(self, family: Family, at: DualPoint) -> float:
-        left = self.left(family, at.tau)
-        return float(np.abs(left[(family.price > 0) | (left < 0)]).max(initial=0.0))
+        free = (family.price > 0) | (at.left < 0)
+        return float(np.abs(at.left[free]).max(initial=0.0))
 
     def repriced(
-        self, family: Family, warm: list[WarmPrices], broken: NDArray[np.bool_]
-    ) -> tuple[Family, DualPoint]:
-        """The least D over all odd sets, from a family and what is broken without it."""
-        for _ in range(ROUNDS):
-            family, now = self.priced(family.priced().joined(broken), warm)
-            warm, broken = now.warm, violated_sets(self.structure, now.tau)
+        self, family: Family, log_z: float, tau: Array, warm: list[WarmPrices],
+        broken: NDArray[np.bool_],
+    ) -> tuple[Family, DualPoint]:  # fmt: skip
+        """The least D over all odd sets, from a family and what is broken without it.
+
+        log Z and τ are those of the degrees alone.
+        """
+        for turn in range(ROUNDS):
+            family = family.priced().joined(broken)
+            alone = turn == 0 and not family.price.any()
+            now = self.known(family, log_z, tau, warm) if alone else self.at(family, warm)
+            family, now = self.priced(family, now)
+            warm, tau = now.warm, now.tau
+            broken = violated_sets(self.structure, tau)
             if len(family.joined(broken).sets) == len(family.sets):
                 break
         family, kept = family.priced(), len(broken) == 0
-        return family, now._replace(tau=self.inside(family, now.tau), kept=kept)
+        return family, now._replace(tau=self.inside(family, tau), kept=kept)
 
     def inside(self, family: Family, tau: Array) -> Array:
         """Without what sets hold too much, where nodes may be single; else the hull's to mend."""
@@ -238,7 +251,8 @@ class HullScaling(Routine):
                 place = batch.coordinates(members[i])
                 one = Cohort(structure, scores[place], replace(self.scaling, residual=FINE))
                 before = Family(known[0][i], known[1][i]).priced()
-                families[i], found = one.repriced(before, [_row(here, i)], broken)
+                found_so_far = log_z[members[i]], tau[place], [_row(here, i)]
+                families[i], found = one.repriced(before, *found_so_far, broken)
                 log_z[members[i]], tau[place] = found.value, found.tau
                 mixtures[members[i]] = found.kept
                 _put(here, i, found.warm[0])
