@@ -114,11 +114,8 @@ def maximum_weight_matching(weights: ArrayLike) -> ProvenMatching:
 
 def match(scores: Array, perfect: bool) -> ProvenMatching:
     """Run the dense kernel on checked scores and read the answer and the duals off its forest."""
-    from mlestruct_oracles.blossom_rows import Neighbours  # Numba: only when it is needed
-
     n = len(scores)
-    edges = Neighbours(scores, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    forest, left = search(edges, n, perfect)
+    forest, left = search(scores, n, perfect)
     if left:
         raise stranded(forest)
     partner = forest.node["mate"][:n].astype(np.int64)
@@ -127,11 +124,15 @@ def match(scores: Array, perfect: bool) -> ProvenMatching:
 
 
 def search(edges: Any, n: int, perfect: bool) -> tuple[Any, int]:
-    """Run the kernel: its forest, and how many trees are stuck."""
-    from mlestruct_oracles import blossom_kernel as kernel
+    """Run the kernel for a matrix or Edges: its forest, and how many trees are stuck."""
+    from mlestruct_oracles.blossom_forest import half_maxima  # Numba: only when it is needed
 
+    if isinstance(edges, np.ndarray):
+        from mlestruct_oracles.blossom_kernel import solve
+    else:
+        from mlestruct_oracles.blossom_sparse_kernel import solve
     y = np.zeros(n)
-    kernel.half_maxima(edges, y)
+    half_maxima(edges, y)
     if perfect:
         refuse_isolated(y)
     whole = bool(np.all((y == np.rint(2.0 * y) / 2.0) | (y == -math.inf)))
@@ -139,7 +140,7 @@ def search(edges: Any, n: int, perfect: bool) -> tuple[Any, int]:
         np.maximum(y, 0.0, out=y)
     if whole:  # whole weights: whole duals at the start keep every later one a multiple of 1/2
         np.ceil(y, out=y)
-    forest, left = kernel.solve(edges, y, perfect)
+    forest, left = solve(edges, y, perfect)
     return forest, int(left)
 
 
@@ -148,7 +149,7 @@ def answer(forest: Any, partner: Ints, used: Array, perfect: bool) -> ProvenMatc
     from mlestruct_oracles.blossom_forest import in_order
 
     n = len(partner)
-    y = forest.y if perfect else np.maximum(forest.y, 0.0)
+    y = forest.y.copy() if perfect else np.maximum(forest.y, 0.0)
     inside = (forest.node["parent"][n:] != np.arange(n, n + n // 2)) & (forest.half[n:] > 0)
     nodes = np.flatnonzero(inside) + n
     order, place = np.empty(n, np.int64), np.empty(n, np.int64)

@@ -52,53 +52,36 @@ NODE = np.dtype(
 )
 
 
-class Bounds(NamedTuple):
-    """Lower bounds on the least of each block of values, and on the least of each block of those.
+class Forest(NamedTuple):
+    """The whole state of a search, its work space included: nothing is allocated while it runs.
 
-    Lowered at once (``lower``) and raised when they are the least of all (``least_block``), so that
-    the least of n values costs a look at 64 of them, at 64 blocks, and at n / 4096 tops.
+    A node's vertices are a linked list, and each vertex knows its outermost node by the head of
+    that list: a new blossom keeps the list of its largest child, so that most need no new head.
     """
 
-    block: Array
-    top: Array
-
-
-class Forest(NamedTuple):
-    """The whole state of a search, its work space included: nothing is allocated while it runs."""
-
     node: Any  # array: one NODE per vertex and blossom
-    top: Array  # vertex → the outermost node it lies in
+    head: Array  # vertex → the first vertex of the outermost node it lies in
+    owner: Array  # first vertex of an outermost node → that node
     after: Array  # vertex → the next in its node's list
     y: Array
     half: Array
-    free_y: Array  # y of free vertices, else inf
-    outer_y: Array  # y of scanned outer vertices, else inf
-    near: Array  # vertex → least y[u] - weight[u, v] over outer vertices u, or less
-    near_from: Array  # that u, when near was written
-    pair: Array  # outer vertex → twice the time an edge to another outer node is tight, or less
-    used_up: Array  # node → half of outermost inner blossoms, else inf
-    near_least: Bounds  # of near + free_y
-    pair_least: Bounds
-    outer_least: Bounds  # of outer_y
-    used_up_least: Bounds
-    outer: Array  # scanned outer vertices, of dense rows
+    count: Array  # node → how many vertices
     queue: Array  # outer nodes whose edges are not scanned yet
     spare: Array  # unused blossom numbers
-    length: Array  # lengths of outer, queue and spare, and the stamp
+    length: Array  # lengths of queue and spare, the stamp, and one for the events
+    events: Any  # what the search keeps to find its next event
+
+    @property
+    def top(self) -> Array:
+        """Each vertex's outermost node."""
+        return np.asarray(self.owner[self.head])
 
 
-N_OUTER, N_QUEUE, N_SPARE, STAMP = 0, 1, 2, 3
-BLOCK = 64
+N_QUEUE, N_SPARE, STAMP, N_EVENTS = 0, 1, 2, 3
 
 
 @kernel
-def unbounded(n: int) -> Bounds:
-    blocks = (n + BLOCK - 1) // BLOCK
-    return Bounds(_filled(blocks, np.inf), _filled((blocks + BLOCK - 1) // BLOCK, np.inf))
-
-
-@kernel
-def _filled(n: int, value: float) -> Array:
+def filled(n: int, value: float) -> Array:
     """np.full, of which Numba compiles several kernels for each type."""
     made = np.empty(n)
     for i in range(n):
@@ -107,7 +90,7 @@ def _filled(n: int, value: float) -> Array:
 
 
 @kernel
-def _counted(n: int, first: int, step: int) -> Array:
+def counted(n: int, first: int, step: int) -> Array:
     """The whole numbers first, first + step and so on."""
     made = np.empty(n, np.int32)
     for i in range(n):
@@ -115,32 +98,90 @@ def _counted(n: int, first: int, step: int) -> Array:
     return made
 
 
-@uncounted(forceinline=True)
-def lower(bounds: Bounds, place: int, value: float) -> None:
-    """Let the bounds allow this value at this place."""
-    block = place // BLOCK
-    if value < bounds.block[block]:
-        bounds.block[block] = value
-        bounds.top[block // BLOCK] = min(bounds.top[block // BLOCK], value)
-
-
 @kernel
-def allocate(n: int) -> Forest:
-    """A forest of n single vertices without trees, y zero: O(n)."""
+def sprout(
+    y: Array, mate: Array, head: Array, owner: Array, after: Array, own_y: Array, events: Any
+) -> Forest:
+    """A forest of single vertices with these duals and mates, and without trees: O(n).
+
+    ``head``, ``owner``, ``after`` and ``own_y`` are memory for that, so that they may lie together.
+    """
+    n = y.size
     size = n + n // 2
     node: Any = np.zeros(size, NODE)
     for i in range(size):
         node.parent[i] = node.mate[i] = node.via_from[i] = node.via_to[i] = NONE
         node.base[i] = node.first[i] = node.last[i] = node.later[i] = node.earlier[i] = i
+    for v in range(n):
+        node.mate[v] = mate[v]
+        head[v] = owner[v] = v
+        after[v] = NONE
+        own_y[v] = y[v]
     length = np.zeros(4, np.int64)
     length[N_SPARE] = size - n
     return Forest(
-        node, _counted(n, 0, 1), _counted(n, NONE, 0), _filled(n, 0.0), _filled(size, 0.0),
-        _filled(n, 0.0), _filled(n, np.inf), _filled(n, np.inf), _counted(n, NONE, 0),
-        _filled(n, np.inf), _filled(size, np.inf), unbounded(n), unbounded(n), unbounded(n),
-        unbounded(size), _counted(n, NONE, 0), _counted(size, 0, 0),
-        _counted(size - n, size - 1, -1), length,
+        node, head, owner, after, own_y, filled(size, 0.0), counted(size, 1, 0),
+        counted(size, 0, 0), counted(size - n, size - 1, -1), length, events,
     )  # fmt: skip
+
+
+@uncounted(forceinline=True)
+def top(forest: Forest, v: int) -> int:
+    """The outermost node that the vertex lies in."""
+    node: int = forest.owner[forest.head[v]]
+    return node
+
+
+def label_vertex(forest: Forest, events: Any, v: int, label: int) -> None:
+    """Let the events know that the vertex has this label and dual from now on."""
+    raise NotImplementedError
+
+
+def end_inner(forest: Forest, events: Any, node: int, time: float) -> None:
+    """Let the events know when the node is used up, if it stays an inner blossom."""
+    raise NotImplementedError
+
+
+def row_excess(edges: Any, y: Array, v: int) -> float:
+    """The greatest weight at v minus the other end's y: what v's own dual has to cover."""
+    raise NotImplementedError
+
+
+def tight_exposed(edges: Any, y: Array, mate: Array, v: int, need: float) -> int:
+    """An exposed neighbour over an edge of v that needs exactly this dual, or NONE."""
+    raise NotImplementedError
+
+
+@kernel
+def half_maxima(edges: Any, y: Array) -> None:
+    """Half of each row's greatest weight covers every edge: one sweep over the edges."""
+    zero = np.zeros(y.size)
+    for v in range(y.size):
+        y[v] = row_excess(edges, zero, v) / 2.0
+
+
+@uncounted()
+def tighten(edges: Any, y: Array, mate: Array, lowest: float) -> None:
+    """Lower each dual in turn as far as it goes and match along edges that became tight."""
+    for v in range(y.size):
+        need = row_excess(edges, y, v)
+        y[v] = max(need, lowest)
+        if mate[v] == NONE and need >= lowest and need > -np.inf:
+            u = tight_exposed(edges, y, mate, v, need)
+            if u != NONE:
+                mate[v] = u
+                mate[u] = v
+
+
+@uncounted()
+def plant(forest: Forest, perfect: bool) -> int:
+    """Let every exposed vertex that needs a mate be a tree; how many there are."""
+    trees = 0
+    for v in range(forest.head.size):
+        if forest.node.mate[v] == NONE and (perfect or forest.y[v] > 0.0):
+            make_outer(forest, v, trees, 0.0, 0.0)
+            trees += 1
+    return trees
 
 
 @uncounted(forceinline=True)
@@ -159,57 +200,53 @@ def leave(forest: Forest, node: int) -> None:
     forest.node.later[before] = after
     forest.node.earlier[after] = before
     forest.node.later[node] = forest.node.earlier[node] = node
-    forest.used_up[node] = np.inf
+    if node >= forest.head.size:
+        end_inner(forest, forest.events, node, np.inf)
+
+
+@uncounted()
+def relabel(forest: Forest, node: int, label: int, change: float) -> None:
+    """Label the node, whose vertices' duals change with the meaning of the clock: O(vertices)."""
+    forest.node.label[node] = label
+    v = forest.node.first[node]
+    after = forest.after[forest.node.last[node]]
+    while v != after:
+        forest.y[v] += change
+        label_vertex(forest, forest.events, v, label)
+        v = forest.after[v]
 
 
 @uncounted(forceinline=True)
-def make_outer(forest: Forest, node: int, tree: int, now: float) -> None:
-    forest.node.label[node] = OUTER
+def make_outer(forest: Forest, node: int, tree: int, now: float, change: float) -> None:
+    """Let a node outside all rings be outer, to be scanned; its vertices' duals change by that."""
     forest.node.tree[node] = tree
     forest.half[node] -= now
     forest.queue[forest.length[N_QUEUE]] = node
     forest.length[N_QUEUE] += 1
-    v = forest.node.first[node]
-    while v != NONE:
-        forest.y[v] += now
-        forest.free_y[v] = np.inf
-        v = forest.after[v]
+    relabel(forest, node, OUTER, change)
 
 
 @uncounted(forceinline=True)
-def make_inner(forest: Forest, node: int, via_from: int, via_to: int, now: float) -> None:
+def hang(forest: Forest, node: int, via_from: int, via_to: int, now: float) -> None:
+    """Put a node, whose vertices are inner, below an outer vertex into its tree."""
     forest.node.label[node] = INNER
-    forest.node.tree[node] = forest.node.tree[forest.top[via_from]]
+    forest.node.tree[node] = forest.node.tree[top(forest, via_from)]
     forest.half[node] += now
     forest.node.via_from[node] = via_from
     forest.node.via_to[node] = via_to
-    enter(forest, node, forest.top[via_from])
-    if node >= forest.top.size:
-        forest.used_up[node] = forest.half[node]
-        lower(forest.used_up_least, node, forest.half[node])
-    v = forest.node.first[node]
-    while v != NONE:
-        forest.y[v] -= now
-        forest.free_y[v] = np.inf
-        v = forest.after[v]
-
-
-@uncounted(forceinline=True)
-def make_free(forest: Forest, v: int, y: Array) -> None:
-    forest.y[v] = y
-    forest.free_y[v] = y
-    forest.outer_y[v] = np.inf
-    forest.pair[v] = np.inf
-    lower(forest.near_least, v, forest.near[v] + y)
+    enter(forest, node, top(forest, via_from))
+    if node >= forest.head.size:
+        end_inner(forest, forest.events, node, forest.half[node])
 
 
 @uncounted(forceinline=True)
 def grow(forest: Forest, u: int, v: int, now: float) -> None:
     """Put the free node at v, reached from the outer vertex u, and its mate into the tree."""
-    node = forest.top[v]
-    make_inner(forest, node, u, v, now)
-    mate = forest.top[forest.node.mate[node]]
-    make_outer(forest, mate, forest.node.tree[node], now)
+    node = top(forest, v)
+    relabel(forest, node, INNER, -now)
+    hang(forest, node, u, v, now)
+    mate = top(forest, forest.node.mate[node])
+    make_outer(forest, mate, forest.node.tree[node], now, now)
     enter(forest, mate, node)
 
 
@@ -217,13 +254,13 @@ def grow(forest: Forest, u: int, v: int, now: float) -> None:
 def augment(forest: Forest, u: int, v: int) -> None:
     """Match outer vertex u to v outside its tree (or to NONE), flipping the path to the root."""
     while True:
-        node = forest.top[u]
+        node = top(forest, u)
         former = forest.node.mate[node]
         forest.node.base[node] = u
         forest.node.mate[node] = v
         if former == NONE:
             return
-        node = forest.top[former]
+        node = top(forest, former)
         v, u = forest.node.via_to[node], forest.node.via_from[node]
         forest.node.base[node] = v
         forest.node.mate[node] = u
@@ -233,7 +270,7 @@ def augment(forest: Forest, u: int, v: int) -> None:
 def above(forest: Forest, node: int) -> int:
     """The next outer node on the way to the root, NONE at the root."""
     mate = forest.node.mate[node]
-    return NONE if mate == NONE else forest.top[forest.node.via_from[forest.top[mate]]]
+    return NONE if mate == NONE else top(forest, forest.node.via_from[top(forest, mate)])
 
 
 @uncounted(forceinline=True)
@@ -242,8 +279,8 @@ def meeting(forest: Forest, u: int, v: int) -> int:
 
     The walks take turns, so the cost is that of the longer way to the meeting.
     """
-    one: int = forest.top[u]
-    other: int = forest.top[v]
+    one: int = top(forest, u)
+    other: int = top(forest, v)
     if forest.node.tree[one] != forest.node.tree[other]:
         return NONE
     forest.length[STAMP] += 1
@@ -271,18 +308,18 @@ def shrink(forest: Forest, u: int, v: int, now: float) -> None:
     Its formerly inner children are queued: their vertices, outer now, are still to be scanned.
     """
     crown = meeting(forest, u, v)
-    link(forest, forest.top[u], forest.top[v], u, v)
-    node = forest.top[u]
+    link(forest, top(forest, u), top(forest, v), u, v)
+    node = top(forest, u)
     while node != crown:
-        below = forest.top[forest.node.mate[node]]
+        below = top(forest, forest.node.mate[node])
         link(forest, below, node, forest.node.mate[node], forest.node.base[node])
-        node = forest.top[forest.node.via_from[below]]
+        node = top(forest, forest.node.via_from[below])
         link(forest, node, below, forest.node.via_from[below], forest.node.via_to[below])
-    node = forest.top[v]
+    node = top(forest, v)
     while node != crown:
-        below = forest.top[forest.node.mate[node]]
+        below = top(forest, forest.node.mate[node])
         link(forest, node, below, forest.node.base[node], forest.node.mate[node])
-        node = forest.top[forest.node.via_from[below]]
+        node = top(forest, forest.node.via_from[below])
         link(forest, below, node, forest.node.via_to[below], forest.node.via_from[below])
     forest.length[N_SPARE] -= 1
     blossom = forest.spare[forest.length[N_SPARE]]
@@ -291,36 +328,55 @@ def shrink(forest: Forest, u: int, v: int, now: float) -> None:
 
 @uncounted()
 def enclose(forest: Forest, blossom: int, crown: int, now: float) -> None:
-    """Move the cycle through crown into the new blossom and fix the children's duals at now."""
+    """Move the cycle through crown into the new blossom and fix the children's duals at now.
+
+    The list of the largest child comes first: only the vertices of the others need a new head, each
+    at most log2 n times while blossoms are made.
+    """
     forest.node.base[blossom] = forest.node.base[crown]
     forest.node.mate[blossom] = forest.node.mate[crown]
     forest.node.parent[blossom] = NONE
     forest.node.label[blossom] = OUTER
     forest.node.tree[blossom] = forest.node.tree[crown]
     forest.half[blossom] = -now
-    forest.node.first[blossom] = forest.node.first[crown]
     enter(forest, blossom, crown)
-    child = crown
+    child = largest = crown
     while True:
-        outer = forest.node.label[child] == OUTER
-        leave(forest, child)
-        forest.node.parent[child] = blossom
-        forest.half[child] += now if outer else -now
-        if not outer:
-            forest.queue[forest.length[N_QUEUE]] = child
-            forest.length[N_QUEUE] += 1
-        v = forest.node.first[child]
-        while v != NONE:
-            forest.top[v] = blossom
-            if not outer:
-                forest.y[v] += 2.0 * now
-            v = forest.after[v]
+        if forest.count[child] > forest.count[largest]:
+            largest = child
+        child = forest.node.following[child]
+        if child == crown:
+            break
+    child = largest
+    head = forest.node.first[blossom] = forest.node.first[largest]
+    forest.owner[head] = blossom
+    forest.count[blossom] = 0
+    while True:
+        absorb(forest, blossom, child, now)
         following = forest.node.following[child]
-        if following == crown:
+        if following == largest:
             break
         forest.after[forest.node.last[child]] = forest.node.first[following]
         child = following
     forest.node.last[blossom] = forest.node.last[child]
+
+
+@uncounted(forceinline=True)
+def absorb(forest: Forest, blossom: int, child: int, now: float) -> None:
+    """Take a labelled child's vertices into the blossom; those of an inner one turn outer."""
+    outer = forest.node.label[child] == OUTER
+    leave(forest, child)
+    forest.node.parent[child] = blossom
+    forest.count[blossom] += forest.count[child]
+    forest.half[child] += now if outer else -now
+    head, v = forest.node.first[blossom], forest.node.first[child]
+    if not outer:
+        forest.queue[forest.length[N_QUEUE]] = child
+        forest.length[N_QUEUE] += 1
+        relabel(forest, child, OUTER, 2.0 * now)
+    while v != head and v != NONE:
+        forest.head[v] = head
+        v = forest.after[v]
 
 
 @uncounted(forceinline=True)
@@ -345,8 +401,11 @@ def rematch(forest: Forest, blossom: int, crown: int) -> None:
 
 
 @uncounted()
-def release(forest: Forest, blossom: int, now: float) -> None:
-    """Set an inner blossom's children free at now, as outermost nodes, and drop the blossom."""
+def release(forest: Forest, blossom: int) -> None:
+    """Drop an inner blossom: its children are outermost nodes, whose labels are still to be set.
+
+    The largest child keeps the list's head, see ``enclose``.
+    """
     child = start = child_with(forest, blossom, forest.node.base[blossom])
     while True:
         forest.after[forest.node.last[child]] = NONE
@@ -356,10 +415,11 @@ def release(forest: Forest, blossom: int, now: float) -> None:
     while True:
         forest.node.parent[child] = NONE
         forest.node.label[child] = FREE
-        v = forest.node.first[child]
+        head = forest.node.first[child]
+        forest.owner[head] = child
+        v = NONE if head == forest.node.first[blossom] else head
         while v != NONE:
-            forest.top[v] = child
-            make_free(forest, v, forest.y[v] + now)
+            forest.head[v] = head
             v = forest.after[v]
         child = forest.node.following[child]
         if child == start:
@@ -379,10 +439,10 @@ def expand(forest: Forest, blossom: int, now: float) -> None:
     """
     crown = child_with(forest, blossom, forest.node.base[blossom])
     entry = child_with(forest, blossom, forest.node.via_to[blossom])
-    release(forest, blossom, now)
+    release(forest, blossom)
     rematch(forest, blossom, crown)
-    make_inner(forest, entry, forest.node.via_from[blossom], forest.node.via_to[blossom], now)
-    forward = forest.top[forest.node.mate[entry]] == forest.node.following[entry]
+    hang(forest, entry, forest.node.via_from[blossom], forest.node.via_to[blossom], now)
+    forward = top(forest, forest.node.mate[entry]) == forest.node.following[entry]
     node = entry
     while node != crown:
         if forward:
@@ -396,9 +456,14 @@ def expand(forest: Forest, blossom: int, now: float) -> None:
             outer = forest.node.previous[node]
             node = forest.node.previous[outer]
             u, v = forest.node.link_to[node], forest.node.link_from[node]
-        make_outer(forest, outer, forest.node.tree[blossom], now)
+        make_outer(forest, outer, forest.node.tree[blossom], now, 2.0 * now)
         enter(forest, outer, entry)
-        make_inner(forest, node, u, v, now)
+        hang(forest, node, u, v, now)
+    node = forest.node.following[crown]
+    while node != crown:
+        if forest.node.label[node] == FREE:
+            relabel(forest, node, FREE, now)
+        node = forest.node.following[node]
 
 
 @uncounted(forceinline=True)
@@ -407,12 +472,8 @@ def free_tree(forest: Forest, node: int, now: float) -> None:
     while True:
         following = forest.node.later[node]
         change = -now if forest.node.label[node] == OUTER else now
-        v = forest.node.first[node]
-        while v != NONE:
-            make_free(forest, v, forest.y[v] + change)
-            v = forest.after[v]
         forest.half[node] -= change
-        forest.node.label[node] = FREE
+        relabel(forest, node, FREE, change)
         leave(forest, node)
         if following == node:
             break
@@ -420,25 +481,43 @@ def free_tree(forest: Forest, node: int, now: float) -> None:
 
 
 @uncounted(forceinline=True)
-def keep_outer(forest: Forest) -> None:
-    """Drop from the list of scanned outer vertices those that no longer are."""
-    kept = 0
-    for i in range(forest.length[N_OUTER]):
-        v = forest.outer[i]
-        if forest.outer_y[v] < np.inf:
-            forest.outer[kept] = v
-            kept += 1
-    forest.length[N_OUTER] = kept
+def join(forest: Forest, u: int, v: int, now: float) -> None:
+    """Match the outer vertices u and v of two trees and dissolve both."""
+    augment(forest, u, v)
+    augment(forest, v, u)
+    free_tree(forest, top(forest, u), now)
+    free_tree(forest, top(forest, v), now)
+
+
+@uncounted(forceinline=True)
+def reach(forest: Forest, u: int, v: int, now: float) -> bool:
+    """Take the free vertex v into the tree of the outer u; True if that matched the tree's root."""
+    node = top(forest, v)
+    if forest.node.mate[node] != NONE:
+        grow(forest, u, v, now)
+        return False
+    augment(forest, u, v)
+    forest.node.base[node] = v
+    forest.node.mate[node] = u
+    free_tree(forest, top(forest, u), now)
+    return True
+
+
+@uncounted(forceinline=True)
+def abandon(forest: Forest, u: int, now: float) -> None:
+    """Let the outer vertex u stay single in its root's place and dissolve the tree."""
+    augment(forest, u, NONE)
+    free_tree(forest, top(forest, u), now)
 
 
 @uncounted()
 def unfold(forest: Forest) -> None:
     """Carry the outermost nodes' matched edges down to the vertices; blossoms stay: O(n depth)."""
-    n = forest.top.size
+    n = forest.head.size
     depth = 0
     for v in range(n):
-        if forest.top[v] >= n and forest.node.first[forest.top[v]] == v:
-            forest.queue[depth] = forest.top[v]
+        if forest.head[v] == v and forest.owner[v] >= n:
+            forest.queue[depth] = forest.owner[v]
             depth += 1
     while depth > 0:
         depth -= 1
@@ -459,10 +538,8 @@ def unfold(forest: Forest) -> None:
 def in_order(forest: Forest, order: Array, place: Array) -> None:
     """Order the vertices so that those of every blossom are neighbours; each one's place: O(n)."""
     count = 0
-    for i in range(forest.top.size):
-        v = forest.node.first[forest.top[i]]
-        if v != i:
-            continue
+    for i in range(forest.head.size):
+        v = i if forest.head[i] == i else NONE
         while v != NONE:
             order[count] = v
             place[v] = count

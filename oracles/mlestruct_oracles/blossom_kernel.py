@@ -14,63 +14,40 @@ import numpy as np
 
 from mlestruct.kernels import kernel
 from mlestruct_oracles.blossom_forest import (
-    BLOCK,
-    N_OUTER,
+    N_EVENTS,
     N_QUEUE,
     NONE,
     Array,
-    Bounds,
     Forest,
-    allocate,
-    augment,
+    abandon,
+    counted,
     expand,
-    free_tree,
-    grow,
-    keep_outer,
-    lower,
-    make_outer,
+    filled,
+    join,
     meeting,
+    plant,
+    reach,
     shrink,
+    sprout,
+    tighten,
     uncounted,
     unfold,
 )
 from mlestruct_oracles.blossom_rows import (
-    Neighbours,
+    BLOCK,
+    Bounds,
     best_near,
     best_pair,
-    edge_weight,
     least,
     least_sum,
-    row_excess,
+    lower,
     scan_row,
-    tight_exposed,
+    unscanned,
 )
 
 
-@kernel
-def half_maxima(edges: Neighbours, y: Array) -> None:
-    """Half of each row's greatest weight covers every edge: one sweep over the edges."""
-    zero = np.zeros(y.size)
-    for v in range(y.size):
-        y[v] = row_excess(edges, zero, v) / 2.0
-
-
-@uncounted()
-def tighten(edges: Neighbours, forest: Forest, lowest: float) -> None:
-    """Lower each dual in turn as far as it goes and match along edges that became tight."""
-    y, mate = forest.y, forest.node.mate
-    for v in range(y.size):
-        need = row_excess(edges, y, v)
-        y[v] = max(need, lowest)
-        if mate[v] == NONE and need >= lowest and need > -np.inf:
-            u = tight_exposed(edges, y, mate, v, need)
-            if u != NONE:
-                mate[v] = u
-                mate[u] = v
-
-
 @uncounted(forceinline=True)
-def scan_queue(edges: Neighbours, forest: Forest) -> None:
+def scan_queue(edges: Array, forest: Forest) -> None:
     """Scan every queued outer node, then let later scans see its vertices."""
     while forest.length[N_QUEUE] > 0:
         forest.length[N_QUEUE] -= 1
@@ -78,16 +55,15 @@ def scan_queue(edges: Neighbours, forest: Forest) -> None:
         after = forest.after[forest.node.last[node]]
         v = forest.node.first[node]
         while v != after:
-            forest.pair[v] = pair = scan_row(edges, forest, v)
-            lower(forest.pair_least, v, pair)
+            forest.events.pair[v] = pair = scan_row(edges, forest, v)
+            lower(forest.events.pair_least, v, pair)
             v = forest.after[v]
         v = forest.node.first[node]
         while v != after:
-            forest.outer_y[v] = forest.y[v]
-            lower(forest.outer_least, v, forest.y[v])
-            if edges.matrix.size:
-                forest.outer[forest.length[N_OUTER]] = v
-                forest.length[N_OUTER] += 1
+            forest.events.outer_y[v] = forest.y[v]
+            lower(forest.events.outer_least, v, forest.y[v])
+            forest.events.outer[forest.length[N_EVENTS]] = v
+            forest.length[N_EVENTS] += 1
             v = forest.after[v]
 
 
@@ -128,9 +104,9 @@ def least_place(values: Array, bounds: Bounds, limit: float) -> int:
 
 
 @uncounted(forceinline=True)
-def next_pair(edges: Neighbours, forest: Forest, limit: float) -> tuple[int, int, float]:
+def next_pair(edges: Array, forest: Forest, limit: float) -> tuple[int, int, float]:
     """The outer vertices of the first tight edge between outer nodes and its time, if by limit."""
-    pair, bounds = forest.pair, forest.pair_least
+    pair, bounds = forest.events.pair, forest.events.pair_least
     while True:
         u = least_place(pair, bounds, 2.0 * limit)
         if u == NONE:
@@ -142,9 +118,9 @@ def next_pair(edges: Neighbours, forest: Forest, limit: float) -> tuple[int, int
 
 
 @uncounted(forceinline=True)
-def next_near(edges: Neighbours, forest: Forest, limit: float) -> tuple[int, float]:
+def next_near(edges: Array, forest: Forest, limit: float) -> tuple[int, float]:
     """The free vertex whose edge from an outer one is tight first and its time, if by limit."""
-    near, free_y, bounds = forest.near, forest.free_y, forest.near_least
+    near, free_y, bounds = forest.events.near, forest.events.free_y, forest.events.near_least
     while True:
         block = least_block(bounds, limit)
         if block == NONE:
@@ -156,54 +132,30 @@ def next_near(edges: Neighbours, forest: Forest, limit: float) -> tuple[int, flo
             v = a
             while near[v] + free_y[v] != bound:
                 v += 1
-            u = forest.near_from[v]
-            if forest.outer_y[u] - edge_weight(edges, u, v) == near[v]:
+            u = forest.events.near_from[v]
+            if forest.events.outer_y[u] - edges[u, v] == near[v]:
                 return v, bound
-            near[v], forest.near_from[v] = best_near(edges, forest, v)
+            near[v], forest.events.near_from[v] = best_near(edges, forest, v)
             if near[v] + free_y[v] <= bound:
                 return v, bound
             bounds.block[block] = least_sum(near, free_y, a, b)
 
 
 @uncounted(forceinline=True)
-def join(forest: Forest, u: int, v: int, now: float) -> None:
-    """Match the outer vertices u and v of two trees and dissolve both."""
-    augment(forest, u, v)
-    augment(forest, v, u)
-    free_tree(forest, forest.top[u], now)
-    free_tree(forest, forest.top[v], now)
-    keep_outer(forest)
-
-
-@uncounted(forceinline=True)
-def reach(forest: Forest, v: int, now: float) -> bool:
-    """Take the free vertex v into the tree; True if that matched the tree's root."""
-    u, node = forest.near_from[v], forest.top[v]
-    if forest.node.mate[node] != NONE:
-        grow(forest, u, v, now)
-        return False
-    augment(forest, u, v)
-    forest.node.base[node] = v
-    forest.node.mate[node] = u
-    free_tree(forest, forest.top[u], now)
-    keep_outer(forest)
-    return True
+def keep_outer(forest: Forest) -> None:
+    """Drop from the list of scanned outer vertices those that no longer are."""
+    kept = 0
+    outer = forest.events.outer
+    for i in range(forest.length[N_EVENTS]):
+        v = outer[i]
+        if forest.events.outer_y[v] < np.inf:
+            outer[kept] = v
+            kept += 1
+    forest.length[N_EVENTS] = kept
 
 
 @uncounted()
-def plant(forest: Forest, perfect: bool) -> int:
-    """Let every exposed vertex that needs a mate be a tree; how many there are."""
-    trees = 0
-    for v in range(forest.top.size):
-        forest.free_y[v] = forest.y[v]
-        if forest.node.mate[v] == NONE and (perfect or forest.y[v] > 0.0):
-            make_outer(forest, v, trees, 0.0)
-            trees += 1
-    return trees
-
-
-@uncounted()
-def search(edges: Neighbours, forest: Forest, perfect: bool) -> int:
+def search(edges: Array, forest: Forest, perfect: bool) -> int:
     """Grow the trees until each is augmented; how many are left because nothing can be done.
 
     Each turn takes the earliest of: a tight edge between outer nodes (augment or shrink), a tight
@@ -212,16 +164,21 @@ def search(edges: Neighbours, forest: Forest, perfect: bool) -> int:
     Trees that are left are a witness: without the inner vertices each outer node stands alone.
     """
     trees = plant(forest, perfect)
+    used_up, outer_y = forest.events.used_up, forest.events.outer_y
     now = 0.0
     while trees > 0:
         scan_queue(edges, forest)
         limit = np.inf
-        inner = least_place(forest.used_up, forest.used_up_least, limit)
+        inner = least_place(used_up, forest.events.used_up_least, limit)
         if inner != NONE:
-            limit = forest.used_up[inner]
-        spent = NONE if perfect else least_place(forest.outer_y, forest.outer_least, limit)
+            limit = used_up[inner]
+        spent = (
+            NONE
+            if perfect
+            else least_place(outer_y, forest.events.outer_least, limit)
+        )
         if spent != NONE:
-            limit = forest.outer_y[spent]
+            limit = outer_y[spent]
         w, near_time = next_near(edges, forest, limit)
         u, v, pair_time = next_pair(edges, forest, min(limit, near_time))
         time = min(limit, pair_time, near_time)
@@ -231,28 +188,34 @@ def search(edges: Neighbours, forest: Forest, perfect: bool) -> int:
         if pair_time <= time:
             if meeting(forest, u, v) == NONE:
                 join(forest, u, v, now)
+                keep_outer(forest)
                 trees -= 2
             else:
                 shrink(forest, u, v, now)
         elif near_time <= time:
-            trees -= reach(forest, w, now)
-        elif inner != NONE and forest.used_up[inner] <= time:
+            if reach(forest, forest.events.near_from[w], w, now):
+                keep_outer(forest)
+                trees -= 1
+        elif inner != NONE and used_up[inner] <= time:
             expand(forest, inner, now)
         else:
-            augment(forest, spent, NONE)
-            free_tree(forest, forest.top[spent], now)
+            abandon(forest, spent, now)
             keep_outer(forest)
             trees -= 1
     return 0
 
 
 @kernel
-def solve(edges: Neighbours, y: Array, perfect: bool) -> tuple[Forest, int]:
+def solve(edges: Array, y: Array, perfect: bool) -> tuple[Forest, int]:
     """Match the graph from duals that cover its edges; the forest and the trees left over."""
-    forest = allocate(y.size)
-    for v in range(y.size):
-        forest.y[v] = y[v]
-    tighten(edges, forest, -np.inf if perfect else 0.0)
+    n = y.size
+    mate = counted(n, NONE, 0)
+    tighten(edges, y, mate, -np.inf if perfect else 0.0)
+    head, owner, after = counted(n, NONE, 0), counted(n, NONE, 0), counted(n, NONE, 0)
+    events = unscanned(n)
+    forest = sprout(y, mate, head, owner, after, filled(n, 0.0), events)
+    for v in range(n):
+        events.free_y[v] = y[v]
     left = search(edges, forest, perfect)
     if left == 0:
         unfold(forest)

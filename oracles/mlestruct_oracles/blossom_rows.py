@@ -1,73 +1,115 @@
-"""The questions a search asks of one vertex's edges, each answered from a dense or a sparse row.
+"""The questions a search asks of one vertex's edges, each answered from a row of a matrix.
 
-Dense rows are read in vectorised passes: O(n), about a microsecond per thousand entries. They leave
-the diagonal out by an infinite dual or by the test for the same outermost node.
+Rows are read in vectorised passes: O(n), about a microsecond per thousand entries. They leave the
+diagonal out by an infinite dual or by the test for the same outermost node.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numba.core import types
 
-from mlestruct.kernels import kernel
-from mlestruct_oracles.blossom_forest import BLOCK, N_OUTER, NONE, Array, Forest, lower, uncounted
+from mlestruct.kernels import class_of, kernel, variant
+from mlestruct_oracles.blossom_forest import (
+    FREE,
+    N_EVENTS,
+    NONE,
+    Array,
+    Forest,
+    counted,
+    end_inner,
+    filled,
+    label_vertex,
+    row_excess,
+    tight_exposed,
+    uncounted,
+)
 
+BLOCK = 64
 LARGEST = 1e300  # beyond it sums of duals could overflow
 FEW = 3  # with fewer outer vertices than 1 / FEW they are visited one by one
 CHUNK = 256  # of a row: its least entry is looked for in one chunk only
 NO_NAN = {"nnan", "nsz"}  # what a vectorised minimum needs; infinities keep their meaning
 
 
-class Neighbours(NamedTuple):
-    """A symmetric matrix of weights, or (where it is empty) rows of neighbours and weights."""
+class Bounds(NamedTuple):
+    """Lower bounds on the least of each block of values, and on the least of each block of those.
 
-    matrix: Array
-    start: Array
-    target: Array
-    weight: Array
+    Lowered at once (``lower``) and raised when they are the least of all (``least_block``), so that
+    the least of n values costs a look at 64 of them, at 64 blocks, and at n / 4096 tops.
+    """
 
-
-@uncounted()
-def fill_rows(ends: Array, scores: Array, start: Array, target: Array, weight: Array) -> None:
-    """Every edge in the rows of both its ends; ``start`` is zero and has n + 2 places: O(m)."""
-    for k in range(len(ends)):
-        start[ends[k, 0] + 2] += 1
-        start[ends[k, 1] + 2] += 1
-    for v in range(2, start.size):
-        start[v] += start[v - 1]
-    for k in range(len(ends)):
-        for side in range(2):
-            v = ends[k, side]
-            target[start[v + 1]] = ends[k, 1 - side]
-            weight[start[v + 1]] = scores[k]
-            start[v + 1] += 1
+    block: Array
+    top: Array
 
 
 @kernel
-def shared_duals(first: Array, last: Array, z: Array, ends: Array, total: Array) -> bool:
-    """The sum of z over the sets that hold both places of a pair; False unless sets are nested.
+def unbounded(n: int) -> Bounds:
+    blocks = (n + BLOCK - 1) // BLOCK
+    return Bounds(filled(blocks, np.inf), filled((blocks + BLOCK - 1) // BLOCK, np.inf))
 
-    Set s holds places first[s] to last[s] - 1; a set comes before those inside it.
-    """
-    around, sums, inner = np.full(z.size, NONE, np.int64), z.copy(), np.empty(0, np.int64)
-    if z.size:
-        inner = np.full(max(last.max(), ends.max() + 1 if ends.size else 0), NONE, np.int64)
-    open_set = NONE
-    for s in range(z.size):
-        while open_set != NONE and last[open_set] <= first[s]:
-            open_set = around[open_set]
-        if open_set != NONE:
-            if last[s] > last[open_set]:
-                return False
-            sums[s] += sums[open_set]
-        around[s] = open_set
-        open_set = s
-        inner[first[s] : last[s]] = s
-    for k in range(len(ends)):
-        s = inner[ends[k, 0]] if z.size else NONE
-        while s != NONE and not first[s] <= ends[k, 1] < last[s]:
-            s = around[s]
-        total[k] = sums[s] if s != NONE else 0.0
-    return True
+
+class Scanned(NamedTuple):
+    """When edges from scanned outer vertices are tight, as far as that is known."""
+
+    free_y: Array  # y of free vertices, else inf
+    outer_y: Array  # y of scanned outer vertices, else inf
+    near: Array  # vertex → least y[u] - weight[u, v] over outer vertices u, or less
+    near_from: Array  # that u, when near was written
+    pair: Array  # outer vertex → twice the time an edge to another outer node is tight, or less
+    used_up: Array  # node → half of outermost inner blossoms, else inf
+    near_least: Bounds  # of near + free_y
+    pair_least: Bounds
+    outer_least: Bounds  # of outer_y
+    used_up_least: Bounds
+    outer: Array  # the scanned outer vertices: forest.length[N_EVENTS] of them
+
+
+@uncounted(forceinline=True)
+def lower(bounds: Bounds, place: int, value: float) -> None:
+    """Let the bounds allow this value at this place."""
+    block = place // BLOCK
+    if value < bounds.block[block]:
+        bounds.block[block] = value
+        bounds.top[block // BLOCK] = min(bounds.top[block // BLOCK], value)
+
+
+@kernel
+def unscanned(n: int) -> Scanned:
+    """Nothing is scanned yet, and nobody's dual is known."""
+    size = n + n // 2
+    return Scanned(
+        filled(n, np.inf), filled(n, np.inf), filled(n, np.inf), counted(n, NONE, 0),
+        filled(n, np.inf), filled(size, np.inf), unbounded(n), unbounded(n), unbounded(n),
+        unbounded(size), counted(n, NONE, 0),
+    )  # fmt: skip
+
+
+@variant(label_vertex, forceinline=True)
+def _(forest, events, v, label):  # type: ignore[no-untyped-def]
+    if class_of(events) is not Scanned:
+        return None
+
+    def dense(forest, events, v, label):  # type: ignore[no-untyped-def]
+        events.free_y[v] = forest.y[v] if label == FREE else np.inf
+        if label == FREE:
+            events.outer_y[v] = np.inf
+            events.pair[v] = np.inf
+            lower(events.near_least, v, events.near[v] + forest.y[v])
+
+    return dense
+
+
+@variant(end_inner, forceinline=True)
+def _(forest, events, node, time):  # type: ignore[no-untyped-def]
+    if class_of(events) is not Scanned:
+        return None
+
+    def dense(forest, events, node, time):  # type: ignore[no-untyped-def]
+        events.used_up[node] = time
+        lower(events.used_up_least, node, time)
+
+    return dense
 
 
 @uncounted()
@@ -96,35 +138,34 @@ def greatest_excess(row: Array, y: Array) -> float:
     return best
 
 
-@uncounted()
-def row_excess(edges: Neighbours, y: Array, v: int) -> float:
-    """The greatest weight at v minus the other end's y: what v's own dual has to cover."""
-    if edges.matrix.size:
+@variant(row_excess)
+def _(edges, y, v):  # type: ignore[no-untyped-def]
+    if not isinstance(edges, types.Array):
+        return None
+
+    def dense(edges, y, v):  # type: ignore[no-untyped-def]
         own = y[v]
         y[v] = np.inf
-        best = greatest_excess(edges.matrix[v], y)
+        best = greatest_excess(edges[v], y)
         y[v] = own
         return best
-    best = -np.inf
-    for k in range(edges.start[v], edges.start[v + 1]):
-        best = max(best, edges.weight[k] - y[edges.target[k]])
-    return best
+
+    return dense
 
 
-@uncounted()
-def tight_exposed(edges: Neighbours, y: Array, mate: Array, v: int, need: float) -> int:
-    """An exposed neighbour over an edge of v that needs exactly this dual, or NONE."""
-    if edges.matrix.size:
-        row = edges.matrix[v]
+@variant(tight_exposed)
+def _(edges, y, mate, v, need):  # type: ignore[no-untyped-def]
+    if not isinstance(edges, types.Array):
+        return None
+
+    def dense(edges, y, mate, v, need):  # type: ignore[no-untyped-def]
+        row = edges[v]
         for u in range(row.size):
             if mate[u] == NONE and row[u] - y[u] == need and u != v:
                 return u
         return NONE
-    for k in range(edges.start[v], edges.start[v + 1]):
-        other: int = edges.target[k]
-        if mate[other] == NONE and edges.weight[k] - y[other] == need:
-            return other
-    return NONE
+
+    return dense
 
 
 @uncounted(fastmath=NO_NAN)
@@ -174,74 +215,56 @@ def least_sum(u: Array, v: Array, first: int, last: int) -> float:
 
 
 @uncounted(forceinline=True)
-def scan_row(edges: Neighbours, forest: Forest, u: int) -> float:
+def scan_row(edges: Array, forest: Forest, u: int) -> float:
     """Record the edges of a new outer vertex; twice the time of its best edge to scanned ones.
 
     Edges within its own node count too, so that is a lower bound, as near_block is.
     """
-    y_u, n = forest.y[u], forest.top.size
-    near, near_from, free_y = forest.near, forest.near_from, forest.free_y
-    best = np.inf
-    if edges.matrix.size:
-        best = lower_near(edges.matrix[u], y_u, u, near, near_from, forest.outer_y)
-        block, top = forest.near_least
-        top[:] = np.inf
-        for i in range(block.size):
-            a, b = i * BLOCK, min(i * BLOCK + BLOCK, n)
-            block[i] = least_sum(near, free_y, a, b)
-            top[i // BLOCK] = min(top[i // BLOCK], block[i])
-        return best
-    for k in range(edges.start[u], edges.start[u + 1]):
-        v = edges.target[k]
-        reach = y_u - edges.weight[k]
-        if reach < near[v]:
-            near[v] = reach
-            near_from[v] = u
-            lower(forest.near_least, v, reach + free_y[v])
-        best = min(best, reach + forest.outer_y[v])
+    events, n = forest.events, forest.head.size
+    near, free_y = events.near, events.free_y
+    best = lower_near(edges[u], forest.y[u], u, near, events.near_from, events.outer_y)
+    block, top = events.near_least
+    top[:] = np.inf
+    for i in range(block.size):
+        a, b = i * BLOCK, min(i * BLOCK + BLOCK, n)
+        block[i] = least_sum(near, free_y, a, b)
+        top[i // BLOCK] = min(top[i // BLOCK], block[i])
     return best
 
 
 @uncounted(fastmath=NO_NAN)
-def least_pair(row: Array, y_u: float, outer_y: Array, top: Array, own: int) -> float:
+def least_pair(row: Array, y_u: float, outer_y: Array, head: Array, own: int) -> float:
     best = np.inf
     for v in range(row.size):
-        value = (y_u - row[v]) + outer_y[v] if top[v] != own else np.inf
+        value = (y_u - row[v]) + outer_y[v] if head[v] != own else np.inf
         if value < best:
             best = value
     return best
 
 
 @uncounted(forceinline=True)
-def best_pair(edges: Neighbours, forest: Forest, u: int) -> tuple[float, int]:
+def best_pair(edges: Array, forest: Forest, u: int) -> tuple[float, int]:
     """Twice the time of the best edge to an outer vertex of another node, exactly, and its end."""
-    y_u, own, outer_y, top = forest.y[u], forest.top[u], forest.outer_y, forest.top
+    row, y_u, head = edges[u], forest.y[u], forest.head
+    own, outer, outer_y = head[u], forest.events.outer, forest.events.outer_y
     best, best_v = np.inf, NONE
-    if edges.matrix.size:
-        row = edges.matrix[u]
-        if FEW * forest.length[N_OUTER] < row.size:
-            for i in range(forest.length[N_OUTER]):
-                v = forest.outer[i]
-                value = (y_u - row[v]) + outer_y[v]
-                if value < best and top[v] != own:
-                    best, best_v = value, v
-            return best, best_v
-        first = 0
-        for a in range(0, row.size, CHUNK):
-            b = min(a + CHUNK, row.size)
-            value = least_pair(row[a:b], y_u, outer_y[a:b], top[a:b], own)
-            if value < best:
-                best, first = value, a
-        for v in range(first, row.size):
-            if (y_u - row[v]) + outer_y[v] == best and top[v] != own:
-                return best, v
-        return best, NONE
-    for k in range(edges.start[u], edges.start[u + 1]):
-        v = edges.target[k]
-        value = (y_u - edges.weight[k]) + outer_y[v]
-        if value < best and top[v] != own:
-            best, best_v = value, v
-    return best, best_v
+    if FEW * forest.length[N_EVENTS] < row.size:
+        for i in range(forest.length[N_EVENTS]):
+            v = outer[i]
+            value = (y_u - row[v]) + outer_y[v]
+            if value < best and head[v] != own:
+                best, best_v = value, v
+        return best, best_v
+    first = 0
+    for a in range(0, row.size, CHUNK):
+        b = min(a + CHUNK, row.size)
+        value = least_pair(row[a:b], y_u, outer_y[a:b], head[a:b], own)
+        if value < best:
+            best, first = value, a
+    for v in range(first, row.size):
+        if (y_u - row[v]) + outer_y[v] == best and head[v] != own:
+            return best, v
+    return best, NONE
 
 
 @uncounted(fastmath=NO_NAN)
@@ -255,44 +278,24 @@ def least_difference(a: Array, b: Array) -> float:
 
 
 @uncounted(forceinline=True)
-def best_near(edges: Neighbours, forest: Forest, v: int) -> tuple[float, int]:
+def best_near(edges: Array, forest: Forest, v: int) -> tuple[float, int]:
     """The exact least of y[u] - weight over outer vertices u, and that u."""
-    outer_y = forest.outer_y
+    row, outer, outer_y = edges[v], forest.events.outer, forest.events.outer_y
     best, best_u = np.inf, NONE
-    if edges.matrix.size:
-        row = edges.matrix[v]
-        if FEW * forest.length[N_OUTER] < row.size:
-            for i in range(forest.length[N_OUTER]):
-                u = forest.outer[i]
-                value = outer_y[u] - row[u]
-                if value < best:
-                    best, best_u = value, u
-            return best, best_u
-        first = 0
-        for a in range(0, row.size, CHUNK):
-            b = min(a + CHUNK, row.size)
-            value = least_difference(outer_y[a:b], row[a:b])
+    if FEW * forest.length[N_EVENTS] < row.size:
+        for i in range(forest.length[N_EVENTS]):
+            u = outer[i]
+            value = outer_y[u] - row[u]
             if value < best:
-                best, first = value, a
-        for u in range(first, row.size):
-            if outer_y[u] - row[u] == best:
-                return best, u
-        return best, NONE
-    for k in range(edges.start[v], edges.start[v + 1]):
-        u = edges.target[k]
-        value = outer_y[u] - edges.weight[k]
+                best, best_u = value, u
+        return best, best_u
+    first = 0
+    for a in range(0, row.size, CHUNK):
+        b = min(a + CHUNK, row.size)
+        value = least_difference(outer_y[a:b], row[a:b])
         if value < best:
-            best, best_u = value, u
-    return best, best_u
-
-
-@uncounted(forceinline=True)
-def edge_weight(edges: Neighbours, u: int, v: int) -> float:
-    best: float = -np.inf
-    if edges.matrix.size:
-        best = edges.matrix[u, v]
-        return best
-    for k in range(edges.start[v], edges.start[v + 1]):
-        if edges.target[k] == u:
-            best = max(best, edges.weight[k])
-    return best
+            best, first = value, a
+    for u in range(first, row.size):
+        if outer_y[u] - row[u] == best:
+            return best, u
+    return best, NONE

@@ -77,7 +77,7 @@ def prove_sparse(n: int, edges: ArrayLike, weights: ArrayLike, matching: ProvenM
 
 def duals_around(n: int, matching: ProvenMatching, ends: Ints) -> Array:
     """The z of all odd sets that hold both ends, per edge: O(their depth)."""
-    from mlestruct_oracles.blossom_rows import shared_duals
+    from mlestruct_oracles.blossom_sparse_kernel import shared_duals
 
     sets = matching.odd_sets
     place = np.empty(n, np.int64)
@@ -108,13 +108,17 @@ def checked_edges(n: int, edges: ArrayLike, weights: ArrayLike) -> tuple[Ints, A
         raise ValueError(f"edges {ends.shape} must be (m, 2), weights {scores.shape} then (m,)")
     if not np.issubdtype(ends.dtype, np.integer):
         raise ValueError(f"edges must be whole node numbers, not {ends.dtype}")
-    wrong = np.any((ends < 0) | (ends >= n), axis=1) | (ends[:, 0] == ends[:, 1])
-    for k in np.flatnonzero(wrong)[:1]:
+    loops = ends[:, 0] == ends[:, 1]
+    if loops.any() or ends.min(initial=0) < 0 or ends.max(initial=-1) >= n:
+        k = np.flatnonzero(np.any((ends < 0) | (ends >= n), axis=1) | loops)[0]
         raise ValueError(f"edges[{k}] is {ends[k].tolist()}; use two different nodes below {n}")
     for k in np.flatnonzero(~allowed_weights(scores))[:1]:
         raise ValueError(f"weights[{k}] is {scores[k]}; {ALLOWED}")
     allowed = scores > -math.inf
-    return ends[allowed].astype(np.int64), scores[allowed]
+    if not allowed.all():
+        ends, scores = ends[allowed], scores[allowed]
+    plain = ["C", "W"]  # a kernel compiles anew for others
+    return np.require(ends, np.int64, plain), np.require(scores, np.float64, plain)
 
 
 def allowed_weights(scores: Array) -> NDArray[np.bool_]:
@@ -124,19 +128,18 @@ def allowed_weights(scores: Array) -> NDArray[np.bool_]:
 
 def adjacency(n: int, ends: Ints, scores: Array) -> Any:
     """The kernel's rows of neighbours: O(m)."""
-    from mlestruct_oracles.blossom_rows import Neighbours, fill_rows
+    from mlestruct_oracles.blossom_sparse_kernel import EDGE, Edges, fill_rows
 
-    start, target = np.zeros(n + 2, np.int64), np.empty(2 * len(ends), np.int64)
-    weight = np.empty(2 * len(ends))
-    fill_rows(ends, scores, start, target, weight)
-    return Neighbours(np.zeros((0, 0)), start[:-1], target, weight)
+    start, edge = np.zeros(n + 2, np.int64), np.empty(2 * len(ends), EDGE)
+    fill_rows(ends, scores, start, edge)
+    return Edges(start[:-1], edge)
 
 
 def used_weights(ends: Ints, scores: Array, partner: Ints) -> Array:
     """The weight of each matched pair: the heaviest of its parallel edges."""
     inside = partner[ends[:, 0]] == ends[:, 1]
     weights = np.full(len(partner), -math.inf)
-    np.maximum.at(weights, ends[inside].min(axis=1), scores[inside])
+    np.maximum.at(weights, np.minimum(ends[:, 0], ends[:, 1])[inside], scores[inside])
     used = weights[np.flatnonzero(np.arange(len(partner)) < partner)]
     if np.any(used == -math.inf):
         raise ValueError("the matching uses a pair that is not an edge")

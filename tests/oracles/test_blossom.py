@@ -18,7 +18,6 @@ from mlestruct_oracles.blossom import (
     symmetric,
 )
 from mlestruct_oracles.blossom_forest import INNER, OUTER
-from mlestruct_oracles.blossom_rows import Neighbours
 from mlestruct_oracles.blossom_sparse import (
     maximum_weight_matching_sparse,
     perfect_matching_sparse,
@@ -134,9 +133,7 @@ def assert_optimal(weights, matching, best, exact):
 
 def assert_stuck(weights):
     """The labels of the failed search are Tutte's witness that no perfect matching exists."""
-    empty = np.zeros(0, np.int64)
-    edges = Neighbours(symmetric(weights), np.zeros(1, np.int64), empty, np.zeros(0))
-    forest, left = search(edges, len(weights), perfect=True)
+    forest, left = search(symmetric(weights), len(weights), perfect=True)
     label, groups = forest.node["label"][forest.top], forest.top
     outer = np.flatnonzero(label == OUTER)
     alone = groups[outer, None] != groups[None]
