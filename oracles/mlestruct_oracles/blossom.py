@@ -127,10 +127,6 @@ def search(edges: Any, n: int, perfect: bool) -> tuple[Any, int]:
     """Run the kernel for a matrix or Edges: its forest, and how many trees are stuck."""
     from mlestruct_oracles.blossom_forest import half_maxima  # Numba: only when it is needed
 
-    if isinstance(edges, np.ndarray):
-        from mlestruct_oracles.blossom_kernel import solve
-    else:
-        from mlestruct_oracles.blossom_sparse_kernel import solve
     y = np.zeros(n)
     half_maxima(edges, y)
     if perfect:
@@ -140,8 +136,18 @@ def search(edges: Any, n: int, perfect: bool) -> tuple[Any, int]:
         np.maximum(y, 0.0, out=y)
     if whole:  # whole weights: whole duals at the start keep every later one a multiple of 1/2
         np.ceil(y, out=y)
-    forest, left = solve(edges, y, perfect)
+    forest, left = _solver(edges)(edges, y, perfect)
     return forest, int(left)
+
+
+def _solver(edges: Any) -> Any:
+    if isinstance(edges, np.ndarray):
+        from mlestruct_oracles.blossom_kernel import solve
+
+        return solve
+    from mlestruct_oracles.blossom_sparse_kernel import solve as solve_sparse
+
+    return solve_sparse
 
 
 def answer(forest: Any, partner: Ints, used: Array, perfect: bool) -> ProvenMatching:

@@ -65,7 +65,7 @@ class Forest(NamedTuple):
     after: Array  # vertex → the next in its node's list
     y: Array
     half: Array
-    count: Array  # node → how many vertices
+    size: Array  # node → how many vertices
     queue: Array  # outer nodes whose edges are not scanned yet
     spare: Array  # unused blossom numbers
     length: Array  # lengths of queue and spare, the stamp, and one for the events
@@ -342,7 +342,7 @@ def enclose(forest: Forest, blossom: int, crown: int, now: float) -> None:
     enter(forest, blossom, crown)
     child = largest = crown
     while True:
-        if forest.count[child] > forest.count[largest]:
+        if forest.size[child] > forest.size[largest]:
             largest = child
         child = forest.node.following[child]
         if child == crown:
@@ -350,7 +350,7 @@ def enclose(forest: Forest, blossom: int, crown: int, now: float) -> None:
     child = largest
     head = forest.node.first[blossom] = forest.node.first[largest]
     forest.owner[head] = blossom
-    forest.count[blossom] = 0
+    forest.size[blossom] = 0
     while True:
         absorb(forest, blossom, child, now)
         following = forest.node.following[child]
@@ -367,7 +367,7 @@ def absorb(forest: Forest, blossom: int, child: int, now: float) -> None:
     outer = forest.node.label[child] == OUTER
     leave(forest, child)
     forest.node.parent[child] = blossom
-    forest.count[blossom] += forest.count[child]
+    forest.size[blossom] += forest.size[child]
     forest.half[child] += now if outer else -now
     head, v = forest.node.first[blossom], forest.node.first[child]
     if not outer:

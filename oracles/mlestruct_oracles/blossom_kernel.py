@@ -1,11 +1,11 @@
-"""Blossom kernel: alternating trees from all exposed vertices at once, dense or sparse rows.
+"""Blossom kernel on a matrix: alternating trees from all exposed vertices at once.
 
 A vertex that turns outer has its row of edges scanned once. Afterwards only lower bounds on the
 times of events are kept, per vertex and per block of vertices; a bound is made exact (one row) when
 it is the least of all. So a shrunk blossom or a dissolved tree costs nothing but the bounds it
 made stale and that are ever needed again.
 
-Cost: each of at most n/2 augmentations scans at most n rows, O(n³) in all, O(n m) of sparse ones;
+Cost: each of at most n/2 augmentations scans at most n rows, O(n³) in all;
 what ends with an augmentation costs what its tree's vertices do. Rows read again because
 shrinking made a bound stale could on paper exceed that; they stayed below a third of the time.
 """
@@ -172,11 +172,7 @@ def search(edges: Array, forest: Forest, perfect: bool) -> int:
         inner = least_place(used_up, forest.events.used_up_least, limit)
         if inner != NONE:
             limit = used_up[inner]
-        spent = (
-            NONE
-            if perfect
-            else least_place(outer_y, forest.events.outer_least, limit)
-        )
+        spent = NONE if perfect else least_place(outer_y, forest.events.outer_least, limit)
         if spent != NONE:
             limit = outer_y[spent]
         w, near_time = next_near(edges, forest, limit)

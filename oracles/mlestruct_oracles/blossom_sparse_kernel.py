@@ -1,11 +1,13 @@
 """The blossom kernel on lists of edges: alternating trees from all exposed vertices at once.
 
-Every vertex and blossom has one entry in a tree of times (``Times``): not after its next event. An
-entry of a vertex counts edges from trees that were dissolved since; when it is the least of all it
-is made exact by a look at the vertex's edges. What a vertex needs lies together in 32 bytes, since
-with many vertices events wait for memory above all.
+Every vertex and blossom has one entry among the ``Times``: its next event is not before that. An
+entry may be too early, since edges of trees dissolved meanwhile stay in it; when it is the least of
+all, a look at the vertex's edges makes it exact. All that a scan reads of a vertex lies together in
+32 bytes: with many vertices the search waits for memory above all.
 
-Cost: as in the kernel of matrices, O(n m) in all but for entries that were too early.
+Cost: each of at most n/2 augmentations scans at most all edges, O(n m log n) in all, and far less
+where trees stay small; what ends with an augmentation costs what its tree's vertices do. Entries
+that were too early come on top.
 """
 
 from typing import Any, NamedTuple
@@ -118,20 +120,24 @@ def _(edges, y, mate, v, need):  # type: ignore[no-untyped-def]
 
 
 @uncounted()
-def set_time(forest: Forest, node: int, time: float) -> None:
-    """The node's next event is not before that time: O(log n) where it is among the least."""
-    least = forest.events.least
-    i = forest.length[N_EVENTS] + node
-    while i >= ROOT:
+def set_entry(least: Array, i: int, time: float) -> None:
+    """Write an entry and keep those above it the least of theirs: O(log n) if it was or is so."""
+    while True:
         former, least[i] = least[i], time
         a = i & -8
         i = (i >> 3) + 6
         if i < ROOT or time == former or not (time < least[i] or former == least[i]):
-            break
+            return
         time = min(
             min(min(least[a], least[a + 1]), min(least[a + 2], least[a + 3])),
             min(min(least[a + 4], least[a + 5]), min(least[a + 6], least[a + 7])),
         )
+
+
+@uncounted(forceinline=True)
+def set_time(forest: Forest, node: int, time: float) -> None:
+    """The node's next event is not before that time."""
+    set_entry(forest.events.least, forest.length[N_EVENTS] + node, time)
 
 
 @uncounted(forceinline=True)

@@ -3,6 +3,7 @@
 import csv
 import doctest
 import importlib
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -19,6 +20,8 @@ from mlestruct_oracles.blossom import (
 )
 from mlestruct_oracles.blossom_forest import INNER, OUTER
 from mlestruct_oracles.blossom_sparse import (
+    adjacency,
+    checked_edges,
     maximum_weight_matching_sparse,
     perfect_matching_sparse,
     prove_sparse,
@@ -287,6 +290,127 @@ def test_sparse_equals_dense(kind, rng):
                 matching = sparse(n, edges, scores)
                 assert abs(matching.weight - best) <= 1e-12 * n
                 assert prove_sparse(n, edges, scores, matching) <= 1e-12 * n
+
+
+def joined(parts):
+    """Graphs beside one another, without edges between them."""
+    edges = np.zeros((0, 2), np.int64)
+    for n, part in parts:
+        edges = np.concatenate([part, np.reshape(edges, (-1, 2)) + n])
+    return edges
+
+
+def random_tree(rng, n):
+    return np.array([(rng.integers(v), v) for v in range(1, n)], np.int64).reshape(-1, 2)
+
+
+def regular(rng, n, degree=4):
+    """A union of random pairings of n nodes, n even: parallel edges and all."""
+    return np.concatenate([rng.permutation(n).reshape(-1, 2) for _ in range(degree)])
+
+
+def rings(rng, n):
+    """Odd rings and chords from ring to ring."""
+    sizes = [3, 5, 7] * n
+    first = [int(f) for f in np.cumsum([0, *sizes]) if f <= n]
+    edges = [(v, v + 1) for v in range(n - 1) if v + 1 not in first]
+    edges += [(a, b - 1) for a, b in itertools.pairwise(first) if b - 1 > a + 1]
+    u, v = rng.integers(0, n, (2, n // 2))
+    return np.concatenate([np.array(edges), np.stack([u, v], axis=1)[u != v]])
+
+
+def split(rng, n, odd):
+    """Two graphs beside one another, of odd sizes or of even ones."""
+    first = n // 4 * 2 + odd
+    return joined([(size, triangulated(rng, size)[0]) for size in (first, n - first)])
+
+
+SPARSE_GRAPHS = {
+    "regular": regular,
+    "tree": random_tree,
+    "rings": rings,
+    "path and chords": lambda rng, n: np.concatenate(
+        [np.stack([np.arange(n - 1), np.arange(1, n)], axis=1), regular(rng, n, 1)]
+    ),
+    "two even parts": lambda rng, n: split(rng, n, 0),
+    "two odd parts": lambda rng, n: split(rng, n, 1),
+}
+SPARSE_WEIGHTS = {
+    "equal": lambda rng, m: np.ones(m),
+    "whole": lambda rng, m: rng.integers(-3, 4, m).astype(float),
+    "negative": lambda rng, m: -rng.random(m),
+    "reals": lambda rng, m: rng.normal(size=m),
+}
+
+
+def assert_stuck_sparse(n, edges, scores):
+    """Tutte's witness again: outer groups have edges to inner nodes only, which are fewer."""
+    forest, left = search(adjacency(n, *checked_edges(n, edges, scores)), n, perfect=True)
+    label, groups = forest.node["label"][forest.top], forest.top
+    for u, v in [*edges, *edges[:, ::-1]]:
+        assert label[u] != OUTER or label[v] == INNER or groups[u] == groups[v]
+    outer, sizes = np.unique(groups[label == OUTER], return_counts=True)
+    assert np.all(sizes % 2 == 1)
+    assert len(outer) - np.sum(label == INNER) == left > 0
+
+
+def check_sparse(graph, kind, n, rng):
+    """The sparse kernel's answers against the dense kernel's, or its witness."""
+    edges = SPARSE_GRAPHS[graph](rng, n)
+    scores = SPARSE_WEIGHTS[kind](rng, len(edges))
+    weights = np.full((n, n), -INF)
+    np.maximum.at(weights, tuple(edges.T), scores)
+    weights = np.maximum(weights, weights.T)
+    tolerance = 1e-12 * n if kind in ("negative", "reals") else 0.0
+    for dense, sparse in (
+        (perfect_matching, perfect_matching_sparse),
+        (maximum_weight_matching, maximum_weight_matching_sparse),
+    ):
+        try:
+            best = dense(weights).weight
+        except Infeasible:
+            with pytest.raises(Infeasible) as refusal:
+                sparse(n, edges, scores)
+            if "no edge" not in str(refusal.value):
+                assert_stuck_sparse(n, edges, scores)
+        else:
+            matching = sparse(n, edges, scores)
+            assert abs(matching.weight - best) <= tolerance
+            assert 0.0 <= prove_sparse(n, edges, scores, matching) + tolerance <= 2 * tolerance
+
+
+@pytest.mark.parametrize("kind", SPARSE_WEIGHTS)
+@pytest.mark.parametrize("graph", SPARSE_GRAPHS)
+def test_sparse_graphs_of_all_kinds_equal_dense_ones(graph, kind, rng):
+    for n in (8, 10, 24, 60, 130):
+        check_sparse(graph, kind, n, rng)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", SPARSE_WEIGHTS)
+@pytest.mark.parametrize("graph", SPARSE_GRAPHS)
+def test_many_sparse_graphs_of_all_kinds_equal_dense_ones(graph, kind, rng):
+    for n in [8, 10, 12, 16, 24, 36] * 60 + [200, 500] * 4:
+        check_sparse(graph, kind, n, rng)
+
+
+def test_parts_of_odd_size_have_no_perfect_matching(rng):
+    edges = SPARSE_GRAPHS["two odd parts"](rng, 40)
+    with pytest.raises(Infeasible):
+        perfect_matching_sparse(40, edges, np.ones(len(edges)))
+    assert maximum_weight_matching_sparse(40, edges, np.ones(len(edges))).weight == 19.0
+
+
+def test_a_sparse_search_unwinds_the_deepest_nesting():
+    """Odd sets in odd sets, all the way: lists of vertices pass from set to set and back."""
+    n = 120
+    weights = nested(n)
+    u, v = np.triu_indices(n, 1)
+    order = np.random.default_rng(0).permutation(n)
+    edges = np.stack([order[u], order[v]], axis=1)
+    matching = perfect_matching_sparse(n, edges, weights[u, v])
+    assert prove_sparse(n, edges, weights[u, v], matching) == 0.0
+    assert np.bincount(np.concatenate(matching.odd_sets)).max() >= 10
 
 
 def triangulated(rng, n):
