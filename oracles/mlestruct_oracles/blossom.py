@@ -124,7 +124,7 @@ def match(scores: Array, perfect: bool) -> ProvenMatching:
 
 
 def search(edges: Any, n: int, perfect: bool) -> tuple[Any, int]:
-    """Run the kernel for a matrix or Edges: its forest, and how many trees are stuck."""
+    """Run the kernel for a matrix or Neighbours: its forest, and how many trees are stuck."""
     from mlestruct_oracles.blossom_forest import half_maxima  # Numba: only when it is needed
 
     y = np.zeros(n)

@@ -128,11 +128,11 @@ def allowed_weights(scores: Array) -> NDArray[np.bool_]:
 
 def adjacency(n: int, ends: Ints, scores: Array) -> Any:
     """The kernel's rows of neighbours: O(m)."""
-    from mlestruct_oracles.blossom_sparse_kernel import EDGE, Edges, fill_rows
+    from mlestruct_oracles.blossom_sparse_kernel import EDGE, Neighbours, fill_rows
 
     start, edge = np.zeros(n + 2, np.int64), np.empty(2 * len(ends), EDGE)
     fill_rows(ends, scores, start, edge)
-    return Edges(start[:-1], edge)
+    return Neighbours(start[:-1], edge)
 
 
 def used_weights(ends: Ints, scores: Array, partner: Ints) -> Array:

@@ -57,7 +57,7 @@ SCANNED = 3  # an outer vertex whose edges are recorded
 ROOT = 7  # of the times: entry i is the least of entries 8 (i - 6) to 8 (i - 6) + 7
 
 
-class Edges(NamedTuple):
+class Neighbours(NamedTuple):
     """Rows of neighbours: those of v are edge[start[v]] to edge[start[v + 1] - 1]."""
 
     start: Array
@@ -92,7 +92,7 @@ def fill_rows(ends: Array, scores: Array, start: Array, edge: Any) -> None:
 
 @variant(row_excess)
 def _(edges, y, v):  # type: ignore[no-untyped-def]
-    if class_of(edges) is not Edges:
+    if class_of(edges) is not Neighbours:
         return None
 
     def sparse(edges, y, v):  # type: ignore[no-untyped-def]
@@ -106,7 +106,7 @@ def _(edges, y, v):  # type: ignore[no-untyped-def]
 
 @variant(tight_exposed)
 def _(edges, y, mate, v, need):  # type: ignore[no-untyped-def]
-    if class_of(edges) is not Edges:
+    if class_of(edges) is not Neighbours:
         return None
 
     def sparse(edges, y, mate, v, need):  # type: ignore[no-untyped-def]
@@ -179,7 +179,7 @@ def _(forest, events, node, time):  # type: ignore[no-untyped-def]
 
 
 @uncounted(forceinline=True)
-def scan(edges: Edges, forest: Forest, u: int, perfect: bool) -> None:
+def scan(edges: Neighbours, forest: Forest, u: int, perfect: bool) -> None:
     """Record the edges of a new outer vertex, and when one of them or its dual is used up."""
     vertex = forest.events.vertex
     y_u, best = vertex.y[u], np.inf
@@ -197,7 +197,7 @@ def scan(edges: Edges, forest: Forest, u: int, perfect: bool) -> None:
 
 
 @uncounted(forceinline=True)
-def scan_queue(edges: Edges, forest: Forest, perfect: bool) -> None:
+def scan_queue(edges: Neighbours, forest: Forest, perfect: bool) -> None:
     """Scan every queued outer node, then let later scans see its vertices."""
     while forest.length[N_QUEUE] > 0:
         forest.length[N_QUEUE] -= 1
@@ -214,7 +214,7 @@ def scan_queue(edges: Edges, forest: Forest, perfect: bool) -> None:
 
 
 @uncounted(forceinline=True)
-def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
+def best_near(edges: Neighbours, forest: Forest, v: int) -> tuple[float, int]:
     """The exact least of y[u] - weight over scanned outer vertices u, and that u."""
     vertex = forest.events.vertex
     best, best_u = np.inf, NONE
@@ -228,7 +228,7 @@ def best_near(edges: Edges, forest: Forest, v: int) -> tuple[float, int]:
 
 
 @uncounted(forceinline=True)
-def best_pair(edges: Edges, forest: Forest, u: int) -> tuple[float, int]:
+def best_pair(edges: Neighbours, forest: Forest, u: int) -> tuple[float, int]:
     """When the best edge to an outer vertex of another node is tight, exactly, and its end."""
     vertex = forest.events.vertex
     y_u, own = vertex.y[u], vertex.head[u]
@@ -243,7 +243,7 @@ def best_pair(edges: Edges, forest: Forest, u: int) -> tuple[float, int]:
 
 
 @uncounted(forceinline=True)
-def turn_free(edges: Edges, forest: Forest, v: int, now: float) -> int:
+def turn_free(edges: Neighbours, forest: Forest, v: int, now: float) -> int:
     """A free vertex's event; how many trees end."""
     vertex = forest.events.vertex
     vertex.near[v], u = best_near(edges, forest, v)
@@ -255,7 +255,7 @@ def turn_free(edges: Edges, forest: Forest, v: int, now: float) -> int:
 
 
 @uncounted(forceinline=True)
-def turn_outer(edges: Edges, forest: Forest, u: int, now: float, perfect: bool) -> int:
+def turn_outer(edges: Neighbours, forest: Forest, u: int, now: float, perfect: bool) -> int:
     """An outer vertex's event; how many trees end."""
     time, v = best_pair(edges, forest, u)
     if time <= now:
@@ -272,7 +272,7 @@ def turn_outer(edges: Edges, forest: Forest, u: int, now: float, perfect: bool) 
 
 
 @uncounted()
-def search(edges: Edges, forest: Forest, perfect: bool) -> int:
+def search(edges: Neighbours, forest: Forest, perfect: bool) -> int:
     """Grow the trees until each is augmented; how many are left because nothing can be done.
 
     The events are those of the search in a matrix, and so is the witness.
@@ -296,7 +296,7 @@ def search(edges: Edges, forest: Forest, perfect: bool) -> int:
 
 
 @kernel
-def solve(edges: Edges, y: Array, perfect: bool) -> tuple[Forest, int]:
+def solve(edges: Neighbours, y: Array, perfect: bool) -> tuple[Forest, int]:
     """Match the graph from duals that cover its edges; the forest and the trees left over."""
     n = y.size
     mate = counted(n, NONE, 0)
