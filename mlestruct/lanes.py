@@ -194,7 +194,7 @@ def rows(formula: Any = None, /, join: Any = None) -> Any:
     returned: Any = types.float64 if join else types.void
     if len(none) > 1:
         returned = types.containers.UniTuple(types.float64, len(none))
-    return _known(formula, returned, emit, rows)
+    return known(formula, returned, emit, rows)
 
 
 def _loaded(builder: Any, places: list[Any]) -> Rows:
@@ -215,10 +215,10 @@ def alone(formula: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return formula(*(Row(builder, one) for one in args)).value
 
-    return _known(formula, types.float64, emit, alone)
+    return known(formula, types.float64, emit, alone)
 
 
-def _known(function: Any, returned: Any, emit: Any, *made_by: Any) -> Any:
+def known(function: Any, returned: Any, emit: Any, *made_by: Any) -> Any:
     """Kernels may call ``function``: they are compiled again if anything here is changed."""
 
     def generic(self: Any, args: Any, kws: Any) -> Any:
@@ -346,5 +346,5 @@ def _across(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-_known(down, types.void, _down, _down)
-_known(across, types.void, _across, _across)
+known(down, types.void, _down, _down)
+known(across, types.void, _across, _across)

@@ -14,8 +14,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # Bottom to top. A module may import from the lines above its own, and from its own folder.
 # Modules on one line do not know each other.
 LAYERS = [
-    ["kernels", "prebuilt"],
-    ["compiler", "lanes"],
+    ["kernels", "prebuilt", "threads"],
+    ["compiler", "definite", "lanes"],
+    ["blocks"],
     ["digest", "errors", "html", "lazy", "trees"],
     ["engine", "files", "lock", "structures"],
     ["batch", "checkpoint", "plot"],

@@ -11,20 +11,28 @@ from typing import Any
 
 from mlestruct import engine as engines
 from mlestruct.engine.protocol import Engine, Maker, Shard, Tree
+from mlestruct.threads import sharing
 
 
 class Local:
-    """Shards as objects of this process."""
+    """Shards as objects of this process, on so many threads; those beyond shards work in each."""
 
-    def __init__(self, shards: list[Shard], pool: ThreadPoolExecutor | None = None) -> None:
-        self.shards, self.pool = shards, pool
+    def __init__(self, shards: list[Shard], threads: int = 1) -> None:
+        self.shards, self.inside = shards, threads // max(len(shards), 1)
+        several = threads > 1 and len(shards) > 1
+        self.pool = ThreadPoolExecutor(threads) if several else None
 
     def __len__(self) -> int:
         return len(self.shards)
 
     def round(self, questions: Sequence[Any]) -> list[Any]:
         over = map if self.pool is None else self.pool.map
-        return list(over(call, self.shards, questions))
+        ask = self._ask if self.inside > 1 else call
+        return list(over(ask, self.shards, questions))
+
+    def _ask(self, shard: Shard, question: Any) -> Any:
+        with sharing(self.inside):
+            return shard(question)
 
     def memory(self) -> list[Tree]:
         return [shard.memory() for shard in self.shards]
@@ -53,7 +61,14 @@ class Threads:
     workers: int
 
     def start(self, makers: Sequence[Maker]) -> Local:
-        return Local([make() for make in makers], ThreadPoolExecutor(self.workers))
+        return Local([make() for make in makers], self.workers)
+
+
+def threads_of(engine: Engine | str | None, workers: int) -> int:
+    """How many threads of this process an engine works with."""
+    if isinstance(engine, Threads):
+        return engine.workers
+    return workers if engine in (None, "threads") else 1
 
 
 def engine_of(engine: Engine | str | None, workers: int) -> Engine:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlestruct.structures.base import Array
-from mlestruct.structures.complete_kernel import meetings, row_sums, unfold
+from mlestruct.structures.complete_kernel import ROWS, meetings, row_sums, unfold
+from mlestruct.threads import each, shares
 
 if TYPE_CHECKING:
     from mlestruct.features.pairs import Pairs
 
 TABLES = 3000  # entries of all questions' tables, above which pairs of tables are not listed
-ROWS = 64  # people whose pairs are unfolded at a time
+EQUAL, ROOM = 8, 1 << 24  # parts that answers are counted in, and numbers of all parts at most
 
 
 def gram(pairs: Pairs, weight: Array, slack: Array) -> Array:
@@ -108,8 +109,18 @@ def _met_twice(pairs: Pairs, v: Array) -> Array:
     size = np.diff(first)
     at = np.where(pairs.codes[0] < 0, first[-1], pairs.codes[0] + first[:-1])
     squares = np.concatenate([[0], np.cumsum(size**2)])
-    met = np.zeros((squares[-1],) * 2)
-    meetings(v, at, first, size, squares, met)
+    n, entries = len(at), max(int(squares[-1]) ** 2, 1)
+
+    def counted(rows: tuple[int, int]) -> Array:
+        out = np.zeros((squares[-1],) * 2)
+        meetings(v, at, first, size, squares, *rows, out)
+        return out
+
+    starts = np.append(0, np.cumsum(np.arange(n - 1, -1, -1)))
+    ends = shares(starts, min(EQUAL, n // ROWS, ROOM // entries))
+    met, *more = each(counted, pairwise(ends.tolist()))
+    for part in more:
+        met += part
     flat = [q.tables.reshape(len(q.tables), -1) for q in pairs.questions]
     out = np.zeros((start[-1],) * 2)
     for q, one in enumerate(flat):

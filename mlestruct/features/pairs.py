@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -15,8 +15,9 @@ from mlestruct.batch import Batch
 from mlestruct.features import pair_grams
 from mlestruct.features.base import Columns, restart
 from mlestruct.structures.base import Array, Ints, as_integers
-from mlestruct.structures.complete_kernel import fold, unfold
+from mlestruct.structures.complete_kernel import ROWS, fold, unfold
 from mlestruct.structures.matching import Matching
+from mlestruct.threads import each
 
 FAR = 1e3  # times what levels are apart, as a rule
 
@@ -96,9 +97,6 @@ class Question:
             tables[w, a, b] = tables[w, b, a] = 1.0
         names = [f"{name} {levels[a]}~{levels[b]}" for a, b in pairs]
         return cls(name, tuple(map(str, levels)), (first, *names), tables)
-
-
-ROWS = 64  # people whose pairs are scored in one matrix product
 
 
 @dataclass(frozen=True)
@@ -206,8 +204,7 @@ class Pairs:
         for m, codes in enumerate(self.codes):
             part = out[self.offsets[m] : self.offsets[m + 1]]
             worth, people = self.looked_up(padded, codes), self.one_hot[m].T
-            for first in range(0, len(codes), ROWS):
-                fold(worth[first : first + ROWS] @ people[:, first:], first, len(codes), part)
+            each(partial(_scored, worth, people, part), range(0, len(codes), ROWS))
             for plane, weight in zip(self.planes[m], own, strict=True):
                 part += weight * plane
         return out
@@ -226,11 +223,9 @@ class Pairs:
     def together(self, m: int, tau: Array) -> Array:
         """Σ_{u<v} τ_uv U_u U_vᵀ: how much each two answers meet, (levels × levels)."""
         people = self.one_hot[m]
-        n, out = len(people), np.zeros((people.shape[1],) * 2)
-        for first in range(0, n, ROWS):
-            block = np.empty((min(ROWS, n - first), n - first))
-            unfold(tau, first, n, block)
-            out += people[first : first + ROWS].T @ (block @ people[first:])
+        out = np.zeros((people.shape[1],) * 2)
+        for part in each(partial(_together, people, tau), range(0, len(people), ROWS)):
+            out += part
         return out
 
     def met(self, together: Array) -> Array:
@@ -280,6 +275,20 @@ class Pairs:
         return np.hstack([*parts, own.T])
 
     gram, weighted = pair_grams.gram, pair_grams.weighted
+
+
+def _scored(worth: Array, people: Array, out: Array, first: int) -> None:
+    """The scores of ``ROWS`` people's pairs, in their place in ``out``."""
+    n = len(worth)
+    fold(worth[first : first + ROWS] @ people[:, first:], first, n, out)
+
+
+def _together(people: Array, tau: Array, first: int) -> Array:
+    """How much each two answers meet in the pairs of ``ROWS`` people."""
+    n = len(people)
+    block = np.empty((min(ROWS, n - first), n - first))
+    unfold(tau, first, n, block)
+    return np.asarray(people[first : first + ROWS].T @ (block @ people[first:]))
 
 
 def _people(structure: Matching, m: int) -> int:

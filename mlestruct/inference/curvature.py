@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
+from scipy.linalg import solve
 
+from mlestruct import definite
 from mlestruct.dual import Dual
 from mlestruct.structures.base import Array, Ints, Structure
 from mlestruct.structures.bipartite import BipartiteMatching
@@ -106,10 +107,10 @@ def _nodes(
 
 def _solved(system: Array, sums: Array) -> Array:
     """system⁻¹ sums. Definite up to ρ = ½ where no sets bind; Cholesky takes half the time then."""
-    try:
-        return np.asarray(cho_solve(cho_factor(system, check_finite=False), sums))
-    except LinAlgError:
-        return solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
+    lower = definite.factor(system.copy())
+    if lower is not None:
+        return definite.solve(lower, sums)
+    return np.asarray(solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False))
 
 
 def _rows(graph: EdgeWeights, features: Any, full: Array | None, k: Ints) -> Array:
@@ -141,15 +142,13 @@ class EdgeWeights(NamedTuple):
         """B V Bᵀ = diag(row sums) + V."""
         n = structure.n_nodes
         if isinstance(structure, Matching) and structure.graph.complete:
-            from mlestruct.structures.complete_kernel import unfold
+            from mlestruct.structures.complete_kernel import symmetric
 
-            table = np.empty((n, n))
-            unfold(v, 0, n, table)
+            table = symmetric(v, n)
         else:
             low, high = structure.nodes_of(np.arange(structure.size))
             table = np.zeros((n, n))
-            table[low, high] = v
-        table += table.T
+            table[low, high] = table[high, low] = v
         table[np.diag_indices(n)] = table.sum(axis=0)
         return cls(structure, table)
 
@@ -158,11 +157,16 @@ class EdgeWeights(NamedTuple):
 
     def sums(self, columns: Array) -> Array:
         """B · columns."""
-        low, high = self.ends(np.arange(self.structure.size))
-        out = np.zeros((self.structure.n_nodes, columns.shape[1]))
-        np.add.at(out, low, columns)
-        np.add.at(out, high, columns)
-        return out
+        return node_sums(self.structure, columns)
+
+
+def node_sums(structure: Any, columns: Array) -> Array:
+    """What the edges of every node add up to, in each column."""
+    low, high = structure.nodes_of(np.arange(structure.size))
+    out = np.zeros((structure.n_nodes, columns.shape[1]))
+    np.add.at(out, low, columns)
+    np.add.at(out, high, columns)
+    return out
 
 
 def _kkt(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from mlestruct.dual import Dual
-from mlestruct.inference.curvature import EdgeWeights, Response, binding, respond
+from mlestruct.inference.curvature import Response, binding, node_sums, respond
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
 
@@ -121,8 +121,9 @@ def _doubt(dual: Dual, m: int, tau: Array) -> float:
     """The mean over nodes of 1 − Σ p², p being what a node may do: its pairs, and being single."""
     structure, point = dual.batch.structure(m), tau[dual.batch.coordinates(m)]
     assert isinstance(structure, (BipartiteMatching, Matching))
-    graph = EdgeWeights.of(structure, np.zeros(len(point)))
-    alone = np.maximum(1.0 - graph.sums(point[:, None])[structure.optional, 0], 0.0)
+    alone = np.zeros(0)
+    if len(structure.optional):
+        alone = np.maximum(1.0 - node_sums(structure, point[:, None])[structure.optional, 0], 0.0)
     return max(1.0 - float(2.0 * point @ point + alone @ alone) / structure.n_nodes, 0.0)
 
 

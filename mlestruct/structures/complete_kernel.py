@@ -4,6 +4,25 @@ import numpy as np
 
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
+from mlestruct.threads import each
+
+ROWS = 64  # nodes whose pairs are a matrix at a time
+
+
+def symmetric(flat: Array, n: int) -> Array:
+    """The list of pairs as an (n × n) matrix, zero on the diagonal."""
+    table = np.empty((n, n))
+
+    def fill(first: int) -> None:
+        block = np.empty((min(ROWS, n - first), n - first))
+        unfold(flat, first, n, block)
+        last = first + len(block)
+        block[:, : len(block)] += block[:, : len(block)].T
+        table[first:last, first:] = block
+        table[first:, first:last] = block.T
+
+    each(fill, range(0, n, ROWS))
+    return table
 
 
 @kernel
@@ -42,16 +61,20 @@ def row_sums(flat: Array, n: int) -> Array:
 
 
 @kernel
-def meetings(flat: Array, at: Ints, first: Ints, size: Ints, start: Ints, out: Array) -> None:
+def meetings(
+    flat: Array, at: Ints, first: Ints, size: Ints, start: Ints, low: int, high: int, out: Array
+) -> None:
     """out[(q, k, l), (r, k', l')] = Σ of the pairs whose nodes have q: k, l and r: k', l'; q ≤ r.
+
+    Of those pairs whose first node is from ``low`` to ``high``.
 
     ``at`` (nodes × questions) holds the place of every answer among all levels, their number where
     it is missing; those of question q are first[q], … (size[q] of them), its tables start[q].
     """
     n, questions = at.shape
     met = np.empty((first[-1] + 1, first[-1] + 1))
-    pair = 0
-    for u in range(n):
+    pair = low * (2 * n - low - 1) // 2
+    for u in range(low, high):
         met[:] = 0.0
         for v in range(u + 1, n):
             weight = flat[pair]

@@ -62,8 +62,8 @@ def _rows(
 def matching_folded(graph: Incident, counting: Array) -> Folded:
     """The coefficients of those views, without listing them where all nodes count alike."""
     edge, rho = np.split(counting, [graph.size])
-    single, incidence = graph.optional, graph.incidence()
-    slack = incidence[single] if len(single) else sp.csr_array((0, graph.size))
+    single = graph.optional
+    slack = graph.incidence()[single] if len(single) else sp.csr_array((0, graph.size))
     used = rho[single] != 0
     return Folded(
         edge + _at_ends(graph, rho),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.complete_kernel import unfold
+from mlestruct.structures.complete_kernel import symmetric
 
 EXACT = 400  # nodes; a cut tree of that many takes seconds
 SMALL = 12  # nodes, up to which cut trees take no longer than a Cholesky factor
@@ -74,12 +74,10 @@ def violated_sets(structure: Any, tau: Array) -> NDArray[np.bool_]:
 
 
 def _components(structure: Any, tau: Array) -> Iterator[tuple[Array, float]]:
-    """(upper triangle of τ's matrix, largest τ) for every connected component."""
+    """(τ's matrix, largest τ) for every connected component."""
     n = structure.n_nodes
     if structure.graph.complete:
-        table = np.empty((n, n))
-        unfold(tau, 0, n, table)
-        yield table, float(tau.max())
+        yield symmetric(tau, n), float(tau.max())
         return
     from scipy.sparse.csgraph import connected_components
 
@@ -90,6 +88,7 @@ def _components(structure: Any, tau: Array) -> Iterator[tuple[Array, float]]:
     for number in range(count):
         nodes = np.flatnonzero(label == number)
         part = graph[nodes][:, nodes].toarray()
+        part += part.T
         yield part, float(part.max())
 
 
@@ -111,27 +110,18 @@ def _calm(n: int, largest: Any, squares: Any, structure: Any) -> tuple[NDArray[n
 
 
 def _proven(table: Array, largest: float, structure: Any) -> bool:
-    """Whether one component is proven to meet every odd set; its triangle is overwritten."""
+    """Whether one component is proven to meet every odd set; its matrix is overwritten."""
     n, perfect = len(table), structure.kind == "perfect"
     if perfect and n % 2:
         return False
-    sure, alpha = _calm(n, largest, float(np.vdot(table, table)), structure)
+    sure, alpha = _calm(n, largest, float(np.vdot(table, table)) / 2.0, structure)
     if sure:
         return True
     np.subtract(1.0 / n if perfect else 0.0, table, out=table)
     table[np.diag_indices(n)] += 1.0 - alpha - 1e-11
-    return _positive(table)
+    from mlestruct.definite import factor
 
-
-def _positive(upper: Array) -> bool:
-    """Whether the symmetric matrix with this upper triangle is positive definite, surely."""
-    from scipy.linalg import LinAlgError, cho_factor
-
-    try:
-        cho_factor(upper.T, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        return False
-    return True
+    return factor(table) is not None
 
 
 def _terminals(n: int, perfect: bool) -> NDArray[np.bool_]:

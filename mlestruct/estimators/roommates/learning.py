@@ -23,9 +23,10 @@ from mlestruct.method import Progress
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Column
+from mlestruct.threads import each
 
 OTHERS, LARGEST = 10, 20_000  # pairs not observed, for every observed one and in all
-NEWTON = 8  # steps, from nothing
+NEWTON, PART = 8, 2048  # steps, from nothing; pairs whose products are added up at a time
 Extra = Mapping[str, Callable[[Mapping[str, Column]], Array]]
 """Features of one's own: from some people's columns to a symmetric (people × people) matrix."""
 Truth = Callable[[Mapping[str, Column]], Array]
@@ -93,10 +94,11 @@ def learn(
     tol: float,
     told: Callable[[Progress], object],
     loop: Loop,
+    workers: int = 1,
 ) -> tuple[Model, float, list[tuple[float, float]], list[float]]:
     """The model, its alpha, the score of every alpha, and those that did not converge."""
     alphas = alphas_of(alpha)
-    learner = mle_struct(rho, solver=FrankWolfe(tol=tol, checkpoint=loop))
+    learner = mle_struct(rho, solver=FrankWolfe(tol=tol, checkpoint=loop, workers=workers))
     scores, missed = np.zeros(1), list[float]()
     if len(alphas) > 1:
         scores, missed = choose(learner, sample, alphas, rho)
@@ -172,10 +174,12 @@ def logistic(sample: Sample) -> Array:
         hits.append(np.arange(len(k)) < len(true))
     X, y = np.concatenate(rows), np.concatenate(hits).astype(float)
     X = np.hstack([X, np.ones((len(X), 1))])
-    theta = np.zeros(X.shape[1])
+    theta, slices = np.zeros(X.shape[1]), [slice(k, k + PART) for k in range(0, len(X), PART)]
     for _ in range(NEWTON):
         p = 1.0 / (1.0 + np.exp(-np.clip(X @ theta, -30.0, 30.0)))
-        H = X.T @ ((p * (1.0 - p))[:, None] * X) + np.eye(len(theta))
+        H, weight = np.eye(len(theta)), p * (1.0 - p)
+        for one in each(lambda k: X[k].T @ (weight[k, None] * X[k]), slices):  # noqa: B023
+            H += one
         theta = theta + np.linalg.solve(H, X.T @ (y - p) - theta)
     return np.asarray(theta[:-1])
 

@@ -46,6 +46,7 @@ from mlestruct.method import Progress
 from mlestruct.progress import Show, watcher
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import table
+from mlestruct.threads import sharing
 
 if TYPE_CHECKING:
     from mlestruct.estimators.roommates.evaluation import Evaluation, Held
@@ -62,6 +63,7 @@ ALLOWED = {
     "unpaired": ("leave_out", "refuse"),
     "larger": ("refuse", "leave_out"),
 }
+FREE = ("workers", "progress")  # settings that change no bit
 UNKNOWN = ("refuse", "neutral", "nearest")
 
 
@@ -94,7 +96,8 @@ class RoommateModel(Parameters):
 
     ``alpha`` is λ of (λ/2)‖θ‖²; of several, held-out cohorts choose. ``rho`` reweights the
     entropy: ½ bounds log Z from above, 1 is Bethe. ``tol`` is the relative gap to certify.
-    ``progress`` shows a bar (default: where somebody watches), or is a function told of each round.
+    ``workers`` threads share the work, with the same bits. ``progress`` shows a bar (default: where
+    somebody watches), or is a function told of each round.
 
     After ``fit``: ``coef_``, ``names_``, ``certificate_``, ``history_``, ``n_iter_``, ``alpha_``,
     ``alpha_scores_``, ``converged_`` (it reached ``tol``; else a warning), ``notes_`` (what was
@@ -129,6 +132,7 @@ class RoommateModel(Parameters):
     alpha: float | Sequence[float] = 1.0
     rho: float = 0.5
     tol: float = 1e-9
+    workers: int = 1
     progress: Show = None
     coef_: Array = field(init=False)
     certificate_: Certificate = field(init=False)
@@ -142,6 +146,10 @@ class RoommateModel(Parameters):
         have which weight. With a ``checkpoint`` (a path, or :class:`Checkpoint`) a fit that was
         ended goes on, bit for bit; Ctrl-C leaves the model of the last round.
         """
+        with sharing(self.workers):
+            return self._fit(people, pairs, checkpoint)
+
+    def _fit(self, people: Any, pairs: Any, checkpoint: AnyCheckpoint) -> Self:
         self._check_settings()
         sample, asked, known_again, notes = self._sampled(people, pairs)
         baseline = logistic(sample)
@@ -161,12 +169,12 @@ class RoommateModel(Parameters):
             self._keep(Knowledge(asked, self.rho, fitted, told, baseline, known_again, notes))
 
         given_as = self.get_params().items()
-        named = {name: shown(value) for name, value in given_as if name != "progress"}
+        named = {name: shown(value) for name, value in given_as if name not in FREE}
         loop = begin(checkpoint, type(self).__name__, lambda: named)
         try:
             with loop.trusted():
                 settings = self.alpha, self.rho, self.tol
-                model, alpha, tried, missed = learn(sample, *settings, told, loop)
+                model, alpha, tried, missed = learn(sample, *settings, told, loop, self.workers)
                 keep(model, alpha, tried)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
@@ -198,7 +206,7 @@ class RoommateModel(Parameters):
         odd = [*doubts(given, known), *everybody.notes, *observed.doubts]
         odd += in_words(leaks(answers, observed.rows, everybody.group_of))
         for doubt in odd:
-            warnings.warn(doubt, DataWarning, stacklevel=3)
+            warnings.warn(doubt, DataWarning, stacklevel=4)
         notes = [*given.said, *notes, *idle, *odd]
         asked = Questions(known, self.answers, self.missing == "neutral", self.extra or {})
         if not asked.names:
@@ -340,7 +348,8 @@ class RoommateModel(Parameters):
         given, known = table(people), self._known
         read = self._read(given)
         pairings = [known.pairing(read, group) for group in read.groups]
-        return given.back(likely(given.as_names(self.id), pairings, count, each))
+        with sharing(self.workers):
+            return given.back(likely(given.as_names(self.id), pairings, count, each))
 
     def explain(
         self, plan: Plan, person: Hashable, partner: Hashable = None, *, protected: bool = False
@@ -380,7 +389,8 @@ class RoommateModel(Parameters):
         from mlestruct.estimators.roommates.evaluation import evaluate
 
         groups, notes = self._held(people, pairs, truth)
-        return evaluate(groups, top, notes, evidence)
+        with sharing(self.workers):
+            return evaluate(groups, top, notes, evidence)
 
     def score(self, people: Any, pairs: Any) -> float:
         """The share of people whose observed partner the best plan gives them.

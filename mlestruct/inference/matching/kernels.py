@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlestruct.blocks import begin, claim, gather, largest
 from mlestruct.kernels import kernel
 
 MOST = 1e300  # an entry or a degree whose logarithm is taken
@@ -84,11 +85,30 @@ def _bethe(kernel, s, own, y, slope):
 
 
 @kernel
-def sums(ptr, head, kernel, s, c, tails, heads, y, slope):
+def sums(ptr, head, kernel, s, c, tails, heads, y, slope, blocks):
     """y_v = Σ_e τ_e and slope_v = Σ_e dτ_e / dlog s_v, at the tails, the heads, or both."""
+    if blocks is None:
+        _sums(ptr, head, kernel, s, c, tails, heads, 0, len(ptr) - 1, y, slope)
+    else:
+        part, turn, b = blocks.part, begin(blocks), claim(blocks)
+        while b >= 0:
+            _sums(ptr, head, kernel, s, c, tails, heads, blocks.cut[b], blocks.cut[b + 1],
+                  part[turn, b, 0], part[turn, b, 1])  # fmt: skip
+            b = claim(blocks)
+        gather(blocks, turn, 0, y)
+        gather(blocks, turn, 1, slope)
+    if c == 0.0:
+        for u in range(len(s)):
+            y[u] *= s[u]
+            slope[u] = y[u]
+
+
+@kernel(forceinline=True)
+def _sums(ptr, head, kernel, s, c, tails, heads, first_row, last_row, y, slope):
+    """:func:`sums` over some rows; at c = 0 without the factor s_v, and without slopes."""
     y[:] = 0.0
     slope[:] = 0.0
-    for u in range(len(ptr) - 1):
+    for u in range(first_row, last_row):
         lo, hi = ptr[u], ptr[u + 1]
         if hi == lo:
             continue
@@ -119,17 +139,26 @@ def sums(ptr, head, kernel, s, c, tails, heads, y, slope):
                 y[head[e]] += tau
                 slope[u] += d
                 slope[head[e]] += d
-    if c == 0.0:
-        for u in range(len(s)):
-            y[u] *= s[u]
-            slope[u] = y[u]
 
 
 @kernel
-def product(ptr, head, kernel, s, y):
+def product(ptr, head, kernel, s, y, blocks):
     """y = K s for the symmetric matrix whose upper triangle is listed; s = 1 gives degrees."""
+    if blocks is None:
+        _product(ptr, head, kernel, s, 0, len(ptr) - 1, y)
+    else:
+        turn, b = begin(blocks), claim(blocks)
+        while b >= 0:
+            _product(ptr, head, kernel, s, blocks.cut[b], blocks.cut[b + 1],
+                     blocks.part[turn, b, 0])  # fmt: skip
+            b = claim(blocks)
+        gather(blocks, turn, 0, y)
+
+
+@kernel(forceinline=True)
+def _product(ptr, head, kernel, s, first_row, last_row, y):
     y[:] = 0.0
-    for u in range(len(ptr) - 1):
+    for u in range(first_row, last_row):
         lo, hi = ptr[u], ptr[u + 1]
         if hi == lo:
             continue
@@ -143,7 +172,7 @@ def product(ptr, head, kernel, s, y):
 
 
 @kernel
-def conjugate(ptr, head, weight, diagonal, moving, r, p, d, q, share):
+def conjugate(ptr, head, weight, diagonal, moving, r, p, d, q, share, blocks):
     """p solves (diag + weight) p = r over the ``moving`` nodes, up to a ``share`` of r.
 
     Conjugate gradients, preconditioned by the diagonal. r is zero at nodes that do not move, and
@@ -159,7 +188,7 @@ def conjugate(ptr, head, weight, diagonal, moving, r, p, d, q, share):
     for _ in range(2 * n + 10):
         if not rr > goal or rr <= 1e-40:
             return
-        product(ptr, head, weight, d, q)
+        product(ptr, head, weight, d, q, blocks)
         curve = 0.0
         for v in range(n):
             q[v] = q[v] + diagonal[v] * d[v] if moving[v] else 0.0
@@ -177,13 +206,25 @@ def conjugate(ptr, head, weight, diagonal, moving, r, p, d, q, share):
 
 
 @kernel
-def absorb(score, ptr, head, x, s, kernel):
+def absorb(score, ptr, head, x, s, kernel, blocks):
     """Move the factors into the duals; kernel = exp(score − x_u − x_v), and whether any is cut."""
-    cut = False
     for v in range(len(x)):
         x[v] -= np.log(s[v])
         s[v] = 1.0
-    for u in range(len(ptr) - 1):
+    if blocks is None:
+        return _absorb(score, ptr, head, x, kernel, 0, len(ptr) - 1)
+    turn, b = begin(blocks), claim(blocks)
+    while b >= 0:
+        cut = _absorb(score, ptr, head, x, kernel, blocks.cut[b], blocks.cut[b + 1])
+        blocks.part[turn, b, 0, 0] = 1.0 if cut else 0.0
+        b = claim(blocks)
+    return largest(blocks, turn, 0) > 0.0
+
+
+@kernel(forceinline=True)
+def _absorb(score, ptr, head, x, kernel, first_row, last_row):
+    cut = False
+    for u in range(first_row, last_row):
         for e in range(ptr[u], ptr[u + 1]):
             log = score[e] - x[u] - x[head[e]]
             cut = cut or log > 600.0

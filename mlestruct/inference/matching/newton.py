@@ -33,7 +33,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
     before = 0.0
     for _ in range(rounds):
         if cut or moved >= FAR:
-            cut, moved = absorb(score, ptr, head, x, s, kernel), 0.0
+            cut, moved = absorb(score, ptr, head, x, s, kernel, None), 0.0
             worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope)
         if worst <= residual:
             break
@@ -46,7 +46,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
         if direct:
             eliminated(ptr, table, d, gap, p)
         else:
-            conjugate(ptr, head, curvature, slope, everyone, gap, p, d, q, min(0.1, worst))
+            conjugate(ptr, head, curvature, slope, everyone, gap, p, d, q, min(0.1, worst), None)
         far = 0.0
         for v in range(n):
             far = max(far, abs(p[v]))
@@ -136,7 +136,7 @@ def _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope):
     """
     total = 0.0
     if c == 0.0:
-        sums(ptr, head, kernel, s, c, True, True, gap, slope)
+        sums(ptr, head, kernel, s, c, True, True, gap, slope, None)
         total = 0.5 * gap.sum()
     else:
         gap[:] = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlestruct.blocks import begin, broken, claim, largest, leads, tell
 from mlestruct.inference.matching.kernels import MOST, absorb, entry, sums
 from mlestruct.inference.matching.newton import DENSE, polish
 from mlestruct.kernels import kernel
@@ -17,7 +18,7 @@ WIDE, MILD, COOLING, BRIEF = 300.0, 100.0, 10.0, 100  # nats, nats, a factor, sw
 
 @kernel
 def scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
-          sweeps, tau, report):  # fmt: skip
+          sweeps, tau, report, blocks):  # fmt: skip
     """Scale until every degree fits to ``residual``; report = (residual, sweeps, largest τ).
 
     ρ > 0, if only a little, where nodes may stay single. A sweep moves a price by some nats where
@@ -25,26 +26,37 @@ def scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resid
     scores that are wide are cooled to: duals of scores so mild that nothing underflows, times what
     those were divided by, start the next, which are divided by less.
     """
-    low, high = _range(score) if cold else (0.0, 0.0)
+    low, high = _range(score, ptr, blocks) if cold else (0.0, 0.0)
     if WIDE <= high - low < MOST:
-        heat, cooler = (high - low) / MILD, np.empty_like(score)
-        while heat > 1.0:
-            for e in range(len(score)):
-                cooler[e] = score[e] / heat
-            _scale(cooler, ptr, head, strict, component, c, rho, two_sided, x, cold, 1e-2,
-                   min(sweeps, BRIEF), tau, report)  # fmt: skip
-            last, heat, cold = heat, max(heat / COOLING, 1.0), False
-            for v in range(len(x)):
-                x[v] *= last / heat
-            if heat == 1.0:
-                break
+        if leads(blocks):
+            _cool(score, (high - low) / MILD, ptr, head, strict, component, c, rho, two_sided, x,
+                  sweeps, tau, report)  # fmt: skip
+        tell(blocks, x, x, 0.0, False)
+        cold = False
     _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
-           sweeps, tau, report)  # fmt: skip
+           sweeps, tau, report, blocks)  # fmt: skip
+
+
+@kernel
+def _cool(score, heat, ptr, head, strict, component, c, rho, two_sided, x, sweeps, tau,
+          report):  # fmt: skip
+    """Prices of scores that are divided by less and less, each from the last ones."""
+    cooler, cold = np.empty_like(score), True
+    while heat > 1.0:
+        for e in range(len(score)):
+            cooler[e] = score[e] / heat
+        _scale(cooler, ptr, head, strict, component, c, rho, two_sided, x, cold, 1e-2,
+               min(sweeps, BRIEF), tau, report, None)  # fmt: skip
+        last, heat, cold = heat, max(heat / COOLING, 1.0), False
+        for v in range(len(x)):
+            x[v] *= last / heat
+        if heat == 1.0:
+            break
 
 
 @kernel
 def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
-           sweeps, tau, report):  # fmt: skip
+           sweeps, tau, report, blocks):  # fmt: skip
     """Sweeps from prices at which no row of the kernel vanishes, and Newton where they creep.
 
     Two-sided graphs alternate; on others all nodes move at once, and each component's common
@@ -59,22 +71,22 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
         tails[u], s[u], last[u] = ptr[u + 1] > ptr[u], 1.0, 0.0
         exact = exact and strict[u]
     if cold:
-        _start(score, ptr, head, strict, two_sided, tails, x)
-    cut = absorb(score, ptr, head, x, s, tau)
+        _start(_range(score, ptr, blocks)[1], ptr, head, strict, two_sided, tails, x)
+    cut = absorb(score, ptr, head, x, s, tau, blocks)
     worst, before, earlier, sweep = np.inf, np.inf, 1.0, 0
     least, since, taken = np.inf, 0, 0
     # Eliminations cost a handful of sweeps, conjugate gradients many more.
     patience = min(PATIENCE, 5 + n // 40) if two_sided and n <= DENSE else PATIENCE
-    while sweep < sweeps:
+    while sweep < sweeps and not broken(blocks):
         sweep += 1
         if two_sided:
-            sums(ptr, head, tau, s, c, False, True, y, slope)
+            sums(ptr, head, tau, s, c, False, True, y, slope, blocks)
             heads = _step(strict, tails, False, exact, rho, x, s, y, slope)
-            sums(ptr, head, tau, s, c, True, False, y, slope)
+            sums(ptr, head, tau, s, c, True, False, y, slope, blocks)
             worst = _step(strict, tails, True, exact, rho, x, s, y, slope)
             worst = worst if exact else max(worst, heads)
         else:
-            sums(ptr, head, tau, s, c, True, True, y, slope)
+            sums(ptr, head, tau, s, c, True, True, y, slope, blocks)
             worst = _together(strict, component, rho, omega, x, s, y, slope, move, last,
                               common, total)  # fmt: skip
             omega, rate = _relax(worst, before, omega, rate)
@@ -82,7 +94,7 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
             if not cut or (sweep == taken + 1 and not exact):
                 break
             # Fitted is a kernel that was cut: prices of the scores' own lie further on.
-            cut, taken, worst = absorb(score, ptr, head, x, s, tau), sweep, np.inf
+            cut, taken, worst = absorb(score, ptr, head, x, s, tau, blocks), sweep, np.inf
         before = worst
         if worst < 0.9 * least:
             least, since = worst, sweep
@@ -90,21 +102,23 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
             break
         if sweep % patience == 0 and c >= 0.0:
             if worst > 1e-4 * earlier:
-                worst, cut = polish(score, ptr, head, strict, c, rho, two_sided, x, s, tau, cut,
-                                    residual, 50)  # fmt: skip
+                if leads(blocks):
+                    worst, cut = polish(score, ptr, head, strict, c, rho, two_sided, x, s, tau,
+                                        cut, residual, 50)  # fmt: skip
+                worst, cut = tell(blocks, x, s, worst, cut)
                 if worst <= residual and not cut:
                     break
-                cut, taken = absorb(score, ptr, head, x, s, tau), sweep
+                cut, taken = absorb(score, ptr, head, x, s, tau, blocks), sweep
             earlier = worst
         if _far(s):
-            cut, taken = absorb(score, ptr, head, x, s, tau), sweep
-    report[0], report[1], report[2] = worst, sweep, _finish(ptr, head, c, x, s, tau)
+            cut, taken = absorb(score, ptr, head, x, s, tau, blocks), sweep
+    report[0], report[1], report[2] = worst, sweep, finish(ptr, head, c, x, s, tau, blocks)
 
 
 @kernel
-def reachable(score, residual):
+def reachable(score, ptr, residual, blocks):
     """The residual, or what is left of a degree's digits where prices are as large as scores."""
-    low, high = _range(score)
+    low, high = _range(score, ptr, blocks)
     return max(residual, LOST * max(-low, high))
 
 
@@ -120,27 +134,41 @@ def _far(s):
 
 
 @kernel
-def _finish(ptr, head, c, x, s, tau):
+def finish(ptr, head, c, x, s, tau, blocks):
     """The kernel becomes τ, the factors go into the duals; returns the largest τ."""
-    largest = 0.0
-    for u in range(len(ptr) - 1):
-        for e in range(ptr[u], ptr[u + 1]):
-            tau[e] = entry(tau[e] * s[u] * s[head[e]], c)
-            largest = max(largest, tau[e])
+    if blocks is None:
+        most = _entries(ptr, head, c, s, tau, 0, len(ptr) - 1)
+    else:
+        turn, b = begin(blocks), claim(blocks)
+        while b >= 0:
+            first, last = blocks.cut[b], blocks.cut[b + 1]
+            blocks.part[turn, b, 0, 0] = _entries(ptr, head, c, s, tau, first, last)
+            b = claim(blocks)
+        most = largest(blocks, turn, 0)
     for v in range(len(x)):
         x[v] -= np.log(s[v])
         s[v] = 1.0
-    return largest
+    return most
+
+
+@kernel(forceinline=True)
+def _entries(ptr, head, c, s, tau, first_row, last_row):
+    """τ of some rows in the kernel's place; the largest."""
+    most = 0.0
+    for u in range(first_row, last_row):
+        for e in range(ptr[u], ptr[u + 1]):
+            tau[e] = entry(tau[e] * s[u] * s[head[e]], c)
+            most = max(most, tau[e])
+    return most
 
 
 @kernel
-def _start(score, ptr, head, strict, two_sided, tails, x):
+def _start(high, ptr, head, strict, two_sided, tails, x):
     """Duals at which no row of the kernel vanishes: the largest score at one is enough.
 
     Each end of an edge pays half its score, but the smaller of two sides all: the larger has room
     left, hence small duals, and sweeps move those by a fraction of a nat.
     """
-    high = _range(score)[1]
     one, other = tails.sum(), (~tails).sum()
     part = 0.5 if not two_sided or one == other else (1.0 if one < other else 0.0)
     x[:] = 0.0
@@ -152,8 +180,22 @@ def _start(score, ptr, head, strict, two_sided, tails, x):
         x[v] = x[v] if strict[v] else max(x[v], 0.0)
 
 
+@kernel
+def _range(score, ptr, blocks):
+    """The least and the largest score."""
+    if blocks is None:
+        return _extremes(score)
+    turn, b = begin(blocks), claim(blocks)
+    while b >= 0:
+        first, last = ptr[blocks.cut[b]], ptr[blocks.cut[b + 1]]
+        low, high = _extremes(score[first:last]) if last > first else (np.inf, -np.inf)
+        blocks.part[turn, b, 0, 0], blocks.part[turn, b, 1, 0] = high, -low
+        b = claim(blocks)
+    return -largest(blocks, turn, 1), largest(blocks, turn, 0)
+
+
 @kernel(fastmath={"nnan", "nsz", "reassoc"})
-def _range(score):
+def _extremes(score):
     """The least and the largest score; they are finite, so that eight are compared at a time."""
     low, high = score[0], score[0]
     for e in range(len(score)):

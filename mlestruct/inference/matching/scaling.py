@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
+from mlestruct.blocks import leads, run_in_blocks
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.bethe import propagate_bethe
 from mlestruct.inference.matching.bp import propagate
@@ -36,13 +38,11 @@ def prepared(structure: Any) -> tuple[Layout, Array]:
         return graph, np.full(graph.live, 0.5 / max(degree.max(), 1))
     if graph.edge is None and structure.interior() is not None:
         return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
-    point, report = np.empty(graph.live), np.zeros(3)
-    args = (graph.strict, graph.component, 0.0, 0.5, graph.two_sided)
-    x = np.zeros(graph.nodes)
-    scale(
-        np.zeros(graph.live), graph.ptr, graph.head, *args, x, True, 1e-13, 100_000, point, report
-    )
-    balance(graph.ptr, graph.head, graph.strict, point, point.copy())
+    point, report, x = np.empty(graph.live), np.zeros(3), np.zeros(graph.nodes)
+    given = np.zeros(graph.live), graph.ptr, graph.head, graph.strict
+    scale(*given, graph.component, 0.0, 0.5, graph.two_sided, x, True, 1e-13, 100_000, point,
+          report, None)  # fmt: skip
+    balance(*given, 0.0, x, point, point.copy(), None)
     return graph, point
 
 
@@ -162,14 +162,14 @@ class Scaling(Routine):
         """log Z; ``again`` from a cold start where a warm one, far away, has led to no number."""
         log_z = np.zeros(len(score))
         rows, columns = (0, 0) if graph.table is None else graph.table
+        given = (score, graph.ptr, graph.head, graph.strict, graph.component, self.rho,
+                 graph.two_sided, rows, columns, centre, self.residual, self.sweeps)  # fmt: skip
         if graph.live and self.rho <= 0.5:
-            _concave(score, graph.ptr, graph.head, graph.strict, graph.component, self.rho,
-                     graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
-                     state.x, state.mode, tau, log_z)  # fmt: skip
+            run_in_blocks(
+                partial(_concave, *given, state.x, state.mode, tau, log_z), graph.cut, graph.nodes
+            )
         elif graph.live:
-            _bethe(score, graph.ptr, graph.head, graph.strict, graph.component, self.rho,
-                   graph.two_sided, rows, columns, centre, self.residual, self.sweeps,
-                   state.x, state.sent, state.mode, tau, log_z)  # fmt: skip
+            _bethe(*given, state.x, state.sent, state.mode, tau, log_z)
         lost = np.flatnonzero(~np.isfinite(log_z)) if again else ()
         if len(lost):
             cold, own = self._state(graph, len(lost)), tau[lost]
@@ -215,33 +215,40 @@ NEAR, AGREE = 1e-4, 1e-7  # so near to a vertex an answer proves itself, to so m
 
 @kernel
 def _concave(score, ptr, head, strict, component, rho, two_sided, rows, columns, centre,
-             residual, sweeps, x, mode, tau, log_z):  # fmt: skip
-    """Every example at ρ ≤ ½, as :func:`_bethe` does it: whose kernels need not compile here."""
+             residual, sweeps, x, mode, tau, log_z, blocks):  # fmt: skip
+    """Every example at ρ ≤ ½, as :func:`_bethe` does it: whose kernels need not compile here.
+
+    Several threads may run it together on their ``blocks``; the one that leads writes what is not
+    by edge.
+    """
     report, c, soft = np.zeros(3), 1.0 - 2.0 * rho, max(rho, SOFT)
     for m in range(len(score)):
-        report[0], enough = np.inf, reachable(score[m], residual)
+        price, known = x[m] if blocks is None else x[m].copy(), mode[m] != COLD
+        report[0], enough = np.inf, reachable(score[m], ptr, residual, blocks)
         for cold in (False, True):
-            if (cold or mode[m] != COLD) and not report[0] <= enough:
+            if (cold or known) and not report[0] <= enough:
                 most = sweeps if cold else min(sweeps, NEARBY)
-                scale(score[m], ptr, head, strict, component, c, soft, two_sided, x[m],
-                      cold, enough, most, tau[m], report)  # fmt: skip
-        mode[m] = SCALED
-        log_z[m] = dual_value(score[m], ptr, head, strict, c, rho, x[m], tau[m])
-        _repair(ptr, head, strict, rows, columns, centre, tau[m])
+                scale(score[m], ptr, head, strict, component, c, soft, two_sided, price,
+                      cold, enough, most, tau[m], report, blocks)  # fmt: skip
+        value = dual_value(score[m], ptr, head, strict, c, rho, price, tau[m], blocks)
+        _repair(score[m], ptr, head, strict, c, price, rows, columns, tau[m], centre, blocks)
+        if leads(blocks):
+            x[m], mode[m], log_z[m] = price, SCALED, value
 
 
 @kernel
-def _repair(ptr, head, strict, rows, columns, centre, tau):
+def _repair(score, ptr, head, strict, c, x, rows, columns, tau, centre, blocks):
     """τ moved to where every degree fits."""
     some = False
     for v in range(len(strict)):
         some = some or strict[v]
     if rows > 0 and strict[0]:
-        fill_table(tau, rows, columns)
+        if leads(blocks):
+            fill_table(tau, rows, columns)
     elif some:
-        balance(ptr, head, strict, tau, centre)
+        balance(score, ptr, head, strict, c, x, tau, centre, blocks)
     else:
-        shrink(ptr, head, tau)
+        shrink(ptr, head, tau, blocks)
 
 
 @kernel
@@ -251,14 +258,22 @@ def _bethe(score, ptr, head, strict, component, rho, two_sided, rows, columns, c
     report, spare = np.zeros(3), np.empty(len(head))
     for m in range(len(score)):
         given = (score[m], ptr, head, strict, component, rho, two_sided)
-        out = (x[m], sent[m], reachable(score[m], residual), sweeps, tau[m], spare, report)
+        out = (
+            x[m],
+            sent[m],
+            reachable(score[m], ptr, residual, None),
+            sweeps,
+            tau[m],
+            spare,
+            report,
+        )
         state, log_z[m] = COLD, 0.0
         if mode[m] != COLD and mode[m] != SPLIT:
             state, log_z[m] = _inferred(*given, *out, mode[m])
         if state == COLD:
             state, log_z[m] = _inferred(*given, *out, COLD)
         mode[m] = state
-        _repair(ptr, head, strict, rows, columns, centre, tau[m])
+        _repair(score[m], ptr, head, strict, 0.0, x[m], rows, columns, tau[m], centre, None)
         if not report[0] <= 1e-7:
             log_z[m] = split_value(score[m], ptr, head, strict, rho, x[m])
 
@@ -276,7 +291,7 @@ def _inferred(score, ptr, head, strict, component, rho, two_sided, x, sent, resi
         state = _scaled(score, ptr, head, strict, component, rho, two_sided, x, start,
                         residual, sweeps, tau, report)  # fmt: skip
     if state == SCALED:
-        value = dual_value(score, ptr, head, strict, c, rho, x, tau)
+        value = dual_value(score, ptr, head, strict, c, rho, x, tau, None)
         return (state if start == COLD or report[0] <= residual else COLD), value
     if start == SCALED:
         return COLD, 0.0
@@ -313,14 +328,14 @@ def _scaled(score, ptr, head, strict, component, rho, two_sided, x, state, resid
     """SCALED where scaling is enough: while every τ is well below 1/(2ρ)."""
     if state == COLD:
         scale(score, ptr, head, strict, component, 0.0, 0.5, two_sided, x, True, 1e-2,
-              min(30, sweeps), tau, report)  # fmt: skip
+              min(30, sweeps), tau, report, None)  # fmt: skip
         for v in range(len(x)):
             if not strict[v]:
                 x[v] += (2.0 * rho - 1.0) * min(x[v], SLIGHT)
         if report[2] > 0.4 / rho:
             return COLD
     scale(score, ptr, head, strict, component, 1.0 - 2.0 * rho, rho, two_sided, x, False,
-          residual, min(100, sweeps), tau, report)  # fmt: skip
+          residual, min(100, sweeps), tau, report, None)  # fmt: skip
     return SCALED if report[0] <= residual and report[2] < 0.45 / rho else COLD
 
 
@@ -380,7 +395,7 @@ def _majorise(score, ptr, head, strict, component, rho, two_sided, x, cold, resi
         for e in range(len(score)):
             linear[e] = score[e] + c * log_off[e]
         scale(linear, ptr, head, strict, component, 0.0, rho, two_sided, x,
-              cold and turn == 0, residual, sweeps, tau, report)  # fmt: skip
+              cold and turn == 0, residual, sweeps, tau, report, None)  # fmt: skip
         worst = 0.0
         for e in range(len(score)):
             off = np.log(max(1.0 - tau[e], 1e-16))
