@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 LINE = 16  # whole numbers from one place on a board to the next: two lines of a processor's cache
 BROKEN = 2 * LINE  # where on a board it stands that no thread is to go on
 
-Item, Answer = TypeVar("Item"), TypeVar("Answer")
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
 class Crew:

@@ -118,8 +118,8 @@ def _met_twice(pairs: Pairs, v: Array) -> Array:
 
     starts = np.append(0, np.cumsum(np.arange(n - 1, -1, -1)))
     ends = shares(starts, min(EQUAL, n // ROWS, ROOM // entries))
-    met, *more = each(counted, pairwise(ends.tolist()))
-    for part in more:
+    met = np.zeros((squares[-1],) * 2)
+    for part in each(counted, pairwise(ends.tolist())):
         met += part
     flat = [q.tables.reshape(len(q.tables), -1) for q in pairs.questions]
     out = np.zeros((start[-1],) * 2)

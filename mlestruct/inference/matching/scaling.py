@@ -233,7 +233,9 @@ def _concave(score, ptr, head, strict, component, rho, two_sided, rows, columns,
         value = dual_value(score[m], ptr, head, strict, c, rho, price, tau[m], blocks)
         _repair(score[m], ptr, head, strict, c, price, rows, columns, tau[m], centre, blocks)
         if leads(blocks):
-            x[m], mode[m], log_z[m] = price, SCALED, value
+            mode[m], log_z[m] = SCALED, value
+            if blocks is not None:
+                x[m] = price
 
 
 @kernel
