@@ -98,7 +98,7 @@ def _once(stored: dict[str, np.ndarray], threads: int) -> tuple[dict[str, float]
     chances = model.probabilities(second)
     taken = {"fit": fitted - began, "probabilities": time.perf_counter() - fitted}
     found = (model.coef_, chances["probability"], np.array(model.certificate_.gap))
-    contrasts = [(c.estimate, c.lower, c.upper) for c in model.summary().contrasts]
+    contrasts = [(c.estimate, c.low, c.high) for c in model.summary().contrasts]
     return taken, used, b"".join(one.tobytes() for one in (*found, np.array(contrasts)))
 
 

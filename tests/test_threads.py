@@ -80,7 +80,7 @@ def test_room_mates_have_the_same_bits(small):
         model.fit(now, pairs)
         found = model.probabilities(then)
         yield from (model.coef_, model.certificate_.gap, found["probability"], found["score"])
-        yield [(c.estimate, c.lower, c.upper) for c in model.summary().contrasts]
+        yield [(c.estimate, c.low, c.high) for c in model.summary().contrasts]
         yield from model.evaluate(then, pairs).auc.values()
 
     first, *others = (bits(answers(count)) for count in COUNTS)
