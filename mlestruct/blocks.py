@@ -25,12 +25,13 @@ from numba.core import cgutils, types
 from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
-from mlestruct.lanes import known
-from mlestruct.threads import BROKEN, LINE, abreast, at_hand, shares
+from mlestruct.stubs import known
+from mlestruct.threads import abreast, at_hand, shares
 
 SIZE, MOST = 1 << 17, 64  # edges that are worth a block, and blocks at most
 EACH = 8  # edges for every node that a block has sums of, or these cost more than they bring
-ARRIVED, CLAIMED = 0, LINE  # places on the board
+LINE = 16  # whole numbers from one place on the board to the next: two lines of a cache
+ARRIVED, CLAIMED, BROKEN = 0, LINE, 2 * LINE  # threads that came, blocks taken, an end to all
 THREADS, RANK, MET, CLAIMS, TURN = range(5)  # places in a thread's own notes
 WAITS = 1000  # looks at the board, before whoever else wants the processor is let on it
 YIELD = "SwitchToThread" if os.name == "nt" else "sched_yield"
@@ -64,13 +65,16 @@ def run_in_blocks(run: Callable[[Any], Any], cut: NDArray[np.int64], nodes: int)
     if len(cut) == 2:
         run(None)
         return
-    board, part = np.zeros(BROKEN + LINE, dtype=np.int64), np.empty((2, len(cut) - 1, 2, nodes))
+    board, part = np.zeros(3 * LINE, dtype=np.int64), np.empty((2, len(cut) - 1, 2, nodes))
     threads = at_hand()
 
     def work(rank: int) -> None:
         run(Blocks(board, np.array([threads, rank, 0, 0, 0]), cut, part))
 
-    abreast(work, board)
+    def stop() -> None:
+        board[BROKEN] = 1
+
+    abreast(work, stop)
 
 
 def add(board: Any, place: int, one: int) -> int:

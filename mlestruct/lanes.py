@@ -14,11 +14,9 @@ from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types, typing
-from numba.core.typing.templates import AbstractTemplate, infer_global
-from numba.extending import lower_builtin
+from numba.core import cgutils, types
 
-from mlestruct.kernels import VARIANTS
+from mlestruct.stubs import known
 
 EIGHT = 8
 MOST = 4  # eights side by side
@@ -27,7 +25,6 @@ INTS = ir.VectorType(ir.IntType(64), EIGHT)
 ORDER = ir.VectorType(ir.IntType(32), EIGHT)
 INDEX, WHOLE = ir.IntType(32), ir.IntType(64)
 FUSED = ("contract",)  # a product may be added to a sum before it is rounded
-ANY = types.VarArg(types.Any)  # type: ignore[attr-defined]
 
 
 class Row:
@@ -194,7 +191,7 @@ def rows(formula: Any = None, /, join: Any = None) -> Any:
     returned: Any = types.float64 if join else types.void
     if len(none) > 1:
         returned = types.containers.UniTuple(types.float64, len(none))
-    return known(formula, returned, emit, rows)
+    return known(formula, returned, emit, rows, *METHODS)
 
 
 def _loaded(builder: Any, places: list[Any]) -> Rows:
@@ -215,20 +212,7 @@ def alone(formula: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return formula(*(Row(builder, one) for one in args)).value
 
-    return known(formula, types.float64, emit, alone)
-
-
-def known(function: Any, returned: Any, emit: Any, *made_by: Any) -> Any:
-    """Kernels may call ``function``: they are compiled again if anything here is changed."""
-
-    def generic(self: Any, args: Any, kws: Any) -> Any:
-        return typing.signature(returned, *args)
-
-    template = type(function.__name__, (AbstractTemplate,), {"key": function, "generic": generic})
-    infer_global(function, types.Function(template))
-    lower_builtin(function, ANY)(emit)
-    VARIANTS[function] = [*made_by, *METHODS]
-    return function
+    return known(formula, types.float64, emit, alone, *METHODS)
 
 
 METHODS = [
@@ -346,5 +330,5 @@ def _across(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-known(down, types.void, _down, _down)
-known(across, types.void, _across, _across)
+known(down, types.void, _down, _down, *METHODS)
+known(across, types.void, _across, _across, *METHODS)

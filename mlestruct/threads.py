@@ -18,9 +18,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-LINE = 16  # whole numbers from one place on a board to the next: two lines of a processor's cache
-BROKEN = 2 * LINE  # where on a board it stands that no thread is to go on
-
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -108,14 +105,10 @@ def shares(start: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     return np.append(cut, len(start) - 1).astype(np.int64)
 
 
-def abreast(function: Callable[[int], Any], board: NDArray[np.int64]) -> None:
-    """``function(rank)`` in all threads at hand at once; they meet at the ``board``."""
-
-    def stop() -> None:
-        board[BROKEN] = 1
-
+def abreast(work: Callable[[int], None], stop: Callable[[], None]) -> None:
+    """``work(rank)`` in all threads at hand at once; ``stop`` has them end early."""
     crew = getattr(_here, "crew", None)
     if crew is None:
-        function(0)
+        work(0)
     else:
-        crew.run(function, stop)
+        crew.run(work, stop)

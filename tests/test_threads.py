@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct import blocks, data, definite
+from mlestruct import blocks, data
 from mlestruct.engine.local import Local
 from mlestruct.estimators.roommates import learning
 from mlestruct.inference import marginals
 from mlestruct.inference.matching.graph import layout
 from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.structures import definite
 from mlestruct.threads import at_hand, each, sharing
 
 COUNTS = (1, 2, 3, 5)

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve
 
-from mlestruct import definite
 from mlestruct.dual import Dual
+from mlestruct.structures import definite
 from mlestruct.structures.base import Array, Ints, Structure
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching

@@ -119,7 +119,7 @@ def _proven(table: Array, largest: float, structure: Any) -> bool:
         return True
     np.subtract(1.0 / n if perfect else 0.0, table, out=table)
     table[np.diag_indices(n)] += 1.0 - alpha - 1e-11
-    from mlestruct.definite import factor
+    from mlestruct.structures.definite import factor
 
     return factor(table) is not None
 

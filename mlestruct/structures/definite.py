@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
+from mlestruct.structures.base import Array
 from mlestruct.threads import each
 
-Floats = NDArray[np.float64]
 WIDE, FEW = 192, 64  # rows of a block; columns that are solved for at a time
 LARGE = 1000  # rows from which there are blocks
 
 
-def factor(table: Floats) -> Floats | None:
+def factor(table: Array) -> Array | None:
     """L with L Lᵀ = the matrix with this lower triangle, in its place; None if there is none."""
     try:
         if len(table) < LARGE:
@@ -25,7 +24,7 @@ def factor(table: Floats) -> Floats | None:
     return table
 
 
-def solve(lower: Floats, right: Floats) -> Floats:
+def solve(lower: Array, right: Array) -> Array:
     """The matrix with this factor, inverted, times the columns of ``right``."""
     if len(lower) < LARGE:
         return np.asarray(cho_solve((lower, True), right, check_finite=False))
@@ -41,7 +40,7 @@ def solve(lower: Floats, right: Floats) -> Floats:
     return out
 
 
-def _eliminate(table: Floats, first: int, last: int) -> None:
+def _eliminate(table: Array, first: int, last: int) -> None:
     """The columns' part of the factor, which is then taken off what lies to their right."""
     panel = table[:, first:last]
     corner = panel[first:last] = np.linalg.cholesky(panel[first:last])
