@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
 from mlestruct.stubs import known
-from mlestruct.threads import abreast, at_hand, shares
+from mlestruct.threads import abreast, at_hand
 
 SIZE, MOST = 1 << 17, 64  # edges that are worth a block, and blocks at most
 EACH = 8  # edges for every node that a block has sums of, or these cost more than they bring
@@ -54,6 +54,16 @@ def cuts(ptr: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where blocks of rows begin and end, of about equally many edges; ``ptr`` is where rows do."""
     edges, nodes = int(ptr[-1]), len(ptr) - 1
     return shares(ptr, min(edges // SIZE, edges // (EACH * max(nodes, 1)), MOST))
+
+
+def shares(start: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Where ``count`` shares of rows begin and end, of about equally many entries each.
+
+    ``start`` is where each row's entries begin, and where the last row's end.
+    """
+    count = max(count, 1)
+    cut = np.searchsorted(start, np.arange(count) * int(start[-1]) // count)
+    return np.append(cut, len(start) - 1).astype(np.int64)
 
 
 def run_in_blocks(run: Callable[[Any], Any], cut: NDArray[np.int64], nodes: int) -> None:

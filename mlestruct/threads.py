@@ -15,9 +15,6 @@ from contextvars import copy_context
 from itertools import count
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -93,16 +90,6 @@ def each(function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answ
     if failed:
         raise min(failed, key=lambda one: one[0])[1]
     return found
-
-
-def shares(start: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Where ``count`` shares of rows begin and end, of about equally many entries each.
-
-    ``start`` is where each row's entries begin, and where the last row's end.
-    """
-    count = max(count, 1)
-    cut = np.searchsorted(start, np.arange(count) * int(start[-1]) // count)
-    return np.append(cut, len(start) - 1).astype(np.int64)
 
 
 def abreast(work: Callable[[int], None], stop: Callable[[], None]) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mlestruct.blocks import shares
 from mlestruct.structures.base import Array
 from mlestruct.structures.complete_kernel import ROWS, meetings, row_sums, unfold
-from mlestruct.threads import each, shares
+from mlestruct.threads import each
 
 if TYPE_CHECKING:
     from mlestruct.features.pairs import Pairs
