@@ -15,17 +15,14 @@ and at its end everybody has met. :func:`mlestruct.threads.abreast` starts the t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
 from numpy.typing import NDArray
 
 from mlestruct.kernels import kernel
-from mlestruct.stubs import known
+from mlestruct.stubs import add, give_way, look
 from mlestruct.threads import abreast, at_hand
 
 SIZE, MOST = 1 << 17, 64  # edges that are worth a block, and blocks at most
@@ -34,7 +31,6 @@ LINE = 16  # whole numbers from one place on the board to the next: two lines of
 ARRIVED, CLAIMED, BROKEN = 0, LINE, 2 * LINE  # threads that came, blocks taken, an end to all
 THREADS, RANK, MET, CLAIMS, TURN = range(5)  # places in a thread's own notes
 WAITS = 1000  # looks at the board, before whoever else wants the processor is let on it
-YIELD = "SwitchToThread" if os.name == "nt" else "sched_yield"
 
 
 class Blocks(NamedTuple):
@@ -85,46 +81,6 @@ def run_in_blocks(run: Callable[[Any], Any], cut: NDArray[np.int64], nodes: int)
         board[BROKEN] = 1
 
     abreast(work, stop)
-
-
-def add(board: Any, place: int, one: int) -> int:
-    """Adds to a number on the board, at once for all threads; returns what was there."""
-    raise NotImplementedError
-
-
-def look(board: Any, place: int) -> int:
-    """A number on the board, as it is now."""
-    raise NotImplementedError
-
-
-def give_way() -> int:
-    """Lets another thread on this processor."""
-    raise NotImplementedError
-
-
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    data = context.make_array(signature.args[0])(context, builder, args[0]).data
-    return builder.gep(data, [args[1]])
-
-
-def _add(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    place = _place(context, builder, signature, args)
-    return builder.atomic_rmw("add", place, args[2], "seq_cst")
-
-
-def _look(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return builder.load_atomic(_place(context, builder, signature, args), "seq_cst", 8)
-
-
-def _give_way(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    kind = ir.FunctionType(ir.IntType(32), [])
-    called = builder.call(cgutils.get_or_insert_function(builder.module, kind, YIELD), [])
-    return builder.sext(called, ir.IntType(64))
-
-
-known(add, types.int64, _add, _add, _place)
-known(look, types.int64, _look, _look, _place)
-known(give_way, types.int64, _give_way, _give_way)
 
 
 @kernel
