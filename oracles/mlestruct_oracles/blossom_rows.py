@@ -7,7 +7,6 @@ diagonal out by an infinite dual or by the test for the same outermost node.
 from typing import NamedTuple
 
 import numpy as np
-from numba.core import types
 
 from mlestruct.kernels import class_of, kernel, variant
 from mlestruct_oracles.blossom_forest import (
@@ -140,7 +139,7 @@ def greatest_excess(row: Array, y: Array) -> float:
 
 @variant(row_excess)
 def _(edges, y, v):  # type: ignore[no-untyped-def]
-    if not isinstance(edges, types.Array):
+    if class_of(edges) is not None:
         return None
 
     def dense(edges, y, v):  # type: ignore[no-untyped-def]
@@ -155,7 +154,7 @@ def _(edges, y, v):  # type: ignore[no-untyped-def]
 
 @variant(tight_exposed)
 def _(edges, y, mate, v, need):  # type: ignore[no-untyped-def]
-    if not isinstance(edges, types.Array):
+    if class_of(edges) is not None:
         return None
 
     def dense(edges, y, mate, v, need):  # type: ignore[no-untyped-def]
