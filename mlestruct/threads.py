@@ -15,8 +15,8 @@ from contextvars import copy_context
 from itertools import count
 from typing import Any, TypeVar
 
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+T = TypeVar("T")
+A = TypeVar("A")
 
 
 class Crew:
@@ -69,7 +69,7 @@ def at_hand() -> int:
     return 1 if crew is None else int(crew.threads)
 
 
-def each(function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+def each(function: Callable[[T], A], items: Iterable[T]) -> list[A]:
     """The function's answers in the items' order; of several errors, the first item's."""
     waiting, crew = list(items), getattr(_here, "crew", None)
     if crew is None or len(waiting) < 2:
