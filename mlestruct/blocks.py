@@ -3,7 +3,7 @@
 Every thread runs the whole kernel, on nodes' arrays of its own; only passes over edges are shared
 out. Blocks are cut by the graph alone, each is one thread's at a time, and what blocks add up to is
 added in their order: so all threads know the same numbers, take the same turns, and come to the
-same bits however many they are. A pass is
+same bits however many they are. A pass is::
 
     turn, b = begin(blocks), claim(blocks)
     while b >= 0:
