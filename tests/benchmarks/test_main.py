@@ -12,7 +12,7 @@ import pytest
 
 import mlestruct as ms
 from benchmarks.__main__ import KEYS, main, names
-from benchmarks._against import against, compared
+from benchmarks._against import _together, against, compared
 from benchmarks.growth import fitted
 
 
@@ -153,3 +153,13 @@ def test_a_benchmark_that_fails_or_is_missing_stops_no_other(tmp_path, capsys, m
     assert "failed: the benchmark of bad ended" in failed
     monkeypatch.setattr("benchmarks._against.HERE", bad)
     assert main([*command, str(good)]) == 1
+
+
+def test_a_measured_number_in_a_name_tells_no_rows_apart():
+    """Nor in what was measured; other numbers do."""
+    ours, theirs = (
+        ({"workload": f"gap {gap}, n = 30", "quantity": f"s to {gap}"},)
+        for gap in ("1.3e-07", "2e-09")
+    )
+    other = ({"workload": "gap 1.3e-07, n = 31", "quantity": "s to 1.3e-07"},)
+    assert list(_together([ours], [other, theirs])) == [(ours, theirs)]

@@ -13,7 +13,7 @@ import numpy as np
 from mlestruct.checkpoint import AnyCheckpoint, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.dual import Certificate
-from mlestruct.errors import DataWarning, not_fitted
+from mlestruct.errors import DataWarning, not_fitted, outside
 from mlestruct.estimators import stored
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.params import Parameters
@@ -206,7 +206,7 @@ class RoommateModel(Parameters):
         odd = [*doubts(given, known), *everybody.notes, *observed.doubts]
         odd += in_words(leaks(answers, observed.rows, everybody.group_of))
         for doubt in odd:
-            warnings.warn(doubt, DataWarning, stacklevel=4)
+            warnings.warn(doubt, DataWarning, stacklevel=outside())
         notes = [*given.said, *notes, *idle, *odd]
         asked = Questions(known, self.answers, self.missing == "neutral", self.extra or {})
         if not asked.names:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.errors import DataWarning, Infeasible
+from mlestruct.errors import DataWarning, Infeasible, outside
 from mlestruct.estimators.roommates.people import Group, People, are_ids, without
 from mlestruct.estimators.roommates.questionnaire import refuse, some
 from mlestruct.estimators.roommates.rules import ids_in
@@ -95,7 +95,7 @@ def _doubt_sizes(table: Table, columns: Sequence[str]) -> None:
         small = column.dtype.kind == "i" and len(column) and 0 < column.min() <= column.max() <= 9
         if name not in used and small:
             words = f"{table.file}no column 'size', so all rooms are for 2; is it {name!r}?"
-            warnings.warn(words, DataWarning, stacklevel=4)
+            warnings.warn(words, DataWarning, stacklevel=outside())
 
 
 def needs(people: People) -> set[int]:

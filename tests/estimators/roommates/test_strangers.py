@@ -28,8 +28,9 @@ def test_a_line_without_an_answer_is_doubted_in_a_fit_and_in_a_plan():
         "gender": None,
         **dict.fromkeys(f"q{k}" for k in range(1, 15)),
     }
-    with pytest.warns(DataWarning, match=r"answered no question: 1, the first person 999"):
+    with pytest.warns(DataWarning, match=r"answered no question: 1, the first person 999") as heard:
         fitted = model().fit([*people, remark], pairs)
+    assert heard[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         fitted = model().fit(people, pairs)
