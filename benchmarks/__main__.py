@@ -1,4 +1,4 @@
-"""python -m benchmarks NAME|all [--quick] [--json | --markdown] [--profile | --against FOLDER]."""
+"""python -m benchmarks NAME|all [--quick] [--json | --markdown] [--against FOLDER]."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import pkgutil
 import platform
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -31,25 +31,18 @@ def names() -> list[str]:
 
 
 def results(
-    name: str, quick: bool, profile: bool = False, against: str | None = None, turns: int = TURNS
+    name: str, quick: bool, against: str | None = None, turns: int = TURNS
 ) -> Iterator[Row]:
     """The rows of one benchmark; one row that says so where a peer is not installed."""
     if against is not None:
         yield from _beside(name, quick, against, turns)
         return
     try:
-        rows = importlib.import_module(f"benchmarks.{name}").run(quick)
-        yield from _profiled(rows) if profile else rows
+        yield from importlib.import_module(f"benchmarks.{name}").run(quick)
     except ModuleNotFoundError as absent:
         if (absent.name or "").split(".")[0] in ("mlestruct", "mlestruct_oracles", "benchmarks"):
             raise
         yield {"benchmark": name, "workload": f"skipped: {absent.name} is not installed"}
-
-
-def _profiled(rows: Iterable[Row]) -> Iterator[Row]:
-    from benchmarks._profile import profiled
-
-    return profiled(rows)
 
 
 def _beside(name: str, quick: bool, folder: str, turns: int) -> Iterator[Row]:
@@ -98,9 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("name", choices=[*names(), "all"])
     parser.add_argument("--quick", action="store_true", help="fewer seeds and smaller budgets")
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--profile", action="store_true", help="where our time goes, instead")
-    kind.add_argument("--against", metavar="FOLDER", help="beside another checkout's, in turn")
+    parser.add_argument("--against", metavar="FOLDER", help="beside another checkout's, in turn")
     parser.add_argument("--turns", type=int, default=TURNS, help="of --against, for its medians")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per line")
@@ -114,10 +105,10 @@ def main(arguments: list[str] | None = None) -> int:
     missed = 0
     for name in names() if options.name == "all" else [options.name]:
         if options.markdown:
-            flags = " --quick" * options.quick + " --profile" * options.profile
+            flags = " --quick" * options.quick
             flags += f" --against {Path(options.against).name}" if options.against else ""
             print(section(name, f"python -m benchmarks {name}{flags}"))
-        for row in results(name, options.quick, options.profile, options.against, options.turns):
+        for row in results(name, options.quick, options.against, options.turns):
             missed += row.get("met") is False
             print(show(row), flush=True)
     return 1 if missed else 0

@@ -27,12 +27,13 @@ from benchmarks._label_peers import (
     torch_crf,
 )
 from benchmarks.sequences import template
-from benchmarks.snakes import CODES, neighbourhoods
 from mlestruct.features import with_intercept
 from mlestruct.readers import read_columns, region_labels
 
 EPOCHS = (10, 30, 100)
 COLOURS = np.array([[0.5, 0.7, 0.9], [0.2, 0.5, 0.3], [0.4, 0.4, 0.4]])  # sky, trees, road
+BACKGROUND = 4  # of the snakes' pictures
+CODES = (1, 2, 3, 6, BACKGROUND)  # (r + 2g + 4b) / 255 of the four directions and the background
 SHARED, ALONE = 0.25, 0.2  # noise of a region's pixels together, and of each
 
 
@@ -137,6 +138,15 @@ def dense(states: int) -> Any:
 
     parts = nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 6 * states)
     return nn.Sequential(*parts, nn.Unflatten(1, (6, states)), nn.Flatten(0, 1))
+
+
+def neighbourhoods(code: Any) -> Any:
+    """One-hot colours of each cell's 3 × 3 neighbourhood and a constant; background outside."""
+    height, width = code.shape
+    padded = np.pad(code, 1, constant_values=BACKGROUND)
+    around = [padded[i : i + height, j : j + width] for i in range(3) for j in range(3)]
+    hot = [(np.stack(around) == colour).reshape(9, -1).T for colour in CODES]
+    return np.hstack([*hot, np.ones((height * width, 1))]).astype(float)
 
 
 def snakes(path: Path) -> Iterator[Row]:

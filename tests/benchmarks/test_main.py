@@ -13,7 +13,6 @@ import pytest
 import mlestruct as ms
 from benchmarks.__main__ import KEYS, main, names
 from benchmarks._against import _together, against, compared
-from benchmarks.growth import fitted
 
 
 @pytest.fixture
@@ -66,21 +65,6 @@ def test_an_absent_peer_is_a_line(stub, capsys):
     stub(absent="no_such_peer")
     assert main(["stub"]) == 0
     assert "skipped: no_such_peer is not installed" in capsys.readouterr().out
-
-
-def test_a_profile_names_our_functions_by_workload(stub, capsys):
-    stub({"workload": "a", "met": False})
-    assert main(["stub", "--profile", "--json"]) == 0
-    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert row["workload"] == "a"
-    assert ".py:" in row["quantity"]
-    assert row["ours"] > 0
-
-
-def test_growth_finds_the_exponent_of_a_power_law():
-    row = fitted("cubic", lambda n: (n, 1e-6 * n**3), (10, 20, 40), 2.5)
-    assert row["ours"] == pytest.approx(3.0)
-    assert row["met"] is False
 
 
 def rows(quantity, *values):
