@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Bottom to top. A module may import from the lines above its own, and from its own folder.
 # Modules on one line do not know each other.
 LAYERS = [
-    ["kernels", "prebuilt", "threads"],
+    ["kernels", "threads"],
     ["compiler", "stubs"],
     ["blocks", "lanes"],
     ["digest", "errors", "html", "lazy", "trees"],
@@ -59,7 +59,6 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
         "model.report(path) is where people look for it; the page is drawn above the estimators"
     ),
     ("mlestruct/cli/__init__.py", "mlestruct.__version__"): "--version says what is installed",
-    ("mlestruct/cli/warm.py", "mlestruct"): "it compiles what a user's own first lines would",
     ("mlestruct/kernels.py", "mlestruct.compiler"): "the decorator loads Numba when first used",
 }
 

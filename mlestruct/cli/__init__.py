@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlestruct import __version__
-from mlestruct.cli import check, infer, roommates, warm
+from mlestruct.cli import check, infer, roommates
 from mlestruct.cli.options import for_shell
 from mlestruct.errors import ConvergenceWarning
 from mlestruct.html import visible
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"mlestruct {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (roommates, check, infer, warm):
+    for command in (roommates, check, infer):
         command.add(commands)
     given = parser.parse_args(arguments)
     try:

@@ -12,7 +12,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.types import BooleanLiteral, IntegerLiteral
 
-from mlestruct import prebuilt
 from mlestruct.compiler.kept import Kept, alone, constants
 from mlestruct.compiler.sources import digest
 from mlestruct.kernels import compiling
@@ -60,9 +59,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
                 return self.overloads[args].entry_point
             found, kept = None, self._kept()
             with constants():
-                found = prebuilt.find(args, self.digest(), self.targetctx)
-            with constants():
-                found = found or kept.load_overload(args, self.targetctx)
+                found = kept.load_overload(args, self.targetctx)
             if found is None:
                 found = self._made(args)
             else:
@@ -72,14 +69,12 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def _made(self, args: tuple[Any, ...]) -> Any:
         from mlestruct.compiler.linking import entry
 
-        prebuilt.missing(self.py_func.__qualname__, args)
         cache, found = self._kept(), None
         with compiling(), alone(cache, f"{self.digest()} {args}"):
             with constants():  # of a process that we waited for
                 found = cache.load_overload(args, self.targetctx)
             if found is None:
                 found = entry(self, self.part(args))
-                prebuilt.record(args, self.digest(), found)
                 with contextlib.suppress(OSError):  # the disk is full: compile again next time
                     cache.save_overload(args, found)
             self.add_overload(found)

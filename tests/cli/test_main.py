@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from mlestruct import prebuilt
 from mlestruct.cli import main
 
 HEAVY = ["numba", "scipy.optimize", "scipy.sparse", "ortools", "networkx", "matplotlib", "sklearn"]
@@ -16,7 +15,6 @@ COMMANDS = [
     *(["roommates", part] for part in ("fit", "assign", "evaluate", "explain", "generate")),
     ["check"],
     ["infer"],
-    ["warm"],
 ]
 
 
@@ -76,22 +74,3 @@ def test_generated_tables_are_the_generators(tmp_path, capsys):
         assert read.names == list(columns)
         assert all(read[key].tolist() == column.tolist() for key, column in columns.items())
         assert f"wrote {path}" in told
-
-
-def test_warm_compiles_what_it_is_asked_for(tmp_path, monkeypatch, capfd):
-    """In processes of their own: what they compiled is on disk when the command is done."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert main(["warm", "sequences"]) == 0
-    assert capfd.readouterr().out.startswith("ready after ")
-    assert list(tmp_path.rglob("*.nbc")) or prebuilt.archive()
-
-
-def test_warm_says_what_there_is(capsys):
-    assert main(["warm", "coffee"]) == 2
-    assert "nothing to compile for 'coffee'; there are roommates, " in capsys.readouterr().err
-
-
-def test_warm_tells_of_a_job_that_failed(monkeypatch, capfd):
-    monkeypatch.setattr("mlestruct.cli.warm.RUN", "raise SystemExit(1)")
-    assert main(["warm", "grids"]) == 1
-    assert "grids could not be compiled" in capfd.readouterr().err
