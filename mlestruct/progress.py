@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from math import ceil, floor, inf, log, log10
 from typing import Any
@@ -16,7 +15,6 @@ WORTH_SHOWING = 2.0  # expected seconds
 RECENT = 0.5  # share of the rounds that say where a fit is heading
 FEWEST = 6  # and how many at least
 LONG = 10_000  # calls an example: what is further off is not worth a number
-OFTEN = 0.2  # seconds between two looks of a notebook's cell
 
 
 Show = bool | Callable[[Progress], None] | None
@@ -79,10 +77,7 @@ def heading(seen: Sequence[tuple[float, float]]) -> str:
 
 
 def _bar(name: str, state: Progress) -> Any:
-    """A cell's own display in a notebook, else a line of text that is written over."""
-    if in_notebook():
-        return Cell(f"{name}: at most {state.cost}", state.cost.calls)
-    from tqdm import tqdm
+    from tqdm.auto import tqdm
 
     print(f"{name}: at most {state.cost}", file=sys.stderr)
     return tqdm(total=state.cost.calls, desc=name, unit="round", file=sys.stderr)
@@ -93,44 +88,3 @@ def in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
-
-
-class Cell:
-    """Progress in a notebook: one display that is renewed, needing neither widgets nor a script.
-
-    Where HTML is shown it is a bar, elsewhere a line of text; what stays is the last state.
-    """
-
-    def __init__(self, name: str, total: int) -> None:
-        from IPython.display import display
-
-        self.name, self.total, self.done, self.words = name, total, 0, ""
-        self._shown = time.monotonic()
-        self._display = display(self, display_id=True)
-
-    def set_postfix_str(self, words: str) -> None:
-        """Set the words beside the bar."""
-        self.words = words
-
-    def update(self, rounds: int) -> None:
-        """Count rounds; the bar is drawn a few times a second at most."""
-        self.done += rounds
-        if time.monotonic() - self._shown > OFTEN:
-            self._renew()
-
-    def close(self) -> None:
-        """The last state."""
-        self._renew()
-
-    def _renew(self) -> None:
-        self._shown = time.monotonic()
-        self._display.update(self)
-
-    def __repr__(self) -> str:
-        return f"{self.name}: {self.done} rounds, {self.words}"
-
-    def _repr_html_(self) -> str:
-        from mlestruct.html import element
-
-        bar = element("progress", max=self.total, value=self.done, aria_label=self.name)
-        return element("div", bar, f" {self!r}")

@@ -53,45 +53,12 @@ def test_a_fit_says_what_its_solver_took(capsys):
     assert 2e-3 * model.history_[-1][0] <= model.solver_seconds_ <= model.history_[-1][1]
 
 
-class Notebook:
-    """IPython as far as a progress display needs it: what was displayed, and what became of it."""
-
-    def __init__(self):
-        self.shown = []
-        self.kernel = object()
-
-    def display(self, found, display_id):
-        assert display_id
-        self.shown.append((repr(found), found._repr_html_()))
-        return types.SimpleNamespace(update=lambda found: self.display(found, True))
-
-    def install(self, monkeypatch):
-        ipython = types.ModuleType("IPython")
-        ipython.get_ipython = lambda: self
-        display = types.ModuleType("IPython.display")
-        display.display = self.display
-        monkeypatch.setitem(sys.modules, "IPython", ipython)
-        monkeypatch.setitem(sys.modules, "IPython.display", display)
-
-
-def test_a_notebook_shows_a_bar_and_text_where_there_is_no_html(monkeypatch, capsys):
-    notebook = Notebook()
-    notebook.install(monkeypatch)
-    X, y = np.zeros((2, 3, 3, 1)), [np.arange(3)] * 2
-    ms.MatchingModel(solver="frank_wolfe", max_rounds=5, progress=True).fit(X, y)
-    assert capsys.readouterr().err == ""
-    (begun, bar), *_, (text, last) = notebook.shown
-    assert "at most" in begun
-    assert "<progress" in bar
-    assert "proven to" in text
-    assert "proven to" in last
-
-
 def test_only_a_kernel_is_a_notebook(monkeypatch):
     """Neither plain Python nor IPython in a terminal, whose shell has no kernel."""
     assert not in_notebook()
-    notebook = Notebook()
-    notebook.install(monkeypatch)
+    shell, ipython = types.SimpleNamespace(kernel=object()), types.ModuleType("IPython")
+    ipython.get_ipython = lambda: shell
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
     assert in_notebook()
-    notebook.kernel = None
+    shell.kernel = None
     assert not in_notebook()
