@@ -11,11 +11,9 @@ start from the flow of an earlier, similar graph. Up to 2³⁰ edges.
 """
 
 import importlib
-import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +22,10 @@ import numpy as np
 from mlestruct.structures.base import Array, Ints, Marks
 from mlestruct_oracles import boykov_kolmogorov
 
-log = logging.getLogger("mlestruct")
+ABSENT = (
+    "PyMaxflow is not installed (it is under the GPL, so it is not installed by default): "
+    "pip install 'mlestruct[pymaxflow]', or take the oracle without _pymaxflow in its name"
+)
 
 
 @dataclass(frozen=True)
@@ -48,32 +49,25 @@ class Backend:
 
 
 def resolve(backend: "str | Backend | None") -> Backend:
-    """The back end of that name, by default the compiled one; ortools where PyMaxflow is absent."""
+    """Return the back end of that name, by default the compiled one."""
     if isinstance(backend, Backend):
         return backend
     if backend is None:
         return BACKENDS["compiled"]
     if backend not in BACKENDS:
         raise ValueError(f"backend {backend!r} is not one of {sorted(BACKENDS)}")
-    return _pymaxflow_or_ortools() if backend == "pymaxflow" else BACKENDS[backend]
-
-
-@cache
-def _pymaxflow_or_ortools() -> Backend:
-    # Cached, so that the take-over is said once.
-    try:
-        _pymaxflow()
-    except ImportError as missing:
-        log.warning("PyMaxflow is not available (%s): ortools takes over", missing)
-        return BACKENDS["ortools"]
-    return BACKENDS["pymaxflow"]
+    if backend == "pymaxflow":
+        _pymaxflow()  # whoever names it learns at once that it is absent
+    return BACKENDS[backend]
 
 
 def _pymaxflow() -> ModuleType:
-    module = importlib.import_module("maxflow")
-    # The package `maxflow` on PyPI is another one and overwrites PyMaxflow's module.
-    if not hasattr(module, "GraphFloat"):
-        raise ImportError("the module `maxflow` is not PyMaxflow's")
+    try:
+        module = importlib.import_module("maxflow")
+    except ImportError as absent:
+        raise ImportError(ABSENT) from absent
+    if not hasattr(module, "GraphFloat"):  # PyPI's `maxflow` is another package of that name
+        raise ImportError(ABSENT)
     return module
 
 

@@ -313,8 +313,6 @@ def test_the_table_names_every_oracle():
 @pytest.mark.parametrize("package", ["pymaxflow", "ortools"])
 def test_max_flow_packages_have_names(name, package):
     """The same best scores as the compiled max-flow's, on attractive grids."""
-    if package == "pymaxflow":
-        pytest.importorskip("maxflow")
     rng = np.random.default_rng(5)
     graph = ms.grid(3, 4)
     batch = Batch.of([graph] * 4)

@@ -1,7 +1,7 @@
 import itertools
 import json
-import logging
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -563,16 +563,13 @@ def test_scores_are_left_alone(rng):
 # --- back ends -----------------------------------------------------------------------------------
 
 
-def test_ortools_takes_over_and_says_so_once(monkeypatch, caplog):
-    """Where PyMaxflow is asked for and absent, ortools is taken, logged once."""
-    monkeypatch.setattr(maxflow.importlib, "import_module", lambda name: json)
-    maxflow._pymaxflow_or_ortools.cache_clear()
-    with caplog.at_level(logging.WARNING, logger="mlestruct"):
-        assert [maxflow.resolve("pymaxflow").name for _ in range(2)] == ["ortools"] * 2
-        assert maxflow.resolve(None).name == "compiled"
-    maxflow._pymaxflow_or_ortools.cache_clear()
-    assert len(caplog.records) == 1
-    assert "ortools takes over" in caplog.text
+@pytest.mark.parametrize("found", [json, None])
+def test_an_absent_pymaxflow_says_how_to_install_it(monkeypatch, found):
+    """Or another package of the same module name in its place."""
+    monkeypatch.setitem(sys.modules, "maxflow", found)
+    with pytest.raises(ImportError, match=r"pip install 'mlestruct\[pymaxflow\]'"):
+        maxflow.resolve("pymaxflow")
+    assert maxflow.resolve(None).name == "compiled"
 
 
 def test_unknown_back_ends_raise():
