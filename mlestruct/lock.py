@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class Lock:
     OSError
         If no lock file can be made there.
     """
+
+    release: Callable[[], object]
 
     def __init__(self, path: Path) -> None:
         beside = path.with_name(f"{path.name}.lock")
