@@ -59,7 +59,7 @@ def set_up(extra):
     The stamp names what was installed: a checkout that moved or a changed pyproject.toml installs
     again. It is written last, so an interrupted set-up is repeated.
     """
-    content = (ROOT / "pyproject.toml").read_bytes() + str(ROOT).encode()
+    content = (ROOT / "pyproject.toml").read_bytes() + str(ROOT).encode() + native_sources()
     digest = hashlib.sha256(content).hexdigest()
     stamp = STAMP.read_text().split() if STAMP.exists() else []
     if stamp[:1] == [digest] and (not extra or extra in stamp) and works(PYTHON, "import pip"):
@@ -77,6 +77,13 @@ def set_up(extra):
         return "The installation failed; pip's message is above. Run the same command to try again."
     STAMP.write_text(" ".join([digest, *extras]))
     return None
+
+
+def native_sources():
+    """Return all that the compiled kernels are made of: a change of it installs again."""
+    folders = [ROOT / "mlestruct" / "native", ROOT / "oracles" / "mlestruct_oracles" / "native"]
+    paths = [p for folder in folders for p in folder.rglob("*") if p.suffix in (".cpp", ".h")]
+    return b"".join(path.read_bytes() for path in sorted(paths))
 
 
 def works(python, code):

@@ -1,6 +1,8 @@
 """What every test shares: one BLAS thread a worker, no display, the optional shared data."""
 
 import os
+import subprocess
+import sys
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # before NumPy: the workers already use every core
@@ -10,6 +12,14 @@ from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+
+BUILD = Path(__file__).resolve().parents[1] / "mlestruct" / "native" / "build.py"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Build the kernels whose sources have changed, once, before any test imports them."""
+    if not hasattr(config, "workerinput"):
+        subprocess.run([sys.executable, BUILD], check=True)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Bottom to top. A module may import from the lines above its own, and from its own folder.
 # Modules on one line do not know each other.
 LAYERS = [
+    ["native"],
     ["kernels", "threads"],
     ["compiler", "stubs"],
     ["blocks", "lanes"],
@@ -48,7 +49,7 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # All that the solvers may know of the library.
-ORACLES_MAY_IMPORT = {"kernels", "lanes", "errors", "structures", "batch", "oracle"}
+ORACLES_MAY_IMPORT = {"native", "kernels", "lanes", "errors", "structures", "batch", "oracle"}
 
 # The one module that names the solvers, as text for importlib, when one is asked for.
 REGISTRY = "mlestruct/oracle/registry.py"

@@ -12,6 +12,7 @@ from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.bipartite import BipartiteMatching
+from mlestruct_oracles.native._door import assignment_solve
 
 NONE = -1  # a row's column, before it has one
 Start = tuple[Array, Ints]  # prices of columns, and every row's column
@@ -85,14 +86,13 @@ def _solve(
     structure: BipartiteMatching, asked: Array, members: Ints, start: Start
 ) -> tuple[Ints, Array]:
     """The pairs of every example (of its columns, where they are fewer than rows), and bounds."""
-    from mlestruct_oracles.assignment_kernel import solve_all
-
     tables = asked.reshape(-1, *structure.shape)
     row, column = structure.columns, 1
     if structure.rows > structure.columns:
         tables, row, column = np.ascontiguousarray(tables.transpose(0, 2, 1)), column, row
     (prices, found), upper = start, np.empty(len(members))
-    failed = solve_all(tables, prices, found, upper)
+    shape = (len(members), *tables.shape[1:])
+    failed = assignment_solve(*shape, np.ascontiguousarray(tables), prices, found, upper)
     if failed != NONE:
         why = structure.impossible() or "no matching has a finite score"
         raise Infeasible(f"example {members[failed]}: {why}")

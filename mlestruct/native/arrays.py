@@ -1,0 +1,71 @@
+"""Checks of arrays before a kernel sees their memory.
+
+C++ reads what lies at a pointer, whatever it is: numbers of another type, of another byte order or
+with gaps between them would be read as nonsense. Each check returns cffi's pointer, which keeps the
+array alive for as long as it lives itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cffi
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Marks = NDArray[np.bool_]
+
+NO_MEMORY = -(2**63)  # what a kernel returns where it could not get memory
+
+_ffi = cffi.FFI()
+_from_buffer = _ffi.from_buffer
+
+
+def _check_of(type_: type[np.generic], name_in_c: str) -> Callable[..., Any]:
+    kind = np.dtype(type_)
+    pointer = _ffi.typeof(f"{name_in_c}[]")
+
+    def check(array: Any, size: int, name: str, writable: bool = False) -> Any:
+        if type(array) is np.ndarray and array.dtype == kind and array.size == size:
+            try:
+                return _from_buffer(pointer, array, writable)
+            except (ValueError, BufferError):
+                pass
+        raise _refused(array, kind, size, name, writable)
+
+    return check
+
+
+def _refused(
+    array: Any, kind: np.dtype[Any], size: int, name: str, writable: bool
+) -> TypeError | ValueError:
+    """Return the error that says what is wrong with an array."""
+    if not isinstance(array, np.ndarray):
+        return TypeError(f"{name} is {type(array).__name__}, not an array")
+    if array.dtype != kind:
+        return TypeError(f"{name} holds {array.dtype.str}, not {kind.str} ({kind})")
+    if array.size != size:
+        return ValueError(f"{name} holds {array.size} numbers, not {size}")
+    if not array.flags.c_contiguous:
+        return ValueError(f"{name} is not contiguous: its rows lie apart or in another order")
+    if writable and not array.flags.writeable:
+        return ValueError(f"{name} is read-only, and the kernel writes to it")
+    return TypeError(f"{name} is {type(array).__name__}, a kind of array that kernels do not read")
+
+
+doubles = _check_of(np.float64, "double")
+floats = _check_of(np.float32, "float")
+integers = _check_of(np.int64, "int64_t")
+small_integers = _check_of(np.int32, "int32_t")
+octets = _check_of(np.uint8, "uint8_t")
+marks = _check_of(np.bool_, "bool")
+
+
+def below(array: NDArray[Any], size: int, name: str) -> None:
+    """Raise IndexError if an entry of an array of indices is negative, or ``size`` or more."""
+    if array.size and not (array.min() >= 0 and array.max() < size):
+        wrong = array[(array < 0) | (array >= size)].ravel()[0]
+        raise IndexError(f"{name} holds {wrong}; indices there are 0 to {size - 1}")

@@ -1,0 +1,242 @@
+// Dense shortest augmenting paths for assignments (after Jonker & Volgenant 1987, Computing 38).
+//
+// Every row gets a column of its own, so that the sum of scores is greatest. Prices v >= 0 of
+// columns and what they leave each row, u_i = max_j (score_ij - v_j), are the duals: no matching
+// beats sum(u) + sum(v), whatever the prices are. The best one reaches it, since its rows have
+// their best columns and free columns cost nothing. Searches keep the first true; prices of columns
+// that would stay free are taken down by searches of their own, so the prices of any earlier
+// question are a start, and tables need not be square. Among columns equally near, free ones come
+// first: a search through tied scores would else visit every column that is taken before one of
+// them.
+#include "assignment.h"
+
+#include "lanes.h"
+
+namespace {
+
+constexpr int64_t NONE = -1;
+constexpr double ROUNDING = 1e-14;  // of the largest score: an edge this close to tight is tight
+constexpr double STALE = 8.0;       // prices this many times the largest score cost its last digits
+
+// The least distance of any column, and of a free one.
+struct Least {
+    double any, free;
+};
+
+// One table, its rows padded to whole eights, and shortest paths from one row.
+struct Search {
+    int64_t n, m, wide;
+    double *table, *price;        // scores; prices of columns
+    int64_t *column, *row;        // of every row; of every column
+    double *left;                 // prices of columns not yet reached for good, else infinity
+    double *distance, *previous;  // of columns, and the row that a path comes from
+    double *taken;                // 0 where the column is free, else infinity
+    int64_t *reached;
+    double *reached_at;
+
+    const double *scores(int64_t i) const { return table + i * wide; }
+
+    // The most that a column leaves row i.
+    double gain(int64_t i) const {
+        Row most = row_of(-INF);
+        for (int64_t j = 0; j < wide; j += EIGHT)
+            most = larger(most, load(scores(i) + j) - load(price + j));
+        return largest(most);
+    }
+
+    double largest_score() const {
+        Row most = row_of(0.0);
+        for (int64_t k = 0; k < n * wide; k += EIGHT) {
+            const Row x = load(table + k), size = larger(x, -x);
+            most = larger(most, select(size < row_of(INF), size, row_of(0.0)));
+        }
+        return largest(most);
+    }
+
+    // Sum(u) + sum(v), with u made feasible here: no less than any matching's score.
+    double bound() const {
+        double total = 0.0;
+        for (int64_t i = 0; i < n; ++i) total += gain(i);
+        for (int64_t j = 0; j < m; ++j) total += price[j];
+        return total;
+    }
+
+    // Rows keep a column that is still the best they can have; return how many wait for one.
+    int64_t keep_tight(int64_t *waiting) {
+        const double scale = largest_score();
+        double dearest = 0.0;
+        for (int64_t j = 0; j < m; ++j) {
+            row[j] = NONE;
+            dearest = larger(dearest, price[j]);
+        }
+        if (dearest > STALE * scale) {
+            for (int64_t j = 0; j < m; ++j) price[j] = 0.0;
+            for (int64_t i = 0; i < n; ++i) column[i] = NONE;
+        }
+        int64_t count = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            const int64_t j = column[i];
+            if (j != NONE && scores(i)[j] - price[j] >= gain(i) - ROUNDING * scale) {
+                row[j] = i;
+            } else {
+                column[i] = NONE;
+                waiting[count++] = i;
+            }
+        }
+        return count;
+    }
+
+    // Rows take a free column that is their best, at what their second best leaves of it.
+    int64_t claim(int64_t *waiting, int64_t count) {
+        for (int64_t j = 0; j < m; ++j) taken[j] = row[j] == NONE ? 0.0 : INF;
+        int64_t kept = 0;
+        for (int64_t k = 0; k < count; ++k) {
+            const int64_t i = waiting[k];
+            for (int64_t j = 0; j < m; ++j) left[j] = price[j];
+            for (int64_t j = 0; j < wide; ++j) distance[j] = INF;
+            const Least near = relax(i, 0.0, i);
+            if (near.free > near.any || !(near.any < INF)) {
+                waiting[kept++] = i;
+                continue;
+            }
+            const int64_t j = find(near.any, true);
+            row[j] = i;
+            column[i] = j;
+            taken[j] = INF;
+            const double before = price[j];
+            price[j] = INF;
+            const double second = gain(i);
+            price[j] = before + (second > -INF ? -near.any - second : 0.0);
+        }
+        return kept;
+    }
+
+    // Make paths through row i, known as `name`, where they are shorter.
+    Least relax(int64_t i, double start, int64_t name) {
+        const double *score = scores(i);
+        const Row by = row_of(static_cast<double>(name)), from = row_of(start);
+        Row any = row_of(INF), free = any;
+        for (int64_t j = 0; j < wide; j += EIGHT) {
+            const Row through = from + load(left + j) - load(score + j), old = load(distance + j);
+            const Row fresh = smaller(old, through);
+            store(distance + j, fresh);
+            store(previous + j, select(old > through, by, load(previous + j)));
+            any = smaller(any, fresh);
+            free = smaller(free, fresh + load(taken + j));
+        }
+        return {smallest(any), smallest(free)};
+    }
+
+    // Return a column at this distance, of those that are free or of all.
+    int64_t find(double at, bool is_free) const {
+        const Row wanted = row_of(at);
+        for (int64_t start = 0;; start += EIGHT) {
+            if (!any(load(distance + start) == wanted)) continue;
+            for (int64_t j = start; j < start + EIGHT; ++j)
+                if (distance[j] == at && !(is_free && taken[j] != 0.0)) return j;
+        }
+    }
+
+    // Take the shortest path from row i, at distance `start`, to a free column; move the prices on
+    // the way. `name` is what paths know row i by. Return whether there is such a path.
+    bool augment(int64_t i, int64_t name, double start) {
+        for (int64_t j = 0; j < m; ++j) {
+            left[j] = price[j];
+            taken[j] = row[j] == NONE ? 0.0 : INF;
+        }
+        int64_t count = 0;
+        Least near = relax(i, start, name);
+        while (near.any < INF && near.free != near.any) {
+            const int64_t j = find(near.any, false);
+            reached[count] = j;
+            reached_at[count++] = near.any;
+            distance[j] = left[j] = INF;
+            i = row[j];
+            near = relax(i, near.any + scores(i)[j] - price[j], i);
+        }
+        if (!(near.any < INF)) return false;
+        for (int64_t k = 0; k < count; ++k) price[reached[k]] += near.any - reached_at[k];
+        for (int64_t j = find(near.any, true); j != NONE;) {
+            const int64_t by = static_cast<int64_t>(previous[j]);
+            row[j] = by;
+            if (by == n) break;
+            const int64_t before = column[by];
+            column[by] = j;
+            j = before;
+        }
+        return true;
+    }
+
+    // Columns that stay free cost nothing: those at a price are searched for, as rows were, as if
+    // the free columns belonged to one more row without scores, whose gain is minus the level.
+    void free_of_charge() {
+        double level = INF;
+        for (int64_t j = 0; j < m; ++j) level = smaller(level, price[j]);
+        int64_t free = 0;
+        for (int64_t j = 0; j < m; ++j) {
+            if (row[j] == NONE && price[j] <= level) {
+                row[j] = n;
+                price[j] = INF;
+            }
+            free += row[j] == NONE;
+        }
+        for (; free > 0; --free) {
+            for (int64_t j = 0; j < m; ++j) {
+                distance[j] = price[j];
+                previous[j] = static_cast<double>(n);
+            }
+            augment(0, n, INF);  // a row without scores
+            for (int64_t j = 0; j < m; ++j)
+                if (row[j] == n && price[j] < INF) {
+                    level = price[j];
+                    price[j] = INF;
+                }
+        }
+        for (int64_t j = 0; j < m; ++j)
+            price[j] = row[j] == n ? 0.0 : larger(price[j] - level, 0.0);
+    }
+
+    bool solve(int64_t *waiting) {
+        const int64_t count = claim(waiting, keep_tight(waiting));
+        for (int64_t k = 0; k < count; ++k) {
+            for (int64_t j = 0; j < wide; ++j) distance[j] = INF;
+            if (!augment(waiting[k], waiting[k], 0.0)) return false;
+        }
+        free_of_charge();
+        return true;
+    }
+};
+
+}  // namespace
+
+int64_t assignment_solve(int64_t count, int64_t rows, int64_t columns, const double *score,
+                         double *price, int64_t *column, double *upper) {
+    Arena arena;
+    Search s{};
+    s.n = rows;
+    s.m = columns;
+    s.wide = whole_eights(columns);
+    s.table = arena.array<double>(rows * s.wide, -INF);
+    s.price = arena.array<double>(s.wide, 0.0);
+    s.left = arena.array<double>(s.wide, INF);
+    s.distance = arena.array<double>(s.wide, INF);
+    s.previous = arena.array<double>(s.wide, 0.0);
+    s.taken = arena.array<double>(s.wide, INF);
+    s.row = arena.array<int64_t>(columns);
+    s.reached = arena.array<int64_t>(columns);
+    s.reached_at = arena.array<double>(columns);
+    int64_t *waiting = arena.array<int64_t>(rows);
+    if (arena.failed) return NO_MEMORY;
+    for (int64_t k = 0; k < count; ++k) {
+        const double *scores = score + k * rows * columns;
+        for (int64_t i = 0; i < rows; ++i)
+            std::memcpy(s.table + i * s.wide, scores + i * columns, columns * sizeof(double));
+        std::memcpy(s.price, price + k * columns, columns * sizeof(double));
+        s.column = column + k * rows;
+        const bool solved = s.solve(waiting);
+        std::memcpy(price + k * columns, s.price, columns * sizeof(double));
+        upper[k] = s.bound();
+        if (!solved || !(upper[k] < INF && upper[k] > -INF)) return k;
+    }
+    return NONE;
+}
