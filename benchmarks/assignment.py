@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from mlestruct_oracles.assignment_kernel import NONE, solve_all
+from mlestruct_oracles.native._door import assignment_solve
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.frank_wolfe import bipartite
@@ -134,7 +134,8 @@ def bare(table: Array) -> float:
     """The kernel without a start, its prices and bound included."""
     n, m = table.shape
     upper = np.empty(1)
-    assert solve_all(table[None], np.zeros((1, m)), np.full((1, n), NONE), upper) == NONE
+    found = np.full((1, n), -1)
+    assert assignment_solve(1, n, m, table, np.zeros((1, m)), found, upper) == -1
     return float(upper[0])
 
 

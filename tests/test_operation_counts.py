@@ -4,34 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mlestruct_oracles.assignment_kernel import NONE, keep_tight, solve_all
 
 import mlestruct as ms
 from mlestruct.inference.matching.scale import scale
 from mlestruct.inference.matching.scaling import prepared
 from mlestruct.inference.routine import routine
-from mlestruct.lanes import EIGHT
 from mlestruct.learners import mle_struct
 from mlestruct.oracle import Counted, resolve
 from mlestruct.train.direct import direct
-
-
-def waiting_rows(table, price, column):
-    """How many searches solving this table from these prices may take."""
-    n, m = table.shape
-    rows = np.pad(table, ((0, 0), (0, -m % EIGHT)), constant_values=-np.inf).ravel()
-    prices = np.pad(price, (0, -m % EIGHT))
-    return keep_tight(rows, prices, column.copy(), np.empty(m, int), np.empty(n, int))
-
-
-def test_an_assignment_asked_again_searches_for_what_changed_only(rng):
-    table = rng.standard_normal((60, 60))
-    price, column = np.zeros((1, 60)), np.full((1, 60), NONE)
-    assert waiting_rows(table, price[0], column[0]) == 60
-    solve_all(table[None], price, column, np.empty(1))
-    assert waiting_rows(table, price[0], column[0]) == 0
-    table[[3, 17, 40]] = rng.standard_normal((3, 60))
-    assert waiting_rows(table, price[0], column[0]) <= 3
 
 
 def matchings(rng, count, n=6, d=4):

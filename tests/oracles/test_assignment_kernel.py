@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 from mlestruct_oracles.assignment import Assignment
-from mlestruct_oracles.assignment_kernel import NONE, Search, augment, solve_all
+from mlestruct_oracles.native._door import assignment_solve
 from scipy.optimize import linear_sum_assignment
 
 from mlestruct.batch import Batch
@@ -13,12 +13,11 @@ from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.kernels import kernel
-from mlestruct.lanes import EIGHT
 from mlestruct.oracle import Cached, Counted, Solver, Validated, memory, remember, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Custom
 
+NONE = -1
 SHAPES = [(1, 1), (1, 4), (2, 2), (3, 5), (7, 7), (6, 13), (20, 20), (12, 40)]
 COUNT = 3
 
@@ -65,7 +64,7 @@ def cold(shape):
 def asked(tables, start):
     """Solve in place from ``start``; prices, columns and bounds, all of them checked."""
     upper = np.empty(len(tables))
-    assert solve_all(tables, *start, upper) == NONE
+    assert assignment_solve(*tables.shape, tables, *start, upper) == NONE
     for table, price, column, bound in zip(tables, *start, upper, strict=True):
         best = table[linear_sum_assignment(table, maximize=True)].sum()
         tol = 1e-13 * len(table) * np.abs(table[np.isfinite(table)]).max()
@@ -91,45 +90,6 @@ def test_any_question_from_any_answer(shape, rng):
         tables = MAKERS[name](rng, full)
         asked(tables, start)
         asked(tables, cold(full))
-
-
-@kernel
-def dirty(width):
-    """Leaves memory of this size full of numbers that are nearer than any column."""
-    held = [np.full(width, -1e9) for _ in range(30)]
-    return len(held)
-
-
-@pytest.mark.parametrize("m", [3, 4, 9, 21])
-def test_what_memory_held_before_is_no_column(m, rng):
-    """Rows are padded: a search that begins with the free columns must not find the padding."""
-    for n in (1, 2, 3):
-        start = cold((COUNT, n, m))
-        for _ in range(10):
-            dirty(m + -m % EIGHT)
-            asked(rng.standard_normal((COUNT, n, m)), start)
-
-
-@pytest.mark.parametrize("m", [2, 5, 63, 64, 65, 300])
-def test_a_search_takes_a_free_column_before_its_equals(m, rng):
-    """No column is visited although all are as near; reached holds the columns a search visits."""
-    free, wide = int(rng.integers(m)), m + -m % EIGHT
-    table, price = np.full((m, wide), -np.inf), np.zeros(wide)
-    table[:, :m] = 1.0
-    column = np.delete(np.arange(m), free)
-    row = np.full(m, NONE)
-    row[column] = np.arange(m - 1)
-    column = np.append(column, NONE)
-    full = np.full(wide, np.inf)
-    search = Search(
-        full.copy(), full.copy(), full, full.copy(), np.arange(1.0 * wide),
-        np.full(m, -7), np.zeros(m),
-    )  # fmt: skip
-    assert augment(table.ravel(), price, column, row, m - 1, m - 1, 0.0, search)
-    assert column[-1] == free
-    assert row[free] == m - 1
-    np.testing.assert_array_equal(search.reached, -7)
-    np.testing.assert_array_equal(price, 0.0)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -174,10 +134,10 @@ def test_the_first_table_without_a_matching_is_named(bad, rng):
     """Rows that no column is left for; not a number and infinity end too."""
     tables = rng.standard_normal((4, 5, 5))
     tables[2, 3] = bad
-    assert solve_all(tables, *cold(tables.shape), np.empty(4)) == 2
+    assert assignment_solve(*tables.shape, tables, *cold(tables.shape), np.empty(4)) == 2
     tables[2, 3] = 0.0
     tables[3, :3, 2:] = -np.inf
-    assert solve_all(tables, *cold(tables.shape), np.empty(4)) == 3
+    assert assignment_solve(*tables.shape, tables, *cold(tables.shape), np.empty(4)) == 3
 
 
 @pytest.mark.parametrize(
