@@ -98,12 +98,16 @@ def drive(method: Method, budget: Budget, keeps: AnyCheckpoint = None) -> Iterat
         elif said.silent:
             continue
         met, seconds = said.within(budget.tol), clock.seconds
+        if why and not met and said.instead is not None:
+            said = said.instead
+            met = said.within(budget.tol)
         pace = seconds / max(said.calls, 1) if pace is None else pace
         cost = budget.cost(said, pace)
         if said.round == 0:
             log.info("%s: at most %s", method.name, cost)
         done, short = met or why != "", "" if met or not why else budget.short(said, why)
         said = replace(said, seconds=seconds, cost=cost, done=done, short=short, **UNSAID)
+        said = replace(said, instead=None) if done else said
         if past is not None:
             past.add(said)
             if done:

@@ -56,7 +56,8 @@ class Progress:
     A method ends by ``over``, which says why it can go no further, or where ``left`` (None: the
     certificate's relative gap) is within the tolerance it is given. ``prove`` is called with the
     reason before it ends, and says what the round has really come to: it may go on. A ``silent``
-    round says nothing unless it is the last.
+    round says nothing unless it is the last. A fit that is cut short ends with the round ``instead``
+    of its last, where there is one: its weights are proven to be better.
 
     ``seconds``, ``cost``, ``done`` and ``short`` are filled in by :func:`mlestruct.drive.drive`.
     ``short`` says why a last round has not reached what was asked of it: ``rounds``, ``seconds``,
@@ -82,6 +83,7 @@ class Progress:
     over: str = ""
     prove: Callable[[str], Progress] | None = None
     silent: bool = False
+    instead: Progress | None = None
     seconds: float = 0.0
     cost: Cost = Cost(0, 0, 0.0)
     done: bool = False

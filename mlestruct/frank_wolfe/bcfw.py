@@ -27,6 +27,7 @@ from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.proof import (
     Best,
     Reply,
+    Start,
     beginning,
     certified,
     named,
@@ -90,6 +91,7 @@ class _BlockRun:
     ) -> None:
         self.solver, self.polytope, self.best = solver, oracle.polytope, Best()
         self.dual, self.inner = beginning(dual, oracle, late=late)
+        self.first = Start(self.dual, self.inner, oracle)
         batch, count = dual.batch, len(dual.batch)
         tau = self.inner.tau if start is None else self.inner.pull(start)
         self.iterate = Iterate.start(self.dual, tau, self.inner.tau, active=False)
@@ -116,12 +118,13 @@ class _BlockRun:
         held = None if self.centre is None else self.centre.tree()
         memory = tuple(one.memory() for one in (self.whole, *self.blocks))
         point = self.iterate.tree()
-        return own, self.best.tree(), held, point, self.gaps, self.mean, kept, memory
+        return own, self.best.tree(), self.first.tree(), held, point, self.gaps, self.mean, kept, memory
 
     def recall(self, tree: Tree) -> None:
-        own, best, held, point, self.gaps, self.mean, kept, memory = tree
+        own, best, first, held, point, self.gaps, self.mean, kept, memory = tree
         self.number, self.steps, self.calls, self.asking, self.bytes = own
         self.best, self.kept = Best(*best), [list(vertices) for vertices in kept]
+        self.first.recall(first)
         if self.centre is not None:
             self.centre.recall(held)
             self.iterate.regularise(self.centre.moved(self.dual.regulariser))
@@ -152,15 +155,20 @@ class _BlockRun:
             self.bytes = footprint(self.dual, vertices, moments, active=False)
         found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
         proof = self.best.take(found.proof, found.primal, tangent.theta, tangent.at, x.tau)
+        left = None if self.solver.calls is None else self.solver.calls - self.calls
+        before = self.first.calls
+        self.first.compare(self.best, self.iterate, found, left)
+        self.calls += self.first.calls - before
         self._hold(found)
         return self._progress(proof)
 
     def _progress(self, proof: Certificate) -> Progress:
         best = self.best
-        return Progress(
+        said = Progress(
             self.number, self.calls, len(self.blocks), proof, best.theta, best.tau, best.at,
             asking=self.asking, bytes=self.bytes,
         )  # fmt: skip
+        return replace(said, instead=self.first.instead(said, best))
 
     def _hold(self, found: Reply) -> None:
         """The centre follows what a certificate says of it."""

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct.batch import Batch, spans
 from mlestruct.checkpoint import Loop, never
 from mlestruct.digest import digest
-from mlestruct.dual import Certificate, Dual, Interior, interior, refuse_below
+from mlestruct.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.errors import counting_from
 from mlestruct.frank_wolfe.active_set import Iterate, Tangent
 from mlestruct.frank_wolfe.settings import Sums
 from mlestruct.frank_wolfe.slopes import reached
+from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, perturbable
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 
 DIGITS = 1e-13  # of log Z: what floats may have lost
+BETWEEN = (0.25, 0.5, 0.75, 1.0)  # of the way from τ to a vertex
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,84 @@ def certified(
     return Reply(tangent, vertices, proof, gap, tangent.at, primal, float(weight @ mass), lag)
 
 
+def at_least(iterate: Iterate, found: Reply) -> float:
+    """Compute a lower bound on P at the weights that were asked about.
+
+    It is what τ reaches, or a point between τ and the example's vertex, whichever reaches more.
+    """
+    dual, tau = iterate.dual, iterate.x.tau
+    batch, entropy, step = dual.batch, dual.entropy, found.vertices - tau
+    slope, here = batch.totals(dual.scores(found.tangent.theta) * step), entropy.each(tau)
+    gains = [entropy.each(tau + share * step) - here + share * slope for share in BETWEEN]
+    gain = np.maximum(np.max(gains, axis=0), 0.0)
+    return reached_by(iterate, found.tangent) + float(batch.weight @ gain)
+
+
+class Start:
+    """The weights to begin with, which a fit ends with if its own are proven to be worse.
+
+    The first θ(τ) are long steps along a gradient. The oracle is asked about the weights to begin
+    with only once other weights may be worse, then once per distinct question.
+    """
+
+    def __init__(self, dual: Dual, inner: Interior, oracle: Oracle[Any]) -> None:
+        self.dual, self.inner, self.oracle = dual, inner, oracle
+        self.theta = dual.regulariser.weights(np.zeros(dual.features.d))
+        self.primal, self.slack, self.calls = np.inf, 0.0, 0
+        self.unsure = dual.features.d > 0 and not is_margin(dual)
+
+    @cached_property
+    def _asked(self) -> tuple[Iterate, Tangent]:
+        iterate = Iterate.start(self.dual, self.inner.tau, self.inner.tau, active=False)
+        return iterate, iterate.tangent(0.0 if self.dual.entropy.flat else MIX, self.theta)
+
+    def compare(self, best: Best, iterate: Iterate, found: Reply, calls: int | None) -> None:
+        """After the weights of a round became the best: whether they may be worse than these.
+
+        ``calls`` are left to ask about it, if they are limited.
+        """
+        if not self.unsure or best.theta is not found.tangent.theta:
+            return
+        reached = reached_by(*self._asked)
+        self.unsure = not best.primal <= reached
+        best.least = at_least(iterate, found) if self.unsure else -np.inf
+        if best.least > reached and not self.calls:
+            self._ask(np.inf if calls is None else calls)
+
+    def _ask(self, most: float) -> None:
+        """Ask for the best vertices at these weights, once where examples ask the same."""
+        (iterate, tangent), batch = self._asked, self.dual.batch
+        first = np.arange(len(batch))
+        for _, members in batch.groups():
+            rows = batch.rows(tangent.score, members)
+            first[members] = members[0] if (rows == rows[0]).all() else members
+        chosen, place = np.unique(first, return_inverse=True)
+        if len(chosen) > most:
+            return
+        part = batch.select(chosen)
+        with counting_from(chosen.tolist()):
+            vertices, upper = self.oracle.many(part, tangent.score[spans(batch.offsets, chosen)])
+        vertices = vertices[spans(part.offsets, place)]
+        given = iterate, tangent, vertices, upper[place], self.inner, self.oracle.polytope
+        found = certified(*given)
+        self.primal, self.slack, self.calls = found.primal, found.proof.slack, len(chosen)
+
+    def instead(self, said: Progress, best: Best) -> Progress | None:
+        """The round by these weights, where those that it has are proven to be worse."""
+        if not best.least > self.primal:
+            return None
+        proof = replace(said.certificate, slack=self.slack)
+        if proof.withheld is None:
+            proof = replace(proof, gap=max(self.primal + best.dual, 0.0))
+        return replace(said, certificate=proof, theta=self.theta, at=self.inner.tau)
+
+    def tree(self) -> Tree:
+        return self.primal, self.slack, self.calls, self.unsure
+
+    def recall(self, tree: Tree) -> None:
+        self.primal, self.slack, self.calls, self.unsure = tree
+
+
 def is_margin(dual: Dual) -> bool:
     """No entropy, and outcomes to be told from the others."""
     return dual.entropy.flat and dual.batch.target is not None
@@ -189,6 +269,8 @@ class Best:
     primal: float = np.inf
     slack: float = 0.0
     dual: float = np.inf
+    least: float = -np.inf
+    """P at θ itself is no less."""
 
     def take(
         self, proof: Certificate, primal: float, theta: Array, at: Array, tau: Array
@@ -207,4 +289,4 @@ class Best:
         return replace(proof, slack=self.slack, objective=self.dual)
 
     def tree(self) -> Tree:
-        return self.theta, self.at, self.tau, self.primal, self.slack, self.dual
+        return self.theta, self.at, self.tau, self.primal, self.slack, self.dual, self.least

@@ -21,11 +21,11 @@ from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.proof import (
     Best,
     Reply,
+    Start,
     beginning,
     certified,
     is_margin,
     named,
-    reached_by,
     refuse_masked,
     settings_of,
     summed,
@@ -83,8 +83,7 @@ class Rounds:
             while True:
                 loop.save(partial(run.tree, asked))
                 found = run.ask(asked, self.sums)
-                said = run.progress(found)
-                yield replace(said, prove=partial(run.no_worse, asked, said))
+                yield run.progress(found)
                 run.move(found)
 
 
@@ -193,6 +192,7 @@ class _Run:
     vertex_first: bool  # max-margin begins at a vertex, which becomes an atom
     step: Step
     best: Best
+    first: Start
     smoothing: Smoothing
     tried: bool
     sharing: Sharing | None = None
@@ -221,7 +221,8 @@ class _Run:
             iterate.regularise(centre.moved(dual.regulariser))
         return cls(
             solver, dual, oracle.polytope, inner, tau, iterate, centre, margin,
-            margin and start is None, solver.step, Best(), Smoothing(), tries(dual.entropy),
+            margin and start is None, solver.step, Best(),
+            Start(dual, inner, oracle), Smoothing(), tries(dual.entropy),
         )  # fmt: skip
 
     def tree(self, asked: ShardedOracle) -> Tree:
@@ -229,12 +230,14 @@ class _Run:
         held = None if self.centre is None else self.centre.tree()
         shared = None if self.sharing is None else self.sharing.tree()
         point, memory = self.iterate.tree(), asked.running.memory()
-        return own, self.best.tree(), self.smoothing.tree(), held, shared, point, memory
+        kept = self.best.tree(), self.first.tree(), self.smoothing.tree()
+        return own, kept, held, shared, point, memory
 
     def recall(self, tree: Tree, asked: ShardedOracle) -> None:
-        own, best, smoothing, held, shared, point, memory = tree
+        own, (best, first, smoothing), held, shared, point, memory = tree
         self.step, self.number, self.asking, self.bytes = own
         self.best, self.smoothing = Best(*best), Smoothing(*smoothing)
+        self.first.recall(first)
         if self.centre is not None:
             self.centre.recall(held)
             self.iterate.regularise(self.centre.moved(self.dual.regulariser))
@@ -250,6 +253,8 @@ class _Run:
         theta = self.iterate.x.theta.copy()
         if self.margin and self.step == "pairwise" and self.number:
             theta = BETWEEN * self.best.theta + (1.0 - BETWEEN) * theta
+        if self.number == 0 and self.centre is not None and not self.margin:
+            theta *= self._shorter(theta)
         share = 0.0 if self.dual.entropy.flat else max(self.smoothing.share, MIX)
         tangent = self.iterate.tangent(share, theta)
         began = clock()
@@ -260,6 +265,13 @@ class _Run:
         found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
         due = sums is not None and self.number % SUMMED == 0
         return summed(found, self.iterate, sums) if sums is not None and due else found
+
+    def _shorter(self, theta: Array) -> float:
+        """Newton's share of the first step, by the curvature of independent parts."""
+        dual, tau = self.dual, self.iterate.x.tau
+        spread = dual.features.potentials(theta) ** 2 * np.maximum(tau * (1.0 - tau), 0.0)
+        bend = float(dual.weigh(spread).sum()) + float(dual.regulariser.lam @ theta**2)
+        return float(np.clip(theta @ self.iterate.x.r / max(bend, 1e-300), 0.0, 1.0))
 
     def _plan(self, vertices: Array) -> None:
         """The kind of step, and what it will need, from the first vertices."""
@@ -282,32 +294,15 @@ class _Run:
         """The best so far, this round's among it."""
         best, examples, tangent = self.best, len(self.dual.batch), found.tangent
         proof = best.take(found.proof, found.primal, tangent.theta, found.at, self.iterate.x.tau)
-        return Progress(
-            self.number, (self.number + 1) * examples, examples, proof, best.theta, best.tau,
+        calls, most = (self.number + 1) * examples, self.solver.calls
+        began = clock()
+        self.first.compare(best, self.iterate, found, None if most is None else most - calls)
+        self.asking += clock() - began
+        said = Progress(
+            self.number, calls + self.first.calls, examples, proof, best.theta, best.tau,
             best.at, asking=self.asking, bytes=self.bytes,
         )  # fmt: skip
-
-    def no_worse(self, asked: ShardedOracle, said: Progress, why: str) -> Progress:
-        """The last round, by the weights to begin with where these are proven better.
-
-        θ(τ) of the first rounds is a long step along the gradient. Asked only where what the
-        interior point reaches at the first weights leaves it open.
-        """
-        dual, best = self.dual, self.best
-        if why not in ("rounds", "seconds") or self.margin or dual.features.d == 0:
-            return said
-        theta, inside = dual.regulariser.weights(np.zeros(dual.features.d)), self.inner.tau
-        iterate = Iterate.start(dual, inside, inside, active=False)
-        tangent = iterate.tangent(0.0 if dual.entropy.flat else MIX, theta)
-        least = best.primal - best.slack  # a loose bound is no reason to give up what was learned
-        if least <= reached_by(iterate, tangent):
-            return said
-        found = certified(iterate, tangent, *asked(tangent.score), self.inner, self.polytope)
-        said = replace(said, calls=said.calls + said.examples)
-        if not found.primal < least:
-            return said
-        proof = best.take(found.proof, found.primal, theta, found.at, inside)
-        return replace(said, certificate=proof, theta=best.theta, tau=best.tau, at=best.at)
+        return replace(said, instead=self.first.instead(said, best))
 
     def move(self, found: Reply) -> None:
         """One round's steps; then θ's centre and δ follow."""

@@ -198,7 +198,7 @@ def _collected(
     except KeyboardInterrupt as ended:
         if last is None:
             raise
-        raise Interrupted(model(last, "interrupted")) from ended
+        raise Interrupted(model(last.instead or last, "interrupted")) from ended
     except Unwritten as ended:
         ended.model = None if last is None else model(last, "interrupted")
         raise
