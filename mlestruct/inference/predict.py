@@ -85,8 +85,20 @@ def marginals(
     if solver is None and not (found.gaps <= NAT).all():
         found = _nearer(plain, entropy, asked, found)
         tell(found.gaps, found.withheld)
-    proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
-    return Marginals(found.tau.copy(), found.lower, found.upper, entropy.bound, proof)
+    bound = entropy.bound if found.summed else _searched_bound(entropy.bound, found.gaps)
+    proof = found.certificate(plain, -float(plain.weight @ found.lower), bound)
+    return Marginals(found.tau.copy(), found.lower, found.upper, bound, proof)
+
+
+def _searched_bound(bound: Bound, gaps: Array) -> Bound:
+    """Say how far the probabilities are off at most, where only log Z would be exact.
+
+    The gap is a Kullback-Leibler divergence of which half's root bounds the total variation.
+    """
+    if bound.kind != "exact":
+        return bound
+    off = min(float(np.sqrt(gaps.max(initial=0.0) / 2.0)), 1.0)
+    return Bound("upper", f"{bound.why}; searched for, so probabilities are within ±{off:.2g}")
 
 
 def _served(
@@ -115,8 +127,8 @@ def _served(
     polytopes = " / ".join(dict.fromkeys(found.polytope for found in each))
     withheld = next((found.withheld for found in each if found.withheld), None)
     lower, upper, slack = numbers
-    unused = sum(found.unused for found in each)
-    return Inferred(tau, lower, upper, slack, polytopes, withheld, unused)
+    unused, summed = sum(found.unused for found in each), all(found.summed for found in each)
+    return Inferred(tau, lower, upper, slack, polytopes, withheld, unused, summed=summed)
 
 
 def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: Routine) -> Inferred:
@@ -147,7 +159,7 @@ def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inf
         return found
     tau, lower, upper, slack = (part.copy() for part in found[:4])
     tau[flat], lower[far], upper[far], slack[far] = again[:4]
-    return found._replace(tau=tau, lower=lower, upper=upper, slack=slack)
+    return found._replace(tau=tau, lower=lower, upper=upper, slack=slack, summed=False)
 
 
 def tell(gaps: Array, withheld: str | None) -> None:

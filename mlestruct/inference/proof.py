@@ -39,7 +39,8 @@ class Inferred(NamedTuple):
 
     ``slack`` is the part of ``upper`` that is due to the oracle's own bounds. ``withheld`` says why
     nothing is proven, and ``upper`` is then infinite; ``unused`` counts parts that no answer uses;
-    ``moved``: odd sets kept τ from where the routine had it.
+    ``moved``: odd sets kept τ from where the routine had it; ``summed``: τ is the
+    mean over all outcomes.
     """
 
     tau: Array
@@ -50,6 +51,7 @@ class Inferred(NamedTuple):
     withheld: str | None = None
     unused: int = 0
     moved: bool = False
+    summed: bool = False
 
     @property
     def gaps(self) -> Array:
@@ -113,7 +115,7 @@ def own_proof(
         sizes = products(scores, tau)
         sizes = batch.totals(np.abs(sizes, out=sizes))
         lost = DIGITS * (1.0 + np.abs(found.log_z) + sizes)
-        return Inferred(tau, found.log_z - lost, found.log_z + lost, none, HULL)
+        return Inferred(tau, found.log_z - lost, found.log_z + lost, none, HULL, summed=True)
     polytope = routine.polytope(oracle.polytope)
     if relaxed(batch, oracle):
         tau, polytope = _inside(batch, entropy, oracle, tau, routine.mixtures(found.warm)), PROVEN

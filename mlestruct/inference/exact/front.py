@@ -25,8 +25,9 @@ from mlestruct.structures import (
     Ising,
     Matching,
     Paths,
+    RegionGraph,
 )
-from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.base import Array, Ints, Structure, kept
 
 PFAFFIAN = 0.05  # seconds of elimination above which a Pfaffian is faster
 DOUBT = 1e-9  # of the Pfaffian's probabilities, above which elimination is asked after all
@@ -49,6 +50,7 @@ def exact(
 
     For one structure, or for a batch (log Z per example, τ flat). Forests and paths: O(size).
     Other labelled graphs: elimination in min-fill order, O(Σ tables), grids site by site.
+    Region graphs likewise.
     Matchings: subsets of nodes, of the cheaper side if bipartite. B-matchings, flows: listed, up
     to 20 coordinates. ``memory`` is in GiB. A score of −inf forbids its coordinate.
 
@@ -114,7 +116,7 @@ def _(structure: Paths, scores: Array, memory: float) -> tuple[Array, Array]:
 @solve.register
 def _(structure: Ising, scores: Array, memory: float) -> tuple[Array, Array]:
     """Labellings up to flips: eliminated, or a Pfaffian where that is wide and planar."""
-    graph = FactorGraph([2] * structure.n, structure.edges)
+    graph = _agreeing(structure)
     free = (structure.fixed < 0).all() and np.isfinite(scores).all()
     if free and estimate(graph).seconds > PFAFFIAN and _planar(structure):
         found = [kasteleyn(structure, row) for row in scores]
@@ -129,6 +131,40 @@ def _(structure: Ising, scores: Array, memory: float) -> tuple[Array, Array]:
     agree = tau[:, 2 * structure.n :].reshape(tables.shape)[:, :, [0, 3]].sum(axis=2)
     flips = int(structure.component.max(initial=-1)) + 1
     return log_z - flips * np.log(2.0), agree
+
+
+@solve.register
+def _(structure: RegionGraph, scores: Array, memory: float) -> tuple[Array, Array]:
+    """Labellings: every region of several variables is a factor, the others are nodes' tables."""
+    graph, places = _labelled(structure)
+    table, fixed = structure.table_of, structure.fixed
+    shut = (fixed == 0) | (np.isin(table, table[fixed == 1]) & (fixed != 1))
+    rows = np.zeros((len(scores), graph.size))
+    np.add.at(rows, (slice(None), places), np.where(shut, -np.inf, scores))
+    log_z, tau = solve(graph, rows, memory)
+    return log_z, tau[:, places]
+
+
+@kept
+def _labelled(structure: RegionGraph) -> tuple[FactorGraph, Ints]:
+    """The factor graph with the regions' tables, and where each coordinate is in it."""
+    cards = structure.cards
+    wide = {frozenset(region): region for region in structure.regions if len(region) > 1}
+    graph = FactorGraph(cards, list(wide.values()))  # sepsets may repeat variables
+    start = dict(zip(wide, graph.table_start[:-1].tolist(), strict=True))
+    places = []
+    for region in structure.regions:
+        own = wide.get(frozenset(region), region)
+        first = start.get(frozenset(region), graph.node_start[region[0]])
+        table = np.arange(cards[list(own)].prod()).reshape(cards[list(own)])
+        places.append(first + table.transpose([own.index(v) for v in region]).ravel())
+    return graph, np.concatenate(places)
+
+
+@kept
+def _agreeing(structure: Ising) -> FactorGraph:
+    """The graph of an Ising model's nodes."""
+    return FactorGraph([2] * structure.n, structure.edges)
 
 
 def _planar(structure: Ising) -> bool:
