@@ -127,12 +127,15 @@ def then(
     first: Iterator[Progress],
     follow: Callable[[Progress], Iterator[Progress] | None],
 ) -> Iterator[Progress]:
-    """One method, and where it ends short another; the last round's proof is the better of both."""
+    """One method, and where it ends short another; the last round's proof is the better of both.
+
+    Weights of 0, at which a descent was stuck, replace nothing: the other has compared its own.
+    """
     for end in first:
         more = follow(end) if end.done else None
         yield replace(end, done=end.done and more is None)
     for on in () if more is None else more:
-        if on.done and not on.gap <= end.gap:
+        if on.done and not on.gap <= end.gap and end.theta.any():
             on = replace(on, certificate=end.certificate, theta=end.theta, tau=end.tau, at=end.tau)
         yield replace(on, round=end.round + 1 + on.round, calls=end.calls + on.calls)
 

@@ -32,6 +32,9 @@ CAUSES: dict[str, tuple[str, dict[str, str]]] = {
 }
 """What a model's ``short`` says → (in words, what to do where an estimator has a setting)."""
 
+CUT = ("rounds", "seconds", "calls")  # ways to end early that say nothing against the weights
+LOOSE = 0.1  # relative gaps above it say little about the weights
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -67,6 +70,11 @@ class Ending:
             advised = "let the solver say how good an answer could be, Answer(None, upper)"
         elif proof.withheld is None and proof.slack > proof.gap / 2:
             told.append("most of the gap is what the oracle's own bounds leave open")
+        elif proof.relative > LOOSE and self.short in CUT:
+            told.append(
+                "the weights learned so far are kept: the gap is what is proven, not what is wrong "
+                "with them, and they may be far better than it says"
+            )
         if self.missed:
             listed = ", ".join(f"{alpha:g}" for alpha in self.missed)
             told.append(f"{len(self.missed)} of {self.tried} alphas missed it, too: {listed}")

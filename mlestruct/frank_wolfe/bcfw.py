@@ -89,7 +89,7 @@ class _BlockRun:
         start: Array | None,
         late: Callable[[], bool] = never,
     ) -> None:
-        self.solver, self.polytope, self.best = solver, oracle.polytope, Best()
+        self.solver, self.polytope, self.best = solver, oracle.polytope, Best(last=solver.keep == "last")
         self.dual, self.inner = beginning(dual, oracle, late=late)
         self.first = Start(self.dual, self.inner, oracle)
         batch, count = dual.batch, len(dual.batch)

@@ -146,7 +146,7 @@ class Start:
 
         ``calls`` are left to ask about it, if they are limited.
         """
-        if not self.unsure or best.theta is not found.tangent.theta:
+        if best.last or not self.unsure or best.theta is not found.tangent.theta:
             return
         reached = reached_by(*self._asked)
         self.unsure = not best.primal <= reached
@@ -174,7 +174,7 @@ class Start:
 
     def instead(self, said: Progress, best: Best) -> Progress | None:
         """The round by these weights, where those that it has are proven to be worse."""
-        if not best.least > self.primal:
+        if best.last or not best.least > self.primal:
             return None
         proof = replace(said.certificate, slack=self.slack)
         if proof.withheld is None:
@@ -271,6 +271,8 @@ class Best:
     dual: float = np.inf
     least: float = -np.inf
     """P at θ itself is no less."""
+    last: bool = False
+    """The last weights are taken, whether better or not."""
 
     def take(
         self, proof: Certificate, primal: float, theta: Array, at: Array, tau: Array
@@ -280,7 +282,7 @@ class Best:
         ``tau`` is copied. Where no bound is known (P = ∞), the last weights are the best.
         """
         objective = proof.objective
-        if primal <= self.primal:
+        if self.last or primal <= self.primal:
             self.theta, self.at, self.primal, self.slack = theta, at, primal, proof.slack
         if objective < self.dual:
             self.tau, self.dual = tau.copy(), objective
@@ -289,4 +291,4 @@ class Best:
         return replace(proof, slack=self.slack, objective=self.dual)
 
     def tree(self) -> Tree:
-        return self.theta, self.at, self.tau, self.primal, self.slack, self.dual, self.least
+        return self.theta, self.at, self.tau, self.primal, self.slack, self.dual, self.least, self.last

@@ -221,7 +221,7 @@ class _Run:
             iterate.regularise(centre.moved(dual.regulariser))
         return cls(
             solver, dual, oracle.polytope, inner, tau, iterate, centre, margin,
-            margin and start is None, solver.step, Best(),
+            margin and start is None, solver.step, Best(last=solver.keep == "last"),
             Start(dual, inner, oracle), Smoothing(), tries(dual.entropy),
         )  # fmt: skip
 

@@ -17,8 +17,14 @@ from mlestruct.structures.base import Array, as_count
 
 Step = Literal["auto", "pairwise", "block", "batch", "batch_fixed"]
 Draw = Literal["permutation", "uniform", "gaps"]
+Keep = Literal["best", "last"]
 Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
 """Scores to log Z and τ of every example, summed over all outcomes: exact."""
+
+
+def _check_keep(keep: str) -> None:
+    if keep not in get_args(Keep):
+        raise ValueError(f"keep is one of {', '.join(get_args(Keep))}, not {keep!r}")
 
 
 class Limited:
@@ -44,7 +50,9 @@ class FrankWolfe(Limited):
     ``corrective`` passes over known vertices between calls, while they gain, 8 unless the structure
     says otherwise), or plain steps, per ``block`` or of the whole ``batch``, with exact line
     search; ``batch_fixed`` are the papers' 2/(k+2). ``auto`` is pairwise unless memory has too
-    little room for vertices. The papers' own is :class:`BCFW`. ``centre`` holds θ near where it was
+    little room for vertices. The papers' own is :class:`BCFW`. ``keep`` says which weights a run
+    returns: those of the best bound (``best``; if it is cut short and they are proven to be worse
+    than the weights to begin with, those), or the ``last`` ones, as the papers do. ``centre`` holds θ near where it was
     (max-margin: near the best so far), so that questions do not leap; fixed steps have none.
 
     ``shards`` fixes what is asked together, so any ``engine`` with any number of ``workers`` gives
@@ -65,6 +73,7 @@ class FrankWolfe(Limited):
     engine: Engine | str | None = None
     checkpoint: AnyCheckpoint = None
     centre: bool = True
+    keep: Keep = "best"
 
     def __post_init__(self) -> None:
         least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}
@@ -74,6 +83,7 @@ class FrankWolfe(Limited):
         self.budget.check()
         if self.step not in get_args(Step):
             raise ValueError(f"step is one of {', '.join(get_args(Step))}, not {self.step!r}")
+        _check_keep(self.keep)
 
     def run(
         self,
@@ -103,6 +113,7 @@ class BCFW(Limited):
     ``draw`` says which example a step is for: each once in random order (``permutation``), any
     (``uniform``), or one drawn in proportion to the ``gaps``. Step k has length 2M/(k+2M) if
     ``fixed``, else that of an exact line search. ``average`` certifies the weighted average of θ,
+    ``keep`` is that of :class:`FrankWolfe`,
     ``cache`` keeps that many vertices per example, ``centre`` (of no paper) holds θ near where the
     last pass left it. A certificate asks the oracle once per example, after ``every`` passes.
     """
@@ -119,6 +130,7 @@ class BCFW(Limited):
     every: int = 10
     random_state: int = 0
     checkpoint: AnyCheckpoint = None
+    keep: Keep = "best"
 
     def __post_init__(self) -> None:
         for name, fewest in {"rounds": 0, "cache": 0, "every": 1, "random_state": 0}.items():
@@ -126,6 +138,7 @@ class BCFW(Limited):
         self.budget.check()
         if self.draw not in get_args(Draw):
             raise ValueError(f"draw is one of {', '.join(get_args(Draw))}, not {self.draw!r}")
+        _check_keep(self.keep)
         if self.fixed and self.centre:
             raise ValueError("fixed steps follow no objective, so a centre cannot help them")
 
