@@ -56,8 +56,8 @@ class Progress:
     A method ends by ``over``, which says why it can go no further, or where ``left`` (None: the
     certificate's relative gap) is within the tolerance it is given. ``prove`` is called with the
     reason before it ends, and says what the round has really come to: it may go on. A ``silent``
-    round says nothing unless it is the last. A fit that is cut short ends with the round ``instead``
-    of its last, where there is one: its weights are proven to be better.
+    round says nothing unless it is the last. A fit that is cut short ends with the round
+    ``instead`` of its last, where there is one: its weights are proven to be better.
 
     ``seconds``, ``cost``, ``done`` and ``short`` are filled in by :func:`mlestruct.drive.drive`.
     ``short`` says why a last round has not reached what was asked of it: ``rounds``, ``seconds``,

@@ -89,7 +89,8 @@ class _BlockRun:
         start: Array | None,
         late: Callable[[], bool] = never,
     ) -> None:
-        self.solver, self.polytope, self.best = solver, oracle.polytope, Best(last=solver.keep == "last")
+        self.solver, self.polytope = solver, oracle.polytope
+        self.best = Best(last=solver.keep == "last")
         self.dual, self.inner = beginning(dual, oracle, late=late)
         self.first = Start(self.dual, self.inner, oracle)
         batch, count = dual.batch, len(dual.batch)
@@ -118,10 +119,11 @@ class _BlockRun:
         held = None if self.centre is None else self.centre.tree()
         memory = tuple(one.memory() for one in (self.whole, *self.blocks))
         point = self.iterate.tree()
-        return own, self.best.tree(), self.first.tree(), held, point, self.gaps, self.mean, kept, memory
+        proven = self.best.tree(), self.first.tree()
+        return own, proven, held, point, self.gaps, self.mean, kept, memory
 
     def recall(self, tree: Tree) -> None:
-        own, best, first, held, point, self.gaps, self.mean, kept, memory = tree
+        own, (best, first), held, point, self.gaps, self.mean, kept, memory = tree
         self.number, self.steps, self.calls, self.asking, self.bytes = own
         self.best, self.kept = Best(*best), [list(vertices) for vertices in kept]
         self.first.recall(first)

@@ -291,4 +291,5 @@ class Best:
         return replace(proof, slack=self.slack, objective=self.dual)
 
     def tree(self) -> Tree:
-        return self.theta, self.at, self.tau, self.primal, self.slack, self.dual, self.least, self.last
+        numbers = self.primal, self.slack, self.dual, self.least, self.last
+        return self.theta, self.at, self.tau, *numbers

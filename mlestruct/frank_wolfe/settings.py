@@ -52,8 +52,9 @@ class FrankWolfe(Limited):
     search; ``batch_fixed`` are the papers' 2/(k+2). ``auto`` is pairwise unless memory has too
     little room for vertices. The papers' own is :class:`BCFW`. ``keep`` says which weights a run
     returns: those of the best bound (``best``; if it is cut short and they are proven to be worse
-    than the weights to begin with, those), or the ``last`` ones, as the papers do. ``centre`` holds θ near where it was
-    (max-margin: near the best so far), so that questions do not leap; fixed steps have none.
+    than the weights to begin with, those), or the ``last`` ones, as the papers do. ``centre``
+    holds θ near where it was (max-margin: near the best so far), so that questions do not leap;
+    fixed steps have none.
 
     ``shards`` fixes what is asked together, so any ``engine`` with any number of ``workers`` gives
     the same bits: ``threads`` (the default of several workers), or another of

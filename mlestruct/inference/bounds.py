@@ -43,7 +43,8 @@ def log_z_interval(found: Marginals) -> ProvenInterval:
     without a theorem proves nothing, however close it may be.
     """
     none = np.full(len(found.lower), np.inf)
-    kind = found.bound.kind
+    exact = found.certificate.bound.startswith("exact")  # log Z is, however τ was found
+    kind = "exact" if exact else found.bound.kind
     lower = found.lower if kind in ("exact", "lower") else -none
     upper = found.upper if kind in ("exact", "upper") else none
     return ProvenInterval(lower.copy(), upper.copy(), str(found.bound))

@@ -86,7 +86,7 @@ def marginals(
         found = _nearer(plain, entropy, asked, found)
         tell(found.gaps, found.withheld)
     bound = entropy.bound if found.summed else _searched_bound(entropy.bound, found.gaps)
-    proof = found.certificate(plain, -float(plain.weight @ found.lower), bound)
+    proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
     return Marginals(found.tau.copy(), found.lower, found.upper, bound, proof)
 
 
