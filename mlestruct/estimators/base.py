@@ -18,7 +18,7 @@ from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
 from mlestruct.estimators.choosing import Scoring, own_score, scored_by, splits, winner
-from mlestruct.estimators.convergence import CUT, Ending
+from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.door import (
     Given,
     alphas_of,
@@ -188,7 +188,7 @@ class Estimator(Predictor):
         loop.finish()
         if self._short:
             how = self._short, self.certificate_, self.tol, missed, tried, self.get_params()
-            Ending(*how, self._hint).warn(type(self).__name__)
+            Ending(*how, self._hint, bool(self.coef_.any())).warn(type(self).__name__)
         return self
 
     def _named(self) -> dict[str, Any]:
@@ -296,9 +296,6 @@ class Estimator(Predictor):
             self.__dict__.update({k: v for k, v in tried[best][1].items() if k not in said})
             chosen = [self._chosen]
         self._hint = self._uneven(features, batch.size) if self._short else ""
-        if self._short in CUT and features.d and not self.coef_.any():
-            self._hint = "the weights learned so far are proven to be worse than weights of 0, "
-            self._hint += "which the model has: allow it more"
         self.notes_ = [*self.notes_, *self._notes(batch, features), *chosen]
         return [alpha for alpha in missed if alpha != self.alpha_]
 

@@ -41,7 +41,7 @@ class Ending:
     """How a fit ended: ``short`` is empty where it reached ``tol``; ``missed`` are other alphas.
 
     ``settings`` are those that the estimator has: advice names no other. ``hint`` is a likelier
-    cause, and what to do about it.
+    cause, and what to do about it; ``learned``: some weight is not 0.
     """
 
     short: str
@@ -51,6 +51,7 @@ class Ending:
     tried: int = 1
     settings: Collection[str] = ()
     hint: str = ""
+    learned: bool = True
 
     @property
     def heard(self) -> bool:
@@ -70,10 +71,12 @@ class Ending:
             advised = "let the solver say how good an answer could be, Answer(None, upper)"
         elif proof.withheld is None and proof.slack > proof.gap / 2:
             told.append("most of the gap is what the oracle's own bounds leave open")
-        elif proof.relative > LOOSE and self.short in CUT:
+        elif self.short in CUT and not self.learned:
+            told.append("nothing better than weights of 0 was found")
+        elif self.short in CUT and proof.relative > LOOSE:
             told.append(
-                "the weights learned so far are kept: the gap is what is proven, not what is wrong "
-                "with them, and they may be far better than it says"
+                "the gap is what is proven, not what is wrong with the weights, which may be far "
+                "better than it says"
             )
         if self.missed:
             listed = ", ".join(f"{alpha:g}" for alpha in self.missed)

@@ -122,3 +122,32 @@ def test_no_cut_fit_is_worse_than_weights_of_0_nor_has_them(case):
 def test_no_cut_fit_is_worse_than_weights_of_0_nor_has_them_anywhere(name):
     cases = [case for case in drawn(3000) if case[0] == name]
     assert sum(holds(*case) for case in cases) > 0.5 * len(cases)
+
+
+@pytest.mark.parametrize("rounds", [1, 5, 10])
+def test_an_own_solver_that_was_cut_short_has_learned_and_says_what_its_gap_means(rounds):
+    structure = TABLE["general 6"]
+    batch, features = problem(structure, spread=3.0)
+    X = np.stack([features.potentials(unit) for unit in np.eye(3)], axis=-1)
+    X = X.reshape(EXAMPLES, structure.size, 3)
+    y = batch.target.reshape(EXAMPLES, -1)
+    model = ms.StructuredModel(oracle=listing(structure), max_rounds=rounds, tol=1e-9)
+    with pytest.warns(ms.ConvergenceWarning, match="gap is what is proven"):
+        model.fit(list(X), list(y))
+    truth = np.array([1.0, -0.5, 0.3])
+    assert model.coef_ @ truth > 0.8 * np.linalg.norm(model.coef_) * np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize("make", [FrankWolfe, ms.BCFW])
+def test_the_last_weights_can_be_asked_for(make):
+    """Every round has its own then, whatever is proven of them."""
+    batch, features = problem(TABLE["perfect"], spread=3.0)
+    more = {"every": 1} if make is ms.BCFW else {}
+    found = {}
+    for keep in ("best", "last"):
+        solver = make(tol=0.0, rounds=7, keep=keep, **more)
+        learner = ms.mle_struct(regulariser=1e-3, solver=solver, oracle=LISTED)
+        found[keep] = [said.theta.copy() for said in learner.states(batch, features)]
+    assert len({theta.tobytes() for theta in found["last"]}) == len(found["last"])
+    with pytest.raises(ValueError, match="keep is one of best, last"):
+        make(keep="first")

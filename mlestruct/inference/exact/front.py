@@ -140,7 +140,8 @@ def _(structure: RegionGraph, scores: Array, memory: float) -> tuple[Array, Arra
     table, fixed = structure.table_of, structure.fixed
     shut = (fixed == 0) | (np.isin(table, table[fixed == 1]) & (fixed != 1))
     rows = np.zeros((len(scores), graph.size))
-    np.add.at(rows, (slice(None), places), np.where(shut, -np.inf, scores))
+    for row, score in zip(rows, scores, strict=True):
+        np.add.at(row, places, np.where(shut, -np.inf, score))
     log_z, tau = solve(graph, rows, memory)
     return log_z, tau[:, places]
 
