@@ -21,7 +21,7 @@ NEAR, AGREE = 1e-4, 1e-7  # so near to a vertex an answer proves itself, to so m
 def infer_beyond_half(score, ptr, head, strict, component, rho, two_sided, rows, columns, centre,
            residual, sweeps, x, sent, mode, tau, log_z):  # fmt: skip
     """Every example: from where its last call ended, if that gets there, else from the start."""
-    report, spare = np.zeros(3), np.empty(len(head))
+    report, spare = np.zeros(5), np.empty(len(head))
     for m in range(len(score)):
         given = (score[m], ptr, head, strict, component, rho, two_sided)
         out = (

@@ -8,6 +8,7 @@ from mlestruct.blocks import begin, claim, gather, largest
 from mlestruct.kernels import kernel
 
 MOST = 1e300  # an entry or a degree whose logarithm is taken
+FREE = 1e-16  # of a weight: what its ends have besides is rounding
 # A row sum that was reassociated differs in its last bits only; nothing here relies on NaN.
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 
@@ -172,37 +173,87 @@ def _product(ptr, head, kernel, s, first_row, last_row, y):
 
 
 @kernel
-def conjugate(ptr, head, weight, diagonal, moving, r, p, d, q, share, blocks):
-    """p solves (diag + weight) p = r over the ``moving`` nodes, up to a ``share`` of r.
+def conjugate(ptr, head, weight, ground, moving, r, p, share, blocks):
+    """Solve (diag(ground) + B diag(weight) Bᵀ) p = r over the ``moving`` nodes; return the turns.
 
-    Conjugate gradients, preconditioned by the diagonal. r is zero at nodes that do not move, and
-    used up. A share that falls with the error keeps Newton's quadratic convergence.
+    B are the nodes' edges, so the matrix is the signless Laplacian of the weights, plus ``ground``.
+    Conjugate gradients, which stop once gᵀz of the residual g and its preconditioned z is below the
+    start's times ``share``²: a share that falls with the error keeps Newton's convergence
+    quadratic. r, zero at nodes that do not move, is used up.
+
+    An edge of weight w that is nearly all of both its ends' leaves the direction (1, −1) nearly
+    free. So the preconditioner has a 2 × 2 block for each pair of partners, see :func:`_partners`.
+    With a_v = ground_v + Σ of the weights of all *other* edges at v,
+
+        z_u = (a_v g_u + w (g_u − g_v)) / (w (a_u + a_v) + a_u a_v),    z_v likewise,
+
+    and z_v = g_v / a_v at nodes without a partner. The a_v are sums, never differences of w and a
+    degree, and a product with the matrix takes w (d_u + d_v) by itself: both keep all digits of
+    an a_v that is 1e-15 times w.
     """
     n = len(r)
-    p[:] = 0.0
-    rr = 0.0
+    d, q, z, other = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    mate, likely = np.full(n, -1, dtype=np.int64), np.zeros(n)
+    product(ptr, head, weight, np.ones(n), other, blocks)
+    if blocks is None:  # one weight array for all threads: these keep the diagonal alone
+        _partners(ptr, head, weight, moving, other, mate, likely)
+        product(ptr, head, weight, np.ones(n), other, None)
     for v in range(n):
-        d[v] = r[v] / max(diagonal[v], 1e-300)
-        rr += r[v] * d[v]
-    goal = max(share * share, 1e-26) * rr
-    for _ in range(2 * n + 10):
-        if not rr > goal or rr <= 1e-40:
-            return
+        other[v] = max(other[v] + ground[v], FREE * likely[v], 1e-300)
+    p[:] = 0.0
+    rr = _precondition(other, mate, likely, r, z)
+    d[:] = z
+    goal, turns = max(share * share, 1e-26) * rr, 0
+    while rr > goal and rr > 1e-40 and turns < 2 * n + 10:
+        turns += 1
         product(ptr, head, weight, d, q, blocks)
         curve = 0.0
         for v in range(n):
-            q[v] = q[v] + diagonal[v] * d[v] if moving[v] else 0.0
+            own = other[v] * d[v]
+            if mate[v] >= 0:
+                own += likely[v] * (d[v] + d[mate[v]])
+            q[v] = q[v] + own if moving[v] else 0.0
             curve += d[v] * q[v]
         if not curve > 1e-15 * rr:
-            return
-        step, new = rr / curve, 0.0
+            break
+        step, before = rr / curve, rr
         for v in range(n):
             p[v] += step * d[v]
             r[v] -= step * q[v]
-            new += r[v] * r[v] / max(diagonal[v], 1e-300)
+        rr = _precondition(other, mate, likely, r, z)
         for v in range(n):
-            d[v] = r[v] / max(diagonal[v], 1e-300) + new / rr * d[v]
-        rr = new
+            d[v] = z[v] + rr / before * d[v]
+    for u in range(n if blocks is None else 0):
+        for e in range(ptr[u], ptr[u + 1]):
+            if mate[u] == head[e]:
+                weight[e] = likely[u]
+    return turns
+
+
+@kernel
+def _partners(ptr, head, weight, moving, degree, mate, likely):
+    """Pair the ends of an edge that is more than half of both; its weight goes to ``likely``."""
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            v = head[e]
+            if 2.0 * weight[e] > max(degree[u], degree[v]) and moving[u] and moving[v]:
+                mate[u], mate[v], likely[u], likely[v] = v, u, weight[e], weight[e]
+                weight[e] = 0.0
+
+
+@kernel
+def _precondition(other, mate, likely, g, z):
+    """z solves the blocks of :func:`conjugate` for g; returns gᵀz."""
+    total = 0.0
+    for v in range(len(g)):
+        u, w = mate[v], likely[v]
+        if u < 0:
+            z[v] = g[v] / other[v]
+        else:
+            own = other[u] * g[v] + w * (g[v] - g[u])
+            z[v] = own / (w * (other[u] + other[v]) + other[u] * other[v])
+        total += g[v] * z[v]
+    return total
 
 
 @kernel

@@ -15,8 +15,10 @@ LONGEST, FAR = 20.0, 100.0  # nats: of a step, and of steps after which the kern
 
 @kernel
 def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, residual,
-           rounds):  # fmt: skip
+           rounds, count):  # fmt: skip
     """Damped Newton on the convex dual (c ≥ 0); the last error, and whether the kernel is cut.
+
+    ``count`` gets the steps, added to those so far, and the most turns of conjugate gradients.
 
     It moves the factors s, see :func:`absorb`: an exponential per node and none per edge. The
     Hessian is the signless Laplacian of dτ/dlog z plus the slacks': conjugate gradients cost
@@ -26,27 +28,28 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
     n, moved = len(strict), 0.0
     direct = two_sided and n <= DENSE
     table = np.empty((n, n) if direct else (0, 0))
-    curvature, gap, slope = np.empty(len(score)), np.empty(n), np.empty(n)
+    curvature, gap, ground = np.empty(len(score)), np.empty(n), np.empty(n)
     p, d, q, old = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     everyone = np.ones(n, dtype=np.bool_)
-    worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope)
+    worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground)
     before = 0.0
     for _ in range(rounds):
         if cut or moved >= FAR:
             cut, moved = absorb(score, ptr, head, x, s, kernel, None), 0.0
-            worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope)
+            worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground)
         if worst <= residual:
             break
         old[:] = s
+        count[0] += 1.0
         kept, before = direct and worst <= GAINED * before, worst
         if direct and not kept:
-            for v in range(n):
-                q[v] = 0.0 if strict[v] else _slack(x[v], s[v], rho) / rho
+            q[:] = ground
             eliminate(ptr, head, curvature, q, table, d)
         if direct:
             eliminated(ptr, table, d, gap, p)
         else:
-            conjugate(ptr, head, curvature, slope, everyone, gap, p, d, q, min(0.1, worst), None)
+            turns = conjugate(ptr, head, curvature, ground, everyone, gap, p, min(0.1, worst), None)
+            count[1] = max(count[1], turns)
         far = 0.0
         for v in range(n):
             far = max(far, abs(p[v]))
@@ -57,7 +60,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
                 if not strict[v]:  # a slack is at most one, so x ≥ 0
                     room = x[v] - np.log(old[v])
                     s[v] = min(s[v], old[v] * np.exp((1.0 - NEARER) * room))
-            worst, new = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope)
+            worst, new = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground)
             if new <= value + 1e-14 * abs(value):
                 found = True
                 break
@@ -66,7 +69,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
             value, moved = new, moved + step * far
             continue
         s[:] = old
-        worst, _ = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope)
+        worst, _ = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground)
         if not kept:
             break
         before = 0.0
@@ -129,18 +132,19 @@ def _slack(x, s, rho):
 
 
 @kernel
-def _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope):
-    """Every node's Σ τ + slack − 1; the largest, and the dual value. ``curvature`` is dτ/dlog z.
+def _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground):
+    """Every node's Σ τ + slack − 1; the largest, and the dual value.
+
+    ``curvature`` is dτ/dlog z of the edges, ``ground`` that of the slacks.
 
     The value is :func:`mlestruct.inference.matching.values.dual_value`.
     """
     total = 0.0
     if c == 0.0:
-        sums(ptr, head, kernel, s, c, True, True, gap, slope, None)
+        sums(ptr, head, kernel, s, c, True, True, gap, ground, None)
         total = 0.5 * gap.sum()
     else:
         gap[:] = 0.0
-        slope[:] = 0.0
     for u in range(len(ptr) - 1):
         for e in range(ptr[u], ptr[u + 1]):
             z = kernel[e] * s[u] * s[head[e]]
@@ -153,16 +157,15 @@ def _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, slope):
                 curvature[e] = d
                 gap[u] += t
                 gap[head[e]] += t
-                slope[u] += d
-                slope[head[e]] += d
     worst = 0.0
     for v in range(len(x)):
         gap[v] -= 1.0
+        ground[v] = 0.0
         total += x[v] - np.log(s[v]) - rho
         if not strict[v]:
             single = _slack(x[v], s[v], rho)
             gap[v] += single
-            slope[v] += single / rho
+            ground[v] = single / rho
             total += rho * single
         worst = max(worst, abs(gap[v]))
     return worst, total

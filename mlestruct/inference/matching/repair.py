@@ -109,7 +109,7 @@ def _mixture(tau, centre, share, first, last):
 @kernel
 def _fit(ptr, head, strict, tau, blocks):
     n, one = len(strict), np.ones(len(strict))
-    s, p, r, d, q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    s, p, r, none = np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
     bound = np.empty(n, dtype=np.bool_)
     for _ in range(4):
         product(ptr, head, tau, one, s, blocks)
@@ -120,7 +120,7 @@ def _fit(ptr, head, strict, tau, blocks):
             worst = max(worst, abs(r[v]))
         if worst <= 1e-14:
             break
-        conjugate(ptr, head, tau, s, bound, r, p, d, q, 3e-7, blocks)
+        conjugate(ptr, head, tau, none, bound, r, p, 3e-7, blocks)
         if blocks is None:
             _move(ptr, head, p, tau, 0, n)
         else:

@@ -19,13 +19,15 @@ WIDE, MILD, COOLING, BRIEF = 300.0, 100.0, 10.0, 100  # nats, nats, a factor, sw
 @kernel
 def scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
           sweeps, tau, report, blocks):  # fmt: skip
-    """Scale until every degree fits to ``residual``; report = (residual, sweeps, largest τ).
+    """Scale until every degree fits to ``residual``; report = (residual, sweeps, largest τ,
+    Newton steps, most turns of conjugate gradients in one).
 
     ρ > 0, if only a little, where nodes may stay single. A sweep moves a price by some nats where
     another has to move, too: prices of thousands would take as many, and end elsewhere first. So
     scores that are wide are cooled to: duals of scores so mild that nothing underflows, times what
     those were divided by, start the next, which are divided by less.
     """
+    report[3:] = 0.0
     low, high = _range(score, ptr, blocks) if cold else (0.0, 0.0)
     if WIDE <= high - low < MOST:
         if leads(blocks):
@@ -104,7 +106,7 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
             if worst > 1e-4 * earlier:
                 if leads(blocks):
                     worst, cut = polish(score, ptr, head, strict, c, rho, two_sided, x, s, tau,
-                                        cut, residual, 50)  # fmt: skip
+                                        cut, residual, 50, report[3:])  # fmt: skip
                 worst, cut = tell(blocks, x, s, worst, cut)
                 if worst <= residual and not cut:
                     break

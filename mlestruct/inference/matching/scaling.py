@@ -35,7 +35,7 @@ def prepared(structure: Any) -> tuple[Layout, Array]:
         return graph, np.full(graph.live, 0.5 / max(degree.max(), 1))
     if graph.edge is None and structure.interior() is not None:
         return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
-    point, report, x = np.empty(graph.live), np.zeros(3), np.zeros(graph.nodes)
+    point, report, x = np.empty(graph.live), np.zeros(5), np.zeros(graph.nodes)
     given = np.zeros(graph.live), graph.ptr, graph.head, graph.strict
     scale(*given, graph.component, 0.0, 0.5, graph.two_sided, x, True, 1e-13, 100_000, point,
           report, None)  # fmt: skip
@@ -220,7 +220,7 @@ def _concave(score, ptr, head, strict, component, rho, two_sided, rows, columns,
     Several threads may run it together on their ``blocks``; the one that leads writes what is not
     by edge.
     """
-    report, c, soft = np.zeros(3), 1.0 - 2.0 * rho, max(rho, SOFT)
+    report, c, soft = np.zeros(5), 1.0 - 2.0 * rho, max(rho, SOFT)
     for m in range(len(score)):
         price, known = x[m] if blocks is None else x[m].copy(), mode[m] != COLD
         report[0], enough = np.inf, reachable(score[m], ptr, residual, blocks)

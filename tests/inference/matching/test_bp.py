@@ -42,7 +42,7 @@ def test_messages_equal_their_numpy_twin(name, rho, rng):
     scores = rng.standard_normal(structure.size)
     graph, _ = prepared(structure)
     x, sent = np.zeros(graph.nodes), np.empty((2, graph.live))
-    tau, off, report = np.full(graph.live, 0.1), np.empty(graph.live), np.zeros(3)
+    tau, off, report = np.full(graph.live, 0.1), np.empty(graph.live), np.zeros(5)
     score = graph.gather(scores[None])[0]
     propagate(score, graph.ptr, graph.head, graph.strict, rho, graph.two_sided, x, sent, True,
               1e-12, 5000, tau, off, report)  # fmt: skip
@@ -79,7 +79,7 @@ def test_messages_that_creep_towards_a_vertex_leap(nodes, ahead):
     scores = np.where(even, ahead / nodes, np.where(head - tail == 2, -20.0, 0.0))
     graph, _ = prepared(structure)
     x, sent = np.zeros(graph.nodes), np.empty((2, graph.live))
-    tau, off, report = np.full(graph.live, 0.1), np.empty(graph.live), np.zeros(3)
+    tau, off, report = np.full(graph.live, 0.1), np.empty(graph.live), np.zeros(5)
     score = graph.gather(scores[None])[0]
     propagate(score, graph.ptr, graph.head, graph.strict, 1.0, graph.two_sided, x, sent, True,
               1e-10, 10_000, tau, off, report)  # fmt: skip
