@@ -10,6 +10,8 @@ from mlestruct.kernels import kernel
 NEARER = 0.1  # of a slack's price a step leaves at least: beyond lie slacks above one
 DENSE = 300  # nodes of a two-sided graph up to which Newton's systems are solved by elimination
 GAINED = 0.2  # of the error: a step that leaves no more has another by the same elimination
+NEAR = 1e-3  # of τ = 1, where 1 − τ comes from the equation that τ solves
+IDLE = 5  # steps that lower neither the value nor the error: they are rounding's
 LONGEST, FAR = 20.0, 100.0  # nats: of a step, and of steps after which the kernel is made anew
 
 
@@ -21,9 +23,11 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
     ``count`` gets the steps, added to those so far, and the most turns of conjugate gradients.
 
     It moves the factors s, see :func:`absorb`: an exponential per node and none per edge. The
-    Hessian is the signless Laplacian of dτ/dlog z plus the slacks': conjugate gradients cost
-    O(edges) a turn. Small two-sided graphs are eliminated, which their nearly free directions
-    (rows that hardly share a column, eigenvalues of 1e-10 and less) do not harm.
+    Hessian is the signless Laplacian of dτ/dlog z plus the slacks'. Conjugate gradients, O(edges) a
+    turn, solve for it plus diag(|gradient|) / ``LONGEST``, which vanishes in the end: where a
+    curvature is far below its gradient, one node's step would be so long that all others' were cut
+    to nothing. Small two-sided graphs are eliminated, which their nearly free directions (rows that
+    hardly share a column, eigenvalues of 1e-10 and less) do not harm.
     """
     n, moved = len(strict), 0.0
     direct = two_sided and n <= DENSE
@@ -32,12 +36,14 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
     p, d, q, old = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     everyone = np.ones(n, dtype=np.bool_)
     worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground)
-    before = 0.0
+    before, least, idle = 0.0, worst, 0
     for _ in range(rounds):
         if cut or moved >= FAR:
             cut, moved = absorb(score, ptr, head, x, s, kernel, None), 0.0
-            worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground)
-        if worst <= residual:
+            worst, value = _evaluate(
+                ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground
+            )
+        if worst <= residual or idle > IDLE:
             break
         old[:] = s
         count[0] += 1.0
@@ -48,6 +54,8 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
         if direct:
             eliminated(ptr, table, d, gap, p)
         else:
+            for v in range(n):  # no node alone goes further than LONGEST, nor holds others up
+                ground[v] += abs(gap[v]) / LONGEST
             turns = conjugate(ptr, head, curvature, ground, everyone, gap, p, min(0.1, worst), None)
             count[1] = max(count[1], turns)
         far = 0.0
@@ -66,6 +74,8 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
                 break
             step *= 0.5
         if found:
+            gained = new < value - 1e-14 * abs(value) or worst < 0.9 * least
+            idle, least = 0 if gained else idle + 1, min(least, worst)
             value, moved = new, moved + step * far
             continue
         s[:] = old
@@ -132,14 +142,22 @@ def _slack(x, s, rho):
 
 
 @kernel
+def _added(total, lost, term):
+    """A sum and what its rounding has lost, with one term more (Neumaier)."""
+    new = total + term
+    lost += (total - new) + term if abs(total) >= abs(term) else (term - new) + total
+    return new, lost
+
+
+@kernel
 def _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground):
     """Every node's Σ τ + slack − 1; the largest, and the dual value.
 
-    ``curvature`` is dτ/dlog z of the edges, ``ground`` that of the slacks.
-
-    The value is :func:`mlestruct.inference.matching.values.dual_value`.
+    ``curvature`` is dτ/dlog z of the edges, ``ground`` that of the slacks. The value is
+    :func:`mlestruct.inference.matching.values.dual_value`, summed so that its last digits, by which
+    steps are judged, are right for 10,000 nodes, too.
     """
-    total = 0.0
+    total, lost = 0.0, 0.0
     if c == 0.0:
         sums(ptr, head, kernel, s, c, True, True, gap, ground, None)
         total = 0.5 * gap.sum()
@@ -151,21 +169,21 @@ def _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground):
             curvature[e] = z
             if c != 0.0:
                 t = entry(z, c)
-                d = t * (1.0 - t) / max(1.0 - (1.0 - c) * t, 1e-12)
                 off = np.log1p(-t) if t < 0.5 else (np.log(z) - np.log(t)) / -c
-                total += (1.0 - c) * t - c * off
-                curvature[e] = d
+                away = 1.0 - t if t < 1.0 - NEAR else min(np.exp(off), NEAR)
+                curvature[e] = t * away / max(away + c * t, 1e-12)
+                total, lost = _added(total, lost, (1.0 - c) * t - c * off)
                 gap[u] += t
                 gap[head[e]] += t
     worst = 0.0
     for v in range(len(x)):
         gap[v] -= 1.0
         ground[v] = 0.0
-        total += x[v] - np.log(s[v]) - rho
+        total, lost = _added(total, lost, x[v] - np.log(s[v]) - rho)
         if not strict[v]:
             single = _slack(x[v], s[v], rho)
             gap[v] += single
             ground[v] = single / rho
-            total += rho * single
+            total, lost = _added(total, lost, rho * single)
         worst = max(worst, abs(gap[v]))
-    return worst, total
+    return worst, total + lost

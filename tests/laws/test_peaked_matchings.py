@@ -1,0 +1,149 @@
+"""Marginals of sparse matchings end within counted turns, however sure some of the pairs are."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import mlestruct as ms
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.inference.matching.kernels import conjugate
+from mlestruct.inference.matching.scale import scale
+from mlestruct.inference.matching.scaling import Scaling, prepared
+from tests.laws.linkage import linkage, mild, peaked, tied
+
+SCALES = (0.05, 0.1, 0.2, 0.5, 0.6, 1.0, 1.5, 2.0)
+WIDTH = 1e-6
+
+
+def counted(structure, score, rho):
+    """(Newton steps, most turns of conjugate gradients in one) of a cold start."""
+    graph, _ = prepared(structure)
+    report, x, tau = np.zeros(5), np.zeros(graph.nodes), np.empty(graph.live)
+    given = graph.gather(score[None])[0], graph.ptr, graph.head, graph.strict, graph.component
+    scale(*given, 1.0 - 2.0 * rho, rho, graph.two_sided, x, True, 1e-11, 10_000, tau, report, None)
+    return report[3:]
+
+
+def check(structure, score, rho=0.5, steps=40, turns=200, seconds=1.0):
+    """Both counts, the width of the proven interval, and ten times the processor time."""
+    batch, routine = Batch.of(structure, count=1), Scaling(rho)
+    prepared(structure)
+    begun = time.process_time()
+    found = routine.many(batch, score)
+    took = time.process_time() - begun
+    lower = Entropy.of(batch, rho).each(found.tau) + batch.totals(score * found.tau)
+    upper = routine.above(batch, score, found.warm, lower)
+    assert structure.contains(found.tau)
+    rounding = 1e-13 * np.abs(score).sum()
+    assert -rounding <= (upper - lower)[0] <= WIDTH
+    assert took <= 10 * seconds
+    taken = counted(structure, score, rho)
+    assert taken[0] <= steps
+    assert taken[1] <= turns
+
+
+def general(rng, nodes, kind, sure):
+    """A sparse graph with odd cycles: sure pairs in a perfect matching, and false ones."""
+    order = rng.permutation(nodes).reshape(2, -1)
+    pairs = {(int(min(p)), int(max(p))): sure for p in order.T}
+    for u, v in np.sort(rng.integers(nodes, size=(2 * nodes, 2)), axis=1).tolist():
+        if u != v:
+            pairs.setdefault((u, v), 0.0)
+    likely = np.array(list(pairs.values()))
+    score = np.where(likely > 0, likely * rng.uniform(0.3, 1.3, len(pairs)), 0.0)
+    score += np.where(likely > 0, 0.0, rng.normal(-6.0, 4.0, len(pairs)))
+    return ms.Matching(nodes, list(pairs), kind=kind), score
+
+
+def forest(rng, nodes, ties):
+    """Every node but some roots hangs on one of the five before it; whole multiples with ties."""
+    child = np.array([v for v in range(1, nodes) if v % 50])
+    parent = child - rng.integers(1, np.minimum(child, 5) + 1)
+    score = rng.normal(0.0, 1.0, len(child))
+    return (
+        ms.Matching(nodes, np.column_stack([parent, child]), kind="partial"),
+        np.round(score) if ties else score,
+    )
+
+
+def chain(nodes, sure, weak):
+    """A path whose every other pair is sure."""
+    v = np.arange(nodes - 1)
+    score = np.where(v % 2 == 0, sure, weak)
+    return ms.Matching(nodes, np.column_stack([v, v + 1]), kind="partial"), score
+
+
+def laplacian(rng, nodes):
+    """Pairs of weight 1 on a circle of weights near 1e-12: (matrix, ptr, head, weight, ground)."""
+    pairs = [(u, u + 1) for u in range(nodes - 1)]
+    weight = np.where(np.arange(nodes - 1) % 2 == 0, 1.0, 1e-12 * rng.random(nodes - 1))
+    ptr, head = np.r_[np.arange(nodes), nodes - 1], np.array([v for _, v in pairs], dtype=np.int32)
+    return ptr.astype(np.int64), head, weight, 1e-12 * rng.random(nodes)
+
+
+def test_nearly_free_pairs_keep_their_digits(rng):
+    """The solution's residual is small edge by edge, where a difference would have lost it."""
+    ptr, head, weight, ground = laplacian(rng, 40)
+    wanted = rng.standard_normal(40) * np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+    wanted[1::2] = -wanted[::2]
+    right = ground * wanted
+    flow = weight * (wanted[:-1] + wanted[1:])
+    right[:-1] += flow
+    right[1:] += flow
+    p, given = np.empty(40), weight.copy()
+    turns = conjugate(ptr, head, weight, ground, np.ones(40, bool), right, p, 1e-13, None)
+    np.testing.assert_allclose(p, wanted, rtol=1e-5)
+    np.testing.assert_array_equal(weight, given)
+    assert turns <= 40
+
+
+@pytest.mark.parametrize(
+    ("make", "times"), [(peaked, 0.05), (peaked, 0.6), (peaked, 2.0), (tied, 0.5), (tied, 2.0)]
+)
+def test_linkage_files_take_few_turns(make, times):
+    structure, score = make(np.random.default_rng(0))
+    check(structure, times * score)
+
+
+def test_small_files_general_graphs_and_forests_take_few_turns(rng):
+    for rho in (0.5, 0.25, 0.1):
+        for times in (0.5, 1.0, 2.0):
+            check(*linkage(rng, 200, 150, 250, (5, 15, 21), (-7, -6, -3), 0.4), rho, 80, 400)
+            for kind in ("perfect", "partial"):
+                check(*general(rng, 400, kind, 20.0 * times), rho, 80, 400)
+            structure, score = forest(rng, 400, ties=times == 1.0)
+            check(structure, 20.0 * times * score, rho, 80, 400)
+    check(*chain(1000, 40.0, -5.0))
+    check(*chain(1000, 20.0, 20.0), turns=1000)  # along ties all nodes' prices hang together
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("make", [peaked, tied])
+@pytest.mark.parametrize("rho", [0.5, 0.25, 0.1])
+def test_linkage_files_at_every_scale(make, seed, rho):
+    structure, score = make(np.random.default_rng(seed))
+    for times in SCALES:
+        limits = {} if rho == 0.5 else {"steps": 80, "turns": 1000}
+        check(structure, times * score, rho, **limits)
+    check(structure, 20.0 * np.round(times * score / 20.0), rho, 80, 1000)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["perfect", "partial"])
+@pytest.mark.parametrize("rho", [0.5, 0.25])
+def test_large_sparse_graphs(rng, kind, rho):
+    for times in SCALES:
+        check(*general(rng, 10_000, kind, 30.0 * times), rho, 80, 1000, seconds=2.0)
+    for times in (1.0, 10.0, 40.0, 200.0):
+        structure, score = forest(rng, 10_000, ties=times == 10.0)
+        check(structure, times * score, rho, 80, 1000)
+
+
+@pytest.mark.nightly
+def test_two_files_of_a_hundred_thousand_mild_records():
+    check(*mild(np.random.default_rng(0)), seconds=2.0)
