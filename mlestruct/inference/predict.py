@@ -18,7 +18,7 @@ from mlestruct.features import NoFeatures
 from mlestruct.features.dense import levelled_scores
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.decoding import decode
-from mlestruct.inference.proof import Inferred, infer, relaxed
+from mlestruct.inference.proof import DEGREES, Inferred, infer, relaxed, unsearchable
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Oracle, Validated, resolve
@@ -132,7 +132,10 @@ def _served(
 
 
 def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: Routine) -> Inferred:
-    """By a routine; where odd sets cut its τ off, on by Frank-Wolfe from a mixture near it."""
+    """By a routine; where odd sets cut its τ off, on by Frank-Wolfe from a mixture near it.
+
+    The smaller gap counts. Of graphs too large to search for odd sets the routine's is kept.
+    """
     odd = relaxed(batch, oracle)
     tight = 1e-3 * TOL if odd else TIGHT
     try:
@@ -141,14 +144,17 @@ def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: R
         oracle.many(batch, batch.bias)  # a solver's own words name the nodes at fault
         raise
     left, size = float(batch.weight @ found.gaps), max(1.0, abs(float(batch.weight @ found.lower)))
-    if odd and left > TOL * size:
-        return _searched(batch, entropy, oracle, None, found.tau)
+    if odd and left > TOL * size and found.polytope != DEGREES:
+        again = _searched(batch, entropy, oracle, None, found.tau)
+        if float(batch.weight @ again.gaps) < left:
+            return again
     return found
 
 
 def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inferred) -> Inferred:
     """Examples whose proof leaves more than ``NAT`` once more, from where they are."""
-    far = np.flatnonzero((found.gaps > NAT) & np.isfinite(found.gaps))
+    far = (found.gaps > NAT) & np.isfinite(found.gaps)
+    far = np.flatnonzero(far & ~unsearchable(batch) if found.polytope == DEGREES else far)
     if len(far) == 0:
         return found
     part, flat = batch.select(far), spans(batch.offsets, far)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, interior, tangent_gaps
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 DIGITS = 1e-13  # of the largest number in a sum over outcomes: what floats may have lost
 PROVEN = "convex hull of matchings, odd sets proven"
+DEGREES = "degree polytope of matchings, odd sets not proven"
 LITTLE = np.array([1e-9, 1e-7, 1e-5, 1e-3])  # of the way from a τ outside to an interior point
 HALVINGS = 8  # of what is left of it
 
@@ -77,7 +79,8 @@ def infer(
 ) -> Inferred:
     """A routine's τ, and its proof, the cheapest way first.
 
-    No costlier one is looked for where Σ w·gap is at most ``enough``, or ``relative`` to Σ w·lower.
+    No costlier one is looked for where Σ w·gap is at most ``enough``, or ``relative`` to Σ w·lower,
+    nor over the degree polytope: an oracle bounds over the hull alone, which τ need not be in.
     """
     quick = routine.rough()
     try:
@@ -89,7 +92,8 @@ def infer(
     if proof is not None:
         size = max(1.0, abs(float(batch.weight @ proof.lower)))
         left = float(batch.weight @ proof.gaps)
-        if quick.exact or left <= max(enough, relative * size):
+        done = quick.exact or proof.polytope == DEGREES
+        if done or left <= max(enough, relative * size):
             return proof
     if quick is not routine:
         found = routine.many(batch, scores, found.warm)
@@ -108,7 +112,9 @@ def own_proof(
     """What the routine itself proves, without the oracle; None where it bounds nothing.
 
     On graphs with odd cycles the degrees allow more than matchings do: τ is looked up in their
-    hull, and moved into it from an interior point where it is outside.
+    hull, and moved into it from an interior point where it is outside. Graphs that are too large
+    for odd sets to be searched keep τ, and the answer is one over the degree polytope unless τ
+    happens to be proven; its upper bound holds over the hull, too.
     """
     tau, none = found.tau, np.zeros(len(batch))
     if routine.exact:
@@ -118,26 +124,40 @@ def own_proof(
         return Inferred(tau, found.log_z - lost, found.log_z + lost, none, HULL, summed=True)
     polytope = routine.polytope(oracle.polytope)
     if relaxed(batch, oracle):
-        tau, polytope = _inside(batch, entropy, oracle, tau, routine.mixtures(found.warm)), PROVEN
+        outside = _outside(batch, tau, routine.mixtures(found.warm))
+        large = outside & unsearchable(batch)
+        polytope = DEGREES if large.any() else PROVEN
+        if (outside & ~large).any():
+            inner = interior(batch, oracle, entropy)
+            tau = into_hull(batch, tau, inner.tau, outside & ~large)
     value = entropy.each(tau) + batch.totals(products(scores, tau))
     upper = routine.above(batch, scores, found.warm, value)
     if upper is None:
         return None
     upper = np.maximum(upper, value)
-    return Inferred(tau, value, upper, none, polytope, moved=tau is not found.tau)
+    moved = tau is not found.tau and polytope != DEGREES  # no mixture for Frank-Wolfe to start at
+    return Inferred(tau, value, upper, none, polytope, moved=moved)
 
 
-def _inside(
-    batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], tau: Array, known: Any
-) -> Array:
+def unsearchable(batch: Batch[Any]) -> NDArray[np.bool_]:
+    """Flags of matchings on graphs with odd cycles and more nodes than odd sets are searched on."""
+    large = np.zeros(len(batch), dtype=bool)
+    for structure, members in batch.groups():
+        if one_of(structure, "Matching") and structure.graph.sides is None:
+            from mlestruct.structures.odd_sets import EXACT
+
+            large[members] = structure.n_nodes > EXACT
+    return large
+
+
+def _outside(batch: Batch[Any], tau: Array, known: Any) -> NDArray[np.bool_]:
+    """Flags of examples whose τ is not known to be a mixture of matchings."""
     outside = np.ones(len(batch), dtype=bool) if known is None else ~known
     for structure, members in batch.groups():
         left = members[outside[members]]
         if len(left):
             outside[left] = ~structure.in_hull(batch.rows(tau, left))
-    if not outside.any():
-        return tau
-    return into_hull(batch, tau, interior(batch, oracle, entropy).tau, outside)
+    return outside
 
 
 def asked_proof(

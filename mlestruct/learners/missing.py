@@ -25,7 +25,7 @@ from mlestruct.engine import Engine, Running, engine_of
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference import marginals
-from mlestruct.inference.proof import infer, relaxed
+from mlestruct.inference.proof import infer, relaxed, unsearchable
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Wraps
@@ -213,6 +213,7 @@ class PartlySeen:
     ) -> Descending:
         pieces = difference(likelihood(dual, full), likelihood(self._like(dual), clamped))
         odd = relaxed(dual.batch, resolve(self.around.learner.oracle, dual.batch))
+        odd = odd and not unsearchable(dual.batch).any()
 
         def proof(
             running: Running,

@@ -15,6 +15,7 @@ from mlestruct.structures.complete_kernel import symmetric
 
 EXACT = 400  # nodes; a cut tree of that many takes seconds
 SMALL = 12  # nodes, up to which cut trees take no longer than a Cholesky factor
+WIDE = 4000  # nodes of a component: a Cholesky factor of more takes seconds and gigabytes
 DENSE = 8  # times less than all edges, from where a graph is worth rewriting at every merger
 NOTHING = 1e-13  # of a capacity
 BROKEN = 1e-8  # what a broken set's cut lacks of one
@@ -27,14 +28,15 @@ def odd_set_proof(structure: Any, tau: Array) -> bool:
     inequality. The cut is at least k(1 − (k−1)τ_max), and at least α k(n−k)/n (perfect) or αk
     (partial) where no eigenvalue besides the constant's exceeds 1 − α: small sets pass by the
     first, large by the second once Frobenius's norm or a Cholesky factor proves α. O(n³) per
-    component, .2 s at n = 2,400. False means not proven, no more.
+    component, .2 s at n = 2,400; larger ones than ``WIDE`` of a sparse graph are not tried. False
+    means not proven, no more.
     """
     if not structure.contains(tau):
         return False
     if structure.graph.sides is not None:
         return True
     parts = _components(structure, tau)
-    return all(_proven(table, largest, structure) for table, largest in parts)
+    return all(len(table) and _proven(table, largest, structure) for table, largest in parts)
 
 
 def in_hull(structure: Any, rows: Array, tol: float = 1e-8) -> NDArray[np.bool_]:
@@ -74,7 +76,7 @@ def violated_sets(structure: Any, tau: Array) -> NDArray[np.bool_]:
 
 
 def _components(structure: Any, tau: Array) -> Iterator[tuple[Array, float]]:
-    """(τ's matrix, largest τ) for every connected component."""
+    """(τ's matrix, largest τ) for every connected component; no matrix of one that is too wide."""
     n = structure.n_nodes
     if structure.graph.complete:
         yield symmetric(tau, n), float(tau.max())
@@ -87,6 +89,9 @@ def _components(structure: Any, tau: Array) -> Iterator[tuple[Array, float]]:
     count, label = connected_components(graph, directed=False)
     for number in range(count):
         nodes = np.flatnonzero(label == number)
+        if len(nodes) > WIDE:
+            yield np.empty((0, 0)), 1.0
+            return
         part = graph[nodes][:, nodes].toarray()
         part += part.T
         yield part, float(part.max())
