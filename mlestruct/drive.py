@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct import limits
 from mlestruct.checkpoint import AnyCheckpoint, begin
 from mlestruct.dual import Certificate
 from mlestruct.method import NONE, Cost, Method, Progress
@@ -54,8 +55,8 @@ class Budget:
         return said.over or ("calls" if out else self.unit if said.round >= self.rounds else "")
 
     def late(self, seconds: float) -> bool:
-        """No time is left after so many seconds."""
-        return self.seconds is not None and seconds > self.seconds
+        """No time is left after so many seconds, or by the limit of the call around."""
+        return (self.seconds is not None and seconds > self.seconds) or limits.late()
 
     def spent(self, end: Progress) -> bool:
         """No time or no call is left for another method."""
@@ -90,7 +91,7 @@ def drive(method: Method, budget: Budget, keeps: AnyCheckpoint = None) -> Iterat
             return
         clock.start(max(past.seconds, clock.seconds))
         loop.beside, pace = past.tree, past.pace
-    for said in method.rounds(loop):
+    for said in _in_time(method.rounds(loop)):
         why = budget.ended(said, clock.seconds)
         if said.prove is not None and (why or said.within(budget.tol)):
             said = said.prove(why)
@@ -115,6 +116,18 @@ def drive(method: Method, budget: Budget, keeps: AnyCheckpoint = None) -> Iterat
         yield said
         if done:
             return
+
+
+def _in_time(rounds: Iterator[Progress]) -> Iterator[Progress]:
+    """The rounds, until a solver was out of time in one of them: then the last one ends it."""
+    said = None
+    try:
+        for said in rounds:
+            yield said
+    except limits.OutOfTime:
+        if said is None:
+            raise
+        yield said
 
 
 def last(states: Iterator[Progress]) -> Progress:

@@ -15,6 +15,7 @@ from mlestruct.digest import digest, named
 from mlestruct.entropy import FLOOR, TINY, Entropy
 from mlestruct.errors import Infeasible, counting_from
 from mlestruct.features import Features
+from mlestruct.limits import OutOfTime
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.oracle.wrappers import innermost
 from mlestruct.regulariser import Regulariser
@@ -23,6 +24,7 @@ from mlestruct.structures.base import Array, Ints
 
 DOUBT = 1e-6  # relative to a score: what solvers' own tolerances may explain
 CLEAR = 0.999  # of the least that an answer could have: a bound below proves that none has any
+UNASKED = "was not asked about all parts in time"
 MIX = 1e-10  # certificates are taken at (1−MIX)τ + MIX·u where a logarithm would be clipped
 
 
@@ -354,8 +356,12 @@ def _cover(
     found: list[Array] = []
     for _ in range(sum(int(need.sum()) for need in needs) + 1):
         score = needs[0].astype(float) - needs[1] + C.T @ needs[2].astype(float)
-        with counting_from(m):
-            vertex, upper = _ask(structure, one, oracle, score)
+        try:
+            with counting_from(m):
+                vertex, upper = _ask(structure, one, oracle, score)
+        except OutOfTime:
+            nowhere = np.full(structure.size, np.nan)
+            return np.mean(found, axis=0) if found else nowhere, tuple(needs), UNASKED
         new = [need & seen for need, seen in zip(needs, shown(vertex), strict=True)]
         fresh = any(n.any() for n in new)
         if fresh or not found:
@@ -368,7 +374,7 @@ def _cover(
                 if _any(needs, shown(seen)):
                     found.append(seen)
                     needs = [need & ~n for need, n in zip(needs, shown(seen), strict=True)]
-            return np.mean(found, axis=0), tuple(needs), "was not asked about all parts in time"
+            return np.mean(found, axis=0), tuple(needs), UNASKED
         if not fresh:
             best = upper + needs[1].sum() + c0[needs[2]].sum()
             least = _least(oracle) if whole else 0.0

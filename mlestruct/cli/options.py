@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     "alpha", "binary", "categorical", "cohort", "consent", "decimal", "encoding", "fixed", "forbid",
-    "header", "id", "ignore", "larger", "missing", "no_answer", "ordinal", "outcomes", "partner",
-    "partners", "protected", "require", "rho", "room", "rooms", "same", "separator", "sheet",
-    "trust", "unknown", "unpaired", "weight",
+    "header", "id", "ignore", "larger", "max_seconds", "missing", "no_answer", "ordinal",
+    "outcomes", "partner", "partners", "protected", "require", "rho", "room", "rooms", "same",
+    "separator", "sheet", "trust", "unknown", "unpaired", "weight",
 )  # fmt: skip
 PYTHON = re.compile(rf"\b({'|'.join(SETTINGS)})=(?:'([^']*)'|(?=([\w(])))?")
 
@@ -50,6 +50,17 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
         return number
 
     return read
+
+
+def seconds(text: str) -> float:
+    """A limit of time."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not number >= 0:
+        raise argparse.ArgumentTypeError(f"needs a number of seconds, 0 or more, not {text!r}")
+    return number
 
 
 def partners(text: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
 from operator import call
@@ -26,9 +27,12 @@ class Local:
         return len(self.shards)
 
     def round(self, questions: Sequence[Any]) -> list[Any]:
-        over = map if self.pool is None else self.pool.map
-        ask = self._ask if self.inside > 1 else call
-        return list(over(ask, self.shards, questions))
+        ask: Any = self._ask if self.inside > 1 else call
+        if self.pool is None:
+            return list(map(ask, self.shards, questions))
+        asked = zip(self.shards, questions, strict=True)
+        running = [self.pool.submit(copy_context().run, ask, *pair) for pair in asked]
+        return [one.result() for one in running]
 
     def _ask(self, shard: Shard, question: Any) -> Any:
         with sharing(self.inside):

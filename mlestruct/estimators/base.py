@@ -34,6 +34,7 @@ from mlestruct.features.base import squares
 from mlestruct.features.dense import alike, levelled
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
+from mlestruct.limits import check
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import watcher
 from mlestruct.regulariser import Regulariser
@@ -407,6 +408,7 @@ class Estimator(Predictor):
         tastes: bool = False,
         reference: Any = None,
         level: float = 0.95,
+        max_seconds: float | None = None,
     ) -> Intervals:
         """What these examples tell of the weights: estimates, errors, intervals.
 
@@ -417,7 +419,24 @@ class Estimator(Predictor):
         labels, weights are told against a ``reference`` label (default: the first). ``tastes``: one
         large market in which everybody's tastes are independent (Choo and Siow). For learners
         of a likelihood; docs/statistics.md says which interval is printed when, and why.
+
+        After ``max_seconds`` (default: the estimator's own) the rows that are left say "not
+        reached", or all intervals are refused where time was too short for the estimates that they
+        are around; a :class:`ConvergenceWarning` says so once.
         """
+        with self._limited(max_seconds):
+            return self._intervals(X, y, sample_weight, cohort, tastes, reference, level)
+
+    def _intervals(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None,
+        cohort: Sequence[Any] | None,
+        tastes: bool,
+        reference: Any,
+        level: float,
+    ) -> Intervals:
         from mlestruct.estimators.intervals import Learned, intervals_of, units_of
 
         given, against = self._given(X, y, sample_weight), self.against(reference)
@@ -443,12 +462,15 @@ class Estimator(Predictor):
         found = replace(found, names=tuple(named[0]))
         return found.by(getattr(self, "_told", None), _moments(batch, features))
 
-    def recalibrated(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def recalibrated(
+        self, X: Sequence[Any], y: Sequence[Any], *, max_seconds: float | None = None
+    ) -> Self:
         """A copy whose probabilities are as sharp as examples not learned from say they are.
 
         All weights are multiplied by one number, that of the best mean log score of the parts'
         probabilities. Predictions by ``map`` stay as they are. The certificate is withheld, and
-        says why: these weights are not the ones that the fit proved optimal.
+        says why: these weights are not the ones that the fit proved optimal. A TimeoutError where
+        ``max_seconds`` (default: the estimator's own) are too few.
         """
         from scipy.optimize import minimize_scalar
 
@@ -459,10 +481,12 @@ class Estimator(Predictor):
             batch, scores = found._scored(given, given.told)
             assert batch.target is not None
             tau = np.clip(found._marginals(batch, scores).tau, TINY, 1.0 - TINY)
+            check()
             right = np.where(batch.target > 0.5, tau, 1.0 - tau)[seen_in_targets(batch.target)]
             return -float(np.log(right).mean())
 
-        best = minimize_scalar(loss, bounds=(-SHARP, SHARP), method="bounded", options=XTOL)
+        with self._limited(max_seconds):
+            best = minimize_scalar(loss, bounds=(-SHARP, SHARP), method="bounded", options=XTOL)
         factor = float(np.exp(best.x))
         found.coef_ = factor * self.coef_
         why = f"all weights were multiplied by {factor:.3g} after the fit, {RECALIBRATED}"

@@ -14,11 +14,12 @@ from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import mle_struct
+from mlestruct.limits import OutOfTime, check
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
 from mlestruct.statistics.identified import Identified
-from mlestruct.statistics.interval import LEAST, refusal
+from mlestruct.statistics.interval import LATE, LEAST, refusal
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, absent
 
@@ -57,10 +58,13 @@ def intervals_of(
     numbers, unit_name = (np.arange(len(batch)), "examples") if unit is None else unit
     summed = fitted.learner == "exact_mle"
     settings: Any = {"summed": summed, "unit": numbers, "unit_name": unit_name}
-    asked = problem(batch, features, fitted.rho, oracle=fitted.oracle, **settings)
-    if isinstance(asked, str):
-        return _refused(asked, numbers, unit_name, len(names), level)
-    found = _paired(fitted, asked, names, known, level, tastes)
+    try:
+        asked = problem(batch, features, fitted.rho, oracle=fitted.oracle, **settings)
+        if isinstance(asked, str):
+            return _refused(asked, numbers, unit_name, len(names), level)
+        found = _paired(fitted, asked, names, known, level, tastes)
+    except OutOfTime:
+        return _refused(LATE, numbers, unit_name, len(names), level)
     if tastes and (found is None or not _of_tastes(fitted, batch)):
         raise ValueError("tastes=True is for few large partial bipartite matchings and rho=0.5")
     return _by_units(fitted, asked, names, known, level) if found is None else found
@@ -123,6 +127,7 @@ def _paired(
         return None
     dual = mle_struct(fitted.rho, regulariser=fitted.ridge).dual(batch, asked.model.features)
     tau = marginals(batch, dual.scores(fitted.coef), rho=fitted.rho).tau
+    check()
     found = Sandwich.of(dual, fitted.coef, tau, "parts")
     if refusal(asked, found.rank) is None:
         return None

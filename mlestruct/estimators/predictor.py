@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct import limits
 from mlestruct.batch import Batch, pinned
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
@@ -223,15 +225,22 @@ class Predictor(Parameters):
             scores = np.concatenate(gains)
         return decode(batch, scores, self._oracle())
 
-    def predict_marginals(self, X: Sequence[Any]) -> list[Array]:
+    def predict_marginals(
+        self, X: Sequence[Any], *, max_seconds: float | None = None
+    ) -> list[Array]:
         """The (pseudo-)probability of every part, in the shape of the outcomes.
 
         By the inference that ``summary()`` names, which also says where they need calibration.
+        ``max_seconds`` (default: the estimator's own) is for all examples together. Those that were
+        not reached by then have the probabilities that inference starts from, or NaN where it needs
+        the answers of a solver of your own; a :class:`ConvergenceWarning` counts what is not
+        proven.
         """
-        given, tau = self._given(X), list[Array]()
-        if len(given.X):
-            batch, scores = self._scored(given)
-            tau = self._shaped(given.X, batch, self._marginals(batch, scores).tau)
+        with self._limited(max_seconds):
+            given, tau = self._given(X), list[Array]()
+            if len(given.X):
+                batch, scores = self._scored(given)
+                tau = self._shaped(given.X, batch, self._marginals(batch, scores).tau)
         return given.answers(tau, lambda x: self.shape(x, None, np.zeros(0)))
 
     def potentials(self, X: Sequence[Any]) -> list[Array]:
@@ -250,13 +259,22 @@ class Predictor(Parameters):
         X: Sequence[Any],
         count: int = 1,
         random_state: int | np.random.Generator | None = None,
+        *,
+        max_seconds: float | None = None,
     ) -> Draws:
         """``count`` outcomes of every example, and what they are samples of.
 
         Drawn by scores alone, from exp⟨score, v⟩ / Z; where ``predict_marginals`` has another
         inference, whose probabilities are not this distribution's, ``how`` says so.
-        ``random_state`` defaults to the estimator's own.
+        ``random_state`` defaults to the estimator's own. Examples for which ``max_seconds`` left no
+        time have no draws, and a :class:`ConvergenceWarning` counts them.
         """
+        with self._limited(max_seconds):
+            return self._drawn(X, count, random_state)
+
+    def _drawn(
+        self, X: Sequence[Any], count: int, random_state: int | np.random.Generator | None
+    ) -> Draws:
         from mlestruct.inference.sampling import as_draws, sampler
 
         given, count = self._given(X), as_count(count, "count", least=1)
@@ -267,14 +285,17 @@ class Predictor(Parameters):
         batch, scores = self._scored(given)
         as_draws(count, batch)
         rng = rng_of(self.random_state if random_state is None else random_state)
-        drawn = [
-            sampler(batch.structure(m), scores[batch.coordinates(m)], count, rng, self._oracle())
-            for m in range(len(batch))
-        ]
+        drawn = []
+        for m in range(len(batch)):
+            if limits.late():
+                limits.note(f"{len(batch) - m} of {len(batch)} examples have no draws")
+                break
+            score = scores[batch.coordinates(m)]
+            drawn.append(sampler(batch.structure(m), score, count, rng, self._oracle()))
         outcomes = given.answers(
             (
-                [self.present(x, outcome) for outcome in found.outcomes()]
-                for x, found in zip(given.X, drawn, strict=True)
+                [] if found is None else [self.present(x, one) for one in found.outcomes()]
+                for x, found in zip_longest(given.X, drawn)
             ),
             lambda x: [self.present(x, NOTHING)] * count,
         )
@@ -313,13 +334,20 @@ class Predictor(Parameters):
             raise ValueError("no label in y is known: there is nothing to score")
         return right[judged], batch.weight[judged]
 
-    def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]:
+    def log_likelihood(
+        self, X: Sequence[Any], y: Sequence[Any], *, max_seconds: float | None = None
+    ) -> tuple[float, float]:
         """An interval for the exact log-likelihood, summed over the examples.
 
         Each end is a theorem's, or infinite: an upper surrogate of log Z bounds it below, the best
         outcome's score and lower surrogates bound it above. Exact inference leaves no room;
         :meth:`evidence` sums where a surrogate was learned, or estimates what is too much to sum.
+        After ``max_seconds`` (default: the estimator's own) the interval is the one proven so far.
         """
+        with self._limited(max_seconds):
+            return self._log_likelihood(X, y)
+
+    def _log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]:
         given = self._given(X, y)
         if len(given.X) == 0:
             return 0.0, 0.0
@@ -336,42 +364,68 @@ class Predictor(Parameters):
         X: Sequence[Any],
         y: Sequence[Any],
         random_state: int | np.random.Generator | None = None,
+        *,
+        max_seconds: float | None = None,
     ) -> Evidence:
         """The exact log-likelihood, to compare models by: whatever ρ or learner they are of.
 
         Summed where that is affordable, else annealed, with a tested interval of a fraction of a
         nat; no proof. ``one.evidence(X, y).beside(other.evidence(X, y))`` is a difference and its
-        error.
+        error. After ``max_seconds`` (default: the estimator's own) annealing ends with a wider
+        interval, and that of examples not reached is infinite; a :class:`ConvergenceWarning` says
+        so.
         """
         from mlestruct.statistics.evidence import Evidence
 
-        given = self._given(X, y)
-        batch, scores = self._scored(given, given.told)
-        rng = rng_of(self.random_state if random_state is None else random_state)
-        return Evidence.of(batch, scores, rng)
+        with self._limited(max_seconds):
+            given = self._given(X, y)
+            batch, scores = self._scored(given, given.told)
+            rng = rng_of(self.random_state if random_state is None else random_state)
+            return Evidence.of(batch, scores, rng)
 
     def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
         """What is proven of every example's exact log Z."""
         from mlestruct.inference.bounds import log_z_interval, outcome_interval
 
         found = log_z_interval(self._marginals(batch, scores))
-        return found & outcome_interval(batch, scores, self._oracle())
+        try:
+            return found & outcome_interval(batch, scores, self._oracle())
+        except limits.OutOfTime:
+            return found
 
-    def calibration(self, X: Sequence[Any], y: Sequence[Any], bins: int = 10) -> Calibration:
-        """How often parts given probability p came true; examples are the independent units."""
+    def calibration(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        bins: int = 10,
+        *,
+        max_seconds: float | None = None,
+    ) -> Calibration:
+        """How often parts given probability p came true; examples are the independent units.
+
+        ``max_seconds`` is that of :meth:`predict_marginals`; parts without a probability by then
+        are left out.
+        """
         from mlestruct.estimators.calibration import Calibration
 
-        given = self._given(X, y)
-        batch, scores = self._scored(given, given.told)
+        with self._limited(max_seconds):
+            given = self._given(X, y)
+            batch, scores = self._scored(given, given.told)
+            found = self._marginals(batch, scores).tau
         assert batch.target is not None
         parts, true = (
             [part.ravel() for part in self._shaped(given.X, batch, flat)]
-            for flat in (self._marginals(batch, scores).tau, batch.target)
+            for flat in (found, np.where(np.isnan(found), np.nan, batch.target))
         )
         tau, truth = np.concatenate(parts), np.concatenate(true)
         unit = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         known = seen_in_targets(truth)
         return Calibration.of(tau[known], truth[known], bins, unit[known])
+
+    def _limited(self, max_seconds: float | None) -> limits.limited:
+        """The limit of one call: as asked for, or the estimator's own."""
+        seconds = self.max_seconds if max_seconds is None else max_seconds
+        return limits.limited(seconds, type(self).__name__)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):
@@ -455,10 +509,15 @@ class Predictor(Parameters):
 
             tol = min(self.tol, PRECISION)
             for again in (True, False):
-                found = inference.marginals(batch, scores, oracle, self._solver(tol))
+                solver = self._solver(tol)
+                if np.isfinite(limits.left()):  # then it ends all of the call, not each search
+                    solver = replace(solver, seconds=None)
+                found = inference.marginals(batch, scores, oracle, solver)
                 gaps = np.nan_to_num(found.upper - found.lower, nan=np.inf)
                 if found.bound.kind == "none" or (gaps <= NAT).all():
                     return found
+                if limits.cut():
+                    break
                 if again and np.isfinite(gaps).all():  # relative to the value it was not enough
                     tol = NAT / max(1.0, abs(float(found.lower.sum())))
         except Unserved as error:

@@ -173,10 +173,14 @@ class SequenceModel(Labelled):
         return pair.reshape(states, states)
 
     def predict_marginals(
-        self, X: Sequence[Any], *, allowed: Sequence[Any] | None = None
+        self,
+        X: Sequence[Any],
+        *,
+        allowed: Sequence[Any] | None = None,
+        max_seconds: float | None = None,
     ) -> list[Array]:
         """The probability of every tag, (length, classes); of tags not ``allowed`` 0."""
-        return super().predict_marginals(self._among(X, allowed))
+        return super().predict_marginals(self._among(X, allowed), max_seconds=max_seconds)
 
     def k_best(
         self, X: Sequence[Any], k: int = 10, *, allowed: Sequence[Any] | None = None

@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
+import numpy as np
+
+from mlestruct import limits
 from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.dual import Certificate
@@ -128,8 +131,13 @@ class Summed(Inference):
             log_z, tau, _ = exact(batch, scores, memory=self.memory)
         except ValueError as error:
             raise ValueError(f"{error} (or set infer='surrogate')") from error
-        proof = Certificate(0.0, 0.0, -float(batch.weight @ log_z), HULL, "exact")
-        return Marginals(tau, log_z, log_z, Bound("exact", "every outcome is summed"), proof)
+        known = ~np.isnan(log_z)  # of others a limit of time was reached before their turn
+        low, high = np.where(known, log_z, -np.inf), np.where(known, log_z, np.inf)
+        if not known.all():
+            limits.note(f"{np.sum(~known)} of {len(batch)} examples were not summed")
+        gap = 0.0 if known.all() else np.inf
+        proof = Certificate(gap, 0.0, -float(batch.weight @ log_z), HULL, "exact")
+        return Marginals(tau, low, high, Bound("exact", "every outcome is summed"), proof)
 
     def sums(self, batch: Batch[Any]) -> bool:
         return True

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlestruct import limits
 from mlestruct.batch import Batch, spans
-from mlestruct.dual import Certificate, Dual, interior, tangent_gaps
+from mlestruct.dual import Certificate, Dual, Interior, interior, tangent_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.errors import ConvergenceWarning, Infeasible, counting_from, outside
 from mlestruct.features import NoFeatures
 from mlestruct.features.dense import levelled_scores
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.decoding import decode
-from mlestruct.inference.proof import DEGREES, Inferred, infer, relaxed, unsearchable
+from mlestruct.inference.proof import DEGREES, Inferred, infer, products, relaxed, unsearchable
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Oracle, Validated, resolve
@@ -66,6 +67,7 @@ def marginals(
     temperature: float = 1.0,
     solver: FrankWolfe | None = None,
     route: str = "auto",
+    max_seconds: float | None = None,
 ) -> Marginals:
     """Maximise ⟨score, τ⟩ + T·H(τ) per example, and prove how close it came.
 
@@ -75,15 +77,35 @@ def marginals(
     :mod:`mlestruct.inference.proof` says what proves it. Without a ``solver``,
     examples not proven to a thousandth of a nat are computed again by Frank-Wolfe, and a
     :class:`ConvergenceWarning` counts those still not proven; a ``solver`` has its own tolerance.
+
+    After ``max_seconds`` the answer is what was found so far, with one warning: lower and upper
+    hold the maximum as ever, further apart. Examples that were not reached have the values of a
+    start; where only a solver of your own knows a feasible point and was not asked, they have NaN
+    for τ, and nothing is known of their log Z.
     """
+    with limits.limited(max_seconds, "marginals"):
+        return _marginals(batch, scores, oracle, rho, temperature, solver, route)
+
+
+def _marginals(
+    batch: Batch[Any],
+    scores: ArrayLike,
+    oracle: AnyOracle,
+    rho: Rho,
+    temperature: float,
+    solver: FrankWolfe | None,
+    route: str,
+) -> Marginals:
+    """The same, within the limit of time of the call around."""
     asked, scores = Validated(resolve(oracle, batch)), as_finite_scores(batch, scores)
     plain = replace(batch, bias=scores, target=None, constant=None)
     entropy = Entropy.of(plain, rho, temperature=temperature)
     named = oracle is not None or solver is not None
     alone = route == "frank_wolfe" or (route == "auto" and named)
     found = (_searched if alone else _served)(plain, entropy, asked, solver)
-    if solver is None and not (found.gaps <= NAT).all():
-        found = _nearer(plain, entropy, asked, found)
+    if limits.cut() or (solver is None and not (found.gaps <= NAT).all()):
+        if solver is None and not limits.late():
+            found = _nearer(plain, entropy, asked, found)
         tell(found.gaps, found.withheld)
     bound = entropy.bound if found.summed else _searched_bound(entropy.bound, found.gaps)
     proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
@@ -144,7 +166,7 @@ def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: R
         oracle.many(batch, batch.bias)  # a solver's own words name the nodes at fault
         raise
     left, size = float(batch.weight @ found.gaps), max(1.0, abs(float(batch.weight @ found.lower)))
-    if odd and left > TOL * size and found.polytope != DEGREES:
+    if odd and left > TOL * size and found.polytope != DEGREES and not limits.late():
         again = _searched(batch, entropy, oracle, None, found.tau)
         if float(batch.weight @ again.gaps) < left:
             return again
@@ -169,13 +191,19 @@ def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inf
 
 
 def tell(gaps: Array, withheld: str | None) -> None:
-    """A warning where answers may be further from the maximum than ``NAT``."""
+    """A warning where answers may be further from the maximum than ``NAT``.
+
+    Where a limit of time was the reason, its own warning says it.
+    """
     far = gaps[~(gaps <= NAT)]
-    if len(far):
-        why = withheld or f"at most {far.max():.2g} nats are missing"
+    if not len(far):
+        limits.forgive()
+        return
+    why = withheld or f"at most {np.nan_to_num(far, nan=np.inf).max():.2g} nats are missing"
+    told = f"{len(far)} of {len(gaps)} examples are not proven to {NAT:g} nats ({why})"
+    if not limits.note(told):
         warnings.warn(
-            f"marginals: {len(far)} of {len(gaps)} examples are not proven to {NAT:g} nats "
-            f"({why}); an exact inference or scores of smaller size would be",
+            f"marginals: {told}; an exact inference or scores of smaller size would be",
             ConvergenceWarning,
             stacklevel=outside(),
         )
@@ -192,19 +220,40 @@ def _searched(
 
     It stops at a share of the value, so scores are asked without what all outcomes add to it.
     """
-    inner, asked = interior(batch, oracle, entropy), batch
+    inner, asked = interior(batch, oracle, entropy, late=limits.late), batch
+    begin = inner.tau if start is None else inner.pull(start)
+    nothing = _begun(batch, oracle, inner, begin)
+    if limits.late():
+        return nothing
     if np.abs(batch.bias).max(initial=0.0) > LARGE:
         asked = replace(batch, bias=levelled_scores(batch, batch.bias))
     none = NoFeatures(batch.size, len(batch))
     dual = Dual(asked, none, entropy, Regulariser.of(0))
-    last = (solver or FrankWolfe(tol=TOL)).solve(dual, oracle, start, inner=inner)
-    gaps, slack = tangent_gaps(
-        asked, inner.entropy, oracle, asked.bias, last.tau, last.at, mixture=True
-    )
+    try:
+        last = (solver or FrankWolfe(tol=TOL)).solve(dual, oracle, start, inner=inner)
+    except limits.OutOfTime:
+        return nothing
+    try:
+        gaps, slack = tangent_gaps(
+            asked, inner.entropy, oracle, asked.bias, last.tau, last.at, mixture=True
+        )
+    except limits.OutOfTime:  # the gaps of all examples add up to the certificate's
+        slack = np.zeros(len(batch))
+        open_ = np.full(len(batch), np.inf)
+        gaps = np.divide(last.certificate.gap, batch.weight, out=open_, where=batch.weight > 0)
     lower = inner.entropy.each(last.tau) + batch.totals(batch.bias * last.tau)
     rest = (slack, oracle.polytope, inner.withheld, inner.unused)
     upper = lower + gaps if inner.withheld is None else np.full_like(lower, np.inf)
     return Inferred(last.tau, lower, upper, *rest)
+
+
+def _begun(batch: Batch[Any], oracle: Oracle[Any], inner: Interior, tau: Array) -> Inferred:
+    """What is known where there was no time for any question: a feasible τ, and no bound above."""
+    lower = inner.entropy.each(tau) + batch.totals(products(batch.bias, tau))
+    open_, none = np.full(len(batch), np.inf), np.zeros(len(batch))
+    lower = np.where(np.isnan(lower), -np.inf, lower)
+    withheld = inner.withheld or "max_seconds ran out before the solver was asked"
+    return Inferred(tau, lower, open_, none, oracle.polytope, withheld, inner.unused)
 
 
 def unproven(tau: Array, examples: int, why: str) -> Marginals:

@@ -23,6 +23,7 @@ from mlestruct.dual import Certificate, interior, tangent_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.limits import late
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.structures.base import Array, Bound, one_of
 
@@ -92,7 +93,7 @@ def infer(
     if proof is not None:
         size = max(1.0, abs(float(batch.weight @ proof.lower)))
         left = float(batch.weight @ proof.gaps)
-        done = quick.exact or proof.polytope == DEGREES
+        done = quick.exact or proof.polytope == DEGREES or late()
         if done or left <= max(enough, relative * size):
             return proof
     if quick is not routine:
@@ -156,7 +157,7 @@ def _outside(batch: Batch[Any], tau: Array, known: Any) -> NDArray[np.bool_]:
     for structure, members in batch.groups():
         left = members[outside[members]]
         if len(left):
-            outside[left] = ~structure.in_hull(batch.rows(tau, left))
+            outside[left] = ~_mixtures(structure, batch.rows(tau, left))
     return outside
 
 
@@ -211,7 +212,7 @@ def into_hull(batch: Batch[Any], tau: Array, inside: Array, outside: Any = None)
     out = tau
     for structure, members in batch.groups():
         if outside is None:
-            far = members[~structure.in_hull(batch.rows(tau, members))]
+            far = members[~_mixtures(structure, batch.rows(tau, members))]
         else:
             far = members[outside[members]]
         for m in far:
@@ -224,12 +225,22 @@ def into_hull(batch: Batch[Any], tau: Array, inside: Array, outside: Any = None)
 def _between(structure: Matching, inside: Array, outside: Array) -> Array:
     """A point in the hull: as near to τ as a power of ten, else the last one of a bisection."""
     for share in 1.0 - LITTLE:
-        if structure.in_hull(point := inside + share * (outside - inside)):
+        point = inside + share * (outside - inside)
+        if _mixtures(structure, point[None])[0]:
             return np.asarray(point)
     share, step = 0.0, 0.5
     for _ in range(HALVINGS):
         trial = share + step
-        if structure.in_hull(inside + trial * (outside - inside)):
+        if _mixtures(structure, (inside + trial * (outside - inside))[None])[0]:
             share = trial
         step /= 2
     return np.asarray(inside + share * (outside - inside))
+
+
+def _mixtures(structure: Matching, rows: Array) -> Any:
+    """Which rows are mixtures of matchings; where time has run out, which are quickly proven so."""
+    if not late():
+        return structure.in_hull(rows)
+    from mlestruct.structures.odd_sets import odd_set_proof
+
+    return np.array([odd_set_proof(structure, row) for row in rows])

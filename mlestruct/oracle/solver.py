@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
+from mlestruct.limits import check
 from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
 from mlestruct.oracle.wrappers import innermost
 from mlestruct.structures.base import Array, Structure, as_numbers, refuse_masked
@@ -52,6 +53,7 @@ class Solver:
         unsure: dict[int, Any] = {}  # answers of a vector's shape, and their type of number
         sign = 1.0 if self.sense == "max" else -1.0
         for m in range(len(batch)):
+            check()
             structure, part = batch.structure(m), batch.coordinates(m)
             given = self._answer(structure, scores[part], sign, m)
             if isinstance(given, Answer):

@@ -21,7 +21,8 @@ from scipy.special import logsumexp, stdtrit
 from mlestruct.inference.sampling.direct import labelled
 from mlestruct.inference.sampling.gibbs import Chain
 from mlestruct.inference.sampling.swaps import chain
-from mlestruct.kernels import kernel
+from mlestruct.kernels import clock, kernel
+from mlestruct.limits import late
 from mlestruct.structures.base import Array, Ints, Structure
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.graph import FactorGraph
@@ -59,18 +60,26 @@ class Ready(NamedTuple):
 def annealed(structure: Structure, score: Array, rng: np.random.Generator) -> Annealed:
     """For matchings in which every pair is allowed, and graphs in which every labelling is.
 
-    Steps grow until the runs agree, or until a fixed number of moves is spent; O(nodes) a step.
+    Steps grow until the runs agree, until a fixed number of moves is spent, or until a limit of
+    time is near; O(nodes) a step. Where that is reached before, nothing is known but a guess.
     """
     score = np.asarray(score, dtype=float)
     if (structure.fixed >= 0).any() or not np.isfinite(score).all():
         raise ValueError("evidence by annealing is for structures in which nothing is fixed")
     ready, steps = _ready(structure, score), STEPS
     spread = float(np.std(score)) if len(score) > 1 else 0.0
+    if late():  # what it takes to say anything, and no interval of it
+        rough = _interval(ready.log_count, ready.runs(_ladder(1, spread), rng), 1)
+        return rough._replace(low=-np.inf, high=np.inf)
+    kept = None
     while True:
-        found = ready.runs(_ladder(steps, spread), rng)
-        if found.std(ddof=1) <= CALM or MORE * steps * ready.moves * RUNS > MOVES:
+        began, found = clock(), ready.runs(_ladder(steps, spread), rng)
+        if len(found) < RUNS and kept is not None:  # fewer of a longer ladder than of the last
+            return _interval(ready.log_count, kept, steps // MORE)
+        spent = MORE * steps * ready.moves * RUNS > MOVES
+        if spent or found.std(ddof=1) <= CALM or late(MORE * (clock() - began)):
             return _interval(ready.log_count, found, steps)
-        steps *= MORE
+        kept, steps = found, steps * MORE
 
 
 def _interval(count: float, runs: Array, steps: int) -> Annealed:
@@ -155,6 +164,8 @@ def _(structure: FactorGraph, score: Array) -> Ready:
         states = rng.integers(0, cards, (RUNS, len(cards)))
         found = np.zeros(RUNS)
         for before, here in itertools.pairwise(ladder):
+            if late():  # steps may be of any length; the last one is long then
+                return found + (1.0 - before) * (labelled(structure, states) @ score)
             found += (here - before) * (labelled(structure, states) @ score)
             states = gibbs.run(here * score, states, 1, rng)
         return found
@@ -164,7 +175,7 @@ def _(structure: FactorGraph, score: Array) -> Ready:
 
 def _perfect(table: Array, count: float, start: Callable[[np.random.Generator], Ints]) -> Ready:
     def runs(ladder: Array, rng: np.random.Generator) -> Array:
-        return np.array([_run(table, ladder, start(rng), rng) for _ in range(RUNS)])
+        return _repeated(lambda: float(_run(table, ladder, start(rng), rng)))
 
     return Ready(count, float(len(table)), runs)
 
@@ -187,9 +198,17 @@ def _partial(
         return found
 
     def runs(ladder: Array, rng: np.random.Generator) -> Array:
-        return np.array([run(ladder, rng) for _ in range(RUNS)])
+        return _repeated(lambda: run(ladder, rng))
 
     return Ready(total, DEAR * SWEEPS * structure.n_nodes, runs)
+
+
+def _repeated(run: Callable[[], float]) -> Array:
+    """The log ratios of independent runs: RUNS of them, or at least two where time runs out."""
+    found = [run(), run()]
+    while len(found) < RUNS and not late():
+        found.append(run())
+    return np.array(found)
 
 
 def _some(structure: BipartiteMatching | Matching, k: int, rng: np.random.Generator) -> Array:

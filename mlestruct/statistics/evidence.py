@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct import limits
 from mlestruct.batch import Batch, pinned
 from mlestruct.inference.exact import exact
 from mlestruct.statistics.affordability import affordable
@@ -21,7 +22,8 @@ class Evidence:
     """Every example's log-likelihood, and how far the ends of its 95 % interval are below, above.
 
     Where all outcomes were summed there is no such distance; else the interval is that of annealed
-    importance sampling, tested and not proven. Errors of examples are independent.
+    importance sampling, tested and not proven. Errors of examples are independent. An example for
+    which there was no time has infinite distances, and its number means nothing.
     """
 
     each: Array
@@ -84,8 +86,15 @@ def _log_z(
         rows = batch.rows(scores, members)
         if affordable((structure,)):
             some = batch.select(members)
-            log_z[members] = low[members] = high[members] = exact(some, rows.ravel()).log_z
+            found = exact(some, rows.ravel()).log_z
+            known = ~np.isnan(found)  # of others a limit of time was reached before their turn
+            log_z[members] = np.where(known, found, [float(row.max()) for row in rows])
+            low[members] = np.where(known, found, -np.inf)
+            high[members] = np.where(known, found, np.inf)
             continue
         for m, score in zip(members.tolist(), rows, strict=True):
             log_z[m], low[m], high[m] = annealed(structure, score, rng)[:3]
+    open_ = int(np.isinf(high).sum())
+    if open_:
+        limits.note(f"nothing is known of the log-likelihood of {open_} of {len(batch)} examples")
     return log_z, log_z - low, high - log_z

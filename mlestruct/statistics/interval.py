@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from mlestruct import limits
 from mlestruct.kernels import clock
 from mlestruct.results import Shown
 from mlestruct.statistics.firth import Firth, Point, Unsettled, end, open_sides, without_end
@@ -39,7 +40,8 @@ LEAST = 4  # units from which it counts alone, where the model's own variance ca
 class Interval:
     """A named combination of weights: bias-reduced estimate, standard error, and both ends.
 
-    An end may be infinite: then no data of this kind could have ruled larger values out.
+    An end may be infinite: then no data of this kind could have ruled larger values out. Where
+    both are, and the error too, time ran out before the row was ``reached``.
     """
 
     name: str
@@ -48,7 +50,14 @@ class Interval:
     low: float
     high: float
 
+    @property
+    def reached(self) -> bool:
+        """Whether there was time to find the interval; the estimate is known either way."""
+        return bool(np.isfinite(self.error))
+
     def __str__(self) -> str:
+        if not self.reached:
+            return f"{self.estimate:+10.4f}   not reached"
         ends = [
             "no lower end" if np.isneginf(self.low) else f"{self.low:+.3f}",
             "no upper end" if np.isposinf(self.high) else f"{self.high:+.3f}",
@@ -120,6 +129,11 @@ class Intervals(Shown):
         return "\n".join([*(lines if self.rows else []), *self.words])
 
     @property
+    def unreached(self) -> list[str]:
+        """The names of the rows for which time ran out."""
+        return [row.name for row in self.rows if not row.reached]
+
+    @property
     def words(self) -> list[str]:
         """The number of units, what the intervals are for and what they assume; or the refusal."""
         count = f"{self.units} {self.unit if self.units != 1 else self.unit.removesuffix('s')}"
@@ -128,9 +142,12 @@ class Intervals(Shown):
         told += [] if self.others is None else [self.others]
         if self.refused is not None:
             return [*told, f"no intervals: {self.refused}"]
+        if self.unreached:
+            told.append(f"not reached in time: {', '.join(self.unreached)}")
         return [*told, f"the intervals are for {self.about}", f"they assume that {self.assumes}"]
 
 
+LATE = "max_seconds ran out before the estimates that intervals are around were found: raise it"
 UNSETTLED = (
     "the search for the estimates did not come to rest, as these data hardly bound some of them: "
     "learn from more examples, or from fewer columns"
@@ -181,17 +198,36 @@ def intervals(
     free: NDArray[np.bool_] | None = None,
     bounds: tuple[Array, Array] | None = None,
     level: float = 0.95,
+    max_seconds: float | None = None,
 ) -> Intervals:
     """The intervals of all identified contrasts; ``known`` ones come first, by their own names.
 
     ``start`` is where to begin; it holds the values of weights that are not ``free``. ``bounds``
-    cut the intervals of single weights: whoever knows them loses nothing by using them.
+    cut the intervals of single weights: whoever knows them loses nothing by using them. After
+    ``max_seconds`` the rows that are left say "not reached", see :attr:`Interval.reached`.
     """
+    with limits.limited(max_seconds, "intervals"):
+        return _intervals(problem, names, known, start, free, bounds, level)
+
+
+def _intervals(
+    problem: Problem,
+    names: Sequence[str],
+    known: Sequence[Named],
+    start: Array | None,
+    free: NDArray[np.bool_] | None,
+    bounds: tuple[Array, Array] | None,
+    level: float,
+) -> Intervals:
+    """The same, within the limit of time of the call around."""
     if not 0 < as_number(level, "level") < 1:
         raise ValueError(f"level is {level}; it must be between 0 and 1")
     d, about = problem.model.d, problem.about
     blank = Intervals([], problem.units, problem.unit_name, None, d, about, "", level)
-    told = Identified.of(problem.model, free)
+    try:
+        told = Identified.of(problem.model, free)
+    except limits.OutOfTime:
+        return replace(blank, refused=LATE)
     blank = replace(blank, rank=told.rank, refused=refusal(problem, told.rank))
     if blank.refused is not None:
         return blank
@@ -200,16 +236,30 @@ def intervals(
         asked = told.contrasts(names, known)
         if not fitted.many:
             fitted.announce(2 * len(asked))
-        rows = [fitted.interval(one, level) for one in asked]
+        rows = [_reached(fitted, one, level) for one in asked]
+    except limits.OutOfTime:
+        return replace(blank, refused=LATE)
     except np.linalg.LinAlgError:
         return replace(blank, refused="information vanishes where the search went: rescale X")
     except Unsettled:
         return replace(blank, refused=UNSETTLED)
     except Alone:
         return replace(blank, refused=ALONE.format(problem.unit_name))
+    late = sum(not row.reached for row in rows)
+    if late:
+        limits.note(f"{late} of {len(rows)} intervals were not reached")
     if bounds is not None:
         rows = [_cut(row, names, *bounds) for row in rows]
     return replace(blank, rows=rows, assumes=fitted.assumes(asked))
+
+
+def _reached(fitted: Fitted, asked: Named, level: float) -> Interval:
+    """A row, or one that says that time ran out before it was known."""
+    try:
+        return fitted.interval(asked, level)
+    except limits.OutOfTime:
+        estimate = float(asked.combination @ fitted.top.theta)
+        return Interval(asked.name, estimate, np.inf, -np.inf, np.inf)
 
 
 def refusal(problem: Problem, rank: int) -> str | None:

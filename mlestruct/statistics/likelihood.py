@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from mlestruct.batch import Batch
 from mlestruct.features import Features
+from mlestruct.limits import check
 from mlestruct.structures.base import Array, Ints
 
 Infer = Callable[[Batch[Any], Array], tuple[Array, Array]]
@@ -89,6 +90,7 @@ class Likelihood:
         count, n = len(thetas), len(self)
         many = self.batch if count == 1 else self.batch.select(np.tile(np.arange(n), count))
         log_z, tau = self.infer(many, self._potentials(thetas).ravel() + many.bias)
+        check()  # what was cut short is no value to take differences of
         observed = (
             self._observed @ thetas.T + self.batch.totals(self.batch.bias * self._target)[:, None]
         )

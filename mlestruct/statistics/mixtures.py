@@ -14,6 +14,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.dual import interior
 from mlestruct.entropy import Entropy
+from mlestruct.limits import check, parts
 from mlestruct.oracle import Validated, resolve
 from mlestruct.reweighting import Rho
 from mlestruct.statistics.climb import ENOUGH, Pool, Views, climb
@@ -114,8 +115,10 @@ class Hull:
     def _climb(self, open_: Ints, given: Array, *rows: Any) -> None:
         """These rows' best mixtures, as ``climb`` leaves them."""
         for _ in range(ROUNDS if len(open_) else 0):
-            own = [array[open_] for array in rows]
-            climb(given[open_], self.views, self.pool, *own)
+            own, asked = [array[open_] for array in rows], given[open_]
+            for some in parts(len(open_)):
+                climb(asked[some], self.views, self.pool, *(array[some] for array in own))
+                check()
             for array, found in zip(rows, own, strict=True):
                 array[open_] = found
             open_ = open_[:0] if self.complete else open_[self._asked(*own[-2:])]

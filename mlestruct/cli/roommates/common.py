@@ -8,7 +8,16 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlestruct.cli.options import add_json, add_reading, names, opened, say, unknown_rule, whole
+from mlestruct.cli.options import (
+    add_json,
+    add_reading,
+    names,
+    opened,
+    say,
+    seconds,
+    unknown_rule,
+    whole,
+)
 
 if TYPE_CHECKING:
     from mlestruct.estimators import RoommateModel
@@ -27,6 +36,9 @@ def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
         parser.add_argument(name, metavar=word, **optional)
     parser.add_argument("--only", type=names, metavar="COHORTS", help="people of these cohorts")
     parser.add_argument("--model", default=MODEL, metavar="FILE", help=f"default: {MODEL}")
+    parser.add_argument(
+        "--max-seconds", type=seconds, metavar="SECONDS", help="end after these with what is found"
+    )
     add_reading(parser)
     add_json(parser)
 
@@ -90,6 +102,7 @@ def load_all(given: argparse.Namespace) -> tuple[RoommateModel, Table, Table]:
     model = RoommateModel.load(given.model)
     if getattr(given, "unknown", None) is not None:
         model.set_params(unknown=given.unknown)
+    model.set_params(max_seconds=given.max_seconds)
     wanted = [name for name, role in model.roles_.items() if role in ("id", "cohort", "same")]
     everybody = opened(given, given.people, wanted)
     return model, everybody, chosen(everybody, model.cohort, given.only)

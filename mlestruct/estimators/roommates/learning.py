@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mlestruct import limits
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.estimators.door import alphas_of
@@ -130,11 +131,16 @@ def choose(
     missed = np.zeros(len(alphas), dtype=bool)
     if len(np.unique(sample.cohort)) < 2:
         raise ValueError("several alphas need two cohorts or more: each is held out in turn")
-    for rest, held in sample.held_out():
-        models = learner.path(rest.batch, rest.near, alphas[order].tolist())
+    for number, (rest, held) in enumerate(sample.held_out()):
+        if number and limits.late():
+            limits.note(f"alpha was chosen by {number} of the held-out cohorts alone")
+            break
+        models, gained = learner.path(rest.batch, rest.near, alphas[order].tolist()), 0.0 * total
         for k, model in zip(order, models, strict=True):
-            total[k] += held.log_likelihood(model.theta, rho)
+            gained[k] = held.log_likelihood(model.theta, rho)
             missed[k] |= not model.converged
+        if number == 0 or not limits.late():
+            total += gained
     return total, alphas[missed].tolist()
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from mlestruct import limits
 from mlestruct.checkpoint import AnyCheckpoint, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.dual import Certificate
@@ -96,6 +97,8 @@ class RoommateModel(Parameters):
 
     ``alpha`` is λ of (λ/2)‖θ‖²; of several, held-out cohorts choose. ``rho`` reweights the
     entropy: ½ bounds log Z from above, 1 is Bethe. ``tol`` is the relative gap to certify.
+    ``max_seconds`` bounds each call that takes long (``fit``, ``assign``, ``probabilities``,
+    ``explain``, ``evaluate``), unless the call names its own: then a warning says what was cut.
     ``workers`` threads share the work, with the same bits. ``progress`` shows a bar (default: where
     somebody watches), or is a function told of each round.
 
@@ -132,22 +135,36 @@ class RoommateModel(Parameters):
     alpha: float | Sequence[float] = 1.0
     rho: float = 0.5
     tol: float = 1e-9
+    max_seconds: float | None = None
     workers: int = 1
     progress: Show = None
     coef_: Array = field(init=False)
     certificate_: Certificate = field(init=False)
 
-    def fit(self, people: Any, pairs: Any = None, *, checkpoint: AnyCheckpoint = None) -> Self:
+    def fit(
+        self,
+        people: Any,
+        pairs: Any = None,
+        *,
+        checkpoint: AnyCheckpoint = None,
+        max_seconds: float | None = None,
+    ) -> Self:
         """Learn from a table of people and one of pairs, or a list of (id, id).
 
         Without ``pairs`` the table of people says who shares, by ``room`` or ``partner``. Pairs of
         cohorts that ``people`` does not hold are skipped, where ``pairs`` has the cohort's column.
         The likelihood is that of each group's pairs given who was paired, and given whose pairs
         have which weight. With a ``checkpoint`` (a path, or :class:`Checkpoint`) a fit that was
-        ended goes on, bit for bit; Ctrl-C leaves the model of the last round.
+        ended goes on, bit for bit; Ctrl-C leaves the model of the last round. After ``max_seconds``
+        the best weights so far are kept, with a looser certificate and rougher errors.
         """
-        with sharing(self.workers):
+        with self._limited(max_seconds, "fit"), sharing(self.workers):
             return self._fit(people, pairs, checkpoint)
+
+    def _limited(self, max_seconds: float | None, call: str) -> limits.limited:
+        """The limit of one call: as asked for, or the model's own."""
+        seconds = self.max_seconds if max_seconds is None else max_seconds
+        return limits.limited(seconds, f"{type(self).__name__}.{call}")
 
     def _fit(self, people: Any, pairs: Any, checkpoint: AnyCheckpoint) -> Self:
         self._check_settings()
@@ -162,6 +179,8 @@ class RoommateModel(Parameters):
                 show(state)
 
         def keep(model: Model, alpha: float, tried: list[tuple[float, float]]) -> None:
+            if model.short == "seconds":
+                notes.append("max_seconds ended the fit: errors of weights are rough")
             errors = sandwich(sample, model.theta, alpha, self.rho, *last)
             rows = [errors.contrast(row)[:4] for row in asked.contrasts.matrix]
             told = ContrastTable(np.array(rows), errors.units, errors.rank)
@@ -184,7 +203,10 @@ class RoommateModel(Parameters):
         loop.finish()
         missed = [other for other in missed if other != alpha]
         how = model.short, model.certificate, self.tol, missed
-        Ending(*how, len(self.alpha_scores_), self.get_params()).warn(type(self).__name__)
+        ending = Ending(*how, len(self.alpha_scores_), self.get_params())
+        ending.warn(type(self).__name__)
+        if ending.heard:
+            limits.told()
         return self
 
     def _sampled(self, people: Any, pairs: Any) -> tuple[Sample, Questions, Ints, list[str]]:
@@ -309,6 +331,7 @@ class RoommateModel(Parameters):
         consent: Consent = (),
         decision: Decision = "map",
         unknown: Unknown | Mapping[str, Unknown] | None = None,
+        max_seconds: float | None = None,
     ) -> Plan:
         """Pair up a table of people: the best total score, or the most pairs expected right.
 
@@ -318,6 +341,10 @@ class RoommateModel(Parameters):
         among people, who needs such a room. Without rooms a group of odd size leaves one person
         over. ``consent`` are pairs (person, other): whoever is named first may share only with the
         others so named. ``unknown`` takes the place of the model's own.
+
+        A plan is best whatever the time; with ``max_seconds`` its probabilities are computed at
+        once, as exactly as that allows. Where groups are left without a plan by then, a
+        TimeoutError says how many.
         """
         from mlestruct.estimators.roommates.plan import Plan
         from mlestruct.estimators.roommates.rooms import rooms_of
@@ -327,15 +354,27 @@ class RoommateModel(Parameters):
             raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
         if fixed and rooms is None:
             raise ValueError("fixed= needs rooms=, a table of rooms")
-        read = self._read(people, unknown)
-        given = None
-        if rooms is not None:
-            given = rooms_of(table(rooms, ["room"]), read, self._groups, fixed or {})
-        worths = [self._known.worth(read, group.members) for group in read.groups]
-        alone = [*forbid, *refused_by(read, consent)]
-        return Plan.of(read, worths, alone, require, given, decision, self._known.rho)
+        with self._limited(max_seconds, "assign"):
+            read = self._read(people, unknown)
+            given = None
+            if rooms is not None:
+                given = rooms_of(table(rooms, ["room"]), read, self._groups, fixed or {})
+            worths = [self._known.worth(read, group.members) for group in read.groups]
+            alone = [*forbid, *refused_by(read, consent)]
+            plan = Plan.of(read, worths, alone, require, given, decision, self._known.rho)
+            if np.isfinite(limits.left()):
+                for pairing in plan.pairings:
+                    _ = pairing.beliefs
+        return plan
 
-    def probabilities(self, people: Any, count: int | None = None, each: int | None = None) -> Any:
+    def probabilities(
+        self,
+        people: Any,
+        count: int | None = None,
+        each: int | None = None,
+        *,
+        max_seconds: float | None = None,
+    ) -> Any:
         """A table of every pair's pseudo-probability, or of the ``count`` most probable ones.
 
         With ``each`` a pair is listed if it is among the ``each`` most probable of either person.
@@ -348,13 +387,23 @@ class RoommateModel(Parameters):
         given, known = table(people), self._known
         read = self._read(given)
         pairings = [known.pairing(read, group) for group in read.groups]
-        with sharing(self.workers):
+        with self._limited(max_seconds, "probabilities"), sharing(self.workers):
             return given.back(likely(given.as_names(self.id), pairings, count, each))
 
     def explain(
-        self, plan: Plan, person: Hashable, partner: Hashable = None, *, protected: bool = False
+        self,
+        plan: Plan,
+        person: Hashable,
+        partner: Hashable = None,
+        *,
+        protected: bool = False,
+        max_seconds: float | None = None,
     ) -> Explanation:
-        """Which answers help or hurt a pair: somebody's own in the plan, or with ``partner``."""
+        """Which answers help or hurt a pair: somebody's own in the plan, or with ``partner``.
+
+        What answers add is exact whatever the time; after ``max_seconds`` the pair's probability is
+        as good as was found by then, and a warning says so.
+        """
         from mlestruct.estimators.roommates.explanation import Explanation
 
         other = plan.partner(person) if partner is None else partner
@@ -364,7 +413,12 @@ class RoommateModel(Parameters):
         if theirs is not pairing or a == b:
             raise ValueError(f"{person!r} and {other!r} are no two people of one group")
         withheld = () if protected else self.protected_
-        return Explanation.of(plan.people.table, pairing, (a, b), withheld)
+        known = "beliefs" in pairing.__dict__
+        with self._limited(max_seconds, "explain"):
+            found = Explanation.of(plan.people.table, pairing, (a, b), withheld)
+            if not known and limits.cut():  # what was cut short is no plan's
+                del pairing.__dict__["beliefs"]
+        return found
 
     def together(self, people: People, pairs: Any = None) -> list[tuple[Any, Any]]:
         """The pairs of a table of pairs, as two ids each; ``people`` are those of a plan."""
@@ -379,18 +433,25 @@ class RoommateModel(Parameters):
         top: Sequence[int] = (1, 5, 10),
         truth: Truth | None = None,
         evidence: bool = False,
+        *,
+        max_seconds: float | None = None,
     ) -> Evaluation:
         """Judge on people and pairs that were not learned from; who is in no pair is left out.
 
         The result's first line counts the pairs that were learned from. Where pairs were generated,
         ``truth`` computes the scores they were drawn by: nothing can be better than these.
-        ``evidence`` adds the log-likelihood to a fraction of a nat, by annealing.
+        ``evidence`` adds the log-likelihood to a fraction of a nat, by annealing. After
+        ``max_seconds`` probabilities are as good as was found by then: bounds hold, ranks by
+        probability are rough, and a warning and ``notes`` say so.
         """
         from mlestruct.estimators.roommates.evaluation import evaluate
 
-        groups, notes = self._held(people, pairs, truth)
-        with sharing(self.workers):
-            return evaluate(groups, top, notes, evidence)
+        with self._limited(max_seconds, "evaluate"), sharing(self.workers):
+            groups, notes = self._held(people, pairs, truth)
+            found = evaluate(groups, top, notes, evidence)
+            if (limit := limits.cut()) is not None:
+                found = replace(found, notes=[*found.notes, limit.words()])
+        return found
 
     def score(self, people: Any, pairs: Any) -> float:
         """The share of people whose observed partner the best plan gives them.

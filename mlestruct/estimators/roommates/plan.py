@@ -15,6 +15,7 @@ from mlestruct.estimators.roommates.pairing import Decision, Pairing, Worth
 from mlestruct.estimators.roommates.people import People
 from mlestruct.estimators.roommates.rooms import Room, housed, needs
 from mlestruct.estimators.roommates.rules import Rule, Rules
+from mlestruct.limits import late
 from mlestruct.results import Shown
 from mlestruct.structures.base import Ints
 
@@ -93,6 +94,13 @@ class Plan(Shown):
             Pairing.of(people, group, worth, rho, rules, None if rooms is None else own, decision)
             for group, worth, own in zip(people.groups, worths, given, strict=True)
         )
+        for number, pairing in enumerate(pairings):
+            if number and late():
+                raise TimeoutError(
+                    f"max_seconds ran out when {number} of {len(pairings)} groups were paired up: "
+                    "raise max_seconds, or pair up fewer groups at a time"
+                )
+            _ = pairing.solution
         plan = cls(people, pairings, tuple(given), tuple(forbid), must)
         _ = plan.objective, plan._homes  # rules and rooms that leave no plan are refused here
         return plan

@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlestruct import limits
 from mlestruct.batch import Batch
 from mlestruct.inference.exact import elimination, grids, matching, paths
 from mlestruct.inference.exact.common import MEMORY, Exact, over_rows, refuse_large
@@ -63,8 +64,13 @@ def exact(
         return Exact(float(one[0]), point[0])
     log_z, tau = np.empty(len(problem)), np.empty(problem.size)
     for structure, members in problem.groups():
-        log_z[members], rows = solve(structure, problem.rows(values, members), memory)
-        tau[problem.index(members)] = rows.ravel()
+        for part in limits.parts(len(members)):
+            some = members[part]
+            if limits.late():
+                log_z[some], rows = np.nan, np.full((len(some), structure.size), np.nan)
+            else:
+                log_z[some], rows = solve(structure, problem.rows(values, some), memory)
+            tau[problem.index(some)] = rows.ravel()
     return Beliefs(log_z, tau)
 
 

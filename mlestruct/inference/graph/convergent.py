@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from mlestruct.inference.graph.feasible import fit_all
 from mlestruct.inference.graph.plan import MessagePlan, boxes
+from mlestruct.limits import late
 from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.graph import FactorGraph
 
@@ -36,7 +37,7 @@ def ascend(
     uniform = 1.0 / np.bincount(structure.table_of[open_])[structure.table_of[open_]]
     x, met = newton.run(score[open_], (1 - MIX) * tau[open_] + MIX * uniform, FIRST, END)
     found = [newton.full(x)]
-    if not met:
+    if not met and not late():
         found.append(newton.full(newton.cooled(score[open_], uniform)))
     values = [_value(score, coefficient, one) for one in found]
     best = int(np.argmax(values))
@@ -73,6 +74,8 @@ class _Newton:
         x = self._feasible(x)
         value = _value(score, self.a, x)
         for _ in range(rounds):
+            if late():
+                return x, False
             slope = score - self.a * (np.log(x) + 1.0)
             step = _step(x, slope, self.a, self.A, self.scaled)
             gain = float(slope @ step)
@@ -90,7 +93,7 @@ class _Newton:
     def cooled(self, score: Array, x: Array) -> Array:
         """The optimum, from that of scores which are nearly equal."""
         heat = max(1.0, float(np.abs(score).max()) / 2)
-        while heat > 1:
+        while heat > 1 and not late():
             x, _ = self.run(score / heat, x, FEW, ROUGH)
             cooler = max(1.0, heat / 2)
             x, heat = x ** (heat / cooler), cooler

@@ -40,6 +40,7 @@ from mlestruct.inference.graph.plan import (
 from mlestruct.inference.graph.sweeps import RANGE, Sent, run
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import class_of, kernel, variant
+from mlestruct.limits import late, parts, turns
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like
@@ -76,6 +77,11 @@ class WarmMessages(NamedTuple):
 
     def some(self, rows: Ints) -> WarmMessages:
         """Copies of those of some examples."""
+        kept = self.message[rows], self.belief[rows], self.residual[rows], self.sweeps[rows]
+        return WarmMessages(*kept)
+
+    def part(self, rows: slice) -> WarmMessages:
+        """Those of some examples, which are written to where they are."""
         kept = self.message[rows], self.belief[rows], self.residual[rows], self.sweeps[rows]
         return WarmMessages(*kept)
 
@@ -149,15 +155,20 @@ class SumProduct(Routine):
             ready = self.ready(structure)
             state = _start(ready.plan, len(members), None if warm is None else warm.get(structure))
             offsets = batch.offsets[members]
-            part = self._send(ready, offsets, scores, tau, state)
+            part = np.empty(len(members))
+            for some in parts(len(members)):
+                now = state.part(some)
+                part[some] = self._send(ready, offsets[some], scores, tau, now)
             lost = np.flatnonzero(self._astray(state))
-            if warm is not None and len(lost):
+            if warm is not None and len(lost) and not late():
                 cold = _start(ready.plan, len(lost), None)
                 part[lost] = self._send(ready, offsets[lost], scores, tau, cold)
                 state.put(lost, cold)
             kept[structure] = state
             if self.takeover:
                 for k in self._patiently(structure, offsets, scores, tau, state, part):
+                    if late():
+                        break
                     here = batch.coordinates(members[k])
                     tau[here], part[k] = convergent.ascend(
                         structure, ready.plan, ready.coefficient, scores[here], tau[here]
@@ -173,7 +184,8 @@ class SumProduct(Routine):
     ) -> Array:
         """Sweeps from these messages, which are overwritten: log Z of every example."""
         log_z, left = np.empty(len(at)), np.arange(len(at))
-        how = SCHEDULES.index(self.schedule), self.damping, self.residual, self.sweeps
+        sweeps = turns(self.sweeps, len(at) * int(ready.plan.table_start[-1]))
+        how = SCHEDULES.index(self.schedule), self.damping, self.residual, sweeps
         args = at, scores, how, tau, log_z, *state, ready.coefficient, ready.plan
         if ready.special is not None:
             left = np.flatnonzero(~_faster(*args, ready.special))
@@ -197,7 +209,7 @@ class SumProduct(Routine):
         """
         longer, slow = self, np.flatnonzero(self._short(structure, at, scores, state, log_z))
         tried = slow
-        while len(slow) and longer.sweeps < PATIENCE * self.sweeps:
+        while len(slow) and longer.sweeps < PATIENCE * self.sweeps and not late():
             longer = replace(longer, sweeps=2 * longer.sweeps)
             fresh = state.some(slow)
             log_z[slow] = longer._send(self.ready(structure), at[slow], scores, tau, fresh)

@@ -26,6 +26,7 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.scaling import Scaling, WarmPrices
 from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.limits import late
 from mlestruct.oracle import HULL
 from mlestruct.structures.base import Array
 from mlestruct.structures.matching import Matching
@@ -148,7 +149,7 @@ class Cohort:
         for _ in range(STEPS):
             left = now.left
             free = (family.price > 0) | (left < 0)
-            if np.abs(left[free]).max(initial=0.0) <= ENOUGH or most < SHORTEST:
+            if np.abs(left[free]).max(initial=0.0) <= ENOUGH or most < SHORTEST or late():
                 break
             curvature = self.curvature(Family(family.sets[free], family.price[free]), now.tau)
             step = np.zeros(len(left))
@@ -184,6 +185,8 @@ class Cohort:
             now = self.known(family, log_z, tau, warm) if alone else self.at(family, warm)
             family, now = self.priced(family, now)
             warm, tau = now.warm, now.tau
+            if late():
+                break
             broken = violated_sets(self.structure, tau)
             if len(family.joined(broken).sets) == len(family.sets):
                 break
@@ -248,6 +251,9 @@ class HullScaling(Routine):
             rows = batch.rows(tau, members)
             mixtures[members] = _odd(structure)
             for i, broken in _broken(structure, rows):
+                if broken is None:
+                    mixtures[members[i]] = False
+                    continue
                 place = batch.coordinates(members[i])
                 one = Cohort(structure, scores[place], replace(self.scaling, residual=FINE))
                 before = Family(known[0][i], known[1][i]).priced()
@@ -305,13 +311,15 @@ def binding(entropy: Entropy, scores: Array) -> list[NDArray[np.bool_]]:
     return each
 
 
-def _broken(structure: Any, rows: Array) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-    """The rows that break odd sets, and the sets."""
+def _broken(structure: Any, rows: Array) -> Iterator[tuple[int, NDArray[np.bool_] | None]]:
+    """The rows that break odd sets, and the sets; None where there was no time to look."""
     if not _odd(structure):
         return
     few = structure.n_nodes <= SMALL  # then all at once
     for i in np.flatnonzero(~(structure.in_hull(rows) if few else calm(structure, rows))).tolist():
-        if few or not odd_set_proof(structure, rows[i]):
+        if late():
+            yield i, None
+        elif few or not odd_set_proof(structure, rows[i]):
             sets = violated_sets(structure, rows[i])
             if len(sets):
                 yield i, sets

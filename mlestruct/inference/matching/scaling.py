@@ -18,6 +18,7 @@ from mlestruct.inference.matching.scale import reachable, scale
 from mlestruct.inference.matching.values import dual_value, price_value
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel
+from mlestruct.limits import late, parts, turns
 from mlestruct.structures.base import Array, kept
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
@@ -107,7 +108,10 @@ class Scaling(Routine):
                 if direct
                 else np.empty((len(members), graph.live))
             )
-            log_z[members] = self._infer(graph, centre, graph.gather(rows), state, live)
+            asked = graph.gather(rows)
+            for some in parts(len(members)):
+                now = WarmPrices(state.x[some], state.sent[some], state.mode[some])
+                log_z[members[some]] = self._infer(graph, centre, asked[some], now, live[some])
             if graph.base is not None:
                 log_z[members] += rows @ graph.base
             if not direct:
@@ -157,10 +161,10 @@ class Scaling(Routine):
         again: bool = True,
     ) -> Array:
         """log Z; ``again`` from a cold start where a warm one, far away, has led to no number."""
-        log_z = np.zeros(len(score))
+        log_z, sweeps = np.zeros(len(score)), turns(self.sweeps, score.size)
         rows, columns = (0, 0) if graph.table is None else graph.table
         given = (score, graph.ptr, graph.head, graph.strict, graph.component, self.rho,
-                 graph.two_sided, rows, columns, centre, self.residual, self.sweeps)  # fmt: skip
+                 graph.two_sided, rows, columns, centre, self.residual, sweeps)  # fmt: skip
         if graph.live and self.rho <= 0.5:
             run_in_blocks(
                 partial(_concave, *given, state.x, state.mode, tau, log_z), graph.cut, graph.nodes
@@ -188,7 +192,7 @@ def _above(score: Array, graph: Layout, rho: float, x: Array, value: float) -> f
     from mlestruct.inference.matching.split import approach, split_value
 
     bound = float(split_value(score, ptr, head, strict, rho, x))
-    if bound - value <= LOOSE * (1.0 + abs(value)) or graph.nodes > DENSE:
+    if bound - value <= LOOSE * (1.0 + abs(value)) or graph.nodes > DENSE or late():
         return bound
     better, tau = x.copy(), np.empty(graph.live)
     approach(score, ptr, head, strict, rho, better, tau, 1e-9, 100)

@@ -1,0 +1,164 @@
+"""Limits of time for one call: ``with limited(max_seconds, "marginals"):`` and who asks for it.
+
+A limit belongs to a context (:mod:`contextvars`), not to arguments: whatever runs inside, at any
+depth and on any thread, asks :func:`late` between two turns of a loop, and where no limit is in
+force nothing changes. Loops that can stop and keep what they have ask :func:`late`; questions to a
+user's solver, which cannot, :func:`check`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from mlestruct.errors import ConvergenceWarning, outside
+from mlestruct.kernels import clock
+
+GRACE = 0.05  # seconds of turns that a kernel may take however late it is
+SPEED = 1e8  # entries a second that a turn of a kernel looks at, about
+FIRST = 8  # examples that are computed before the time is looked at
+
+
+class OutOfTime(BaseException):
+    """Raised between two questions to a solver once the limit is reached; never seen by users."""
+
+
+class limited:
+    """A context in which a call may take ``max_seconds``; None sets no limit.
+
+    Where the limit cut anything short, a :class:`ConvergenceWarning` at the end says so once, with
+    what :func:`note` was told. Where nothing could be kept, a TimeoutError is raised instead. Time
+    in which kernels compile does not count. ``advice`` names what else may help.
+    """
+
+    def __init__(self, max_seconds: Any, name: str, advice: str = "raise max_seconds") -> None:
+        self.seconds = as_seconds(max_seconds)
+        self.name, self.advice = name, advice
+        self.end, self.hit, self.notes = np.inf, False, list[str]()
+        self.outer: limited | None = None
+        self._token: Token[limited | None] | None = None
+
+    def __enter__(self) -> limited:
+        if self.seconds is not None:
+            self.end, self.outer = clock() + self.seconds, _here.get()
+            self._token = _here.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._token is None:
+            return
+        _here.reset(self._token)
+        self._token = None
+        if kind is OutOfTime and self.hit:
+            raise TimeoutError(f"{self.words()}, with nothing to answer by then: {self.advice}")
+        if kind is None and self.hit:
+            told = "; ".join([self.words(), *self.notes, self.advice])
+            warnings.warn(told, ConvergenceWarning, stacklevel=outside())
+
+    def words(self) -> str:
+        """What happened."""
+        return f"{self.name}: max_seconds={self.seconds:g} ended it before it was done"
+
+
+_here: ContextVar[limited | None] = ContextVar("limit", default=None)
+
+
+def as_seconds(value: Any, name: str = "max_seconds") -> float | None:
+    """A limit in seconds, at least 0, or None; anything else is a ValueError."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if value is None or (number and not isinstance(value, bool) and value >= 0):
+        return None if value is None else float(value)
+    raise ValueError(f"{name} is {value!r}; it must be a number of seconds, 0 or more, or None")
+
+
+def late(need: float = 0.0) -> bool:
+    """Whether a limit is reached, or leaves less than the seconds that the next turn will ``need``.
+
+    Whoever asks stops there, so the limit counts as hit.
+    """
+    limit = _here.get()
+    while limit is not None:
+        if clock() + need >= limit.end:
+            limit.hit = True
+            return True
+        limit = limit.outer
+    return False
+
+
+def check() -> None:
+    """Raise :class:`OutOfTime` where a limit is reached."""
+    if late():
+        raise OutOfTime
+
+
+def cut() -> limited | None:
+    """The limit that has cut something short, if any has."""
+    limit = _here.get()
+    while limit is not None and not limit.hit:
+        limit = limit.outer
+    return limit
+
+
+def note(text: str) -> bool:
+    """Have the limit that was hit say this at its end; False where none was."""
+    limit = cut()
+    if limit is not None and text not in limit.notes:
+        limit.notes.append(text)
+    return limit is not None
+
+
+def forgive() -> None:
+    """What a limit cut short turned out not to be needed: no warning."""
+    limit = cut()
+    if limit is not None and not limit.notes:
+        limit.hit = False
+
+
+def told() -> None:
+    """The caller has warned already: no other warning."""
+    limit = cut()
+    if limit is not None:
+        limit.hit = False
+
+
+def left() -> float:
+    """Seconds until the nearest limit; infinite without one."""
+    limit, end = _here.get(), np.inf
+    while limit is not None:
+        end, limit = min(end, limit.end), limit.outer
+    return float(end - clock()) if np.isfinite(end) else float(end)
+
+
+def turns(most: int, entries: float) -> int:
+    """How many turns over so many entries one kernel call may take: ``most`` without a limit.
+
+    A kernel cannot look at a clock, so the turns that fit into the time left are estimated.
+    """
+    if not np.isfinite(seconds := left()):
+        return most
+    return int(min(most, max(1.0, max(seconds, GRACE) * SPEED / max(entries, 1.0))))
+
+
+def parts(count: int) -> Iterator[slice]:
+    """Slices of so many independent examples, to look at the time between two; else all at once.
+
+    They begin small and grow while they are quick; what is left when it is late is one slice. None
+    is smaller than ``FIRST``, unless there are fewer examples: some routines choose their way by
+    how many there are.
+    """
+    if not np.isfinite(left()):
+        yield slice(0, count)
+        return
+    done, size = 0, FIRST
+    while done < count:
+        whole = count - done - size < FIRST or (done and late())
+        began, end = clock(), count if whole else done + size
+        yield slice(done, end)
+        done, size = end, 2 * size if 8.0 * (clock() - began) < left() else size
