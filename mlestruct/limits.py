@@ -21,7 +21,6 @@ from mlestruct.kernels import clock
 
 GRACE = 0.05  # seconds of turns that a kernel may take however late it is
 SPEED = 1e8  # entries a second that a turn of a kernel looks at, about
-FIRST = 8  # examples that are computed before the time is looked at
 
 
 class OutOfTime(BaseException):
@@ -146,19 +145,18 @@ def turns(most: int, entries: float) -> int:
     return int(min(most, max(1.0, max(seconds, GRACE) * SPEED / max(entries, 1.0))))
 
 
-def parts(count: int) -> Iterator[slice]:
+def parts(count: int, first: int = 1) -> Iterator[slice]:
     """Slices of so many independent examples, to look at the time between two; else all at once.
 
-    They begin small and grow while they are quick; what is left when it is late is one slice. None
-    is smaller than ``FIRST``, unless there are fewer examples: some routines choose their way by
-    how many there are.
+    They begin with ``first`` examples and grow while they are quick; what is left when it is late
+    is one slice. None is smaller than the first.
     """
     if not np.isfinite(left()):
         yield slice(0, count)
         return
-    done, size = 0, FIRST
+    done, size = 0, first
     while done < count:
-        whole = count - done - size < FIRST or (done and late())
+        whole = count - done - size < first or (done and late())
         began, end = clock(), count if whole else done + size
         yield slice(done, end)
         done, size = end, 2 * size if 8.0 * (clock() - began) < left() else size

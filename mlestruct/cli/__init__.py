@@ -10,7 +10,7 @@ from typing import Any
 
 from mlestruct import __version__
 from mlestruct.cli import check, infer, roommates
-from mlestruct.cli.options import for_shell
+from mlestruct.cli.options import for_shell, limit_for_shell
 from mlestruct.errors import ConvergenceWarning
 from mlestruct.html import visible
 
@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         return _heard(given)
+    except TimeoutError as error:
+        return _refused(for_shell(str(error)))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _refused(f"{where}{error.strerror or error}")
@@ -48,7 +50,7 @@ def _heard(given: argparse.Namespace) -> int:
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         nonlocal missed
         missed |= issubclass(category, ConvergenceWarning)
-        print(f"mlestruct: warning: {visible(str(message))}", file=sys.stderr)
+        print(f"mlestruct: warning: {visible(limit_for_shell(str(message)))}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)

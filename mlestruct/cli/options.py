@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     "alpha", "binary", "categorical", "cohort", "consent", "decimal", "encoding", "fixed", "forbid",
-    "header", "id", "ignore", "larger", "max_seconds", "missing", "no_answer", "ordinal",
-    "outcomes", "partner", "partners", "protected", "require", "rho", "room", "rooms", "same",
-    "separator", "sheet", "trust", "unknown", "unpaired", "weight",
+    "header", "id", "ignore", "larger", "missing", "no_answer", "ordinal", "outcomes", "partner",
+    "partners", "protected", "require", "rho", "room", "rooms", "same", "separator", "sheet",
+    "trust", "unknown", "unpaired", "weight",
 )  # fmt: skip
 PYTHON = re.compile(rf"\b({'|'.join(SETTINGS)})=(?:'([^']*)'|(?=([\w(])))?")
 
@@ -31,7 +31,12 @@ def for_shell(message: str) -> str:
         value = f" {quoted}" if quoted else " " if more else ""
         return f"--{name.replace('_', '-')}{value}"
 
-    return PYTHON.sub(option, message.replace("ρ = ", "--rho "))
+    return PYTHON.sub(option, limit_for_shell(message).replace("ρ = ", "--rho "))
+
+
+def limit_for_shell(message: str) -> str:
+    """``max_seconds=5`` is ``--max-seconds 5``."""
+    return message.replace("max_seconds=", "--max-seconds ").replace("max_seconds", "--max-seconds")
 
 
 def names(text: str) -> list[str]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mlestruct.inference.bounds import ProvenInterval
     from mlestruct.inference.decoding import Decoded
     from mlestruct.inference.predict import Marginals
+    from mlestruct.inference.sampling.common import Samples
     from mlestruct.statistics.evidence import Evidence
     from mlestruct.statistics.identified import Named
 
@@ -285,13 +286,14 @@ class Predictor(Parameters):
         batch, scores = self._scored(given)
         as_draws(count, batch)
         rng = rng_of(self.random_state if random_state is None else random_state)
-        drawn = []
-        for m in range(len(batch)):
-            if limits.late():
-                limits.note(f"{len(batch) - m} of {len(batch)} examples have no draws")
-                break
-            score = scores[batch.coordinates(m)]
-            drawn.append(sampler(batch.structure(m), score, count, rng, self._oracle()))
+        drawn: list[Samples] = []
+        try:
+            for m in range(len(batch)):
+                limits.check()
+                score = scores[batch.coordinates(m)]
+                drawn.append(sampler(batch.structure(m), score, count, rng, self._oracle()))
+        except limits.OutOfTime:
+            limits.note(f"{len(batch) - len(drawn)} of {len(batch)} examples have no draws")
         outcomes = given.answers(
             (
                 [] if found is None else [self.present(x, one) for one in found.outcomes()]
@@ -299,7 +301,7 @@ class Predictor(Parameters):
             ),
             lambda x: [self.present(x, NOTHING)] * count,
         )
-        how = "; ".join(dict.fromkeys(found.how for found in drawn))
+        how = "; ".join(dict.fromkeys(found.how for found in drawn)) or "no draws"
         if not self._inference().sums(batch):
             how += f"; other than predict_marginals, which has {self._inference()}"
         return Draws(outcomes, all(found.exact for found in drawn), how)
@@ -412,6 +414,8 @@ class Predictor(Parameters):
             given = self._given(X, y)
             batch, scores = self._scored(given, given.told)
             found = self._marginals(batch, scores).tau
+            if np.isnan(found).all():
+                limits.check()
         assert batch.target is not None
         parts, true = (
             [part.ravel() for part in self._shaped(given.X, batch, flat)]

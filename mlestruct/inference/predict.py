@@ -252,7 +252,7 @@ def _begun(batch: Batch[Any], oracle: Oracle[Any], inner: Interior, tau: Array) 
     lower = inner.entropy.each(tau) + batch.totals(products(batch.bias, tau))
     open_, none = np.full(len(batch), np.inf), np.zeros(len(batch))
     lower = np.where(np.isnan(lower), -np.inf, lower)
-    withheld = inner.withheld or "max_seconds ran out before the solver was asked"
+    withheld = inner.withheld or "max_seconds ran out before every example was asked about once"
     return Inferred(tau, lower, open_, none, oracle.polytope, withheld, inner.unused)
 
 

@@ -64,7 +64,7 @@ def exact(
         return Exact(float(one[0]), point[0])
     log_z, tau = np.empty(len(problem)), np.empty(problem.size)
     for structure, members in problem.groups():
-        for part in limits.parts(len(members)):
+        for part in limits.parts(len(members), 2 * FEW):
             some = members[part]
             if limits.late():
                 log_z[some], rows = np.nan, np.full((len(some), structure.size), np.nan)

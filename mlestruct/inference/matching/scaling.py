@@ -163,12 +163,21 @@ class Scaling(Routine):
         """log Z; ``again`` from a cold start where a warm one, far away, has led to no number."""
         log_z, sweeps = np.zeros(len(score)), turns(self.sweeps, score.size)
         rows, columns = (0, 0) if graph.table is None else graph.table
-        given = (score, graph.ptr, graph.head, graph.strict, graph.component, self.rho,
+        # Beyond ½ nothing stops a kernel: what is late has the prices of ½, which bound it, too.
+        rough = self.rho > 0.5 and late()
+        rho = 0.5 if rough else self.rho
+        given = (score, graph.ptr, graph.head, graph.strict, graph.component, rho,
                  graph.two_sided, rows, columns, centre, self.residual, sweeps)  # fmt: skip
-        if graph.live and self.rho <= 0.5:
+        if graph.live and (self.rho <= 0.5 or rough):
             run_in_blocks(
                 partial(_concave, *given, state.x, state.mode, tau, log_z), graph.cut, graph.nodes
             )
+            if rough:
+                state.mode[:] = COLD
+                log_z[:] = [
+                    _above(row, graph, self.rho, x, -np.inf)
+                    for row, x in zip(score, state.x, strict=True)
+                ]
         elif graph.live:
             from mlestruct.inference.matching.beyond_half import infer_beyond_half
 
