@@ -19,6 +19,7 @@ LAYERS = [
     ["compiler", "stubs"],
     ["blocks", "lanes"],
     ["digest", "errors", "html", "lazy", "trees"],
+    ["limits"],
     ["engine", "files", "lock", "structures"],
     ["batch", "checkpoint", "plot"],
     ["results"],

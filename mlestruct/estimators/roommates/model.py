@@ -205,7 +205,7 @@ class RoommateModel(Parameters):
         how = model.short, model.certificate, self.tol, missed
         ending = Ending(*how, len(self.alpha_scores_), self.get_params())
         ending.warn(type(self).__name__)
-        if ending.heard:
+        if ending.heard or len(self.alpha_scores_) == 1:  # else the choice of alpha was cut short
             limits.told()
         return self
 

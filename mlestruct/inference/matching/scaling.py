@@ -14,16 +14,17 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.graph import Layout, layout
 from mlestruct.inference.matching.newton import DENSE
 from mlestruct.inference.matching.repair import balance, fill_table, shrink
-from mlestruct.inference.matching.scale import reachable, scale
+from mlestruct.inference.matching.scale import PATIENCE, reachable, scale
 from mlestruct.inference.matching.values import dual_value, price_value
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel
-from mlestruct.limits import late, parts, turns
+from mlestruct.limits import late, left, parts, turns
 from mlestruct.structures.base import Array, kept
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
 from mlestruct.trees import Tree, like
 
+NEWTON = 5e-6  # seconds an edge that are left at least for Newton's steps, which cannot be stopped
 LOOSE = 1e-8  # relative; a bound that is looser is worth better prices
 
 
@@ -162,6 +163,8 @@ class Scaling(Routine):
     ) -> Array:
         """log Z; ``again`` from a cold start where a warm one, far away, has led to no number."""
         log_z, sweeps = np.zeros(len(score)), turns(self.sweeps, score.size)
+        if left() < NEWTON * score.size:
+            sweeps = min(sweeps, PATIENCE - 1)
         rows, columns = (0, 0) if graph.table is None else graph.table
         # Beyond ½ nothing stops a kernel: what is late has the prices of ½, which bound it, too.
         rough = self.rho > 0.5 and late()
