@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, Flags, Ints, Structure, as_count, as_numbers
+from mlestruct.structures.base import Array, Flags, Ints, Structure, as_count, as_numbers, as_vector
 
 S = TypeVar("S", bound=Structure, covariant=True)
 DECADES = 30  # of example weights, up and down: what they multiply is squared
@@ -111,6 +111,10 @@ class Batch(Generic[S]):
                 raise ValueError(f"example {members[k]}: {_why_outside(structure, vertices[k])}")
         return target
 
+    def vector(self, values: ArrayLike, what: str) -> Array:
+        """Convert a number per coordinate to the flat array that kernels take."""
+        return as_vector(values, what, self.size)
+
     def __len__(self) -> int:
         return len(self.which)
 
@@ -163,6 +167,7 @@ class Batch(Generic[S]):
 
     def observed(self, flat: Array) -> Array:
         """⟨flat, target⟩ of every example. O(entries of the target that are not zero)."""
+        flat = as_numbers(flat, "flat")
         index, owner, value = self._seen
         totals = np.bincount(owner, weights=flat[index] * value, minlength=len(self))
         return totals.astype(float)
@@ -189,10 +194,12 @@ class Batch(Generic[S]):
 
     def rows(self, flat: Array, members: Ints) -> Array:
         """The examples of one group as rows of a matrix."""
+        flat = as_numbers(flat, "flat")
         return flat[self.index(members)].reshape(len(members), -1)
 
     def totals(self, flat: Array) -> Array:
         """Sum over each example's coordinates."""
+        flat = as_numbers(flat, "flat")
         return np.add.reduceat(flat, self.offsets[:-1])
 
     def select(self, members: ArrayLike) -> Batch[S]:

@@ -20,7 +20,7 @@ from mlestruct.oracle import HULL, Oracle
 from mlestruct.oracle.wrappers import innermost
 from mlestruct.regulariser import Regulariser
 from mlestruct.results import Shown
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_numbers
 
 DOUBT = 1e-6  # relative to a score: what solvers' own tolerances may explain
 CLEAR = 0.999  # of the least that an answer could have: a bound below proves that none has any
@@ -194,6 +194,8 @@ def certificate(
     ``at`` takes the entropy's tangent at another point, see :func:`tangent_gaps`. A τ outside the
     oracle's polytope is refused, unless you state that it is a ``mixture`` of the oracle's answers.
     """
+    theta, tau = as_numbers(theta, "theta"), dual.batch.vector(tau, "tau")
+    at = None if at is None else dual.batch.vector(at, "at")
     inner = interior(dual.batch, oracle, dual.entropy) if inner is None else inner
     dual = replace(dual, entropy=inner.entropy)
     point = inner.pull(tau) if at is None else tau
@@ -227,6 +229,7 @@ def tangent_gaps(
     A concave H lies below each of its tangents, so the one ``at`` any other point bounds the error
     too, once H(at) + ⟨∇H(at), τ − at⟩ − H(τ) is added; near the boundary it is the better bound.
     """
+    scores, tau = batch.vector(scores, "scores"), batch.vector(tau, "tau")
     _refuse_outside(batch, tau, HULL in oracle.polytope and not mixture)
     slope = entropy.grad(tau if at is None else at)
     score = scores + slope

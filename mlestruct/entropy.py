@@ -130,10 +130,11 @@ class Entropy:
     def each(self, tau: Array) -> Array:
         """H of every example."""
         a, b, mixed = self._arrays
-        return _each(self.batch.offsets, a, b, *mixed, tau)
+        return _each(self.batch.offsets, a, b, *mixed, self.batch.vector(tau, "tau"))
 
     def grad(self, tau: Array) -> Array:
         """∇H(τ); logarithms clipped at 1e-300 for coordinates, 1e-16 for differences."""
+        tau = self.batch.vector(tau, "tau")
         out = np.empty_like(tau)
         a, b, mixed = self._arrays
         _grad(a, b, *mixed[1:], tau, out)
@@ -141,6 +142,7 @@ class Entropy:
 
     def line(self, tau: Array, delta: Array) -> Terms:
         """Σ w_m H(τ_m) along τ + γ·delta as terms of one variable."""
+        tau, delta = self.batch.vector(tau, "tau"), self.batch.vector(delta, "delta")
         weight = self.batch.weights
         t, dt, a = [tau, 1.0 - tau], [delta, -delta], [weight * self.a, weight * self.b]
         if len(self.mixed.a):
@@ -156,6 +158,7 @@ class Entropy:
 
     def views(self, tau: Array) -> tuple[Array, Array, Array]:
         """(coordinates, complements, mixed views) of τ."""
+        tau = self.batch.vector(tau, "tau")
         if not len(self.mixed.a):
             return tau, 1.0 - tau, self.mixed.c0
         return tau, 1.0 - tau, self.mixed_matrix() @ tau + self.mixed.c0

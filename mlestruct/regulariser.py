@@ -80,27 +80,32 @@ class Regulariser:
 
     def value(self, theta: Array) -> float:
         """R(θ); +inf outside the bounds."""
+        theta = as_numbers(theta, "theta")
         if ((theta < self.lower - 1e-12) | (theta > self.upper + 1e-12)).any():
             return float("inf")
         return float((self.lam / 2 * (theta - self.prior) ** 2 + self.l1 * np.abs(theta)).sum())
 
     def grad(self, theta: Array) -> Array:
         """A subgradient, zero slope of |θ| at 0."""
+        theta = as_numbers(theta, "theta")
         return self.lam * (theta - self.prior) + self.l1 * np.sign(theta)
 
     def weights(self, r: Array) -> Array:
         """∇R*(r): the θ that attains max ⟨r, θ⟩ − R(θ)."""
+        r = as_numbers(r, "r")
         pull = r + self.lam * self.prior
         shrunk = np.sign(pull) * np.maximum(np.abs(pull) - self.l1, 0.0)
         return np.clip(shrunk / self.lam, self.lower, self.upper)
 
     def conj(self, r: Array) -> float:
         """R*(r) = max_θ ⟨r, θ⟩ − R(θ)."""
+        r = as_numbers(r, "r")
         theta = self.weights(r)
         return float(r @ theta) - self.value(theta)
 
     def bracket(self, theta: Array, r: Array) -> float:
         """R(θ) + R*(r) − ⟨θ, r⟩ ≥ 0, summed from terms that are never negative."""
+        theta, r = as_numbers(theta, "theta"), as_numbers(r, "r")
         if ((theta < self.lower - 1e-12) | (theta > self.upper + 1e-12)).any():
             return float("inf")
         best = self.weights(r)

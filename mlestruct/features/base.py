@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_numbers
 
 HUGE = 1e50  # weights times squares of more leave floating point
 CHUNK = 1 << 16  # entries of a matrix, or of a list, looked at a time
@@ -29,6 +29,8 @@ class Columns:
 
     def gather(self, local: Array, d: int, weight: Array) -> Array:
         """Σ_m weight_m · (example m's moments)."""
+        weight = as_numbers(weight, "weight")
+        local = as_numbers(local, "local")
         per_entry = np.repeat(weight, np.diff(self.start))
         return np.bincount(self.index, weights=local * per_entry, minlength=d).astype(float)
 

@@ -22,7 +22,7 @@ from mlestruct.features.base import (
     restart,
 )
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints, Structure, as_numbers
+from mlestruct.structures.base import Array, Ints, Structure, as_numbers, as_vector
 
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
 ULPS = 4e-15  # of an example's largest entry: what rounding leaves of each of its entries
@@ -72,24 +72,28 @@ class Dense:
             yield rows, np.ascontiguousarray(self.matrix[rows], dtype=float)
 
     def potentials(self, theta: Array) -> Array:
+        theta = as_numbers(theta, "theta")
         out = np.empty(len(self.matrix))
         for rows, block in self._blocks():
             np.matmul(block, theta, out=out[rows])
         return out
 
     def moments(self, tau: Array) -> Array:
+        tau = as_numbers(tau, "tau")
         out = np.zeros(self.d)
         for rows, block in self._blocks():
             out += tau[rows] @ block
         return out
 
     def squares(self, v: Array) -> Array:
+        v = as_numbers(v, "v")
         out = np.zeros(self.d)
         for rows, block in self._blocks():
             out += v[rows] @ block**2
         return out
 
     def each(self, tau: Array) -> Array:
+        tau = as_vector(tau, "tau", len(self.matrix))
         out = np.zeros((len(self.offsets) - 1, self.matrix.shape[1]))
         _dense_each(self.matrix, self.offsets, tau, out)
         return out.ravel()

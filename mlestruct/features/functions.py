@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, restart
-from mlestruct.structures.base import Array, Ints, as_count
+from mlestruct.structures.base import Array, Ints, as_count, as_numbers
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Functions:
         return Columns.all(self.d, len(self.inputs))
 
     def potentials(self, theta: Array) -> Array:
+        theta = as_numbers(theta, "theta")
         out = np.empty(int(self.offsets[-1]))
         for m, x in enumerate(self.inputs):
             scores = np.asarray(self.potentials_of(x, theta), dtype=float).reshape(-1)
@@ -76,6 +77,7 @@ class Functions:
         return np.asarray(self.each(tau).reshape(-1, self.d).sum(axis=0))
 
     def each(self, tau: Array) -> Array:
+        tau = as_numbers(tau, "tau")
         out = np.empty((len(self.inputs), self.d))
         for m, x in enumerate(self.inputs):
             moments = np.asarray(

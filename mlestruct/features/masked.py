@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_numbers
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,14 @@ class Masked:
 
     def spread(self, theta: Array) -> Array:
         """All weights of ``inner``, those not allowed 0."""
+        theta = as_numbers(theta, "theta")
         full = np.zeros(self.inner.d)
         full[self.index] = theta
         return full
 
     def gather(self, full: Array) -> Array:
         """The allowed ones of inner weights."""
+        full = as_numbers(full, "full")
         return np.asarray(full[self.index])
 
     def potentials(self, theta: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlestruct.blocks import shares
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.complete_kernel import ROWS, meetings, row_sums, unfold
 from mlestruct.threads import each
 
@@ -26,6 +26,8 @@ def gram(pairs: Pairs, weight: Array, slack: Array) -> Array:
     constant on perfect matchings (slack 0), and the Hessian of log Z at θ = 0 for the right
     weights. O(people · d²), no pair is visited but for the user's own planes.
     """
+    slack = as_numbers(slack, "slack")
+    weight = as_numbers(weight, "weight")
     out = np.zeros((pairs.d, pairs.d))
     for m, scale in enumerate(weight):
         n, rows = len(pairs.codes[m]), _row_sums(pairs, m)
@@ -83,6 +85,7 @@ def weighted(pairs: Pairs, v: Array) -> tuple[Array, Array]:
 
     A pass over people's pairs for each pair of questions: .4 s for 2,400 people, 14 questions.
     """
+    v = as_numbers(v, "v")
     if sum(len(q.levels) ** 2 for q in pairs.questions) > TABLES:
         columns = (v * pairs.potentials(unit) for unit in np.eye(pairs.d))
         n = len(pairs.codes[0])

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch
 from mlestruct.features import pair_grams
 from mlestruct.features.base import Columns, restart
-from mlestruct.structures.base import Array, Ints, as_integers
+from mlestruct.structures.base import Array, Ints, as_integers, as_numbers
 from mlestruct.structures.complete_kernel import ROWS, fold, unfold
 from mlestruct.structures.matching import Matching
 from mlestruct.threads import each
@@ -191,6 +191,7 @@ class Pairs:
 
     def tables(self, theta: Array) -> list[Array]:
         """S(θ): each question's table of what two answers are worth together."""
+        theta = as_numbers(theta, "theta")
         _, start = self.starts
         return [
             np.tensordot(theta[start[q] : start[q + 1]], question.tables, 1)
@@ -198,6 +199,7 @@ class Pairs:
         ]
 
     def potentials(self, theta: Array) -> Array:
+        theta = as_numbers(theta, "theta")
         own = theta[self.d - len(self.extra) :]
         padded = [np.pad(table, ((0, 1), (0, 0))) for table in self.tables(theta)]
         out = np.empty(int(self.offsets[-1]))
@@ -213,6 +215,7 @@ class Pairs:
         return self.each(tau).reshape(-1, self.d).sum(axis=0)
 
     def each(self, tau: Array) -> Array:
+        tau = as_numbers(tau, "tau")
         out = np.empty((len(self.codes), self.d))
         for m in range(len(self.codes)):
             part = tau[self.offsets[m] : self.offsets[m + 1]]
@@ -222,6 +225,7 @@ class Pairs:
 
     def together(self, m: int, tau: Array) -> Array:
         """Σ_{u<v} τ_uv U_u U_vᵀ: how much each two answers meet, (levels × levels)."""
+        tau = as_numbers(tau, "tau")
         people = self.one_hot[m]
         out = np.zeros((people.shape[1],) * 2)
         for part in each(partial(_together, people, tau), range(0, len(people), ROWS)):
@@ -230,6 +234,7 @@ class Pairs:
 
     def met(self, together: Array) -> Array:
         """⟨table, diagonal block⟩ for every table."""
+        together = as_numbers(together, "together")
         at, _ = self.starts
         met = [
             np.tensordot(q.tables, together[at[k] : at[k + 1], at[k] : at[k + 1]])

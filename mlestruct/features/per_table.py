@@ -10,7 +10,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, restart
 from mlestruct.features.tied import Tied
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -59,6 +59,7 @@ class PerTable:
 
     def sums(self, tau: Array) -> Array:
         """Over the coordinates of every table."""
+        tau = as_numbers(tau, "tau")
         count = int(self.inner.offsets[-1])
         return np.bincount(self.table, weights=tau, minlength=count).astype(float)
 

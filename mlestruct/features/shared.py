@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.features.base import Columns
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_numbers
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Shared:
         return Columns.all(self.d, len(self.inner.columns.start) - 1)
 
     def potentials(self, theta: Array) -> Array:
+        theta = as_numbers(theta, "theta")
         return np.asarray(self.inner.potentials(self.spread @ theta))
 
     def moments(self, tau: Array) -> Array:

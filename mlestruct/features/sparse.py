@@ -17,7 +17,7 @@ from mlestruct.features.base import (
     refuse_nonfinite,
     restart,
 )
-from mlestruct.structures.base import Array, Ints, sound
+from mlestruct.structures.base import Array, Ints, as_numbers, sound
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,19 @@ class Sparse:
         return int(self.matrix.shape[1])
 
     def potentials(self, theta: Array) -> Array:
+        theta = as_numbers(theta, "theta")
         return np.asarray(self.matrix @ theta)
 
     def moments(self, tau: Array) -> Array:
+        tau = as_numbers(tau, "tau")
         return np.asarray(self.matrix.T @ tau)
 
     def squares(self, v: Array) -> Array:
+        v = as_numbers(v, "v")
         return np.asarray(power(self.matrix).T @ v)
 
     def each(self, tau: Array) -> Array:
+        tau = as_numbers(tau, "tau")
         weights = self.matrix.data * np.repeat(tau, np.diff(self.matrix.indptr))
         found = np.bincount(self.local, weights=weights, minlength=len(self.columns.index))
         return found.astype(float)

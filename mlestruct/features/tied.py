@@ -18,7 +18,7 @@ from mlestruct.features.base import (
     restart,
 )
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints, as_numbers, sound
+from mlestruct.structures.base import Array, Ints, as_numbers, as_vector, sound
 from mlestruct.structures.graph import FactorGraph, only_graphs
 
 
@@ -81,6 +81,7 @@ class Tied:
         return Columns.all(self.d, len(self.offsets) - 1)
 
     def potentials(self, theta: Array) -> Array:
+        theta = as_numbers(theta, "theta")
         out = np.empty(int(self.offsets[-1]))
         node = self.nodes @ theta[: self.split].reshape(-1, self.states)
         _scatter(self.offsets, self.node_start, self.node_start, np.ascontiguousarray(node), 0, out)
@@ -105,6 +106,7 @@ class Tied:
         return bool(self.factors.shape[1] == 1 and not sp.issparse(self.factors))
 
     def moments(self, tau: Array) -> Array:
+        tau = as_vector(tau, "tau", int(self.offsets[-1]))
         out = np.empty(self.d)
         node = self.nodes.T @ self.node_part(tau)
         out[: self.split] = np.asarray(node).ravel()
@@ -120,17 +122,20 @@ class Tied:
 
     def node_part(self, tau: Array) -> Array:
         """(variables × states) of flat coordinates."""
+        tau = as_vector(tau, "tau", int(self.offsets[-1]))
         out = np.empty((int(self.node_start[-1]), self.states))
         _gather(self.offsets, self.node_start, self.node_start, tau, 0, out)
         return out
 
     def factor_part(self, tau: Array) -> Array:
         """(factors × configurations) of flat coordinates."""
+        tau = as_vector(tau, "tau", int(self.offsets[-1]))
         out = np.empty((int(self.factor_start[-1]), self.table))
         _gather(self.offsets, self.node_start, self.factor_start, tau, self.states, out)
         return out
 
     def each(self, tau: Array) -> Array:
+        tau = as_vector(tau, "tau", int(self.offsets[-1]))
         out = np.empty((len(self.offsets) - 1, self.d))
         node = self.node_part(tau)
         pair = self.factor_part(tau)

@@ -16,7 +16,7 @@ from mlestruct.inference.predict import Marginals
 from mlestruct.inference.routine import routine
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
-from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.base import Array, Ints, Structure, as_numbers
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def product_interval(graph: FactorGraph, score: ArrayLike, nodes: ArrayLike) -> 
     ``nodes`` holds the node tables one after the other, such as the node part of any τ; each is
     normalised here. O(size · order). Valid on any graph, at any q, converged or not.
     """
-    q = np.asarray(nodes, dtype=float).reshape(-1)[: graph.node_start[-1]]
+    q = as_numbers(nodes, "nodes").reshape(-1)[: graph.node_start[-1]]
     if q.shape != (graph.node_start[-1],) or not (np.isfinite(q) & (q >= 0)).all():
         raise ValueError(f"a product needs {graph.node_start[-1]} probabilities ≥ 0")
     mass = np.add.reduceat(q, graph.node_start[:-1])
@@ -91,7 +91,7 @@ def product_interval(graph: FactorGraph, score: ArrayLike, nodes: ArrayLike) -> 
         raise ValueError(f"variable {int((mass <= 0).argmax())} has no probability")
     q = q / np.repeat(mass, graph.cards)
     tau = _product(graph, q)
-    values = np.where(graph.closed(), -np.inf, np.asarray(score, dtype=float))
+    values = np.where(graph.closed(), -np.inf, as_numbers(score, "scores"))
     energy = float(np.where(tau > 0, values, 0.0) @ np.where(tau > 0, tau, 1.0))
     lower = energy - float(xlogy(q, q).sum())
     return ProvenInterval(np.array([lower]), np.array([np.inf]), "mean field: Gibbs's inequality")
@@ -110,7 +110,7 @@ def halves_interval(matching: Matching, score: ArrayLike, side: ArrayLike) -> Pr
     ``side`` puts each node into half 0 or 1, as many into each. Valid for any halves; a good pair
     of them lies across the likely pairs, see :func:`halves`. At best about (n/2) log 2 below.
     """
-    values, place = np.asarray(score, dtype=float), np.asarray(side)
+    values, place = as_numbers(score, "scores"), np.asarray(side)
     left, right = np.flatnonzero(place == 0), np.flatnonzero(place == 1)
     if not (matching.graph.complete and len(left) == len(right) == matching.n_nodes / 2):
         raise ValueError(

@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.structures.base import Array, Structure, as_numbers
+from mlestruct.structures.base import Array, Structure, as_vector
 
 
 def as_scores(problem: Batch[Any] | Structure, scores: ArrayLike) -> Array:
     """Flat scores of a structure or a batch; −inf forbids a coordinate, NaN and +inf are wrong."""
-    flat = as_numbers(scores, "scores").reshape(-1)
-    if flat.shape != (problem.size,):
-        raise ValueError(f"{len(flat)} scores for {problem.size} coordinates")
+    flat = as_vector(scores, "scores", problem.size)
     if np.isfinite(flat).all():
         return flat
     wrong = np.flatnonzero(np.isnan(flat) | np.isposinf(flat))

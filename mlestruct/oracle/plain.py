@@ -21,6 +21,7 @@ class Simplices:
     polytope: str = HULL
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
         vertices, upper = np.zeros(batch.size), np.zeros(len(batch))
         for structure, members in batch.groups():
             if not hasattr(structure, "groups"):
@@ -70,6 +71,7 @@ class BruteForce:
         return self._lists[structure]
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
         vertices, upper = np.empty(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
             listed = self.vertices(structure)

@@ -64,6 +64,7 @@ def one_by_one(
     It returns a vertex and a bound on the best score, or raises :class:`Infeasible`: the example's
     number is added, and the structure's own reason takes the place of the solver's.
     """
+    scores = batch.vector(scores, "scores")
     vertices, upper = np.empty(batch.size), np.empty(len(batch))
     for structure, members in batch.groups():
         solve = ready(structure)

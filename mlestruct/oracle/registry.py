@@ -46,6 +46,7 @@ class PerStructure:
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         vertices, upper = np.empty(batch.size), np.empty(len(batch))
+        scores = batch.vector(scores, "scores")
         for structure, members in batch.groups():
             place = batch.index(members)
             try:

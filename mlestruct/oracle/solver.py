@@ -48,6 +48,7 @@ class Solver:
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         """What asking costs besides the solver's own time is paid once a batch where it can be."""
+        scores = batch.vector(scores, "scores")
         vertices, upper = np.empty(batch.size), np.full(len(batch), np.inf)
         exact = np.ones(len(batch), dtype=bool)
         unsure: dict[int, Any] = {}  # answers of a vector's shape, and their type of number

@@ -47,6 +47,7 @@ class Validated(Around):
         self.oracle = oracle
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
         self._gate(batch, scores)
         try:
             answers = self.oracle.many(batch, scores.copy())
@@ -170,6 +171,7 @@ class Cached(Around):
         self._answers: OrderedDict[tuple[Any, bytes], tuple[Array, float]] = OrderedDict()
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
         keys = [
             (batch.structure(m).key, scores[batch.coordinates(m)].tobytes())
             for m in range(len(batch))

@@ -111,7 +111,7 @@ class BMatching(Structure):
 
     def decode(self, vector: ArrayLike) -> Ints:
         """The pairs above ½, as (pairs × 2) node numbers."""
-        return self.ends[np.asarray(vector).reshape(-1) > 0.5].astype(np.int64)
+        return self.ends[as_numbers(vector, "vector").reshape(-1) > 0.5].astype(np.int64)
 
     views, counting, bound = binary_views, binary_counting, binary_bound
 

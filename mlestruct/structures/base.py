@@ -20,6 +20,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.int8]
 Marks = NDArray[np.bool_]
 Shorts = NDArray[np.int32]
+FLOAT = np.dtype(np.float64)
 LARGEST_INTEGER = 2.0**53  # beyond it floats skip integers
 LARGEST = 1 << 31  # coordinates of one structure
 MADE = 1 << 29  # numbers that a call with a count may make: 4 GiB
@@ -68,7 +69,7 @@ class Views:
 
     def coefficients(self, counting: ArrayLike) -> Array:
         """Entropy is −Σ a t log t with a = D c: each view inherits its distributions' numbers."""
-        return np.asarray(self.D @ np.asarray(counting, dtype=float))
+        return np.asarray(self.D @ as_numbers(counting, "counting numbers"))
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class Constraints:
 
     def slack(self, tau: Array) -> Array:
         """Largest violation of a row, for every point along the leading axes of ``tau``."""
+        tau = as_numbers(tau, "tau")
         rows = (self.A @ tau.reshape(-1, tau.shape[-1]).T).T
         worst = np.maximum(self.lo - rows, rows - self.hi).max(axis=1, initial=0.0)
         return np.asarray(worst).reshape(tau.shape[:-1])
@@ -180,6 +182,7 @@ class Structure:
 
     def folded(self, counting: Array) -> Folded:
         """The entropy's coefficients; a structure may know them without listing its views."""
+        counting = as_numbers(counting, "counting")
         return fold(self.views(), counting, self.size)
 
     def constraints(self) -> Constraints | None:
@@ -193,7 +196,7 @@ class Structure:
 
     def contains(self, tau: ArrayLike, tol: float = 1e-9) -> NDArray[np.bool_]:
         """True where a point (along the leading axes) satisfies every stated constraint to tol."""
-        point = np.asarray(tau, dtype=float)
+        point = as_numbers(tau, "tau")
         inside = ((point >= -tol) & (point <= 1 + tol)).all(axis=-1)
         pinned = self.fixed >= 0
         if pinned.any():
@@ -202,6 +205,7 @@ class Structure:
 
     def violation(self, point: Array) -> Array:
         """The largest violation of a stated constraint, for points along the leading axes."""
+        point = as_numbers(point, "point")
         stated = self.stated
         if stated is None or len(stated.lo) == 0:
             return np.zeros(point.shape[:-1])
@@ -214,7 +218,7 @@ class Structure:
     def refix(self, fixed: Flags) -> Structure:
         """The same structure with other fixed coordinates."""
         twin = copy.copy(self)
-        twin.fixed = fixed
+        twin.fixed = np.require(fixed, np.int8, "CA")
         return twin
 
     def clamp(self, observed: Any) -> Structure:
@@ -223,6 +227,7 @@ class Structure:
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Hamming loss to ``vertex`` as (ℓ, constant): ⟨ℓ, s⟩ + constant for any vertex s."""
+        vertex = as_numbers(vertex, "vertex")
         return 1.0 - 2.0 * vertex, float(vertex.sum())
 
     @property
@@ -232,6 +237,7 @@ class Structure:
 
     def right(self, target: Array, outcome: Any) -> float:
         """The share of parts that an outcome has right; ``target`` is NaN where nobody saw."""
+        target = as_numbers(target, "target")
         if np.isnan(target).any():
             raise ValueError("the share of right parts is of whole outcomes: some are partial here")
         loss, constant = self.loss(target)
@@ -239,6 +245,7 @@ class Structure:
 
     def gain(self, tau: Array) -> Array:
         """A score whose best outcome has the most parts expected right under marginals τ."""
+        tau = as_numbers(tau, "tau")
         return 2.0 * tau - 1.0
 
     def interior(self) -> Array | None:
@@ -247,6 +254,7 @@ class Structure:
 
     def convex(self, counting: Array) -> bool:
         """A sufficient condition for −H to be convex on the polytope (Heskes)."""
+        counting = as_numbers(counting, "counting")
         from mlestruct.structures.concavity import payments
 
         return payments(counting, self.views().over) is not None
@@ -269,6 +277,7 @@ class Structure:
         Outcomes that all satisfy A v = b score Aᵀu the same, whatever u is. As they are where
         nothing is known of A, or it is too large to be factorised.
         """
+        scores = as_numbers(scores, "scores")
         stated, free = self.stated, self.fixed < 0
         if stated is None or stated.A.shape[0] * self.size > FACTORISED:
             return scores
@@ -335,26 +344,44 @@ def as_fixed(size: int, fixed: ArrayLike | None) -> Flags:
     """Checked copy of a user's fixed coordinates."""
     if fixed is None:
         return free(size)
-    array = np.asarray(fixed).reshape(-1)
+    array = as_numbers(fixed, "fixed").reshape(-1)
     if array.shape != (size,) or not np.isin(array, (-1, 0, 1)).all():
         raise ValueError(f"fixed must hold −1, 0 or 1 for each of {size} coordinates")
     return array.astype(np.int8)
 
 
 def as_numbers(values: Any, what: str) -> Array:
-    """Real numbers as floats; text, complex or masked numbers, and ragged rows are refused."""
+    """Convert real numbers to native float64 in C order; an array that is so stays as it is.
+
+    Text, complex or masked numbers, and ragged rows are refused. Kernels load from bare pointers
+    and compile anew for other layouts, so every public function sends its arrays through here.
+    """
+    ready = type(values) is np.ndarray and values.dtype is FLOAT
+    if ready and values.flags.c_contiguous and values.flags.aligned:
+        return values
     refuse_masked(values, what)
     array = values
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biuf":
-            return array.astype(float, copy=False)
+            return np.require(array, FLOAT, "CA")
         if array.dtype.kind == "O" and not any(v is None or isinstance(v, str) for v in array.flat):
-            return array.astype(float)
+            return array.astype(FLOAT, order="C")
         why = ", ".join(filter(None, (f"dtype {array.dtype}", _strange(array))))
     except Exception as error:  # a tensor that carries a gradient raises an error of its own
         why = _strange(array) or _in_short(error, values)
     raise ValueError(f"{what} must be numbers: {why}")
+
+
+def as_vector(values: Any, what: str, size: int) -> Array:
+    """Convert ``size`` numbers to one flat array that kernels take: native, in order, writeable.
+
+    Of a read-only array this is a copy, since kernels would be compiled again for such a type.
+    """
+    flat = as_numbers(values, what).reshape(-1)
+    if len(flat) != size:
+        raise ValueError(f"{len(flat)} {what} for {size} coordinates")
+    return flat if flat.flags.writeable else flat.copy()
 
 
 def _in_short(error: Exception, values: Any) -> str:
@@ -438,7 +465,7 @@ def as_integers(values: Any, what: str) -> Ints:
     if wide and (values >= LARGEST_INTEGER).any():
         raise ValueError(f"{what} are integers, got {values.max()}")
     if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
-        return values.astype(np.int64, copy=False)
+        return np.require(values, np.int64, "CA")
     array = as_numbers(values, what)
     wrong = np.flatnonzero(~(np.abs(array) < LARGEST_INTEGER) | (array != np.rint(array)))
     if len(wrong):

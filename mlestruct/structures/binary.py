@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.structures.base import Array, Bound, Structure, Views
+from mlestruct.structures.base import Array, Bound, Structure, Views, as_numbers
 
 
 def binary_views(structure: Structure) -> Views:
@@ -31,6 +31,7 @@ def binary_counting(structure: Structure, rho: Any = None) -> Array:
 
 def binary_bound(structure: Structure, counting: Array) -> Bound:
     """Never below the entropy: coordinates are at most independent."""
+    counting = as_numbers(counting, "counting")
     if (counting == 1).all():
         return Bound("upper", "sum of binary entropies")
     return Bound("none", "counting numbers of no known theorem")

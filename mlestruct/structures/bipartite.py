@@ -20,6 +20,7 @@ from mlestruct.structures.base import (
     as_count,
     as_fixed,
     as_integers,
+    as_numbers,
 )
 from mlestruct.structures.graph_edges import as_pairs
 from mlestruct.structures.matching_entropy import (
@@ -151,7 +152,7 @@ class BipartiteMatching(Structure):
         return vector
 
     def decode(self, vector: ArrayLike) -> Ints:
-        table = np.asarray(vector).reshape(self.shape)
+        table = as_numbers(vector, "vector").reshape(self.shape)
         best = table.argmax(axis=1)
         taken = table[np.arange(self.rows), best]
         single = 1.0 - table.sum(axis=1) if self.kind == "partial" else np.zeros(self.rows)
@@ -188,6 +189,7 @@ class BipartiteMatching(Structure):
 
     def levelled(self, scores: Array) -> Array:
         """Of perfect matchings less row and column means, which every outcome has alike."""
+        scores = as_numbers(scores, "scores")
         if self.kind != "perfect" or (self.fixed >= 0).any():
             return super().levelled(scores)
         square = scores.reshape(len(scores), self.rows, self.columns, -1)
@@ -198,6 +200,7 @@ class BipartiteMatching(Structure):
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Rows with the wrong column, no column counting as one."""
+        vertex = as_numbers(vertex, "vertex")
         matched = vertex.reshape(self.shape).sum(axis=1) > 0.5
         return np.where(np.repeat(matched, self.columns), -vertex, 1.0), float(matched.sum())
 
@@ -207,6 +210,7 @@ class BipartiteMatching(Structure):
 
     def gain(self, tau: Array) -> Array:
         """Expected right rows: a pair against staying single, where that is allowed."""
+        tau = as_numbers(tau, "tau")
         table = tau.reshape(self.shape)
         single = np.maximum(1.0 - table.sum(axis=1), 0.0) if self.kind == "partial" else 0.0
         return np.asarray(table - np.reshape(single, (-1, 1))).reshape(-1)
@@ -220,6 +224,7 @@ class BipartiteMatching(Structure):
         return np.full(self.size, share)
 
     def bound(self, counting: Array) -> Bound:
+        counting = as_numbers(counting, "counting")
         general = shearer(self, counting)
         if general.kind == "upper" or not is_matching_entropy(self, counting):
             return general

@@ -125,7 +125,7 @@ class Custom(Structure):
         return vector
 
     def decode(self, vector: ArrayLike) -> Array:
-        return np.asarray(vector, dtype=float).reshape(self.shape).round()
+        return as_numbers(vector, "vector").reshape(self.shape).round()
 
     def views(self) -> Views:
         """Coordinates and complements; distributions: coordinates, then groups."""
@@ -149,7 +149,7 @@ class Custom(Structure):
         if rho is None:
             shared = np.asarray(member.sum(axis=0))
             rho = np.array([1.0 / shared[group].max() for group in self.groups])
-        weight = np.broadcast_to(np.asarray(rho, dtype=float), (len(self.groups),))
+        weight = np.broadcast_to(as_numbers(rho, "rho"), (len(self.groups),))
         return np.concatenate([1.0 - member.T @ weight, weight])
 
     def constraints(self) -> Constraints:
@@ -182,6 +182,7 @@ class Custom(Structure):
         return None
 
     def bound(self, counting: Array) -> Bound:
+        counting = as_numbers(counting, "counting")
         if (counting >= -1e-12).all():
             return Bound("upper", "Shearer: every coordinate covered once")
         return Bound("none", "no theorem for negative counting numbers on a structure of one's own")

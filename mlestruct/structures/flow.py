@@ -96,7 +96,7 @@ class Flow(Structure):
 
     def decode(self, vector: ArrayLike) -> Ints:
         """The arcs above ½."""
-        return np.flatnonzero(np.asarray(vector).reshape(-1) > 0.5).astype(np.int64)
+        return np.flatnonzero(as_numbers(vector, "vector").reshape(-1) > 0.5).astype(np.int64)
 
     def routes(self, vector: ArrayLike) -> list[list[int]]:
         """The arcs above ½ as walks of nodes: from each that sends a unit to one that receives it.

@@ -214,16 +214,17 @@ class FactorGraph(Structure):
 
     def right(self, target: Array, outcome: ArrayLike) -> float:
         """The share of variables predicted right, among those known; NaN where none is known."""
+        target = as_numbers(target, "target")
         if not np.isnan(target).any():
             return super().right(target, outcome)
         first = self.node_start[:-1]
         known = ~np.isnan(np.add.reduceat(target[: self.node_start[-1]], first))
-        found = target[first + np.asarray(outcome)][known]
+        found = target[first + as_integers(outcome, "states")][known]
         return float(found.mean()) if len(found) else float("nan")
 
     def decode(self, vector: ArrayLike) -> Ints:
         """The most likely state of each variable; the outcome itself for a vertex."""
-        tables = np.asarray(vector)[: self.node_start[-1]]
+        tables = as_numbers(vector, "vector")[: self.node_start[-1]]
         if self.n_nodes == 0:
             return np.zeros(0, dtype=np.int64)
         best = np.maximum.reduceat(tables, self.node_start[:-1])
@@ -244,7 +245,7 @@ class FactorGraph(Structure):
         """
         if rho is None:
             rho = self.own_rho
-        weight = np.broadcast_to(np.asarray(rho, dtype=float), (self.n_factors,))
+        weight = np.broadcast_to(as_numbers(rho, "rho"), (self.n_factors,))
         per_scope = np.repeat(weight, np.diff(self.scope_start))
         used = np.bincount(self.scope, weights=per_scope, minlength=self.n_nodes)
         counts = np.concatenate([1.0 - used, weight])
@@ -282,6 +283,7 @@ class FactorGraph(Structure):
 
         Mixtures of forests' entropies are; others if positive terms pay for the negative (Heskes).
         """
+        counting = as_numbers(counting, "counting")
         room, factors = self._room(counting), counting[self.n_nodes :]
         if (room >= 1 - 1e-12).all() and self._of_forests(factors):
             return True
@@ -301,6 +303,7 @@ class FactorGraph(Structure):
         with d edges has counting number 1 − d, and is that end of at least d − 1 edges. Any other
         edge splits its number into a share per end, and pays each end the other's share.
         """
+        counting = as_numbers(counting, "counting")
         room, factors = self._room(counting), counting[self.n_nodes :]
         if not self.is_pairwise or (factors < 0).any():
             return payments(counting, self.views().over)
@@ -369,10 +372,12 @@ class FactorGraph(Structure):
 
     def levelled(self, scores: Array) -> Array:
         """The scores unchanged: parts of a graph may be learned from one by one."""
+        scores = as_numbers(scores, "scores")
         return scores
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Wrong variables: their weight, 1, on every node state but the true one, else nothing."""
+        vertex = as_numbers(vertex, "vertex")
         wrong = np.zeros(self.size)
         first = self.node_start[-1]
         wrong[:first] = 1.0 - vertex[:first]
@@ -386,6 +391,7 @@ class FactorGraph(Structure):
 
     def gain(self, tau: Array) -> Array:
         """Expected right variables: node marginals, nothing on factors."""
+        tau = as_numbers(tau, "tau")
         return np.where(self.table_of < self.n_nodes, tau, 0.0)
 
     def interior(self) -> Array | None:
@@ -415,6 +421,7 @@ class FactorGraph(Structure):
         return point
 
     def bound(self, counting: Array) -> Bound:
+        counting = as_numbers(counting, "counting")
         nodes, factors = counting[: self.n_nodes], counting[self.n_nodes :]
         covered = self._room(counting)
         if self.weight is not None:

@@ -17,6 +17,7 @@ from mlestruct.structures.base import (
     as_count,
     as_fixed,
     as_integers,
+    as_numbers,
 )
 from mlestruct.structures.binary import binary_views
 from mlestruct.structures.graph_edges import checked_edges
@@ -60,7 +61,7 @@ class Ising(Structure):
         """States along a spanning tree; the first node of every component is in state 0."""
         from scipy.sparse.csgraph import breadth_first_order
 
-        agree = np.asarray(vector, dtype=float) > 0.5
+        agree = as_numbers(vector, "vector") > 0.5
         weight = np.where(agree, 1.0, 2.0)
         graph = sp.csr_array((weight, (self.edges[:, 0], self.edges[:, 1])), shape=(self.n, self.n))
         both = sp.csr_array(graph + graph.T)
@@ -79,11 +80,12 @@ class Ising(Structure):
 
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
         """ρ for every edge; default: its chance to be in a random spanning tree."""
-        given = self._trees if rho is None else np.asarray(rho, dtype=float)
+        given = self._trees if rho is None else as_numbers(rho, "rho")
         return np.array(np.broadcast_to(given, (self.size,)))
 
     def bound(self, counting: Array) -> Bound:
         """The edges of any spanning tree determine the outcome, so Σ of their entropies is ≥ H."""
+        counting = as_numbers(counting, "counting")
         if (counting == 1).all() and not self._cyclic:
             return Bound("exact", "the edges of a forest are independent")
         if (counting >= self._trees - 1e-12).all():
@@ -92,7 +94,7 @@ class Ising(Structure):
 
     def contains(self, tau: ArrayLike, tol: float = 1e-9) -> NDArray[np.bool_]:
         """Every cycle's inequality: an even number of its edges disagree. n shortest paths."""
-        points = np.asarray(tau, dtype=float)
+        points = as_numbers(tau, "tau")
         inside = super().contains(points, tol)
         if not self._cyclic or not inside.any():
             return inside
@@ -125,4 +127,5 @@ class Ising(Structure):
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Edges whose agreement is wrong."""
+        vertex = as_numbers(vertex, "vertex")
         return 1.0 - 2.0 * vertex, float(vertex.sum())

@@ -19,6 +19,7 @@ from mlestruct.structures.base import (
     Views,
     as_fixed,
     as_integers,
+    as_numbers,
 )
 from mlestruct.structures.bipartite import Pairs
 from mlestruct.structures.graph_edges import Edges, as_pairs
@@ -108,7 +109,7 @@ class Matching(Structure):
 
     def decode(self, vector: ArrayLike) -> Ints:
         """Each node's partner over an edge above ½, −1 without one: always a matching."""
-        used = self.ends[np.flatnonzero(np.asarray(vector).reshape(-1) > 0.5)]
+        used = self.ends[np.flatnonzero(as_numbers(vector, "vector").reshape(-1) > 0.5)]
         partner = np.full(self.n_nodes, -1, dtype=np.int64)
         partner[used[:, 0]], partner[used[:, 1]] = used[:, 1], used[:, 0]
         return partner
@@ -129,6 +130,7 @@ class Matching(Structure):
 
     def bound(self, counting: Array) -> Bound:
         """Upper where ρ_u + ρ_v ≤ 1. Bethe is below on bipartite graphs only, hull or not."""
+        counting = as_numbers(counting, "counting")
         general = shearer(self, counting)
         bethe = (counting[: self.size] == -1).all() and (counting[self.size :] == 1).all()
         if bethe and self.graph.sides is not None:
@@ -142,6 +144,7 @@ class Matching(Structure):
 
     def violation(self, point: Array) -> Array:
         """How far the nodes' degrees are off, for points along the leading axes. O(edges) each."""
+        point = as_numbers(point, "point")
         degree = self.graph.degrees(point.reshape(-1, self.size))
         off = degree - 1.0 if self.kind == "partial" else np.abs(degree - 1.0)
         return np.asarray(off.max(axis=1)).reshape(point.shape[:-1])
@@ -150,7 +153,7 @@ class Matching(Structure):
         """True where degrees and odd sets fit: proven, or by the least odd cut."""
         from mlestruct.structures.odd_sets import in_hull
 
-        rows = np.asarray(tau, dtype=float)
+        rows = as_numbers(tau, "tau")
         return in_hull(self, rows.reshape(-1, self.size), tol).reshape(rows.shape[:-1])
 
     def clamp(self, observed: Any) -> Matching:
@@ -169,6 +172,7 @@ class Matching(Structure):
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Pairs of ``vertex`` that are missing; and invented pairs, where nodes may be single."""
+        vertex = as_numbers(vertex, "vertex")
         return super().loss(vertex) if self.kind == "partial" else (-vertex, float(vertex.sum()))
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, Bound, Folded, Ints, Views
+from mlestruct.structures.base import Array, Bound, Folded, Ints, Views, as_numbers
 
 
 class Incident(Protocol):
@@ -61,6 +61,7 @@ def _rows(
 
 def matching_folded(graph: Incident, counting: Array) -> Folded:
     """The coefficients of those views, without listing them where all nodes count alike."""
+    counting = as_numbers(counting, "counting")
     edge, rho = np.split(counting, [graph.size])
     single = graph.optional
     slack = graph.incidence()[single] if len(single) else sp.csr_array((0, graph.size))
@@ -81,7 +82,7 @@ def _at_ends(graph: Incident, rho: Array) -> Array | float:
 
 def matching_counting(graph: Incident, rho: float | ArrayLike | None = None) -> Array:
     """c = 1 − ρ_u − ρ_v on edges and ρ_v on vertices; default ρ = ½."""
-    given = np.asarray(0.5 if rho is None else rho, dtype=float)
+    given = as_numbers(0.5 if rho is None else rho, "rho")
     weight = np.broadcast_to(given, (graph.n_nodes,))
     out = np.empty(graph.size + graph.n_nodes)
     out[: graph.size] = 1.0 - _at_ends(graph, weight)
@@ -91,6 +92,7 @@ def matching_counting(graph: Incident, rho: float | ArrayLike | None = None) -> 
 
 def matching_concave(graph: Incident, counting: Array) -> bool:
     """Concave for every ρ in [0, 1]^V on any graph (theorem of the MLE-Struct paper)."""
+    counting = as_numbers(counting, "counting")
     rho = counting[graph.size :]
     return bool(((rho >= 0) & (rho <= 1)).all()) and is_matching_entropy(graph, counting)
 

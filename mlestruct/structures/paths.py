@@ -19,6 +19,7 @@ from mlestruct.structures.base import (
     as_count,
     as_fixed,
     as_integers,
+    as_numbers,
     kept,
     refuse_many,
 )
@@ -105,7 +106,7 @@ class Paths(Structure):
 
     def decode(self, vector: ArrayLike) -> list[int]:
         """The arcs of the path, following the largest value out of every node."""
-        flow = np.asarray(vector)
+        flow = as_numbers(vector, "vector")
         path, node = [], self.source
         while node != self.sink:
             leaving = np.flatnonzero(self.arcs[:, 0] == node)
@@ -134,9 +135,7 @@ class Paths(Structure):
 
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
         """1 on the arcs out of every node, −ρ on inner nodes; default ρ = 1, the exact entropy."""
-        weight = np.broadcast_to(
-            np.asarray(1.0 if rho is None else rho, dtype=float), (len(self.inner),)
-        )
+        weight = np.broadcast_to(as_numbers(1.0 if rho is None else rho, "rho"), (len(self.inner),))
         return np.concatenate([np.ones(self.n_nodes), -weight])
 
     def constraints(self) -> Constraints:
@@ -159,6 +158,7 @@ class Paths(Structure):
         return self.refix(fixed)  # type: ignore[return-value]
 
     def bound(self, counting: Array) -> Bound:
+        counting = as_numbers(counting, "counting")
         arcs, inner = counting[: self.n_nodes], counting[self.n_nodes :]
         if (arcs == 1).all() and (inner == -1).all():
             return Bound("exact", "Markov paths on a DAG")

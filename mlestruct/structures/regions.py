@@ -21,6 +21,7 @@ from mlestruct.structures.base import (
     as_count,
     as_fixed,
     as_integers,
+    as_numbers,
     refuse_many,
     table_views,
 )
@@ -186,7 +187,7 @@ class RegionGraph(Structure):
     def decode(self, vector: ArrayLike) -> Ints:
         """The most likely state of each variable; the outcome itself for a vertex."""
         entry, place = (slots[self._home] for slots in self._slots)
-        weights = np.asarray(vector, dtype=float)[entry]
+        weights = as_numbers(vector, "vector")[entry]
         tables = np.bincount(place, weights=weights, minlength=int(self.state_start[-1]))
         parts = np.split(tables, self.state_start[1:-1])
         return np.array([int(part.argmax()) for part in parts[: self.n_nodes]], dtype=np.int64)
@@ -222,7 +223,7 @@ class RegionGraph(Structure):
         """
         if rho is None:
             rho = self._own_rho
-        given = np.asarray(rho, dtype=float)
+        given = as_numbers(rho, "rho")
         if given.ndim:
             return np.array(np.broadcast_to(given, (len(self.regions),)))
         top = np.array([not parents for parents in self._ancestors])
@@ -289,6 +290,7 @@ class RegionGraph(Structure):
         return numbers
 
     def bound(self, counting: Array) -> Bound:
+        counting = as_numbers(counting, "counting")
         exact = self._junction
         if exact is not None and (counting >= exact).all():
             if (counting == exact).all():

@@ -41,6 +41,7 @@ class Assignment:
     _last: Remembered = field(default_factory=Remembered, repr=False, compare=False)
 
     def many(self, batch: Batch[BipartiteMatching], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
         groups = list(batch.groups())
         starts = self._last.starts.pop(batch, None)  # a thread beside this one starts afresh

@@ -36,6 +36,7 @@ class CPSat:
     _models: dict[Structure, _Model] = field(default_factory=dict, repr=False, compare=False)
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
         vertices, upper = np.empty(batch.size), np.empty(len(batch))
         for m in range(len(batch)):
             structure, part = batch.structure(m), batch.coordinates(m)

@@ -67,6 +67,7 @@ def _many(
     batch: Batch[FactorGraph],
     scores: Array,
 ) -> Answers:
+    scores = batch.vector(scores, "scores")
     vertices, upper = np.empty(batch.size), np.empty(len(batch))
     for structure, members in batch.groups():
         table = batch.rows(scores, members)

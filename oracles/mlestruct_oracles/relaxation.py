@@ -29,6 +29,7 @@ class Relaxation:
     polytope: str = "local polytope"
 
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
         vertices, upper = self.messages.many(batch, scores)
         reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
         left = np.flatnonzero(upper - reached > MET * (1.0 + np.abs(upper)))

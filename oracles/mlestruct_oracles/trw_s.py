@@ -43,6 +43,7 @@ class TRWS:
     _plans: dict[Any, NodeOrder] = field(default_factory=dict, repr=False, compare=False)
 
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
             plan = self._plan(structure)

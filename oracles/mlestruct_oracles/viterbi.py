@@ -22,6 +22,7 @@ class Viterbi:
     polytope: str = HULL
 
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
             shut = np.flatnonzero(structure.fixed == 0)

@@ -32,6 +32,7 @@ class PathSums(Routine):
 
     def many(self, batch: Batch[Paths], scores: Array, warm: Any = None) -> Beliefs:
         """Exact sums; no warm start is kept for the next call."""
+        scores = batch.vector(scores, "scores")
         tau, log_z = np.empty(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
             log_z[members], rows = marginals(structure, batch.rows(scores, members))

@@ -56,6 +56,7 @@ class ForwardBackward(Routine):
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """Exact log Z and marginals; nothing to keep for the next call."""
+        scores = batch.vector(scores, "scores")
         tau, log_z, asked = np.empty(batch.size), np.empty(len(batch)), scores
         for structure, members in batch.groups():
             part, offsets = np.full(len(members), np.nan), batch.offsets[members]

@@ -37,6 +37,7 @@ class NaiveMeanField(Routine):
         return self.ascend(batch, scores, None)
 
     def ascend(self, batch: Batch[FactorGraph], scores: Array, start: Array | None) -> Beliefs:
+        scores = batch.vector(scores, "scores")
         tau = np.zeros(batch.size) if start is None else start.copy()
         log_z = np.empty(len(batch))
         for structure, members in batch.groups():

@@ -149,6 +149,7 @@ class SumProduct(Routine):
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """Starts from the messages of the call whose ``warm`` is given."""
+        scores = batch.vector(scores, "scores")
         tau, log_z = np.empty(batch.size), np.empty(len(batch))
         kept = {}
         for structure, members in batch.groups():
@@ -272,6 +273,7 @@ class SumProduct(Routine):
 
         First-order in what they lack of convergence, as ``log_z`` is not. O(Σ tables · order).
         """
+        scores = batch.vector(scores, "scores")
         out = np.empty(len(batch))
         for structure, members in batch.groups():
             ready, part = self.ready(structure), np.empty(len(members))

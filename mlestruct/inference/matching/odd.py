@@ -28,7 +28,7 @@ from mlestruct.inference.matching.scaling import Scaling, WarmPrices
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late
 from mlestruct.oracle import HULL
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.matching import Matching
 from mlestruct.structures.odd_sets import EXACT, SMALL, calm, odd_set_proof, violated_sets
 from mlestruct.trees import Tree, like
@@ -241,6 +241,7 @@ class HullScaling(Routine):
 
     def many(self, batch: Batch[Any], scores: Array, warm: HullState | None = None) -> Beliefs:
         """Over the degrees; then example by example, where sets bind or did in the last call."""
+        scores = batch.vector(scores, "scores")
         log_z, tau, state = self.scaling.many(batch, scores, warm and warm.scaling)
         sets = self._none(batch) if warm is None else warm.sets
         if self.coarse:
@@ -270,6 +271,8 @@ class HullScaling(Routine):
 
     def above(self, batch: Batch[Any], scores: Array, warm: HullState, value: Array) -> Array:
         """By the prices of sets and nodes: a bound over the hull, whatever they are."""
+        scores = batch.vector(scores, "scores")
+        value = as_numbers(value, "values")
         cut, worth = np.zeros(batch.size), np.zeros(len(batch))
         for (structure, members), known in zip(batch.groups(), warm.sets, strict=True):
             for m, *of in zip(members, *known, strict=True):

@@ -19,7 +19,7 @@ from mlestruct.inference.matching.values import dual_value, price_value
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.kernels import kernel
 from mlestruct.limits import late, left, parts, turns
-from mlestruct.structures.base import Array, kept
+from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
 from mlestruct.trees import Tree, like
@@ -97,6 +97,7 @@ class Scaling(Routine):
 
     def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
         """The next call starts from this one's dual variables and messages."""
+        scores = batch.vector(scores, "scores")
         tau, log_z, kept = np.empty(batch.size), np.empty(len(batch)), []
         for number, (structure, members) in enumerate(batch.groups()):
             graph, centre = prepared(structure)
@@ -132,6 +133,8 @@ class Scaling(Routine):
         For ρ ≤ ½ the dual value; above, the sum of the nodes' own bounds, and better prices first
         where that is far from ``value``.
         """
+        scores = batch.vector(scores, "scores")
+        value = as_numbers(value, "values")
         upper = np.empty(len(batch))
         for number, (structure, members) in enumerate(batch.groups()):
             graph, _ = prepared(structure)

@@ -126,6 +126,7 @@ class Newton(Routine):
         return cls(entropy.rho) if positive else None
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
+        scores = batch.vector(scores, "scores")
         weight = self.inference.weights(batch, self.rho)
         found = self.inference.minimise(batch, scores, weight, warm)
         inside = scores * found.tau - weight * found.tau * np.log(found.tau)
