@@ -22,7 +22,7 @@ from mlestruct.features.base import (
     restart,
 )
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints, Structure, as_numbers, as_vector
+from mlestruct.structures.base import Array, Ints, Structure, as_numbers, as_vector, refuse_masked
 
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
 ULPS = 4e-15  # of an example's largest entry: what rounding leaves of each of its entries
@@ -95,7 +95,10 @@ class Dense:
     def each(self, tau: Array) -> Array:
         tau = as_vector(tau, "tau", len(self.matrix))
         out = np.zeros((len(self.offsets) - 1, self.matrix.shape[1]))
-        _dense_each(self.matrix, self.offsets, tau, out)
+        for rows, block in self._blocks():
+            ready = block if block.flags.writeable else block.copy()  # one type for the kernel
+            first = np.searchsorted(self.offsets, rows.start, side="right") - 1
+            _dense_each(ready, rows.start, first, self.offsets, tau, out)
         return out.ravel()
 
     def select(self, members: Ints) -> Dense:
@@ -105,10 +108,11 @@ class Dense:
 
 def _stack(batch: Batch[Any], matrix: Any) -> NDArray[Any]:
     if not isinstance(matrix, (list, tuple)):
-        array = np.asanyarray(matrix)
-        return _flat(array)
+        refuse_masked(matrix, "features")
+        return _flat(np.asanyarray(matrix))
     parts = []
     for m, given in enumerate(matrix):
+        refuse_masked(given, f"example {m}: features")
         try:
             array = np.asarray(given)
         except ValueError as error:
@@ -140,12 +144,17 @@ def as_features(batch: Batch[Any], X: Any) -> Features:
 
 
 @kernel
-def _dense_each(matrix: NDArray[Any], offsets: Ints, tau: Array, out: Array) -> None:
-    for m in range(len(out)):
-        for k in range(offsets[m], offsets[m + 1]):
-            if tau[k] != 0.0:
-                for j in range(matrix.shape[1]):
-                    out[m, j] += tau[k] * matrix[k, j]
+def _dense_each(
+    block: Array, start: int, first: int, offsets: Ints, tau: Array, out: Array
+) -> None:
+    m = first  # the example of the block's first row
+    for row in range(len(block)):
+        k = start + row
+        while k >= offsets[m + 1]:
+            m += 1
+        if tau[k] != 0.0:
+            for j in range(block.shape[1]):
+                out[m, j] += tau[k] * block[row, j]
 
 
 def levelled(batch: Batch[Any], features: Features, wanted: Ints) -> Features:

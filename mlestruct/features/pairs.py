@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch
 from mlestruct.features import pair_grams
 from mlestruct.features.base import Columns, restart
-from mlestruct.structures.base import Array, Ints, as_integers, as_numbers
+from mlestruct.structures.base import Array, Ints, as_integers, as_numbers, as_vector
 from mlestruct.structures.complete_kernel import ROWS, fold, unfold
 from mlestruct.structures.matching import Matching
 from mlestruct.threads import each
@@ -38,6 +38,7 @@ class Question:
     tables: Array = field(repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", as_numbers(self.tables, "tables"))
         shape = (len(self.weights), len(self.levels), len(self.levels))
         if self.tables.shape != shape or not np.isfinite(self.tables).all():
             raise ValueError(f"question {self.name!r}: needs finite tables of shape {shape}")
@@ -54,7 +55,7 @@ class Question:
         indicators: bool = True,
     ) -> Question:
         """|difference| of the levels' values (default 0, 1, …), and each pair of levels."""
-        at = np.arange(len(levels), dtype=float) if values is None else np.asarray(values, float)
+        at = np.arange(len(levels), dtype=float) if values is None else as_numbers(values, "values")
         if at.shape != (len(levels),) or not np.isfinite(at).all():
             raise ValueError(f"question {name!r}: needs a finite value for each level, got {at}")
         distance = np.abs(at[:, None] - at[None, :])
@@ -148,7 +149,11 @@ class Pairs:
         for m in range(len(batch)):
             n = _people(batch.structure(m), m)
             answers.append(_checked(codes[m], n, counts, questions, m))
-            own = np.empty((0, n, n)) if planes is None else np.asarray(planes[m], dtype=float)
+            own = (
+                np.empty((0, n, n))
+                if planes is None
+                else as_numbers(planes[m], f"example {m}: planes")
+            )
             folded.append(_folded(own, n, extra, m))
         return cls(tuple(questions), tuple(answers), tuple(folded), tuple(extra), batch.offsets)
 
@@ -215,7 +220,7 @@ class Pairs:
         return self.each(tau).reshape(-1, self.d).sum(axis=0)
 
     def each(self, tau: Array) -> Array:
-        tau = as_numbers(tau, "tau")
+        tau = as_vector(tau, "tau", int(self.offsets[-1]))
         out = np.empty((len(self.codes), self.d))
         for m in range(len(self.codes)):
             part = tau[self.offsets[m] : self.offsets[m + 1]]
@@ -225,7 +230,8 @@ class Pairs:
 
     def together(self, m: int, tau: Array) -> Array:
         """Σ_{u<v} τ_uv U_u U_vᵀ: how much each two answers meet, (levels × levels)."""
-        tau = as_numbers(tau, "tau")
+        n = len(self.codes[m])
+        tau = as_vector(tau, "tau", n * (n - 1) // 2)
         people = self.one_hot[m]
         out = np.zeros((people.shape[1],) * 2)
         for part in each(partial(_together, people, tau), range(0, len(people), ROWS)):

@@ -35,4 +35,5 @@ def crossed(context: ArrayLike, parts: ArrayLike | int) -> Any:
 
 def with_intercept(array: NDArray[Any]) -> NDArray[Any]:
     """The same features with a constant 1 appended. Never done for you."""
+    array = as_numbers(array, "features")
     return np.concatenate([array, np.ones((*array.shape[:-1], 1), dtype=array.dtype)], axis=-1)

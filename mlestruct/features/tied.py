@@ -81,7 +81,7 @@ class Tied:
         return Columns.all(self.d, len(self.offsets) - 1)
 
     def potentials(self, theta: Array) -> Array:
-        theta = as_numbers(theta, "theta")
+        theta = as_vector(theta, "theta", self.d)
         out = np.empty(int(self.offsets[-1]))
         node = self.nodes @ theta[: self.split].reshape(-1, self.states)
         _scatter(self.offsets, self.node_start, self.node_start, np.ascontiguousarray(node), 0, out)

@@ -102,6 +102,8 @@ class FrankWolfe(Limited):
         """
         from mlestruct.frank_wolfe.rounds import Rounds
 
+        start = None if start is None else dual.batch.vector(start, "start")
+
         method = Rounds(self, dual, oracle, start, sums, dual.batch.size, inner)
         return drive(method, self.budget, self.checkpoint)
 
@@ -156,6 +158,8 @@ class BCFW(Limited):
     ) -> Iterator[Progress]:
         """Yield a ``Progress`` per certified pass; the last has ``done`` set."""
         from mlestruct.frank_wolfe.bcfw import Passes
+
+        start = None if start is None else dual.batch.vector(start, "start")
 
         method = Passes(self, dual, oracle, start, dual.batch.size)
         return drive(method, self.budget, self.checkpoint)

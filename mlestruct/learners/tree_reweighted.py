@@ -205,7 +205,7 @@ def match_moments(
     (1−ε)·mean + ε·uniform, and an entry 0 needs it. Where the entropy is not concave (ρ = 1 on
     several cycles) the marginals are only a stationary point of the surrogate.
     """
-    mean = np.asarray(mean, dtype=float)
+    mean = as_numbers(mean, "moments")
     if mean.shape != (graph.size,) or not graph.contains(mean, 1e-8):
         raise ValueError("the moments are no point of the graph's local polytope")
     if not 0 <= as_numbers(smoothing, "smoothing") <= 1:

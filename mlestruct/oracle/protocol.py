@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.base import Array, Structure, as_numbers
 
 S_contra = TypeVar("S_contra", bound=Structure, contravariant=True)
 Answers = tuple[Array, Array]
@@ -80,6 +80,7 @@ def one_by_one(
 
 def attained(score: Array, vertex: Array) -> float:
     """⟨score, vertex⟩ with −inf · 0 = 0."""
+    score, vertex = as_numbers(score, "scores"), as_numbers(vertex, "vertex")
     return float(np.where(vertex != 0, score, 0.0) @ vertex)
 
 

@@ -16,7 +16,7 @@ from mlestruct.batch import Batch
 from mlestruct.limits import check
 from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
 from mlestruct.oracle.wrappers import innermost
-from mlestruct.structures.base import Array, Structure, as_numbers, refuse_masked
+from mlestruct.structures.base import Array, Structure, as_numbers, as_vector, refuse_masked
 
 FEW = 5  # parts of an answer that are named by their types
 DOUBT = 1e-6  # relative: what a solver's own sum of its answer's scores may be off
@@ -132,6 +132,7 @@ def pin(structure: Structure, score: Array) -> Array:
 
     O(size). Exact up to rounding at the scale of the sum of all |scores|.
     """
+    score = as_vector(score, "scores", structure.size)
     if not (structure.fixed >= 0).any():
         return score
     open_ = structure.fixed < 0

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.structures.base import Array, Ints, as_integers, as_numbers, as_sparse
+from mlestruct.structures.base import Array, Ints, as_integers, as_numbers, as_sparse, refuse_masked
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +191,7 @@ def region_labels(regions: ArrayLike, labels: ArrayLike, void: Any = None) -> ND
     >>> region_labels([[0, 0, 1], [0, 1, 1]], [[5, 5, 255], [7, 255, 255]], void=255).tolist()
     [5, 255]
     """
+    refuse_masked(labels, "labels")
     areas, given = _regions(regions), np.asarray(labels)
     if given.shape != areas.shape:
         raise ValueError(f"labels of shape {given.shape} for regions {areas.shape}")
@@ -309,7 +310,7 @@ def _attributes(rows: Sequence[Any], names: Sequence[str], where: Sequence[str])
 
 
 def _regions(given: ArrayLike) -> Ints:
-    areas = as_integers(np.asarray(given), "numbers of regions")
+    areas = as_integers(given, "numbers of regions")
     if areas.ndim != 2 or areas.size == 0 or areas.min() < 0:
         raise ValueError("regions are a (rows, columns) picture of numbers from 0 on, none empty")
     empty = np.flatnonzero(np.bincount(areas.ravel()) == 0)

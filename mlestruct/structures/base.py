@@ -380,7 +380,8 @@ def as_vector(values: Any, what: str, size: int) -> Array:
     """
     flat = as_numbers(values, what).reshape(-1)
     if len(flat) != size:
-        raise ValueError(f"{len(flat)} {what} for {size} coordinates")
+        unit = "weights" if what == "theta" else "coordinates"
+        raise ValueError(f"{len(flat)} {what} for {size} {unit}")
     return flat if flat.flags.writeable else flat.copy()
 
 
