@@ -325,7 +325,7 @@ def _checked(given: ArrayLike, n: int, counts: Ints, questions: Sequence[Questio
             f"example {m}: person {u} answers {questions[q].name!r} with level {codes[u, q]}; "
             f"levels are 0..{counts[q] - 1}, −1 is missing"
         )
-    return codes
+    return codes.copy()
 
 
 def _folded(planes: Array, n: int, extra: Sequence[str], m: int) -> Array:

@@ -57,7 +57,7 @@ class BMatching(Structure):
         self.capacity = _capacities(capacity, self.n_nodes)
         if np.shape(exact) not in ((), (self.n_nodes,)):
             raise ValueError(f"exact has shape {np.shape(exact)} for {self.n_nodes} nodes")
-        self.exact = np.broadcast_to(np.asarray(exact, dtype=bool), (self.n_nodes,)).copy()
+        self.exact = np.broadcast_to(as_numbers(exact, "exact") != 0, (self.n_nodes,)).copy()
         flags = self.graph.fix(as_fixed(self.size, fixed), forbidden, required)
         self.fixed = self._spread(flags)
 
