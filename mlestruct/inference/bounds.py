@@ -110,7 +110,7 @@ def halves_interval(matching: Matching, score: ArrayLike, side: ArrayLike) -> Pr
     ``side`` puts each node into half 0 or 1, as many into each. Valid for any halves; a good pair
     of them lies across the likely pairs, see :func:`halves`. At best about (n/2) log 2 below.
     """
-    values, place = as_numbers(score, "scores"), np.asarray(side)
+    values, place = as_numbers(score, "scores"), as_numbers(side, "side")
     left, right = np.flatnonzero(place == 0), np.flatnonzero(place == 1)
     if not (matching.graph.complete and len(left) == len(right) == matching.n_nodes / 2):
         raise ValueError(

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 from mlestruct.dual import Dual
 from mlestruct.inference.curvature import Response, binding, node_sums, respond
 from mlestruct.structures import BipartiteMatching, Matching
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 
 NULL = 1e-9  # eigenvalues of the scaled Hessian below this share of the largest are no information
 PAIRS = 3.0  # undecided pairs for every identified weight, from which on intervals hold
@@ -93,7 +93,7 @@ class Sandwich:
         With N units, U of them undecided, and p identified weights: J × N/(U − p), and t with
         U − p degrees of freedom.
         """
-        c = np.asarray(combination, dtype=float)
+        c = as_numbers(combination, "combination")
         if c.shape != self.theta.shape or not np.isfinite(c).all():
             raise ValueError(f"a contrast has {len(self.theta)} finite entries, got {c}")
         if not 0 < level < 1:

@@ -23,7 +23,7 @@ from mlestruct.inference.sampling.gibbs import Chain
 from mlestruct.inference.sampling.swaps import chain
 from mlestruct.kernels import clock, kernel
 from mlestruct.limits import late
-from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.base import Array, Ints, Structure, as_vector
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.matching import Matching
@@ -63,7 +63,7 @@ def annealed(structure: Structure, score: Array, rng: np.random.Generator) -> An
     Steps grow until the runs agree, until a fixed number of moves is spent, or until a limit of
     time is near; O(nodes) a step. Where that is reached before, nothing is known but a guess.
     """
-    score = np.asarray(score, dtype=float)
+    score = as_vector(score, "scores", structure.size)
     if (structure.fixed >= 0).any() or not np.isfinite(score).all():
         raise ValueError("evidence by annealing is for structures in which nothing is fixed")
     ready, steps = _ready(structure, score), STEPS

@@ -218,7 +218,7 @@ class Structure:
     def refix(self, fixed: Flags) -> Structure:
         """The same structure with other fixed coordinates."""
         twin = copy.copy(self)
-        twin.fixed = np.require(fixed, np.int8, "CA")
+        twin.fixed = np.require(fixed, np.int8, ["C", "A"])
         return twin
 
     def clamp(self, observed: Any) -> Structure:
@@ -364,7 +364,7 @@ def as_numbers(values: Any, what: str) -> Array:
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biuf":
-            return np.require(array, FLOAT, "CA")
+            return np.require(array, FLOAT, ["C", "A"])
         if array.dtype.kind == "O" and not any(v is None or isinstance(v, str) for v in array.flat):
             return array.astype(FLOAT, order="C")
         why = ", ".join(filter(None, (f"dtype {array.dtype}", _strange(array))))
@@ -466,7 +466,7 @@ def as_integers(values: Any, what: str) -> Ints:
     if wide and (values >= LARGEST_INTEGER).any():
         raise ValueError(f"{what} are integers, got {values.max()}")
     if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
-        return np.require(values, np.int64, "CA")
+        return np.require(values, np.int64, ["C", "A"])
     array = as_numbers(values, what)
     wrong = np.flatnonzero(~(np.abs(array) < LARGEST_INTEGER) | (array != np.rint(array)))
     if len(wrong):

@@ -116,7 +116,7 @@ class Custom(Structure):
 
     def _vector(self, outcome: ArrayLike | Set[int]) -> Array:
         if not isinstance(outcome, Set):
-            return as_numbers(outcome, "coordinates").reshape(-1)
+            return as_numbers(outcome, "coordinates").reshape(-1).copy()
         used, vector = as_integers(sorted(outcome), "numbers of coordinates"), np.zeros(self.size)
         if len(used) and (used[0] < 0 or used[-1] >= self.size):
             wrong = used[0] if used[0] < 0 else used[-1]

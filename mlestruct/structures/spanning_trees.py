@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints, Shorts
+from mlestruct.structures.base import Array, Ints, Shorts, as_numbers
 from mlestruct.structures.graph_edges import checked_edges
 
 
@@ -160,7 +160,7 @@ def heaviest_tree(n: int, edges: ArrayLike, weights: ArrayLike) -> Array:
     """0/1 indicator of a maximum-weight spanning forest."""
     from scipy.sparse.csgraph import minimum_spanning_tree
 
-    pairs, value = checked_edges(n, edges), np.asarray(weights, dtype=float)
+    pairs, value = checked_edges(n, edges), as_numbers(weights, "weights")
     # a spanning forest has a fixed number of edges, so any shift to positive costs is harmless
     cost = 1.0 + value.max(initial=0.0) - value
     low, high = pairs.min(axis=1), pairs.max(axis=1)
@@ -170,7 +170,7 @@ def heaviest_tree(n: int, edges: ArrayLike, weights: ArrayLike) -> Array:
 
 
 def _weights(weights: ArrayLike | None, count: int) -> Array:
-    values = np.broadcast_to(np.asarray(1.0 if weights is None else weights, float), (count,))
+    values = np.broadcast_to(as_numbers(1.0 if weights is None else weights, "weights"), (count,))
     wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if len(wrong):
         raise ValueError(f"weight of edge {wrong[0]} is {values[wrong[0]]}; it must be positive")

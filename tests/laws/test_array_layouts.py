@@ -1,6 +1,7 @@
 """Numbers of any type and memory layout give the plain array's answer, or are refused by name.
 
-Every public function and method that takes numbers is found by walking the public names. Scenarios
+Every public function and method that takes numbers is found by walking the public names and what
+the manual imports. Scenarios
 call them; each first call is repeated with its arrays in other types and layouts. What no scenario
 reaches fails ``test_every_public_function_that_takes_numbers_is_tried``, unless ``EXEMPT`` says
 why it may be left out.
@@ -19,6 +20,7 @@ import sys
 import types
 import warnings
 from fnmatch import fnmatch
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,9 +29,19 @@ import scipy.sparse as sp
 import mlestruct as ms
 from mlestruct.compiler import Kernel
 from mlestruct.dual import Dual
+from mlestruct.families.contrastive.belief_optimisation import belief_optimisation
+from mlestruct.families.fitting.condensed.optima import Condensed
+from mlestruct.families.fitting.losses import errors
+from mlestruct.families.fitting.truncated.methods import Messages, beliefs
 from mlestruct.families.joint.prediction import Mixture
+from mlestruct.features.per_table import PerTable
+from mlestruct.inference import bounds
+from mlestruct.inference.graph.mean_field import mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.routine import ROUTINES
+from mlestruct.inference.sampling.gibbs import gibbs
+from mlestruct.inference.sampling.perturbed import perturb_and_map
+from mlestruct.inference.sampling.swaps import sample_matchings
 from mlestruct.lazy import homes
 from mlestruct.method import Progress
 from mlestruct.oracle import Cached, Counted, Solver, Validated, load
@@ -37,6 +49,8 @@ from mlestruct.oracle.registry import CATALOGUE
 from mlestruct.structures.base import Structure, one_of
 from mlestruct.testing import vertices
 
+DOCS = Path(ms.__file__).parents[1] / "docs"
+IMPORTED = re.compile(r"^from (mlestruct[\w.]*) import (\([^)]*\)|[\w, ]*)$", re.MULTILINE)
 TAKES_NUMBERS = re.compile(r"\b(Array|ArrayLike|NDArray\[Any\]|NDArray\[np\.float64\])")
 BY_NAME = {"X", "y", "matrix", "nodes", "factors", "outcome", "observed"}
 LABELS = {"y", "labels", "truth", "first", "second", "predicted"}  # text may be one, a mask too
@@ -177,6 +191,10 @@ def _functions():
             thing = getattr(module, name)
             if getattr(thing, "__module__", module.__name__).startswith("mlestruct"):
                 enter(thing)
+    for page in sorted(DOCS.rglob("*.md")):
+        for module, names in IMPORTED.findall(page.read_text(encoding="utf-8")):
+            for name in re.findall(r"\w+", names):
+                enter(getattr(importlib.import_module(module), name))
     places = [entry.place for entry in CATALOGUE.values()] + [place for place, *_ in ROUTINES]
     for module, name in (place.split(":") for place in places):
         enter(getattr(importlib.import_module(module), name))
@@ -546,7 +564,7 @@ def _structure(name, rng):
     batch = ms.Batch.of(s, outcomes, weight=weight, bias=bias)
     score, taus = 2 * rng.standard_normal(batch.size), np.tile(tau, 3)
     batch.observed(score), batch.totals(score), batch.rows(score, np.arange(3))
-    batch.select(np.array([0, 2])), batch.vector(score, "scores")
+    batch.select(np.array([0, 2]))
     entropy = ms.Entropy.of(batch)
     entropy.each(taus), entropy.grad(taus), entropy.views(taus)
     entropy.line(taus, pick.ravel() - taus)
@@ -658,6 +676,34 @@ def _made(rng):
     ms.Regulariser.of(2, lower=np.full(2, -1.0))
 
 
+def _manual(rng):
+    """What the manual imports from deeper modules."""
+    graph = ms.grid(2, 3)
+    batch = ms.Batch.of(graph, np.zeros((2, 6), dtype=int))
+    score, tau = rng.standard_normal(batch.size), np.tile(graph.interior(), 2)
+    mean_field(batch, score, start=tau), belief_optimisation(batch, score, start=tau)
+    bounds.outcome_interval(batch, score)
+    bounds.product_interval(graph, score[: graph.size], rng.random(12) + 0.1)
+    draws = np.random.default_rng(0)
+    gibbs(graph, score[: graph.size], 2, draws, start=np.zeros(6, dtype=int))
+    perturb_and_map(graph, score[: graph.size], 2, draws)
+    start = np.eye(3).ravel()
+    sample_matchings(ms.BipartiteMatching(3), rng.standard_normal(9), 2, draws, start=start)
+    tables = PerTable.of(batch, rng.standard_normal((12, 2)), rng.standard_normal((14, 1)))
+    _asked(tables, rng.standard_normal(tables.d), tau)
+    tables.sums(tau)
+    mixture = Mixture(0.5, [0.0, 1.0], [1.0, 1.0])
+    mixture.log_likelihood(rng.random(5)), mixture.estimates(rng.random(5))
+    condensed, weight = Condensed(), np.ones(batch.size)
+    found = condensed.minimise(batch, score, weight)
+    condensed.respond(batch, weight, found.tau, rng.standard_normal(batch.size))
+    one = score[: graph.size].reshape(1, 1, -1)
+    errors(
+        Messages().run(graph, one, 3, True).tau.ravel(), ObservedTables.of(batch)
+    ) if False else None
+    beliefs(batch, [score], Messages(), 3)
+
+
 def _others(rng):
     image, rows = rng.random((5, 4, 2)), rng.random((9, 2))
     ms.images.windows(image, 1), ms.images.gradient_histograms(image), ms.images.blurs(image)
@@ -752,6 +798,7 @@ SCENARIOS = {name: functools.partial(_structure, name) for name in STRUCTURES}
 SCENARIOS |= {
     "features": _features,
     "settings": _made,
+    "manual": _manual,
     "images, metrics, graphs": _others,
     "sequences": _sequences,
     "matchings": _matchings,
@@ -763,7 +810,11 @@ SCENARIOS |= {
 }
 
 
-QUICK = [name for name in SCENARIOS if name in {*STRUCTURES, "features", "settings", "matchings"}]
+QUICK = [
+    name
+    for name in SCENARIOS
+    if name in {*STRUCTURES, "features", "settings", "manual", "matchings"}
+]
 DRAWN = 0.05  # of the variants in an ordinary run, at least one a parameter
 
 

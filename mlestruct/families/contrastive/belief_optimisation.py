@@ -8,7 +8,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Flags, Ints
+from mlestruct.structures.base import Array, Flags, Ints, as_numbers
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -99,7 +99,8 @@ def belief_optimisation(
     τ; default uniform) decides which point is found. O(edges) per step.
     """
     graph = couplings(batch)
-    q = np.full(len(graph.place), 0.5) if start is None else start[graph.place]
+    scores, q = batch.vector(scores, "scores"), np.full(len(graph.place), 0.5)
+    q = q if start is None else batch.vector(start, "start")[graph.place]
     a = np.where(graph.fixed < 0, logits(q), CLIP * np.sign(graph.fixed - 0.5))
     found = descend(graph, scores, a, (graph.fixed >= 0).astype(np.int8), steps, tol, False)
     tau = np.empty(batch.size)
@@ -110,6 +111,7 @@ def belief_optimisation(
 def bethe(batch: Batch[FactorGraph], scores: Array, a: Array) -> tuple[Array, Array, Array]:
     """F of every example, ∂F/∂q of every node, and τ, at marginals q = σ(a)."""
     graph, tau = couplings(batch), np.empty(batch.size)
+    scores, a = batch.vector(scores, "scores"), as_numbers(a, "a")
     F, slope = np.empty(len(batch)), np.empty(len(a))
     _evaluate(graph, scores, a, F, slope)
     write(graph, scores, a, tau)

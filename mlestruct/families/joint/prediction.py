@@ -69,14 +69,14 @@ class Mixture:
 
     def log_likelihood(self, y: ArrayLike) -> Array:
         """log p(y_s | j), (sites, labels); 0 at unseen sites."""
-        off = np.asarray(y, dtype=float)[:, None] - self.alpha * np.asarray(self.nu)
+        off = as_numbers(y, "observations")[:, None] - self.alpha * np.asarray(self.nu)
         value = -0.5 * off**2 / self._spread - 0.5 * np.log(2 * np.pi * self._spread)
         return np.where(np.isnan(off), 0.0, value)
 
     def estimates(self, y: ArrayLike) -> Array:
         """E[Z_s | y_s, j] = ν_j + ω_j(y_s − αν_j), (sites, labels)."""
         nu = np.asarray(self.nu)
-        off = np.asarray(y, dtype=float)[:, None] - self.alpha * nu
+        off = as_numbers(y, "observations")[:, None] - self.alpha * nu
         return np.asarray(nu + self.omega * np.where(np.isnan(off), 0.0, off))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.common import MEMORY, Exact, refuse_memory
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, kept
+from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import grid
 
@@ -54,7 +54,7 @@ def grid_by_rows(
 
     Three passes for log Z and marginals; memory (shorter + longer + 2) tables of states^shorter.
     """
-    lattice, flipped = _lattice(rows, columns, states, np.asarray(score, dtype=float))
+    lattice, flipped = _lattice(rows, columns, states, as_numbers(score, "scores"))
     _refuse(lattice, memory, sum(lattice.node.shape[:2]) + 2)
     node, across, down = (np.zeros_like(part) for part in lattice)
     log_z = _both_ways(*_tables(lattice), node, across, down)
@@ -65,7 +65,7 @@ def grid_log_z(
     rows: int, columns: int, states: int, score: ArrayLike, memory: float = MEMORY
 ) -> float:
     """log Z alone: one pass, two tables of states^shorter (20 × 20 binary: 16 MB)."""
-    lattice, _ = _lattice(rows, columns, states, np.asarray(score, dtype=float))
+    lattice, _ = _lattice(rows, columns, states, as_numbers(score, "scores"))
     _refuse(lattice, memory, 2)
     return float(_forward_only(*_tables(lattice)))
 

@@ -38,7 +38,7 @@ class NaiveMeanField(Routine):
 
     def ascend(self, batch: Batch[FactorGraph], scores: Array, start: Array | None) -> Beliefs:
         scores = batch.vector(scores, "scores")
-        tau = np.zeros(batch.size) if start is None else start.copy()
+        tau = np.zeros(batch.size) if start is None else batch.vector(start, "start").copy()
         log_z = np.empty(len(batch))
         for structure, members in batch.groups():
             full = compiled(structure)

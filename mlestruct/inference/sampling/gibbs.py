@@ -14,7 +14,7 @@ from mlestruct.inference.sampling.direct import labelled
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array, Ints, as_count
+from mlestruct.structures.base import Array, Ints, as_count, as_integers
 
 BURN, THIN = 100, 5  # sweeps
 TRIES = 100
@@ -94,7 +94,7 @@ def _start(
     possible = possible_states(graph)
     for _ in range(TRIES):
         drawn = np.array([rng.choice(states) for states in possible], dtype=np.int64)
-        given = drawn if start is None else np.array(start, dtype=np.int64)
+        given = drawn if start is None else as_integers(start, "states").copy()
         if not np.isneginf(closed[graph.encode(given) > 0]).any():
             return given
         if start is not None:

@@ -18,7 +18,7 @@ from mlestruct.kernels import kernel
 from mlestruct.oracle import Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import BipartiteMatching, Matching
-from mlestruct.structures.base import Array, Ints, Structure, as_count
+from mlestruct.structures.base import Array, Ints, Structure, as_count, as_numbers
 
 BURN, THIN = 100, 5  # sweeps
 
@@ -44,7 +44,10 @@ def sample_matchings(
     """
     values, count = as_scores(structure, score), as_draws(count, structure)
     burn, thin = as_count(burn, "burn"), as_count(thin, "thin", least=1)
-    first = _start(structure, values, oracle) if start is None else np.asarray(start, dtype=float)
+    if start is None:
+        first = _start(structure, values, oracle)
+    else:
+        first = as_numbers(start, "start")
     if first.shape != (structure.size,) or not structure.contains(first):
         raise ValueError("start is no matching of the structure")
     closed = np.where(structure.fixed == 0, -np.inf, values)

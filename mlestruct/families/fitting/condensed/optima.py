@@ -73,6 +73,7 @@ class Condensed:
         self, batch: Batch[FactorGraph], score: Array, weight: Array, start: Optima | None = None
     ) -> Optima:
         """From uniform tables, or from the optima of nearby scores."""
+        score, weight = batch.vector(score, "scores"), batch.vector(weight, "weights")
         start = start if self.early is None else None
         tau, slack = np.empty(batch.size), np.empty(batch.size)
         gap = np.full(len(batch), np.inf)
@@ -94,7 +95,8 @@ class Condensed:
 
     def respond(self, batch: Batch[FactorGraph], weight: Array, tau: Array, slope: Array) -> Array:
         """−∂L/∂score at an optimum, ``slope`` being b·∂L/∂b."""
-        out = np.empty(batch.size)
+        out, weight = np.empty(batch.size), batch.vector(weight, "weights")
+        tau, slope = batch.vector(tau, "tau"), batch.vector(slope, "slopes")
         for graph, members in _together(batch):
             found = np.empty((len(members), graph.size))
             w, b, towards = (batch.rows(part, members) for part in (weight, tau, slope))

@@ -20,7 +20,7 @@ from mlestruct.families.fitting.truncated.compiled import (
 from mlestruct.families.fitting.truncated.runs import FieldRun, MessageRun, OddsRun
 from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.reweighting import Rho, counting_numbers
-from mlestruct.structures.base import Array, Ints, kept
+from mlestruct.structures.base import Array, Ints, as_numbers, kept
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -58,7 +58,7 @@ class Messages:
     order: Order = there_and_back
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
-        ready = self.ready(graph)
+        ready, scores = self.ready(graph), _ready(scores)
         linear = ready.bethe and bool(message_steps.fits(scores, ready.plan))
         if linear and ready.binary:
             return OddsRun(ready, scores, iterations, whole)
@@ -75,7 +75,12 @@ class MeanField:
     """Sweeps over the variables in their order, from uniform distributions."""
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
-        return FieldRun(_plan(graph), scores, iterations, whole)
+        return FieldRun(_plan(graph), _ready(scores), iterations, whole)
+
+
+def _ready(scores: Array) -> Array:
+    """The type of array that kernels are compiled for: of a read-only one a copy."""
+    return np.require(as_numbers(scores, "scores"), requirements=["W"])
 
 
 @kept
