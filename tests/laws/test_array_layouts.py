@@ -31,7 +31,7 @@ from mlestruct.compiler import Kernel
 from mlestruct.dual import Dual
 from mlestruct.families.contrastive.belief_optimisation import belief_optimisation
 from mlestruct.families.fitting.condensed.optima import Condensed
-from mlestruct.families.fitting.losses import errors
+from mlestruct.families.fitting.losses import errors, variables
 from mlestruct.families.fitting.truncated.methods import Messages, beliefs
 from mlestruct.families.joint.prediction import Mixture
 from mlestruct.features.per_table import PerTable
@@ -123,6 +123,7 @@ EXEMPT = {
     "mlestruct.readers.feature_dicts.*": "features are mappings",
     "mlestruct.readers.graphs.Graph.paint": "hands its values on, whatever they are",
     "mlestruct.graphs.from_networkx": "nodes are names",
+    "mlestruct.plot.sequence[outcome]": "labels of any kind",
     "mlestruct.graphs.to_networkx[nodes]": "nodes are names",
     "mlestruct.testing.*": "asks structures and solvers, which are tried",
     "mlestruct.structures.base.Structure.*[observed]": "each kind of structure has its own",
@@ -132,12 +133,16 @@ EXEMPT = {
     "mlestruct.structures.base.Structure.bound": "the default reads nothing",
 }
 
+MEANT = {("mlestruct.readers.graphs.Graph.from_regions(image)", "uint8")}  # are n / 255
 LENT = {
     "mlestruct.batch.Batch.rows",
     "mlestruct.batch.Batch.vector",
     "mlestruct.entropy.Entropy.views",
     "mlestruct.features.dense.Dense.of",  # features may be a file in memory
     "mlestruct.features.dense.as_features",
+    "mlestruct.readers.graphs.Graph.from_adjacency",
+    "mlestruct.readers.graphs.Graph.from_regions",
+    "mlestruct.readers.graphs.Graph.of",
     "mlestruct.oracle.solver.pin",
     "mlestruct.structures.base.Structure.levelled",
     "mlestruct.structures.graph.FactorGraph.levelled",
@@ -475,6 +480,8 @@ class Trial:
             self.faults.append(f"{name}({parameter}): later calls overwrote an answer")
 
     def judge(self, what, variant, parameter, expected, found):
+        if (variant in WRONG and parameter in LABELS) or (what, variant) in MEANT:
+            return
         if isinstance(found, Exception):
             clear = isinstance(found, ValueError | TypeError)
             clear &= bool(REFUSED.search(str(found))) or parameter in str(found)
@@ -483,8 +490,7 @@ class Trial:
             ):
                 self.faults.append(f"{what}, {variant}: {type(found).__name__}: {found}")
         elif variant in WRONG:
-            if parameter not in LABELS:
-                self.faults.append(f"{what}, {variant}: not refused")
+            self.faults.append(f"{what}, {variant}: not refused")
         elif isinstance(expected, Exception):
             self.faults.append(f"{what}, {variant}: answers, the plain array {expected!r}")
         elif not _same(expected, found):
@@ -698,9 +704,7 @@ def _manual(rng):
     found = condensed.minimise(batch, score, weight)
     condensed.respond(batch, weight, found.tau, rng.standard_normal(batch.size))
     one = score[: graph.size].reshape(1, 1, -1)
-    errors(
-        Messages().run(graph, one, 3, True).tau.ravel(), ObservedTables.of(batch)
-    ) if False else None
+    Messages().run(graph, one, 3, True), errors(found.tau, variables(batch))
     beliefs(batch, [score], Messages(), 3)
 
 
