@@ -73,8 +73,9 @@ def _ising(structure: Ising) -> float:
 
 def _sides(matching: BipartiteMatching) -> float:
     small = min(matching.shape)
-    entries = small * 2.0**small
-    return CALL + ENTRY[matching.kind] * entries if small <= SIDE else float("inf")
+    if small > SIDE:  # asked first: 2.0**1024 is an OverflowError
+        return float("inf")
+    return CALL + ENTRY[matching.kind] * small * 2.0**small
 
 
 def _pairs(matching: Matching) -> float:

@@ -66,7 +66,8 @@ class FactorGraph(Structure):
         check_scopes(self.cards, self.scope, self.scope_start)
         self.node_start = np.concatenate([[0], np.cumsum(self.cards)])
         states = self.cards.astype(float)  # as integers products could pass 2⁶³ unseen
-        tables = np.multiply.reduceat(states[self.scope], self.scope_start[:-1])
+        with np.errstate(over="ignore"):  # infinite, and refused as such
+            tables = np.multiply.reduceat(states[self.scope], self.scope_start[:-1])
         refuse_many(states.sum() + tables.sum())
         ends = np.cumsum(tables.astype(np.int64))
         self.table_start = self.node_start[-1] + np.concatenate([[0], ends])

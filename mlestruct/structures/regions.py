@@ -121,7 +121,9 @@ class RegionGraph(Structure):
         check_regions(self.cards, self.regions)
         self.links = covers(self.regions) if links is None else [(p, c) for p, c in links]
         check_links(self.links, len(self.regions))
-        refuse_many(sum(self.cards[list(region)].prod(dtype=float) for region in self.regions))
+        with np.errstate(over="ignore"):  # infinite, and refused as such
+            tables = [self.cards[list(region)].prod(dtype=float) for region in self.regions]
+        refuse_many(sum(tables))
         sizes = [int(self.cards[list(region)].prod()) for region in self.regions]
         self.table_start = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.state_start = np.concatenate([[0], np.cumsum(self.cards)])

@@ -21,6 +21,11 @@ class Exact:
     tau: Array
 
 
+def two_to(power: float) -> float:
+    """2 to this power, at most 2**1000: beyond 2**1023 Python raises and NumPy warns."""
+    return float(2.0 ** min(power, 1000.0))
+
+
 def refuse_large(count: float, what: str) -> None:
     """A ValueError with the number, above what is worth listing."""
     if count > LARGEST:

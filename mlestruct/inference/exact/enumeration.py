@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.inference.exact.common import refuse_large
+from mlestruct.inference.exact.common import refuse_large, two_to
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Paths
 from mlestruct.structures.base import Array, Structure
 
@@ -25,24 +24,27 @@ def outcomes(structure: Structure) -> Array:
     elif isinstance(structure, Matching):
         rows = matchings(structure.n_nodes, structure.ends, perfect=structure.kind == "perfect")
     elif isinstance(structure, Paths):
-        rows = np.array([structure.encode(path) for path in _paths(structure, structure.source)])
+        rows = np.array([structure.encode(path) for path in _paths(structure)])
         rows = rows.reshape(-1, structure.size)
     else:
         raise ValueError(f"outcomes of a {type(structure).__name__} cannot be listed")
     return rows[structure.contains(rows)]
 
 
-def _paths(structure: Paths, node: int) -> Iterator[list[int]]:
-    if node == structure.sink:
-        yield []
-        return
-    for arc in np.flatnonzero(structure.arcs[:, 0] == node).tolist():
-        for rest in _paths(structure, int(structure.arcs[arc, 1])):
-            yield [arc, *rest]
+def _paths(structure: Paths) -> Iterator[list[int]]:
+    """All paths in lexicographic order, on a stack: they may be longer than recursion is deep."""
+    stack: list[tuple[int, list[int]]] = [(structure.source, [])]
+    while stack:
+        node, path = stack.pop()
+        if node == structure.sink:
+            yield path
+            continue
+        for arc in np.flatnonzero(structure.arcs[:, 0] == node)[::-1].tolist():
+            stack.append((int(structure.arcs[arc, 1]), [*path, arc]))
 
 
 def _labellings(graph: FactorGraph) -> Array:
-    count = float(np.prod(graph.cards.astype(float)))
+    count = two_to(float(np.log2(graph.cards).sum()))
     refuse_large(count * graph.size, "entries of all labellings")
     states = np.stack(
         [axis.ravel() for axis in np.indices(tuple(graph.cards))]
@@ -67,25 +69,13 @@ def count_matchings(structure: BipartiteMatching) -> int:
 
 def _bipartite_outcomes(structure: BipartiteMatching) -> Array:
     rows, columns = structure.shape
-    refuse_large(
-        float(count_matchings(BipartiteMatching(rows, columns, structure.kind))) * structure.size,
-        "entries of all matchings",
-    )
-    found: list[Array] = []
-    partner = np.full(rows, -1)
-
-    def place(row: int) -> None:
-        if row == rows:
-            found.append(structure.encode(partner))
-            return
-        for column in range(-1 if structure.kind == "partial" else 0, columns):
-            if column < 0 or column not in partner[:row]:
-                partner[row] = column
-                place(row + 1)
-        partner[row] = -1
-
-    place(0)
-    return np.array(found)
+    count = count_matchings(BipartiteMatching(rows, columns, structure.kind))
+    refuse_large(float(min(count, 10**300)) * structure.size, "entries of all matchings")
+    choices = range(-1 if structure.kind == "partial" else 0, columns)
+    found: list[list[int]] = [[]]
+    for _ in range(rows):
+        found = [[*row, c] for row in found for c in choices if c < 0 or c not in row]
+    return np.array([structure.encode(partner) for partner in found])
 
 
 def matchings(n: int, edges: ArrayLike, *, perfect: bool = True, limit: int = 1 << 18) -> Array:
@@ -101,27 +91,24 @@ def matchings(n: int, edges: ArrayLike, *, perfect: bool = True, limit: int = 1 
     for e, (i, j) in enumerate(pairs.tolist()):
         at[i].append((e, j))
         at[j].append((e, i))
-    found: list[Any] = []
-    chosen = np.zeros(len(pairs))
-    taken = [False] * n
-
-    def extend(node: int) -> None:
-        while node < n and taken[node]:
+    found: list[list[int]] = []
+    stack: list[tuple[int, int, list[int]]] = [(0, 0, [])]  # a node, bits of those taken, edges
+    while stack:
+        node, taken, chosen = stack.pop()
+        while node < n and taken >> node & 1:
             node += 1
         if node == n:
             if len(found) >= limit:
                 raise ValueError(f"the graph has more than {limit} matchings; too many to list")
-            found.append(chosen.copy())
-            return
-        taken[node] = True
-        for e, other in at[node]:
-            if not taken[other]:
-                taken[other], chosen[e] = True, 1.0
-                extend(node + 1)
-                taken[other], chosen[e] = False, 0.0
+            found.append(chosen)
+            continue
+        taken |= 1 << node
         if not perfect:
-            extend(node + 1)
-        taken[node] = False
-
-    extend(0)
-    return np.array(found).reshape(-1, len(pairs))
+            stack.append((node + 1, taken, chosen))
+        for e, other in reversed(at[node]):
+            if not taken >> other & 1:
+                stack.append((node + 1, taken | 1 << other, [*chosen, e]))
+    rows = np.zeros((len(found), len(pairs)))
+    for row, chosen in zip(rows, found, strict=True):
+        row[chosen] = 1.0
+    return rows

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from mlestruct import limits
 from mlestruct.batch import Batch
 from mlestruct.inference.exact import elimination, grids, matching, paths
-from mlestruct.inference.exact.common import MEMORY, Exact, over_rows, refuse_large
+from mlestruct.inference.exact.common import MEMORY, Exact, over_rows, refuse_large, two_to
 from mlestruct.inference.exact.enumeration import outcomes
 from mlestruct.inference.exact.kasteleyn import kasteleyn
 from mlestruct.inference.exact.treewidth import estimate
@@ -185,7 +185,7 @@ def _planar(structure: Ising) -> bool:
 def _(structure: Structure, scores: Array, memory: float) -> tuple[Array, Array]:
     """By trying every 0/1 vector: those that meet the stated constraints are the outcomes."""
     open_ = np.flatnonzero(structure.fixed < 0)
-    refuse_large(2.0 ** len(open_) * LISTABLE, "0/1 entries of all vectors")
+    refuse_large(two_to(len(open_)) * LISTABLE, "0/1 entries of all vectors")
     rows = np.tile(np.maximum(structure.fixed, 0).astype(float), (1 << len(open_), 1))
     rows[:, open_] = np.arange(1 << len(open_))[:, None] >> np.arange(len(open_)) & 1
     return over_rows(rows[structure.contains(rows)], scores)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
-from mlestruct.inference.exact.common import refuse_memory
+from mlestruct.inference.exact.common import refuse_memory, two_to
 from mlestruct.inference.exact.subsets import pairs_in_logarithms, pairs_of_weights, sets_of_weights
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
@@ -20,14 +20,14 @@ def bipartite(structure: BipartiteMatching, scores: Array, memory: float) -> Sum
     """Subsets of the cheaper side; 20 × 20: .03 s perfect, .9 s partial, two-sided memory."""
     rows, columns = structure.shape
     closed = _closed(structure.fixed, scores).reshape(-1, rows, columns)
-    if structure.kind != "partial" and rows * 2.0**columns <= columns**2 * 2.0**rows:
-        refuse_memory(2.2 * 2.0**columns, memory, f"sums over the sets of {columns} columns")
+    if structure.kind != "partial" and rows * two_to(columns) <= columns**2 * two_to(rows):
+        refuse_memory(2.2 * two_to(columns), memory, f"sums over the sets of {columns} columns")
         nobody, full = np.full(rows, -np.inf), structure.kind == "perfect"
         return _found(structure, *_sums(closed, nobody, full, by_rows=True))
     flip = columns > rows
     tables = np.ascontiguousarray(closed.transpose(0, 2, 1) if flip else closed)
     items, places = tables.shape[1:]
-    refuse_memory((items + 3) * 2.0**places, memory, f"sums over the sets of {places} places")
+    refuse_memory((items + 3) * two_to(places), memory, f"sums over the sets of {places} places")
     must = (structure.fixed.reshape(structure.shape) == 1).any(axis=int(not flip))
     alone, full = np.where(must, -np.inf, 0.0), structure.kind == "one_sided"
     log_z, tau = _sums(tables, alone, full, by_rows=False)
@@ -37,7 +37,7 @@ def bipartite(structure: BipartiteMatching, scores: Array, memory: float) -> Sum
 def general(structure: Matching, scores: Array, memory: float) -> Sums:
     """The lowest unmatched node chooses, over all 2ⁿ sets of nodes left: n = 20 takes .03 s."""
     n = structure.n_nodes
-    refuse_memory(2.0 * 2.0**n, memory, f"sums over the sets of {n} nodes")
+    refuse_memory(2.0 * two_to(n), memory, f"sums over the sets of {n} nodes")
     tables = np.full((len(scores), n, n), -np.inf)
     low, high = np.sort(structure.ends, axis=1).T
     tables[:, low, high] = _closed(structure.fixed, scores)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mlestruct.errors import Infeasible
+from mlestruct.inference.exact.common import two_to
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 
@@ -257,7 +258,7 @@ def _fill(v: int, near: dict[int, set[int]], bits: Array) -> tuple[float, float]
 
 
 def _cost(bits: Array, order: Order) -> Estimate:
-    sizes = [2.0 ** (bits[v] + bits[list(g)].sum()) for v, g in zip(*order[:2], strict=True)]
+    sizes = [two_to(bits[v] + bits[list(g)].sum()) for v, g in zip(*order[:2], strict=True)]
     width = max((len(g) for g in order.given), default=0)
     gib, largest = 8.0 * sum(sizes) / 2**30, 8.0 * max(sizes, default=0.0) / 2**30
     seconds = NANOSECONDS * 1e-9 * sum(sizes)
