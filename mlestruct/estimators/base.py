@@ -480,9 +480,10 @@ class Estimator(Predictor):
             found.coef_ = np.exp(power) * self.coef_
             batch, scores = found._scored(given, given.told)
             assert batch.target is not None
+            known = seen_in_targets(batch.target)  # refuses before any inference
             tau = np.clip(found._marginals(batch, scores).tau, TINY, 1.0 - TINY)
             check()
-            right = np.where(batch.target > 0.5, tau, 1.0 - tau)[seen_in_targets(batch.target)]
+            right = np.where(batch.target > 0.5, tau, 1.0 - tau)[known]
             return -float(np.log(right).mean())
 
         with self._limited(max_seconds):

@@ -19,9 +19,11 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
 from mlestruct.statistics.identified import Identified
-from mlestruct.statistics.interval import LATE, LEAST, refusal
+from mlestruct.statistics.interval import LATE, LEAST, refusal, refuse_level
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, absent
+
+TASTES = "tastes=True is for few large partial bipartite matchings and rho=0.5"
 
 
 class Learned(NamedTuple):
@@ -55,6 +57,9 @@ def intervals_of(
             f"intervals are for learners of a likelihood ({', '.join(LIKELIHOODS)}), not for "
             f"{fitted.learner!r}"
         )
+    refuse_level(level)
+    if tastes and not _of_tastes(fitted, batch):
+        raise ValueError(TASTES)
     numbers, unit_name = (np.arange(len(batch)), "examples") if unit is None else unit
     summed = fitted.learner == "exact_mle"
     settings: Any = {"summed": summed, "unit": numbers, "unit_name": unit_name}
@@ -65,8 +70,8 @@ def intervals_of(
         found = _paired(fitted, asked, names, known, level, tastes)
     except OutOfTime:
         return _refused(LATE, numbers, unit_name, len(names), level)
-    if tastes and (found is None or not _of_tastes(fitted, batch)):
-        raise ValueError("tastes=True is for few large partial bipartite matchings and rho=0.5")
+    if tastes and found is None:
+        raise ValueError(TASTES)
     return _by_units(fitted, asked, names, known, level) if found is None else found
 
 

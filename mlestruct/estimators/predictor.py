@@ -410,13 +410,15 @@ class Predictor(Parameters):
         """
         from mlestruct.estimators.calibration import Calibration
 
+        refuse_made(as_count(bins, "bins", least=1), f"bins={bins}")
         with self._limited(max_seconds):
             given = self._given(X, y)
             batch, scores = self._scored(given, given.told)
+            assert batch.target is not None
+            seen_in_targets(batch.target)  # refuses before any inference
             found = self._marginals(batch, scores).tau
             if np.isnan(found).all():
                 limits.check()
-        assert batch.target is not None
         parts, true = (
             [part.ravel() for part in self._shaped(given.X, batch, flat)]
             for flat in (found, np.where(np.isnan(found), np.nan, batch.target))

@@ -64,22 +64,27 @@ def annealed(structure: Structure, score: Array, rng: np.random.Generator) -> An
     time is near; O(nodes) a step. Where that is reached before, nothing is known but a guess.
     """
     score = as_vector(score, "scores", structure.size)
-    if (structure.fixed >= 0).any() or not np.isfinite(score).all():
-        raise ValueError("evidence by annealing is for structures in which nothing is fixed")
-    ready, steps = _ready(structure, score), STEPS
+    moved, steps = ready(structure, score), STEPS
     spread = float(np.std(score)) if len(score) > 1 else 0.0
     if late():  # what it takes to say anything, and no interval of it
-        rough = _interval(ready.log_count, ready.runs(_ladder(1, spread), rng), 1)
+        rough = _interval(moved.log_count, moved.runs(_ladder(1, spread), rng), 1)
         return rough._replace(low=-np.inf, high=np.inf)
     kept = None
     while True:
-        began, found = clock(), ready.runs(_ladder(steps, spread), rng)
+        began, found = clock(), moved.runs(_ladder(steps, spread), rng)
         if len(found) < RUNS and kept is not None:  # fewer of a longer ladder than of the last
-            return _interval(ready.log_count, kept, steps // MORE)
-        spent = MORE * steps * ready.moves * RUNS > MOVES
+            return _interval(moved.log_count, kept, steps // MORE)
+        spent = MORE * steps * moved.moves * RUNS > MOVES
         if spent or found.std(ddof=1) <= CALM or late(MORE * (clock() - began)):
-            return _interval(ready.log_count, found, steps)
+            return _interval(moved.log_count, found, steps)
         kept, steps = found, steps * MORE
+
+
+def ready(structure: Structure, score: Array) -> Ready:
+    """What annealing needs of this structure; a ValueError where it does not serve."""
+    if (structure.fixed >= 0).any() or not np.isfinite(score).all():
+        raise ValueError("evidence by annealing is for structures in which nothing is fixed")
+    return _ready(structure, score)
 
 
 def _interval(count: float, runs: Array, steps: int) -> Annealed:

@@ -11,7 +11,7 @@ from mlestruct import limits
 from mlestruct.batch import Batch, pinned
 from mlestruct.inference.exact import exact
 from mlestruct.statistics.affordability import affordable
-from mlestruct.statistics.annealing import annealed
+from mlestruct.statistics.annealing import annealed, ready
 from mlestruct.structures.base import Array
 
 REACH = 3.92  # standard errors that a 95 % interval is wide
@@ -33,6 +33,8 @@ class Evidence:
     @classmethod
     def of(cls, batch: Batch[Any], scores: Array, rng: np.random.Generator) -> Evidence:
         """At these scores; a ValueError where the structures can neither be summed nor annealed."""
+        for one in (batch, pinned(batch)) if batch.partly else (batch,):
+            _refuse(one, scores)
         log_z, below, above = _log_z(batch, scores, rng)
         weight, reached = batch.weight, batch.observed(scores)
         if batch.partly:
@@ -75,6 +77,13 @@ class Evidence:
             f"log-likelihood {self.value:.2f}, tested 95 % interval [{low:.2f}, {high:.2f}] "
             "(annealed importance sampling)"
         )
+
+
+def _refuse(batch: Batch[Any], scores: Array) -> None:
+    """A ValueError for structures that can neither be summed nor annealed, before any work."""
+    for structure, members in batch.groups():
+        if not affordable((structure,)):
+            ready(structure, batch.rows(scores, members)[0])
 
 
 def _log_z(

@@ -186,7 +186,12 @@ class Problem:
     @property
     def vary(self) -> bool:
         """Whether the model says how units vary: not where examples of a cohort are alike."""
-        return self.exact is not None and (self.unit_name == ALL or self.units == len(self.model))
+        return self.exact is not None and not self.clustered
+
+    @property
+    def clustered(self) -> bool:
+        """Whether units are cohorts of several examples."""
+        return self.unit_name != ALL and self.units != len(self.model)
 
 
 def intervals(
@@ -206,6 +211,7 @@ def intervals(
     cut the intervals of single weights: whoever knows them loses nothing by using them. After
     ``max_seconds`` the rows that are left say "not reached", see :attr:`Interval.reached`.
     """
+    refuse_level(level)
     with limits.limited(max_seconds, "intervals"):
         return _intervals(problem, names, known, start, free, bounds, level)
 
@@ -220,10 +226,10 @@ def _intervals(
     level: float,
 ) -> Intervals:
     """The same, within the limit of time of the call around."""
-    if not 0 < as_number(level, "level") < 1:
-        raise ValueError(f"level is {level}; it must be between 0 and 1")
     d, about = problem.model.d, problem.about
     blank = Intervals([], problem.units, problem.unit_name, None, d, about, "", level)
+    if (why := refusal(problem)) is not None:
+        return replace(blank, refused=why)
     try:
         told = Identified.of(problem.model, free)
     except limits.OutOfTime:
@@ -262,18 +268,29 @@ def _reached(fitted: Fitted, asked: Named, level: float) -> Interval:
         return Interval(asked.name, estimate, np.inf, -np.inf, np.inf)
 
 
-def refusal(problem: Problem, rank: int) -> str | None:
-    """Why nothing honest can be said, and what would help; None where it can."""
+def refuse_level(level: float) -> None:
+    """A ValueError for what is no level of confidence."""
+    if not 0 < as_number(level, "level") < 1:
+        raise ValueError(f"level is {level}; it must be between 0 and 1")
+
+
+def refusal(problem: Problem, rank: int | None = None) -> str | None:
+    """Why nothing honest can be said, and what would help; None where it can.
+
+    Without ``rank``, which takes inference to find: only what holds whatever it is.
+    """
     units, unit = problem.units, problem.unit_name
     if rank == 0:
         return "these data tell nothing of any weight: no outcome's probability depends on them"
-    if not problem.vary and (units <= rank or units < LEAST):
-        why = "exact sums are out of reach" if problem.exact is None else ALIKE
+    if not problem.vary and (units <= (rank or 0) or units < LEAST):
+        why = ALIKE if problem.clustered else "exact sums are out of reach"
+        count = f"{units} {unit}" if rank is None else f"{units} {unit} for {rank} combinations"
         return (
-            f"{units} {unit} for {rank} combinations of weights: their variance between "
-            f"{unit} cannot be told (more {unit} than weights are needed, {LEAST} at least), and "
-            f"{why}"
+            f"{count}{' of weights' * (rank is not None)}: their variance between {unit} cannot be "
+            f"told (more {unit} than weights are needed, {LEAST} at least), and {why}"
         )
+    if rank is None:
+        rank = 0
     if not _speak(units, rank, problem.vary) and rank**2 * len(problem.model) > LONG:
         return (
             f"{units} {unit} for {rank} combinations of weights: the ends of so many intervals "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.routine import routine
 from mlestruct.reweighting import Rho
 from mlestruct.statistics.affordability import MOST, ROOM, total
-from mlestruct.statistics.interval import SEARCH, Problem
+from mlestruct.statistics.interval import SEARCH, Problem, refusal
 from mlestruct.statistics.likelihood import Infer, Likelihood
 from mlestruct.statistics.listing import Listed
 from mlestruct.statistics.mixtures import Mixtures
@@ -56,10 +57,15 @@ def problem(
         return Problem(own, sums, unit, unit_name, about)
     if max(structure.size for structure in batch.structures) > LARGEST:
         return f"more than {LARGEST} parts are too many to take slopes of by asking a solver alone"
+    model = Likelihood(batch, features, Mixtures(oracle, rho))
+    asked = Problem(model, None, unit, unit_name, about)
+    if (asked.units == 1 or asked.clustered) and (why := refusal(asked)) is not None:
+        return why  # whether all answers can be listed or not: the solver is not asked for them
     answers = Listed.of(batch, oracle, QUESTIONS)
+    if answers is None:
+        return asked
     model = Likelihood(batch, features, Mixtures(oracle, rho, answers))
-    sums = None if answers is None else Likelihood(batch, features, answers)
-    return Problem(model, sums, unit, unit_name, about)
+    return replace(asked, model=model, exact=Likelihood(batch, features, answers))
 
 
 def likelihood_of(
@@ -80,7 +86,8 @@ def likelihood_of(
         return None
     entropy = Entropy.of(batch, rho)
     infer = _mixed(batch, rho) or inference(entropy)
-    infer = infer or (_sums if entropy.bound.kind == "exact" else None)
+    if infer is None and entropy.bound.kind == "exact" and np.isfinite(total(batch)):
+        infer = _sums
     return None if infer is None else Likelihood(batch, features, infer)
 
 

@@ -83,6 +83,11 @@ def rounds(make: Callable[[int], Structure]) -> Callable[[int], Case]:
     return structured(make, solver="frank_wolfe")
 
 
+def general(make: Callable[[int], Structure]) -> Callable[[int], Case]:
+    """Above 400 nodes predictions may go on by Frank-Wolfe, too."""
+    return lambda n: (rounds if n > 398 else structured)(make)(n)
+
+
 def b_matching(n: int) -> BMatching:
     return BMatching.bipartite(n, n, row_capacity=min(n, 2), column_capacity=min(n, 2))
 
@@ -156,8 +161,8 @@ CASES: dict[str, Callable[[int], Case]] = {
     "MatchingModel partial, one column": matching("partial", lambda n: (n, 1)),
     "MatchingModel partial, one row": matching("partial", lambda n: (1, n)),
     "StructuredModel bipartite": structured(BipartiteMatching),
-    "StructuredModel general perfect": structured(lambda n: Matching(even(n))),
-    "StructuredModel general partial": structured(lambda n: Matching(n + 1, kind="partial")),
+    "StructuredModel general perfect": general(lambda n: Matching(even(n))),
+    "StructuredModel general partial": general(lambda n: Matching(n + 1, kind="partial")),
     "StructuredModel ring partial": structured(
         lambda n: Matching(n + 1, [(i, i + 1) for i in range(n)], kind="partial")
     ),

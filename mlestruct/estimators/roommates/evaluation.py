@@ -48,6 +48,9 @@ RULES = {
     "logistic": "a logistic regression on pairs, learned from the same people one pair at a time",
     "ceiling": "the scores that the pairs were drawn by",
 }
+ALIKE = {"random": "marginal", "logistic": "marginal", "constant": "score", "ceiling": "score"}
+"""What of the model each rule is compared with: a probability with probabilities, as a logistic
+regression's rank like its scores, and a score with scores. Marginals know of competitors, too."""
 FEW = 20  # pairs below which no comparison is worth more than its error
 
 
@@ -59,7 +62,9 @@ class Evaluation(Shown):
     by ``score``, and by the rules that ``rules`` puts into words: ``constant``, ``logistic``,
     ``random``, and the ``ceiling`` where the generator's scores are known. ``auc_error`` are their
     standard errors, each pair with its two people being one unit; ``auc_lead`` is by how much the
-    score is above each other rule, and ``auc_lead_error`` the error of that difference.
+    model is above each other rule, and ``auc_lead_error`` the error of that difference: its
+    marginals above ``random`` and ``logistic``, which are probabilities, and its scores above
+    ``constant`` and ``ceiling``, which are scores.
     ``top[k]``: the share of people whose partner is among their k most probable; ``top_error``,
     ``top_random``. ``log_likelihood``: an interval for the exact one, by the theorems that ``why``
     names; ``log_likelihood_estimate``: by the Bethe value, exact if all were alike; no bound;
@@ -151,8 +156,8 @@ class Evaluation(Shown):
 
     def _compared(self) -> list[str]:
         return [
-            f"  {self.auc[name]:.3f} by {words}: the model is {self.auc_lead[name]:+.3f} ± "
-            f"{self.auc_lead_error[name]:.3f} beside it"
+            f"  {self.auc[name]:.3f} by {words}: the model's {ALIKE[name]}s are "
+            f"{self.auc_lead[name]:+.3f} ± {self.auc_lead_error[name]:.3f} beside it"
             for name, words in self.rules.items()
         ]
 
@@ -191,15 +196,15 @@ def evaluate(
         **{n: _areas(groups, [held.others[n] for held in groups]) for n in groups[0].others},
         "random": Area(0.5, np.zeros(people // 2)),
     }
-    own = areas["score"]
+    own = {name: areas[ALIKE.get(name, name)] for name in areas}
     hits = {k: [_by_pair(rank <= k, h.partner) for rank, h in zip(ranked, groups, strict=True)]
             for k in tops}  # fmt: skip
     return Evaluation(
         auc={name: found.area for name, found in areas.items()},
         auc_error={name: found.error for name, found in areas.items() if name != "random"},
-        auc_lead={name: own.area - found.area for name, found in areas.items()},
+        auc_lead={name: own[name].area - found.area for name, found in areas.items()},
         auc_lead_error={
-            name: Area(0.0, own.pull - found.pull).error for name, found in areas.items()
+            name: Area(0.0, own[name].pull - found.pull).error for name, found in areas.items()
         },
         top={k: float(np.concatenate(hits[k]).mean()) for k in tops},
         top_error={k: _mean_error(np.concatenate(hits[k])) for k in tops},

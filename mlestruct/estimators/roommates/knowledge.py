@@ -91,6 +91,8 @@ class Knowledge:
         """People whose pairs are known, with the learned scores, the baselines' and the truth's."""
         from mlestruct.estimators.roommates.evaluation import Held
 
+        if truth is not None and not callable(truth):
+            raise ValueError(f"truth is a function of people's columns, not {truth!r:.40}")
         asked, members = self.asked, block.members
         pairing = self.pairing(people, replace(block.group, members=members))
         batch = Batch.of(Matching(len(members)), count=1)
@@ -102,8 +104,6 @@ class Knowledge:
         rules = {"constant": baseline, "logistic": self.logistic}
         others = {name: features.potentials(theta) for name, theta in rules.items()}
         if truth is not None:
-            if not callable(truth):
-                raise ValueError(f"truth is a function of people's columns, not {truth!r:.40}")
             none = np.empty((len(members), 0), dtype=np.int64)
             plane = truth(people.table.rows(members).columns)
             own = Pairs.of(batch, [none], [], planes=[[plane]], extra=["truth"])
