@@ -416,8 +416,9 @@ class Estimator(Predictor):
         are not the model's own weights then.
 
         Examples are independent units, or ``cohort`` names the one that each belongs to. With
-        labels, weights are told against a ``reference`` label (default: the first). ``tastes``: one
-        large market in which everybody's tastes are independent (Choo and Siow). For learners
+        labels, weights are told against a ``reference`` label (default: the first). ``tastes``: all
+        people of one large market, whose tastes are independent (Choo and Siow); not a sample of
+        its households, for which the default is. For learners
         of a likelihood; docs/statistics.md says which interval is printed when, and why.
 
         After ``max_seconds`` (default: the estimator's own) the rows that are left say "not

@@ -50,7 +50,7 @@ def intervals_of(
     """By the number of every example's ``unit``, and what units are called (default: examples).
 
     Pairs are units where few large matchings leave no other way. ``tastes``: everybody's are
-    independent, in one market of Choo and Siow's.
+    independent, in one market of Choo and Siow's, and all of its people are here.
     """
     if fitted.learner not in LIKELIHOODS:
         raise ValueError(
@@ -154,7 +154,10 @@ def _paired(
     ]
     assumes = "the structure is so large that pairs are nearly independent of each other"
     if tastes:
-        assumes = "everybody's tastes are independent, and prices cleared the market"
+        assumes = (
+            "everybody's tastes are independent, prices cleared the market, and these are all of "
+            "its people, not a sample of households"
+        )
     return replace(blank, rows=rows, assumes=assumes)
 
 

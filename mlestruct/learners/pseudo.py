@@ -130,6 +130,9 @@ def pseudo_likelihood(
 ) -> Primal:
     """Σ_m Σ_i log p(y_i | the rest; θ) − R(θ): consistent where the model is true, and fast.
 
+    Where ties are strong the weights lean on neighbours' labels, which a prediction does not have,
+    and ``predict`` by ``map`` may smooth away more than it should, without a warning: compare with
+    ``decision="expected"``, or learn by ``mle_struct`` or ``piecewise``.
     It asks no oracle and has no entropy, so it refuses both; ``settings`` are those of
     :class:`Primal`. Where labels are missing, terms of a variable that was not seen or is next to
     one are left out.

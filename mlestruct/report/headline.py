@@ -11,7 +11,7 @@ from mlestruct.estimators.roommates.questionnaire import Answers
 from mlestruct.report.words import Words
 
 TOP = 3  # answers named
-BASELINES = ("random", "constant", "logistic", "ceiling")
+BASELINES = ("random", "logistic", "score", "constant", "ceiling")  # probabilities, then scores
 
 
 def headline(
@@ -38,7 +38,10 @@ def whose(plan: Plan, words: Words) -> str:
 
 
 def picks(found: Evaluation, words: Words) -> str:
-    """How often the right pair is picked, by the model and by simpler rules."""
+    """How often the right pair is picked, by the model and by simpler rules.
+
+    The model's probabilities stand beside those of others, and its scores beside theirs.
+    """
     others = [
         words(f"baseline {name}", share=f"{100 * found.auc[name]:.0f}")
         for name in BASELINES

@@ -34,6 +34,10 @@ TEXTS = {
         "{model}-mal in 100 das richtige. {others}.",
     ),
     "baseline random": ("Guessing does so {share} times", "Raten trifft {share}-mal"),
+    "baseline score": (
+        "by its scores alone, which leave out who else is there, the model does so {share} times",
+        "nur nach seinen Punkten, ohne die anderen Personen, trifft das Modell {share}-mal",
+    ),
     "baseline constant": (
         "counting differences without learning {share}",
         "Unterschiede zählen, ohne zu lernen, {share}",

@@ -282,27 +282,25 @@ def refusal(problem: Problem, rank: int | None = None) -> str | None:
     units, unit = problem.units, problem.unit_name
     if rank == 0:
         return "these data tell nothing of any weight: no outcome's probability depends on them"
+    if units == 1 and problem.exact is not problem.model:
+        return (
+            f"one of the {unit} cannot show how far a surrogate's weights vary; learn from more of "
+            "them, or with learner='exact_mle' where that is affordable"
+        )
     if not problem.vary and (units <= (rank or 0) or units < LEAST):
         why = ALIKE if problem.clustered else "exact sums are out of reach"
-        count = f"{units} {unit}" if rank is None else f"{units} {unit} for {rank} combinations"
+        of = "" if rank is None else f" for {rank} combinations of weights"
         return (
-            f"{count}{' of weights' * (rank is not None)}: their variance between {unit} cannot be "
-            f"told (more {unit} than weights are needed, {LEAST} at least), and {why}"
+            f"{units} {unit}{of}: their variance between {unit} cannot be told (more {unit} than "
+            f"weights are needed, {LEAST} at least), and {why}"
         )
     if rank is None:
-        rank = 0
+        return None
     if not _speak(units, rank, problem.vary) and rank**2 * len(problem.model) > LONG:
         return (
             f"{units} {unit} for {rank} combinations of weights: the ends of so many intervals "
             f"take too long to look for where so few {unit} bound them; more {unit} than weights "
             f"are quick ({MANY} at least), and so are fewer columns"
-        )
-    if problem.exact is problem.model:
-        return None
-    if units == 1:
-        return (
-            f"one of the {unit} cannot show how far a surrogate's weights vary; learn from more of "
-            "them, or with learner='exact_mle' where that is affordable"
         )
     return None
 

@@ -190,9 +190,9 @@ def test_no_interval_where_none_is_honest(rng):
     assert "one example cannot show otherwise" in str(exact)
     known = problem(*drawn(STRUCTURES["perfect"], 3, rng), 0.5)
     far = Problem(known.model, None, known.unit)
-    assert "3 examples for 3 combinations" in intervals(far, NAMES).refused
+    assert "3 examples: their" in intervals(far, NAMES).refused
     flat = ms.Dense.of(batch, np.ones((16, 1)))
-    assert "tell nothing" in intervals(problem(batch, flat, 0.5), ["one"]).refused
+    assert "tell nothing" in intervals(problem(batch, flat, summed=True), ["one"]).refused
 
 
 @pytest.mark.parametrize("states", [2, 3])

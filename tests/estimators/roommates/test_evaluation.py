@@ -165,6 +165,7 @@ def test_rules_are_in_words_and_the_ceiling_is_the_truth_s(fitted, held) -> None
     known = fitted.evaluate(people, pairs, truth=truth)
     assert "the scores that the pairs were drawn by" in str(known)
     assert known.auc_lead["ceiling"] == known.auc["score"] - known.auc["ceiling"]
+    assert known.auc_lead["logistic"] == known.auc["marginal"] - known.auc["logistic"]
     assert set(known.auc_lead_error) == set(known.auc)
     assert known.auc_error["score"] > 0
     assert known.auc == found.auc | {"ceiling": known.auc["ceiling"]}
