@@ -53,8 +53,8 @@ def headed(grid: Grid, wanted: Collection[str] = (), line: int | None = None) ->
         said.insert(0, f"{above} line{'s' * (above > 1)} above it left out")
     if grid.sheet is None:
         _refuse_ragged(grid, rows, len(_trimmed(grid.rows[top])))
-    width = max(len(_trimmed(grid.rows[k])) for k in (top, *rows))
-    columns = [k for k in range(width) if _used(grid, rows, top, k)]
+    used = {j for k in (top, *rows) for j, cell in enumerate(grid.rows[k]) if cell is not None}
+    columns = sorted(used)
     names, more = _names(grid, top, columns)
     words = f"names in {'row' if grid.sheet else 'line'} {grid.lines[top]}"
     return Headed(names, columns, rows, (words, *said, *more))
@@ -186,10 +186,6 @@ def _trimmed(row: Sequence[Cell]) -> Sequence[Cell]:
     while end > 1 and row[end - 1] is None:
         end -= 1
     return row[:end]
-
-
-def _used(grid: Grid, rows: Sequence[int], top: int, column: int) -> bool:
-    return any(_value(grid.rows[k], column) is not None for k in (top, *rows))
 
 
 def _names(grid: Grid, top: int, columns: Sequence[int]) -> tuple[list[str], list[str]]:
