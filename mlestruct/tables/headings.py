@@ -143,7 +143,7 @@ def _data(
     blank = sum(not filled(grid.rows[k]) for k in range(top + 1, last))
     if blank:
         said.append(f"{blank} blank line{'s' * (blank > 1)} left out")
-    return [k for k in below if k not in set(again)], said
+    return sorted(set(below).difference(again)), said
 
 
 def _refuse_totals(grid: Grid, below: Sequence[int]) -> None:

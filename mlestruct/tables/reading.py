@@ -137,7 +137,10 @@ def _parquet(data: bytes, path: str) -> Table:
             "table as CSV in UTF-8"
         ) from error
     try:
-        found = parquet.read_table(pa.BufferReader(data)).to_pydict()
+        file = parquet.ParquetFile(pa.BufferReader(data))
+        if file.metadata.num_rows * file.metadata.num_columns > separated.CELLS:
+            raise ValueError(f"{path} has more than {separated.CELLS:,} cells; is it a table?")
+        found = file.read().to_pydict()
     except pa.ArrowException as error:
         raise ValueError(f"{path} does not open as a Parquet file: {error}") from error
     made = checked(of_columns(found), dict)

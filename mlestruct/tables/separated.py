@@ -123,7 +123,7 @@ def _as_windows(data: bytes, error: UnicodeDecodeError, place: str) -> str:
     line = 1 + data[: error.start].count(b"\n")
     here = f"{place}, line {line}: byte 0x{data[error.start]:02x} is no UTF-8"
     good = data.decode("utf-8", "ignore")
-    wide = sum(ch > "\x7f" for ch in good)
+    wide = len(good) - len(good.encode("ascii", "ignore"))
     broken = data.decode("utf-8", "replace").count("\ufffd")
     if wide >= broken:
         raise ValueError(
@@ -147,6 +147,10 @@ def _as_windows(data: bytes, error: UnicodeDecodeError, place: str) -> str:
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 STRONG = frozenset(";\t|")  # seldom within a cell; a comma often is
 SAMPLE = 100_000  # characters that dialects are compared on
+LONGEST = 1 << 20  # characters of a line
+CELLS = 1 << 22  # of a file, blank ones among them
+COLUMNS = 1 << 14  # as a spreadsheet has
+BLANK = 1_000  # blank lines one after the other that are kept
 QUOTE = '"'
 ENDS = re.compile(r'[,;|"\s]')
 
@@ -172,9 +176,12 @@ def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid
     head, _, rest = text.partition("\n")
     if separator is None and head.strip().lower().startswith("sep=") and len(head.strip()) == 5:
         separator, text, first = head.strip()[4], rest, 2  # Excel's own way to say it
+    _refuse_longest(text, path, first)
     dialect = _dialect(text, separator)
+    if max(text.count(sign) for sign in (dialect.separator, "\n", "\r")) > CELLS:
+        raise ValueError(f"{path} has more than {CELLS:,} cells or lines; is it a table of people?")
     try:
-        found = list(_rows(text, dialect))
+        found = list(_without_long_gaps(_rows(text, dialect)))
     except csv.Error as error:
         line = _broken(text, dialect) + first - 1
         raise ValueError(
@@ -182,6 +189,12 @@ def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid
         ) from error
     rows: list[list[Cell]] = [list(row) for _, row in found]
     lines = [line + first - 1 for line, _ in found]
+    wide = next((k for k, row in enumerate(rows) if len(row) > COLUMNS), None)
+    if wide is not None:
+        raise ValueError(
+            f"{path}, line {lines[wide]}: {len(rows[wide]):,} cells, and a table has at most "
+            f"{COLUMNS:,} columns; write one line for each person"
+        )
     parted = dialect.words if max((len(row) for row in rows), default=1) > 1 else "one column"
     if separator is None and parted == "one column" and _wrapped(rows):
         raise ValueError(
@@ -189,6 +202,31 @@ def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid
             "take the quotes around the lines away"
         )
     return Grid(rows, lines, path, None, (words, parted))
+
+
+def _without_long_gaps(
+    rows: Iterator[tuple[int, list[str]]],
+) -> Iterator[tuple[int, list[str]]]:
+    """Of many blank rows one after the other, only the first."""
+    blank = 0
+    for line, row in rows:
+        blank = 0 if any(row) else blank + 1
+        if blank <= BLANK:
+            yield line, row
+
+
+def _refuse_longest(text: str, path: str, first: int) -> None:
+    """A line that never ends is no row of a table."""
+    start = 0
+    while len(text) - start > LONGEST:
+        end = max(text.rfind(sign, start, start + LONGEST) for sign in "\n\r")
+        if end < 0:
+            line = first + len(text[:start].splitlines())
+            raise ValueError(
+                f"{path}, line {line}: more than {LONGEST:,} characters in one line; save the "
+                "table as CSV with one line for each person"
+            )
+        start = end + 1
 
 
 def _wrapped(rows: list[list[Cell]]) -> bool:
@@ -200,7 +238,10 @@ def _wrapped(rows: list[list[Cell]]) -> bool:
 
 def _dialect(text: str, separator: str | None) -> Dialect:
     """The dialect whose rows are most even; commas for a single column."""
-    sample = text if len(text) <= SAMPLE else text[: text.rfind("\n", 0, SAMPLE) + 1] or text
+    sample = text
+    if len(text) > SAMPLE:
+        ends = (max(text.rfind(sign, 0, size) for sign in "\n\r") for size in (SAMPLE, LONGEST))
+        sample = text[: next((end + 1 for end in ends if end >= 0), None)]
     given = [separator] if separator else list(SEPARATORS)
     quotes = ['"', "'"] if "'" in sample else ['"']
     escapes = [False, True] if '\\"' in sample else [False]

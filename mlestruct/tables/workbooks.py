@@ -24,7 +24,7 @@ from mlestruct.tables.cells import Cell, written
 from mlestruct.tables.grids import Grid, letters
 
 LARGEST = 1 << 28  # bytes that the parts of a workbook that are read may unpack to
-ELEMENTS = 1 << 22  # of XML, empty cells among them
+ELEMENTS = 5 << 19  # of XML, empty cells among them
 CELLS = 1 << 20  # that hold something, in one sheet
 TEXT = 1 << 25  # characters of all cells of a sheet, and of all shared strings
 LONGEST = 32_767  # characters of one cell, as in Excel
@@ -156,19 +156,18 @@ class Book:
             self.elements += 1
             if self.elements > ELEMENTS:
                 raise _Refused(
-                    f"{where}: it has more than {ELEMENTS:,} cells and marks, most of them empty; "
-                    "delete the empty rows and columns that only have a format, or save the sheet "
-                    "as CSV in UTF-8"
+                    f"{where}: it has more than {ELEMENTS:,} elements; delete rows and columns "
+                    "that are empty but have a format, or save the sheet as CSV in UTF-8"
                 )
             if depth > DEEP:
                 raise _Refused(f"{where}: its XML is nested too deeply; {AGAIN}")
-            start(name.rpartition(":")[2], given)
+            start(name.rpartition(":")[2] if ":" in name else name, given)
 
         def closed(name: str) -> None:
             nonlocal depth
             depth -= 1
             if end is not None:
-                end(name.rpartition(":")[2])
+                end(name.rpartition(":")[2] if ":" in name else name)
 
         def declared(*_: object) -> None:
             raise _Refused(f"{where}: its XML declares entities, as no spreadsheet does; {AGAIN}")
@@ -313,24 +312,30 @@ class _Cells:
         self.book, self.sheet, self.until = book, sheet, until
         self.row = self.column = self.style = 0
         self.kind, self.formula, self.valued, self.spoken = "n", False, False, False
+        self.told: str | None = None
+        self.given: dict[str, str] = {}
         self.reading: list[str] | None = None
         self.pieces: list[str] = []
         self.columns: dict[str, int] = {}
 
     def start(self, name: str, given: dict[str, str]) -> None:
         if name == "c":
-            self._place(given.get("r"))
-            self.kind, self.style = given.get("t", "n"), int(given.get("s", 0))
+            told = given.get("r")
+            if told is None:
+                self._place()
+                self.column += 1
+            self.told, self.given = told, given
             self.formula = self.valued = False
-            self.pieces = []
-        elif name == "v" or (name == "t" and not self.spoken and self.kind == "inlineStr"):
+        elif name == "v" or (name == "t" and not self.spoken):
+            if not self.valued:
+                self.pieces = []
             self.valued, self.reading = True, self.pieces
         elif name == "f":
             self.formula = True
         elif name == "rPh":
             self.spoken = True
         elif name == "row":
-            self.row, self.column = int(given.get("r", self.row + 1)), 0
+            self.row, self.column, self.told = int(given.get("r", self.row + 1)), 0, None
             if given.get("hidden") in ("1", "true"):
                 self.sheet.hidden.add(self.row)
         elif name == "mergeCell":
@@ -350,18 +355,15 @@ class _Cells:
         if self.reading is not None:
             self.reading.append(more)
 
-    def _place(self, told: str | None) -> None:
+    def _place(self) -> None:
         """Where a cell stands; one that does not say it stands behind the last one."""
-        if told is None:
-            self.column += 1
-        else:
+        told = self.told
+        if told is not None:
             name = told.rstrip("0123456789")
             if name not in self.columns:
                 self.columns[name] = _column(name)
             self.column = self.columns[name]
-            self.row = int(told[len(name) :] or 0)
-        if not (0 < self.row <= ROWS and 0 < self.column <= COLUMNS):
-            self.sheet.refuse(f"there is no such cell in a sheet; {AGAIN}", told or "of a row")
+            self.row, self.told = int(told[len(name) :] or 0), None
 
     def _at(self) -> str:
         return f"{letters(self.column - 1)}{self.row}"
@@ -383,7 +385,11 @@ class _Cells:
 
     def _keep(self) -> None:
         """The value of a cell, where it holds one."""
-        sheet, text = self.sheet, "".join(self.pieces)
+        sheet, text = self.sheet, "".join(self.pieces) if self.valued else ""
+        self._place()
+        if not (0 < self.row <= ROWS and 0 < self.column <= COLUMNS):
+            sheet.refuse(f"a sheet has no such cell; {AGAIN}", self.given.get("r", "of a row")[:40])
+        self.kind, self.style = self.given.get("t", "n"), int(self.given.get("s", 0))
         if self.formula and not text and not (self.valued and self.kind == "str"):
             sheet.uncounted = sheet.uncounted or self._at()
         try:
