@@ -20,6 +20,7 @@ from mlestruct.tables.cells import written
 
 ALPHAS, ALPHA = (1.0, 10.0, 100.0), 10.0
 EXAMINED = ("people", "pairs")
+WANTED: dict[str, tuple[str, ...]] = {"rooms": ("room",), "rules": COLUMNS}
 KINDS_OF_ANSWERS = ("ordinal", "binary", "categorical")
 WAYS = ("partners", "room", "partner")
 SETTINGS: dict[str, tuple[str, ...]] = {  # the first is the default
@@ -50,7 +51,7 @@ class Inputs:
     def _table(self, kind: str, file: Dropped) -> Table:
         """A file as its user calls it: messages name it so."""
         path = self.project.path(file)
-        wanted = {"rooms": ("room",), "rules": COLUMNS}.get(kind, ())
+        wanted = WANTED.get(kind, ())
         found = read(path, wanted, sheet=file.sheet)
         for name in wanted:
             _ = found[name]  # refused, with the columns that there are

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 from mlestruct.doctor.roles import who_is_who
 from mlestruct.serve import german
-from mlestruct.serve.inputs import EXAMINED, SETTINGS, Inputs, Json
+from mlestruct.serve.inputs import EXAMINED, SETTINGS, WANTED, Inputs, Json
 from mlestruct.serve.project import Choices, Dropped, Project
 from mlestruct.tables import Table, read, sheets
 
+TRIED = 8  # sheets of a workbook that are looked into
 LEARNED_FROM = ("people", "pairs")  # a new file of these needs a new fit
 
 
@@ -56,6 +58,20 @@ def _file(given: Inputs, kind: str, language: str) -> Json:
     }
 
 
+def readable(kind: str, path: Path) -> None:
+    """ValueError where no sheet of a file is a table of its kind."""
+    faults: list[ValueError] = []
+    for sheet in sheets(path)[:TRIED] or [None]:
+        try:
+            found = read(path, WANTED.get(kind, ()), sheet=sheet)
+            for name in WANTED.get(kind, ()):
+                _ = found[name]
+            return
+        except ValueError as error:
+            faults.append(error)
+    raise faults[0]
+
+
 def dropped(project: Project, kind: str, file: Dropped) -> Choices:
     """The choices with a new file; a workbook with people and pairs is taken as both."""
     old = project.choices()
@@ -77,7 +93,8 @@ def fresh(choices: Choices, kind: str) -> Choices:
 
 def _two_sheets(project: Project, file: Dropped) -> tuple[str, str] | None:
     """The sheets of people and of who shared, where exactly two go together so."""
-    read_in = {name: _sheet(project, file, name) for name in _sheets(project, file)}
+    names = _sheets(project, file)
+    read_in = {name: _sheet(project, file, name) for name in names if len(names) <= TRIED}
     tables = {name: found for name, found in read_in.items() if found is not None}
     fits = []
     for one, other in permutations(tables, 2):

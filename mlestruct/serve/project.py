@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,10 +18,15 @@ CHOICES = "project.json"
 MODEL = "model.npz"
 RULES = ("require", "forbid")  # what may be asked of two people
 ENDINGS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet")
+STAYS = "the file that was there stays"
 LARGEST = 64 << 20  # bytes of one file
 
 Rule = tuple[int, int]
 """Two people by their rows among those who are paired up."""
+
+
+class Unreadable(ValueError):
+    """Why a file is refused, and the path under which it was tried."""
 
 
 class Dropped(NamedTuple):
@@ -58,7 +64,13 @@ class Project:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._holds_nothing_else():
+            _tighten(self.folder)
+
+    def _holds_nothing_else(self) -> bool:
+        """Whether the folder is a project's, and not one in which somebody keeps other things."""
+        return (self.folder / CHOICES).exists() or not any(self.folder.iterdir())
 
     @property
     def model(self) -> Path:
@@ -79,8 +91,10 @@ class Project:
         """Write all choices at once, or none of them."""
         self._write(CHOICES, json.dumps(asdict(choices), indent=1).encode())
 
-    def put(self, kind: str, name: str, data: bytes) -> Dropped:
-        """Keep a dropped file."""
+    def put(
+        self, kind: str, name: str, data: bytes, check: Callable[[Path], None] | None = None
+    ) -> Dropped:
+        """Keep a dropped file, unless ``check``, given it under another name, refuses it."""
         ending = Path(name).suffix.lower()
         if kind not in KINDS:
             raise ValueError(f"a file is one of {', '.join(KINDS)}, not {kind!r}")
@@ -89,24 +103,43 @@ class Project:
         if len(data) > LARGEST:
             raise ValueError(f"{name} has {len(data)} bytes; at most {LARGEST} are read")
         kept = f"{kind}{ending}"
-        self._write(kept, data)
+        try:
+            self._write(kept, data, check)
+        except Unreadable as error:
+            raise ValueError(f"{error.args[0].replace(error.args[1], name)}; {STAYS}") from error
         return Dropped(kept, name.replace("\\", "/").rpartition("/")[2])
 
     def path(self, file: Dropped) -> Path:
         """Where a dropped file is kept."""
         return self.folder / Path(file.kept).name
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _write(self, name: str, data: bytes, check: Callable[[Path], None] | None = None) -> None:
         """All of it or nothing: into a new file beside, which then takes the name."""
         beside = self.folder / f".{name}.{secrets.token_hex(4)}"
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
+            if check is not None:
+                try:
+                    check(beside)
+                except ValueError as error:
+                    raise Unreadable(str(error), str(beside)) from error
             os.replace(beside, self.folder / name)
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
+
+
+def _tighten(folder: Path) -> None:
+    """Take the rights of others from a folder and the files in it, where they are ours to take."""
+    for path in (folder, *folder.iterdir()):
+        if path.is_symlink() or not (path == folder or path.is_file()):
+            continue
+        mode = path.stat().st_mode
+        if mode & 0o077:
+            with suppress(OSError):
+                path.chmod(mode & 0o700)
 
 
 def _read(kept: Mapping[str, Any]) -> Choices:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from mlestruct.method import Progress
 from mlestruct.serve.inputs import Inputs, Json, checked
-from mlestruct.serve.overview import LEARNED_FROM, dropped, fresh, overview
+from mlestruct.serve.overview import LEARNED_FROM, dropped, fresh, overview, readable
 from mlestruct.serve.page import page
 from mlestruct.serve.planning import Planned, fit, locked, ruled
 from mlestruct.serve.project import LARGEST, Choices, Project
@@ -33,6 +36,12 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+REQUEST = 4 << 20  # bytes of a request that is no file
+SECONDS = 20.0  # for all of a request to arrive, and for its answer to be taken
+MOST = 32  # connections at a time
+NEVER = float("inf")
+PATIENCE = 0.5  # seconds that a change waits while a file is read
+LATER = 1.0  # seconds in which what was sent beyond an answer is read, so that it can arrive
 SILENT: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
 Ready = Callable[[], object] | None
 """What a fit waits for, such as the end of compiling."""
@@ -48,6 +57,8 @@ class Session:
 
     def __init__(self, project: Project, language: str = "en", ready: Ready = None) -> None:
         self.project, self.lock = project, threading.RLock()
+        self._reading = threading.RLock()  # held while files are read, which may take seconds
+        self._shown: Json = {}
         self._usual, self._ready = language, ready
         self._given: Inputs | None = None
         self._planned: Planned | None = None
@@ -62,11 +73,8 @@ class Session:
 
     def state(self) -> Json:
         """What the page shows: files, findings, roles, and how far a fit is."""
+        found = self._overview()
         running = self._fit is not None and self._fit.is_alive()
-        with self.lock:
-            if self._given is None:
-                self._given = Inputs(self.project)
-            found = overview(self._given, self.language)
         return found | {
             "running": running,
             "seconds": time.monotonic() - self._began if running else 0.0,
@@ -74,17 +82,54 @@ class Session:
             "fault": self._fault,
         }
 
+    def _overview(self) -> Json:
+        """What is in the files; the last that was known, while another thread reads them."""
+        if not self._reading.acquire(blocking=not self._shown):
+            return self._shown
+        try:
+            self._shown = overview(self._inputs(), self.language)
+            return self._shown
+        finally:
+            self._reading.release()
+
+    def _inputs(self) -> Inputs:
+        """The files as read; whoever changes them or their choices holds ``_reading`` too."""
+        with self._reading:
+            if self._given is None:
+                self._given = Inputs(self.project)
+            return self._given
+
     def put(self, kind: str, name: str, data: bytes) -> Json:
-        """A dropped file; what was learned from an older one is not kept."""
-        with self.lock:
+        """A dropped file; what was learned from an older one is not kept.
+
+        One that cannot be read does not take the place of one that can.
+        """
+        with self._alone():
+            given = self._inputs()
+            good = kind in given.choices.files and kind not in given.faults
+            kept = self.project.put(kind, name, data, partial(readable, kind) if good else None)
+            before = self.project.choices()
+            after = dropped(self.project, kind, kept)
+            with self.lock:
+                if self.project.choices() != before:  # a rule of this moment
+                    after = dropped(self.project, kind, kept)
+                self.keep(after, kind)
+            return self.state()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Files and choices change while nobody else reads them or learns."""
+        if not self._reading.acquire(timeout=PATIENCE):
+            raise ValueError("wait until the file before is read")
+        try:
             self._refuse_while_learning()
-            self.keep(dropped(self.project, kind, self.project.put(kind, name, data)), kind)
-        return self.state()
+            yield
+        finally:
+            self._reading.release()
 
     def choose_sheet(self, asked: Mapping[str, Any]) -> Json:
         """Another sheet of a dropped workbook."""
-        with self.lock:
-            self._refuse_while_learning()
+        with self._alone(), self.lock:
             old, kind = self.project.choices(), asked["kind"]
             if kind not in old.files:
                 raise ValueError(f"no file of {kind!r}; there are {', '.join(old.files) or 'none'}")
@@ -94,8 +139,7 @@ class Session:
 
     def choose(self, asked: Mapping[str, Any]) -> Json:
         """What columns are for, and the cohort to pair up."""
-        with self.lock:
-            self._refuse_while_learning()
+        with self._alone(), self.lock:
             old = self.project.choices()
             roles, planned = checked(asked["roles"]), asked["planned"]
             self.keep(replace(old, roles=roles, planned=planned).without_rules())
@@ -125,7 +169,9 @@ class Session:
 
     def begin(self, _: object = None) -> Json:
         """Fit in the background, unless that is already going on."""
-        with self.lock:
+        if self._fit is not None and self._fit.is_alive():
+            return self.state()
+        with self._alone(), self.lock:
             if self._fit is None or not self._fit.is_alive():
                 self._began, self._fault = time.monotonic(), ""
                 self._progress = {"round": 0, "relative": None}
@@ -216,16 +262,42 @@ class Handler(BaseHTTPRequestHandler):
             "lock": lambda: self._json(session.hold(self._sent("lock"))),
         })  # fmt: skip
 
+    def setup(self) -> None:
+        self.timeout = self.server.seconds
+        super().setup()
+
     def _answer(self, actions: Mapping[str, Callable[[], None]]) -> None:
-        refused = self._refused(actions)
+        """One answer a connection: what is sent behind a request is never read as another one."""
+        self.close_connection = True
+        refused = self._refused(actions) or self._received()
+        self.server.received(self.request)
         if refused is not None:
-            self.close_connection = True  # a body that nobody reads would be the next request
-            self._send(refused[1].encode(), "text/plain", refused[0])
+            self._send(json.dumps({"refused": refused[1]}).encode(), JSON, refused[0])
             return
         try:
             actions[self._parts()[2]]()
         except (ValueError, LookupError, TypeError, ImportError, OSError) as error:
             self._json({"refused": str(error) or type(error).__name__})  # no fault of the page
+
+    def _received(self) -> tuple[int, str] | None:
+        """Read the body, of which the length must be known; or why it is refused."""
+        told = self.headers.get_all("Content-Length", [])
+        if "Transfer-Encoding" in self.headers or (self.command == "POST" and not told):
+            return 411, "a body needs a Content-Length"
+        number = told[0].strip() if told else "0"
+        if len(told) > 1 or not re.fullmatch("[0-9]{1,20}", number):
+            return 400, "the Content-Length is no number"
+        length = int(number)
+        if self.command == "GET" and length:
+            return 400, "this request has no body"
+        largest = LARGEST if self._parts()[2] == "file" else REQUEST
+        if length > largest:
+            return 413, f"at most {largest} bytes are read, not {length}"
+        try:
+            self._body = self.rfile.read(length)
+        except OSError:
+            self._body = b""
+        return None if len(self._body) == length else (400, "the body came in part only")
 
     def _parts(self) -> list[str]:
         return urlsplit(self.path).path.split("/")
@@ -247,8 +319,8 @@ class Handler(BaseHTTPRequestHandler):
         self._send(text.encode(), HTML, policy=POLICY.format(nonce=nonce))
 
     def _file(self) -> None:
-        kind, name, body = self._asked("kind"), self._asked("name"), self._body()
-        self._json(self.server.session.put(kind, name, body))
+        kind, name = self._asked("kind"), self._asked("name")
+        self._json(self.server.session.put(kind, name, self._body))
 
     def _cost(self) -> None:
         a, b = int(self._asked("a")), int(self._asked("b"))
@@ -264,27 +336,21 @@ class Handler(BaseHTTPRequestHandler):
             raise ValueError(f"the address lacks {name}")
         return found[0]
 
-    def _body(self) -> bytes:
-        length = int(self.headers.get("Content-Length", "0"))
-        if not 0 <= length <= LARGEST:
-            self.close_connection = True
-            raise ValueError(f"at most {LARGEST} bytes are read, not {length}")
-        return self.rfile.read(length)
-
     def _sent(self, asked: str) -> dict[str, Any]:
-        return sent(asked, self._body())
+        return sent(asked, self._body)
 
     def _json(self, found: Json) -> None:
         self._send(json.dumps(found).encode(), JSON)
 
     def _send(self, body: bytes, kind: str, status: int = 200, policy: str = "") -> None:
         self.send_response(status)
-        own = {"Content-Type": kind, "Content-Length": str(len(body))}
+        own = {"Content-Type": kind, "Content-Length": str(len(body)), "Connection": "close"}
         own |= {"Content-Security-Policy": policy} if policy else {}
         for name, value in (HEADERS | own).items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(OSError):  # of who does not wait for the answer
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: addresses hold the token."""
@@ -294,18 +360,86 @@ class Server(ThreadingHTTPServer):
     """A project's page on a port of this machine."""
 
     daemon_threads = True
+    request_queue_size = 4 * MOST
 
     def __init__(
-        self, project: Project, port: int = 0, language: str = "en", ready: Ready = None
+        self,
+        project: Project,
+        port: int = 0,
+        language: str = "en",
+        ready: Ready = None,
+        seconds: float = SECONDS,
+        most: int = MOST,
     ) -> None:
         super().__init__((HOST, port), Handler)
         self.session, self.token = Session(project, language, ready), secrets.token_urlsafe(16)
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+        self.seconds, self.most = seconds, most
+        self._turn = threading.Lock()
+        self._open: dict[socket.socket, float] = {}  # until when its request must have arrived
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for a connection; where there are too many, the longest waiting one ends."""
+        with self._turn:
+            oldest = min(self._open, key=self._open.__getitem__) if self._open else request
+            full = len(self._open) >= self.most
+            refused = full and self._open[oldest] == NEVER  # all are being answered
+            if full and not refused:
+                del self._open[oldest]
+                _end(oldest)
+            if not refused:
+                self._open[request] = time.monotonic() + self.seconds
+        if refused:
+            self.close_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def received(self, request: socket.socket) -> None:
+        """All of a request is here, and its answer may take as long as it takes."""
+        with self._turn:
+            if request in self._open:
+                self._open[request] = NEVER
+
+    def service_actions(self) -> None:
+        """End connections whose request does not arrive in time, however slowly it drips."""
+        with self._turn:
+            for request in [r for r, until in self._open.items() if until < time.monotonic()]:
+                del self._open[request]
+                _end(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection; what its client still sends is read for a moment.
+
+        Else the system would answer it with a reset, which can overtake the answer.
+        """
+        end = time.monotonic() + min(self.seconds, LATER)
+        with self._turn:
+            if request in self._open:
+                self._open[request] = end
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_WR)
+            request.settimeout(min(self.seconds, LATER) / 4)
+            while time.monotonic() < end and request.recv(1 << 16):
+                pass
+        with self._turn:
+            self._open.pop(request, None)
+        self.close_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has gone is no fault to report."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     @property
     def address(self) -> str:
         """Where the page is, token included."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+
+def _end(request: socket.socket) -> None:
+    """Wake the thread that waits for a client."""
+    with suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
 
 
 def serve(
