@@ -218,7 +218,7 @@ class Writer:
 
         packed, arrays = pack(self.root)
         try:
-            save(self.path, KIND, arrays, {"fit": packed}, largest=LARGEST)
+            save(self.path, KIND, arrays, {"fit": packed}, largest=LARGEST, private=True)
         except OSError as error:
             raise Unwritten(error.errno, self._left(error), str(self.path)) from error
         self.rounds, self.evaluated = 0, 0

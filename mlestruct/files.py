@@ -55,8 +55,12 @@ def save(
     header: Mapping[str, Any],
     *,
     largest: int = LARGEST,
+    private: bool = False,
 ) -> None:
-    """Write arrays and a JSON header; whatever ends the process leaves the old file or the new."""
+    """Write arrays and a JSON header; whatever ends the process leaves the old file or the new.
+
+    Only its owner may read a ``private`` file; others are as the process's umask says.
+    """
     if not Path(path).name:
         raise ValueError(f"{os.fspath(path)!r} names no file")
     whole = {"format": FORMAT, "version": VERSION, "kind": kind, "header": dict(header)}
@@ -67,7 +71,7 @@ def save(
         if array.dtype.kind not in KINDS:
             raise ValueError(f"{name} has dtype {array.dtype}; model files hold numbers and text")
     _refuse_large(len(text) + sum(array.nbytes for array in arrays.values()), path, largest)
-    with fresh(Path(path)) as file:
+    with fresh(Path(path), private) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             archive.comment = b"0" * DIGEST  # its length is part of what is hashed
             archive.writestr(zipfile.ZipInfo(HEADER), text)
@@ -84,11 +88,11 @@ def save(
 
 
 @contextmanager
-def fresh(path: Path) -> Iterator[Any]:
+def fresh(path: Path, private: bool = False) -> Iterator[Any]:
     """A new file beside ``path``, in its place at the end and gone if anything goes wrong.
 
     Its name is nobody else's and it follows no link: what stands there already is not written to.
-    A device or a pipe is no place for a file.
+    A device or a pipe is no place for a file. Nobody but its owner may read a ``private`` one.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise ValueError(f"{path} is no regular file; name another place")
@@ -97,9 +101,10 @@ def fresh(path: Path) -> Iterator[Any]:
         descriptor, name = tempfile.mkstemp(".part", f"{path.name}.", path.parent)
         with os.fdopen(descriptor, "w+b") as file:
             yield file
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
+        if not private:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)
         os.replace(name, path)
     except OSError as error:
         raise OSError(

@@ -38,7 +38,7 @@ class Lock:
         before = _held.get(key)
         if before is not None and (before.thread is self.thread or not before.thread.is_alive()):
             before.release()
-        lock = FileLock(beside, blocking=False, thread_local=False)
+        lock = FileLock(beside, mode=0o600, blocking=False, thread_local=False)
         try:
             lock.acquire()
         except Timeout:

@@ -39,10 +39,12 @@ def write(
     settings: Mapping[str, Any],
     fitted: StoredFit,
     learned: Tree,
+    private: bool = False,
 ) -> None:
     """Settings that are values go into the header, arrays beside the weights, code nowhere.
 
-    ``learned`` is what the kind of model knows besides.
+    ``learned`` is what the kind of model knows besides; nobody but its owner may read a
+    ``private`` file.
     """
     from mlestruct import files
 
@@ -76,7 +78,7 @@ def write(
         **({} if fitted.scale is None else {"scale": fitted.scale}),
         **beside,
     }
-    files.save(path, kind, arrays, header)
+    files.save(path, kind, arrays, header, private=private)
 
 
 def _scale(arrays: Mapping[str, NDArray[Any]]) -> Array | None:

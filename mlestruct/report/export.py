@@ -25,10 +25,11 @@ def export_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -
 
     That is text that begins with one of = + - @ (of full width too), a tab or the end of a line, or
     would do so behind one of its own separators where a spreadsheet splits cells there; numbers
-    stay numbers.
+    stay numbers. What is exported is about people, so nobody but its owner may read the file.
     """
     arrays = {name: np.asarray(column) for name, column in columns.items()}
-    write_csv(path, {guarded(name): _guarded(array) for name, array in arrays.items()})
+    columns = {guarded(name): _guarded(array) for name, array in arrays.items()}
+    write_csv(path, columns, private=True)
 
 
 def guarded(value: Any) -> Any:

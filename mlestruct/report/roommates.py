@@ -117,7 +117,7 @@ class Report:
         is a file of hundreds of megabytes for thousands of people.
         """
         place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
         paths = [place / name for name in self.files]
         export_csv(paths[0], self.plan.columns())
         ids = self.people.as_names(self.model.id)
@@ -127,7 +127,7 @@ class Report:
 
     def page(self, path: str | os.PathLike[str]) -> None:
         """Write report.html alone."""
-        with fresh(Path(path)) as file:
+        with fresh(Path(path), True) as file:
             file.write(self.html().encode())
 
     def headline(self) -> list[str]:

@@ -314,14 +314,19 @@ def _in_words(error: csv.Error) -> str:
     return str(error)
 
 
-def write_csv(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
-    """Columns as UTF-8 CSV, all of them or no file; missing answers are empty cells."""
+def write_csv(
+    path: str | os.PathLike[str], columns: Mapping[str, ArrayLike], *, private: bool = False
+) -> None:
+    """Columns as UTF-8 CSV, all of them or no file; missing answers are empty cells.
+
+    Nobody but its owner may read a ``private`` file.
+    """
     arrays = [np.asarray(column) for column in columns.values()]
     listed = [
         ["" if absent else value for value, absent in zip(a.tolist(), missing(a), strict=True)]
         for a in arrays
     ]
-    with fresh(Path(path)) as file:
+    with fresh(Path(path), private) as file:
         for row in ([*columns], *zip(*listed, strict=True)):
             file.write(f"{','.join(map(_cell, row))}\r\n".encode())
 

@@ -157,7 +157,7 @@ def new_folder(path: str, force: bool) -> Path:
     for number in count(1):
         place = Path(path if number == 1 else f"{whole}-{number}")
         if force or not place.exists() or (place.is_dir() and not any(place.iterdir())):
-            place.mkdir(parents=True, exist_ok=True)
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)  # results are about people
             return place
     raise AssertionError("numbers do not end")
 

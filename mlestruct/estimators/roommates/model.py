@@ -493,10 +493,13 @@ class RoommateModel(Parameters):
         Report.of(self, table(people), known, **asked).page(path)
 
     def save(self, path: stored.Path) -> None:
-        """Write a model file, which predicts the same bits in another process; no data, no code."""
+        """Write a model file, which predicts the same bits in another process; no data, no code.
+
+        It tells which answers were given, so nobody but its owner may read it.
+        """
         known = self._known
         kind, settings = type(self).__name__, self.get_params()
-        stored.write(path, kind, settings, known.fitted, known.packed())
+        stored.write(path, kind, settings, known.fitted, known.packed(), private=True)
 
     @classmethod
     def load(cls, path: stored.Path, **again: Any) -> Self:
