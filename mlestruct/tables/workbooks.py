@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 from xml.parsers import expat
@@ -452,10 +453,10 @@ class _Cells:
 
 
 def _number(text: str) -> int | float:
-    try:
-        return int(text) if len(text) < 20 else float(text)
-    except ValueError:
-        found = float(text)
+    with suppress(ValueError):
+        if len(text) < 20:
+            return int(text)
+    found = float(text)
     if not math.isfinite(found):
         raise ValueError(text)
     return found
