@@ -61,7 +61,8 @@ def _file(given: Inputs, kind: str, language: str) -> Json:
 def readable(kind: str, path: Path) -> None:
     """ValueError where no sheet of a file is a table of its kind."""
     faults: list[ValueError] = []
-    for sheet in sheets(path)[:TRIED] or [None]:
+    listed: list[str | None] = [*sheets(path)[:TRIED]]
+    for sheet in listed or [None]:
         try:
             found = read(path, WANTED.get(kind, ()), sheet=sheet)
             for name in WANTED.get(kind, ()):

@@ -263,8 +263,8 @@ class Handler(BaseHTTPRequestHandler):
         })  # fmt: skip
 
     def setup(self) -> None:
-        self.timeout = self.server.seconds
         super().setup()
+        self.connection.settimeout(self.server.seconds)
 
     def _answer(self, actions: Mapping[str, Callable[[], None]]) -> None:
         """One answer a connection: what is sent behind a request is never read as another one."""

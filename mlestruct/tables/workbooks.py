@@ -263,7 +263,12 @@ class Book:
 
     def _read_strings(self, part: str | None) -> list[str]:
         found: list[str] = []
-        size, pieces, spoken = 0, [""], False  # how a word is spoken (rPh) is not in the cell
+        size, pieces, spoken, reading = (
+            0,
+            [""],
+            False,
+            False,
+        )  # how a word is spoken (rPh) is not in the cell
 
         def start(name: str, _: dict[str, str]) -> None:
             nonlocal spoken, reading
@@ -289,7 +294,6 @@ class Book:
             if reading:
                 pieces.append(more)
 
-        reading = False
         if part is not None and part.lower() in self.names:
             self.parse(part, start, end, text)
         return found
@@ -416,10 +420,10 @@ class _Cells:
         """Numbers as numbers, or with the zeros that their format shows; dates as ISO 8601."""
         kind = self.kind
         if kind == "s":
-            number = int(text)
-            if number < 0:
+            place = int(text)
+            if place < 0:
                 raise IndexError(text)
-            return self.book.strings[number]
+            return self.book.strings[place]
         if kind in ("str", "inlineStr"):
             return text.replace("x005F_", "")
         if kind == "b":
