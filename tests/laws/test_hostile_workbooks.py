@@ -23,6 +23,15 @@ MEGABYTES = 400  # beside what the interpreter and its modules take
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 KIN = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACK = "http://schemas.openxmlformats.org/package/2006"
+TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+RELATED = f'<Relationships xmlns="{PACK}/relationships">{{}}</Relationships>'
+STYLES = (
+    f'<styleSheet xmlns="{MAIN}"><fonts><font/></fonts><fills><fill><patternFill/></fill></fills>'
+    "<borders><border/></borders><cellStyleXfs><xf/></cellStyleXfs>"
+    f"<cellXfs>{'<xf/>' * 10}</cellXfs></styleSheet>"
+)
+SST = f'<sst xmlns="{MAIN}">{{}}</sst>'
 NAMES = ["id", "year", "q1", "q2", "note"]
 PEOPLE = [[f"p{k}", 2023 + k % 2, k % 5, k % 3, f"café <{k}>"] for k in range(12)]
 
@@ -53,14 +62,22 @@ def sheet(rows=ROWS, before="", after="", head=""):
     )
 
 
-def book(pages=None, strings="", styles="", parts=(), names="", absolute=False, method=8):
+def book(pages=None, strings="", styles=STYLES, parts=(), names="", absolute=False, method=8):
     """A workbook of these sheets' XML, by name."""
     pages = {"People": sheet()} if pages is None else pages
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method, compresslevel=1) as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
+        kinds = {"workbook": "sheet.main", "sharedStrings": "sharedStrings", "styles": "styles"}
+        types = "".join(
+            f'<Override PartName="/xl/{n}.xml" ContentType="{TYPE}.{kind}+xml"/>'
+            for n, kind in kinds.items()
+            if strings or n != "sharedStrings"
+        )
+        archive.writestr(
+            "[Content_Types].xml", f'<Types xmlns="{PACK}/content-types">{types}</Types>'
+        )
         office = f'<Relationship Id="r" Type="{KIN}/officeDocument" Target="xl/workbook.xml"/>'
-        archive.writestr("_rels/.rels", f"<Relationships>{office}</Relationships>")
+        archive.writestr("_rels/.rels", RELATED.format(office))
         folder = "/xl/" if absolute else ""
         links = [
             f'<Relationship Id="s{k}" Type="{KIN}/worksheet" Target="{folder}worksheets/{k}.xml"/>'
@@ -70,10 +87,10 @@ def book(pages=None, strings="", styles="", parts=(), names="", absolute=False, 
             if text:
                 links.append(f'<Relationship Id="{kind}" Type="{KIN}/{kind}" Target="{kind}.xml"/>')
                 archive.writestr(f"xl/{kind}.xml", text)
-        archive.writestr(
-            "xl/_rels/workbook.xml.rels", f"<Relationships>{''.join(links)}</Relationships>"
+        archive.writestr("xl/_rels/workbook.xml.rels", RELATED.format("".join(links)))
+        listed = "".join(
+            f'<sheet name="{n}" sheetId="{k + 1}" r:id="s{k}"/>' for k, n in enumerate(pages)
         )
-        listed = "".join(f'<sheet name="{n}" r:id="s{k}"/>' for k, n in enumerate(pages))
         archive.writestr(
             "xl/workbook.xml",
             f'<workbook xmlns="{MAIN}" xmlns:r="{KIN}"><sheets>{listed}</sheets>{names}</workbook>',
@@ -106,7 +123,8 @@ def prefixed():
 def shared():
     texts = list(dict.fromkeys(v for values in [NAMES, *PEOPLE] for v in values if type(v) is str))
     items = [
-        f"<si><r><t>{t.replace('<', '&lt;')}</t></r><rPh><t>said</t></rPh></si>" for t in texts
+        f"<si><r><t>{t.replace('<', '&lt;')}</t></r><rPh sb='0' eb='1'><t>said</t></rPh></si>"
+        for t in texts
     ]
     rows = []
     for k, values in enumerate([NAMES, *PEOPLE], 1):
@@ -115,7 +133,10 @@ def shared():
         ]
         rows.append(f'<row r="{k}">{"".join(cells)}</row>')
     more = "<si><t>nobody's</t></si>" * 20_000
-    return book({"People": sheet(rows)}, strings=f"<sst>{''.join(items)}{more}</sst>")
+    return book(
+        {"People": sheet(rows)},
+        strings=f"<sst xmlns='{MAIN}'>{''.join(items)}{more}</sst>",
+    )
 
 
 MIB = 1 << 20
@@ -238,12 +259,12 @@ WRONG = {  # refused, with the place
         lambda: book(
             {"People": sheet([*ROWS, *(f'<row r="{k}"><c r="A{k}" t="s"><v>0</v></c></row>'
                                        for k in range(14, 2000))])},
-            strings=f"<sst><si><t>{LONG}</t></si></sst>",
+            strings=f"<sst xmlns='{MAIN}'><si><t>{LONG}</t></si></sst>",
         ),
         r"cell A\d+: more than 32 MB of text",
     ),
     "too much shared text": (
-        lambda: book(strings=f"<sst>{f'<si><t>{LONG}</t></si>' * 1200}</sst>"),
+        lambda: book(strings=SST.format(f"<si><t>{LONG}</t></si>" * 1200)),
         r"more than 32 MB of text",
     ),
     "300 sheets": (lambda: book({f"S{k}": sheet() for k in range(300)}), "more than 256 sheets"),
@@ -324,7 +345,10 @@ def test_limits_hold_while_a_sheet_is_read(tmp_path, monkeypatch):
         (lambda: of(" " * MIB), r"people\.xlsx, sheet 'People' unpacks to more than 1 MB"),
         (lambda: of(f"<row>{EMPTY * 100}</row>" * 100), r"people\.xlsx, sheet 'People': .*10,000"),
         (lambda: of("<row/>" * 10_000), r"people\.xlsx, sheet 'People': .*10,000"),
-        (lambda: book(strings=f"<sst>{'<si/>' * 10_000}</sst>"), r"people\.xlsx: .*10,000"),
+        (
+            lambda: book(strings=f"<sst xmlns='{MAIN}'>{'<si/>' * 10_000}</sst>"),
+            r"people\.xlsx: .*10,000",
+        ),
         (lambda: book(styles=f"<a>{'<xf/>' * 10_000}</a>"), r"people\.xlsx: .*10,000"),
         (lambda: book(names="<a/>" * 10_000), r"people\.xlsx: .*10,000"),
     ):
