@@ -46,7 +46,7 @@ def written(columns):
     return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]).encode()
 
 
-def tables(n=12):
+def tables(n=20):
     people, pairs, _ = data.roommates(n=n, years=2, seed=2)
     return {"people": written(people), "pairs": written(pairs)}
 
