@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlestruct.cli.options import (
     add_columns,
     add_json,
+    add_mix,
     add_reading,
     add_rules,
     aligned,
@@ -38,6 +39,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("tables", nargs="+", metavar="TABLE", help="people, pairs, others")
     add_columns(parser)
+    add_mix(parser)
     add_rules(parser)
     parser.add_argument(
         "--trust", type=names, default=[], metavar="COLUMNS", help="answers there are as meant"
@@ -99,7 +101,7 @@ def _refuse_unknown(told: Told, tables: Sequence[Table]) -> None:
 
     usual = Told()
     named = [(told.id,) if told.id != usual.id else (), told.groups, told.room, told.partner]
-    named += [told.partners if told.partners != usual.partners else (), told.trust]
+    named += [told.partners if told.partners != usual.partners else (), told.trust, told.mix]
     known = dict.fromkeys(name for table in tables for name in table.names)
     for name in (name for columns in named for name in columns):
         if name not in known:
@@ -118,6 +120,7 @@ def _told(given: argparse.Namespace) -> Told:
         tuple(given.partner),
         given.no_answer,
         tuple(given.trust),
+        tuple(given.mix),
     )
 
 

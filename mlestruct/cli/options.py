@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     "alpha", "binary", "categorical", "cohort", "consent", "decimal", "encoding", "fixed", "forbid",
-    "header", "id", "ignore", "larger", "missing", "no_answer", "ordinal", "outcomes", "partner",
+    "header", "id", "ignore", "larger", "missing", "mix", "no_answer", "ordinal", "outcomes", "partner",
     "partners", "protected", "require", "rho", "room", "rooms", "same", "separator", "sheet",
     "trust", "unknown", "unpaired", "weight",
 )  # fmt: skip
@@ -28,7 +29,7 @@ def for_shell(message: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         name, quoted, more = found.groups()
-        value = f" {quoted}" if quoted else " " if more else ""
+        value = f" {shlex.quote(quoted)}" if quoted else " " if more else ""
         return f"--{name.replace('_', '-')}{value}"
 
     return PYTHON.sub(option, limit_for_shell(message).replace("ρ = ", "--rho "))
@@ -127,6 +128,12 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         metavar="VALUES",
         help="codes for no answer, such as 99,-1 or q1=99,q2=9",
     )
+
+
+def add_mix(parser: argparse.ArgumentParser) -> None:
+    """The option that says in which columns partners may differ though all observed pairs agree."""
+    words = "partners may differ in these, though (nearly) all observed pairs agree"
+    parser.add_argument("--mix", type=names, default=[], metavar="COLUMNS", help=words)
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Told:
-    """What the user has said of the columns."""
+    """What the user has said of the columns; ``chosen`` where rules are not to be proposed."""
 
     id: str = "id"
     cohort: str | None = None
@@ -45,6 +45,8 @@ class Told:
     partner: tuple[str, ...] = ()
     no_answer: Any = ()
     trust: tuple[str, ...] = ()
+    mix: tuple[str, ...] = ()
+    chosen: bool = False
 
     @property
     def groups(self) -> list[str]:
@@ -101,7 +103,8 @@ def examine(
     own = bool(told.room or told.partner)
     needed = set(told.columns.needed)
     shares = [k for k, t in enumerate(tables) if needed <= set(t.names) and (own or k != people)]
-    told = _completed([tables[k] for k in shares], everybody, told)
+    told, taken = _completed([tables[k] for k in shares], everybody, told)
+    findings += [Finding("remark", people, words) for words in taken]
     findings += _of_people(people, everybody, told)
     for k in shares:
         findings += [_fault(k, words) for words in _of_pairs(tables[k], everybody, told)]
@@ -146,8 +149,14 @@ def paired(shares: Sequence[Table], everybody: Table, told: Told) -> Ints:
     return np.unique(np.concatenate([np.empty((0, 2), dtype=np.int64), *found]), axis=0)
 
 
-def _completed(shares: Sequence[Table], everybody: Table, told: Told) -> Told:
-    """With a cohort and rules, where none was named and nearly all pairs keep them."""
+def _completed(shares: Sequence[Table], everybody: Table, told: Told) -> tuple[Told, list[str]]:
+    """With a cohort and rules, where none was named and nearly all pairs keep them; in words.
+
+    The rule that most pairs keep is taken first; others must say more than it does.
+    """
+    found: list[str] = []
+    if told.chosen:
+        return told, found
     guess = of_roles.cohort_of(everybody, [told.id, *told.groups])
     if told.cohort is None and guess is not None:
         tried = replace(told, cohort=guess)
@@ -156,10 +165,18 @@ def _completed(shares: Sequence[Table], everybody: Table, told: Told) -> Told:
         kept = [when[a] == when[b] for a, b in pairs.tolist()]
         told = tried if not kept or np.mean(kept) >= KEPT else told
     pairs = paired(shares, everybody, told)
-    labels = _unchecked(everybody, told).group_of
-    asked = {n: everybody[n] for n in everybody.names if n not in (told.id, *told.groups)}
-    same = of_roles.same_of(everybody, [told.id, *told.groups], leaks(asked, pairs, labels))
-    return replace(told, same=(*told.same, *same))
+    taken = {told.id, *told.room, *told.partner, *told.trust, *told.mix}
+    while True:
+        labels = _unchecked(everybody, told).group_of
+        free = [name for name in everybody.names if name not in taken and name not in told.groups]
+        agreed = of_roles.rule_of(leaks({n: everybody.columns[n] for n in free}, pairs, labels))
+        if agreed is None:
+            return told, found
+        told = replace(told, same=(*told.same, agreed.column))
+        found.append(
+            f"column {agreed.column!r} is proposed as a rule: {agreed}; if partners may differ in "
+            f"it, say mix={agreed.column!r}"
+        )
 
 
 def _of_people(number: int, people: Table, told: Told) -> Iterator[Finding]:
@@ -211,8 +228,9 @@ def _with_answers(
     people = tables[number]
     kept = [told.id, *told.groups, *(n for n in (*told.room, *told.partner) if n in people.names)]
     labels = _unchecked(people, told).group_of
-    asked = {name: people[name] for name in people.names if name not in kept}
-    leaking = [leak for leak in leaks(asked, pairs, labels) if leak.column not in told.trust]
+    asked = {name: people.columns[name] for name in people.names if name not in kept}
+    decided = {*told.trust, *told.mix}
+    leaking = [leak for leak in leaks(asked, pairs, labels) if leak.column not in decided]
     roles, codes = of_roles.roles_of_answers(_coded(people, told), kept, leaking)
     used = [name for name, role in roles.items() if role != "ignore"]
     findings = [
@@ -227,6 +245,7 @@ def _with_answers(
         "id": [told.id] if told.id != "id" else [],
         "cohort": [told.cohort] if told.cohort else [],
         "same": list(told.same),
+        "mix": list(told.mix),
         "partners": list(told.partners) if told.partners != ("id_a", "id_b") else [],
         "room": list(told.room),
         "partner": list(told.partner),
@@ -275,13 +294,12 @@ def _about_leaks(
     number: int, found: Iterable[Leak], people: Table, pairs: Ints, told: Told
 ) -> Iterator[Finding]:
     for leak in found:
-        kind: Literal["fault", "remark"] = "remark" if leak.rule else "fault"
-        advice = (
-            f"say same={leak.column}"
-            if leak.rule
-            else f"leave it out of the answers, or trust={leak.column}"
-        )
-        yield Finding(kind, number, f"column {leak.column!r}: {leak.words} If so, {advice}")
+        name = repr(leak.column)
+        advice = f"leave it out of the answers, or trust={name}"
+        if leak.rule:
+            once = "" if leak.agreed and leak.agreed.whole else "write each of them in one way and "
+            advice = f"{once}say same={name}; if partners may differ in it, say mix={name}"
+        yield Finding("fault", number, f"column {name}: {leak.words} If so, {advice}")
     ids = [written(who) for who in people.as_names(told.id).tolist()]
     for name in people.names:
         shown = [written(value) for value in people.as_names(name).tolist()]

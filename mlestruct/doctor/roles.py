@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlestruct.estimators.roommates.leaks import Leak
+from mlestruct.estimators.roommates.leaks import Agreement, Leak
 from mlestruct.estimators.roommates.questionnaire import MOST_LEVELS
 from mlestruct.tables import Column, Table, missing
 from mlestruct.tables.cells import number, written
@@ -100,11 +100,17 @@ def cohort_of(people: Table, taken: Collection[str]) -> str | None:
     )
 
 
-def same_of(people: Table, taken: Collection[str], found: Iterable[Leak]) -> list[str]:
-    """Columns in which all partners agree and that have few values: rules, to all appearance."""
-    rules = {leak.column for leak in found if leak.rule}
-    named = {n for n in people.names if GROUPS.fullmatch(n.casefold())}
-    return [n for n in people.names if n in rules & named and n not in taken]
+def rule_of(found: Iterable[Leak]) -> Agreement | None:
+    """The column in which most pairs agree where few would by chance: a rule, to all appearance.
+
+    Of columns that say the same, the one that is called like a rule.
+    """
+    rules = [leak.agreed for leak in found if leak.rule and leak.agreed and leak.agreed.whole]
+
+    def order(one: Agreement) -> tuple[float, bool]:
+        return one.agree / one.pairs, GROUPS.fullmatch(one.column.casefold()) is not None
+
+    return max(rules, key=order, default=None)
 
 
 def role_of(column: Column) -> tuple[str, list[str]]:

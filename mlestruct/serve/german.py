@@ -57,6 +57,11 @@ FINDINGS = (
     (r"column (.+): partners are next to each other in it, .*",
      r"Spalte \1: Partner stehen darin nebeneinander: Sagt sie, wer zusammen wohnt? Dann nicht als "
      r"Frage verwenden"),
+    (r"column (.+) is proposed as a rule: (\d+) of (\d+) pairs agree in it .*",
+     r"Spalte \1 ist als Regel vorgeschlagen: \2 von \3 Paaren stimmen darin überein"),
+    (r"column (.+): (\d+) of (\d+) pairs agree in it .* where (.+) and (.+) mean the same.*",
+     r"Spalte \1: \2 von \3 Paaren stimmen darin überein, wenn \4 dasselbe heißt und \5: Ist das "
+     r"eine Regel? Dann jedes davon gleich schreiben"),
     (r"column (.+): (\d+) of (\d+) pairs agree in it .*",
      r"Spalte \1: \2 von \3 Paaren stimmen darin überein: Ist das eine Regel?"),
     (r"column (.+) names the partner in (\d+) of (\d+) pairs; .*",

@@ -52,6 +52,7 @@ def run(given: argparse.Namespace) -> int:
             for room, listed in given.fixed
         },
         decision=given.decision,
+        mix=given.mix,
         names=given.names,
         protected=given.show_protected,
         language=given.language,

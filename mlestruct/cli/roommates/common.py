@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlestruct.cli.options import (
     add_json,
+    add_mix,
     add_reading,
     names,
     opened,
@@ -35,6 +36,7 @@ def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
         optional: dict[str, Any] = {"nargs": "?"} if name == "pairs" else {}
         parser.add_argument(name, metavar=word, **optional)
     parser.add_argument("--only", type=names, metavar="COHORTS", help="people of these cohorts")
+    add_mix(parser)
     parser.add_argument("--model", default=MODEL, metavar="FILE", help=f"default: {MODEL}")
     parser.add_argument(
         "--max-seconds", type=seconds, metavar="SECONDS", help="end after these with what is found"

@@ -38,6 +38,7 @@ def run(given: argparse.Namespace) -> int:
         "names": given.names,
         "protected": given.show_protected,
         "language": given.language,
+        "mix": given.mix,
     }
     report = Report.of(model, people, pairs, **shown)
     wrote = finish(report.evaluation, report, given)

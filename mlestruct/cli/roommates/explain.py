@@ -24,7 +24,7 @@ def run(given: argparse.Namespace) -> int:
     """Print the contributions of all answers, then the alternatives."""
     model, people = load(given)
     own = own_ids(people.as_names(model.id).tolist())
-    plan = model.assign(people, **rules(given, own.values()))
+    plan = model.assign(people, **rules(given, own.values()), mix=given.mix)
     person, partner = (own.get(who, who) for who in (given.person, given.partner))
     found = model.explain(plan, person, partner, protected=given.show_protected)
     near = plan.alternatives(person)

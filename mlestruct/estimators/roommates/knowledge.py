@@ -11,6 +11,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.estimators.roommates.learning import Extra, Truth, constant, pair_features
+from mlestruct.estimators.roommates.leaks import Agreement
 from mlestruct.estimators.roommates.observed import ObservedGroup
 from mlestruct.estimators.roommates.people import Group, People
 from mlestruct.estimators.roommates.questionnaire import Answers
@@ -60,7 +61,8 @@ class Questions:
 class Knowledge:
     """Questions and weights, debiased contrasts with errors, and in words what was left out.
 
-    ``logistic`` are a baseline's weights, ``marks`` tell the pairs that were learned from.
+    ``logistic`` are a baseline's weights, ``marks`` tell the pairs that were learned from, and
+    ``agreed`` are the columns in which these pairs agree though no rule says so.
     """
 
     asked: Questions
@@ -70,6 +72,7 @@ class Knowledge:
     logistic: Array
     marks: Ints = field(repr=False)
     notes: list[str]
+    agreed: tuple[Agreement, ...] = ()
 
     def worth(self, people: People, members: Ints) -> Worth:
         """The centred scores among some people."""
@@ -126,6 +129,7 @@ class Knowledge:
             "logistic": self.logistic,
             "marks": self.marks,
             "notes": self.notes,
+            "agreed": [one._asdict() for one in self.agreed],
         }
 
     @classmethod
@@ -134,7 +138,11 @@ class Knowledge:
         answers = tuple(Answers(**row) for row in known["answers"])
         asked = Questions(answers, known["indicators"], known["neutral"], extra)
         rest = (known[name] for name in ("logistic", "marks", "notes"))
-        return cls(asked, known["rho"], fitted, ContrastTable(*known["told"]), *rest)
+        agreed = tuple(
+            Agreement(**{**row, "blocks": tuple(map(tuple, row["blocks"]))})
+            for row in known.get("agreed", ())
+        )
+        return cls(asked, known["rho"], fitted, ContrastTable(*known["told"]), *rest, agreed)
 
 
 def marks(people: People, pairs: Ints) -> Ints:

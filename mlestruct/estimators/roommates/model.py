@@ -19,7 +19,7 @@ from mlestruct.estimators import stored
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.roommates.knowledge import Knowledge, Questions, marks
-from mlestruct.estimators.roommates.leaks import in_words, leaks
+from mlestruct.estimators.roommates.leaks import Agreement, in_words, leaks, refuse_crossed
 from mlestruct.estimators.roommates.learning import Extra, Sample, Truth, learn, logistic, sandwich
 from mlestruct.estimators.roommates.observed import (
     ColumnNames,
@@ -79,7 +79,8 @@ class RoommateModel(Parameters):
     people's columns to a symmetric (people × people) matrix.
 
     People are paired within a ``cohort`` (a column; None: all are one) and only with the ``same``
-    values in those columns. ``protected`` columns are learned from, but explanations do not
+    values in those columns. Where (nearly) all observed pairs agree in another column,
+    ``assign`` refuses a plan whose pairs do not, unless the column is in ``mix``. ``protected`` columns are learned from, but explanations do not
     itemise them unless asked. Columns without a role, free text among them, are ignored, and the
     summary says so.
 
@@ -115,6 +116,7 @@ class RoommateModel(Parameters):
     id: str = "id"
     cohort: str | None = None
     same: Names = ()
+    mix: Names = ()
     ordinal: Names = ()
     binary: Names = ()
     categorical: Names = ()
@@ -168,7 +170,7 @@ class RoommateModel(Parameters):
 
     def _fit(self, people: Any, pairs: Any, checkpoint: AnyCheckpoint) -> Self:
         self._check_settings()
-        sample, asked, known_again, notes = self._sampled(people, pairs)
+        sample, asked, known_again, notes, agreed = self._sampled(people, pairs)
         baseline = logistic(sample)
         last: list[Array] = []  # the τ of the last round of the fit that is kept
         show = watcher("roommates", self.progress)
@@ -185,7 +187,9 @@ class RoommateModel(Parameters):
             rows = [errors.contrast(row)[:4] for row in asked.contrasts.matrix]
             told = ContrastTable(np.array(rows), errors.units, errors.rank)
             fitted = StoredFit(model, alpha, tried)
-            self._keep(Knowledge(asked, self.rho, fitted, told, baseline, known_again, notes))
+            self._keep(
+                Knowledge(asked, self.rho, fitted, told, baseline, known_again, notes, agreed)
+            )
 
         given_as = self.get_params().items()
         named = {name: shown(value) for name, value in given_as if name not in FREE}
@@ -209,8 +213,10 @@ class RoommateModel(Parameters):
             limits.told()
         return self
 
-    def _sampled(self, people: Any, pairs: Any) -> tuple[Sample, Questions, Ints, list[str]]:
-        """The sample to learn from, its questions, digests of its pairs, and notes in words."""
+    def _sampled(
+        self, people: Any, pairs: Any
+    ) -> tuple[Sample, Questions, Ints, list[str], tuple[Agreement, ...]]:
+        """The sample, its questions, digests of its pairs, notes, and where all pairs agree."""
         given = table(people, [self.id, *self._groups])
         homes = [n for n in (*listed(self.room), *listed(self.partner)) if n in given.names]
         taken = [self.id, *self._groups, *homes]
@@ -224,18 +230,23 @@ class RoommateModel(Parameters):
         if self.unpaired == "refuse":
             refuse_unpaired(everybody, observed)
         blocks, left_out = blocks_of(observed, everybody)
-        answers = {asked.column: given[asked.column] for asked in known}
+        decided = {*taken, *roles_of(given.names, {"mix": self.mix}, ())}
+        columns = {name: given.columns[name] for name in given.names if name not in decided}
+        leaking = leaks(columns, observed.rows, everybody.group_of)
+        agreed = tuple(leak.agreed for leak in leaking if leak.agreed is not None)
+        asked_of = {asked.column for asked in known}
         odd = [*doubts(given, known), *everybody.notes, *observed.doubts]
-        odd += in_words(leaks(answers, observed.rows, everybody.group_of))
+        odd += in_words(leak for leak in leaking if leak.column in asked_of)
         for doubt in odd:
             warnings.warn(doubt, DataWarning, stacklevel=outside())
         notes = [*given.said, *notes, *idle, *odd]
+        notes += in_words(leak for leak in leaking if leak.rule and leak.column not in asked_of)
         asked = Questions(known, self.answers, self.missing == "neutral", self.extra or {})
         if not asked.names:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
         sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
         again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
-        return sample, asked, again, notes + left_out
+        return sample, asked, again, notes + left_out, agreed
 
     def _check_settings(self) -> None:
         for name, allowed in ALLOWED.items():
@@ -331,6 +342,7 @@ class RoommateModel(Parameters):
         consent: Consent = (),
         decision: Decision = "map",
         unknown: Unknown | Mapping[str, Unknown] | None = None,
+        mix: Names = (),
         max_seconds: float | None = None,
     ) -> Plan:
         """Pair up a table of people: the best total score, or the most pairs expected right.
@@ -340,7 +352,8 @@ class RoommateModel(Parameters):
         mapping ``fixed``, says who is to be in which room; a column ``accessible`` there and one
         among people, who needs such a room. Without rooms a group of odd size leaves one person
         over. ``consent`` are pairs (person, other): whoever is named first may share only with the
-        others so named. ``unknown`` takes the place of the model's own.
+        others so named. ``unknown`` takes the place of the model's own; ``mix`` are further columns
+        in which partners may differ though all observed pairs agree (else a ValueError).
 
         A plan is best whatever the time; with ``max_seconds`` its probabilities are computed at
         once, as exactly as that allows. Where groups are left without a plan by then, a
@@ -362,6 +375,11 @@ class RoommateModel(Parameters):
             worths = [self._known.worth(read, group.members) for group in read.groups]
             alone = [*forbid, *refused_by(read, consent)]
             plan = Plan.of(read, worths, alone, require, given, decision, self._known.rho)
+            agreed = self._known.agreed
+            columns = [*dict.fromkeys((*read.table.names, *(one.column for one in agreed)))]
+            mixed = {*roles_of(columns, {"mix": mix}, ()), *fitting(columns, self.mix)}
+            left = [one for one in agreed if one.column not in mixed]
+            refuse_crossed(left, read.table, plan.twos)
             if np.isfinite(limits.left()):
                 for pairing in plan.pairings:
                     _ = pairing.beliefs

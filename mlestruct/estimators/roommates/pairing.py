@@ -212,21 +212,23 @@ class Pairing:
         place = self.structure.graph.place(np.asarray(person)[..., None], beds)
         return np.asarray(self.tau[place].sum(axis=-1))
 
-    def homes(self, fours: int, kept: Ints) -> list[Ints]:
+    def homes(self, fours: int, kept: Sequence[Ints]) -> list[Ints]:
         """Who lives together: singles, pairs, and ``fours`` times two pairs that go well together.
 
-        Fours are chosen after the pairs, best in total cross scores; pairs with anybody in
-        ``kept`` stay apart.
+        Fours are chosen after the pairs, best in total cross scores, and never of people who must
+        not share. Who is fixed to a room (``kept``, by rooms) lives with nobody else.
         """
         partner = self.solution.partner
         people = np.arange(len(partner))
         pairs = np.stack([people, partner], axis=1)[people < partner]
         ones = [np.array([v]) for v in np.flatnonzero(partner < 0)]
+        whole = [room for room in kept if len(room) == 4]
+        pairs = pairs[~np.isin(pairs, np.concatenate([[-1], *whole])).any(axis=1)]
         if not fours:
-            return [*pairs, *ones]
-        apart = np.isin(pairs, kept).any(axis=1)
+            return [*whole, *pairs, *ones]
+        apart = np.isin(pairs, np.concatenate([[-1], *kept])).any(axis=1)
         joined = self._joined(pairs[~apart], fours)
-        return [*pairs[apart], *joined, *ones]
+        return [*whole, *pairs[apart], *joined, *ones]
 
     def _joined(self, pairs: Ints, fours: int) -> list[Ints]:
         """Pairs, of which ``fours`` twos are joined: the best by the matching of pairs."""
@@ -235,9 +237,22 @@ class Pairing:
         table = np.zeros((2 * len(pairs) - 2 * fours,) * 2)
         table[low, high] = cross
         beds = _all_pairs(len(pairs), len(pairs) - 2 * fours)
-        structure = Matching(len(table), forbidden=beds)
+        shut = np.zeros((len(self.ids) + self.singles,) * 2, dtype=bool)
+        shut[tuple(self.forbid.T)] = True
+        shut |= shut.T
+        never = np.any(
+            [shut[pairs[low, i], pairs[high, j]] for i in (0, 1) for j in (0, 1)], axis=0
+        )
+        closed = np.stack([low[never], high[never]], axis=1)
+        structure = Matching(len(table), forbidden=np.concatenate([beds, closed]))
         weights = table[structure.ends[:, 0], structure.ends[:, 1]]
-        (mate,), _, _ = best(Batch.of(structure, count=1), weights)
+        try:
+            (mate,), _, _ = best(Batch.of(structure, count=1), weights)
+        except Infeasible as error:
+            raise Infeasible(
+                f"{self.group.label}: rooms for 4 cannot be filled without people who must not "
+                "share; list rooms for 2 before them, or let such a rule go"
+            ) from error
         mate = mate[: len(pairs)]
         twos = [pairs[k] for k in np.flatnonzero(mate >= len(pairs))]
         both = [k for k in np.flatnonzero(mate < len(pairs)) if k < mate[k]]

@@ -88,7 +88,8 @@ class Plan(Shown):
         """Every group by itself; two people fixed to one room are a required pair."""
         given = [()] * len(people.groups) if rooms is None else [tuple(r) for r in rooms]
         fixed = [[people.ids[row] for row in room.fixed] for group in given for room in group]
-        must = (*require, *((pair[0], pair[1]) for pair in fixed if len(pair) == 2))
+        twos = (who[k : k + 2] for who in fixed if len(who) > 1 for k in range(0, len(who), 2))
+        must = (*require, *((pair[0], pair[1]) for pair in twos))
         rules = Rules.read(people, forbid, must)
         pairings = tuple(
             Pairing.of(people, group, worth, rho, rules, None if rooms is None else own, decision)
@@ -124,6 +125,16 @@ class Plan(Shown):
         return [pair for pairing, homes in self._homes for pair in _pairs(pairing, homes)]
 
     @property
+    def twos(self) -> Ints:
+        """(pairs × 2) rows of any two people who share a home, also in a room for four."""
+        found = [
+            np.stack([pairing.group.members[home[ends]] for ends in np.triu_indices(len(home), 1)])
+            for pairing, homes in self._homes
+            for home, _ in homes
+        ]
+        return np.concatenate([np.empty((2, 0), dtype=np.int64), *found], axis=1).T
+
+    @property
     def shared(self) -> list[list[Pair]]:
         """The pairs of each home: two in a room for four, else one by itself."""
         keys = [(p.group, p.room is None, k if p.room is None else p.room)
@@ -151,8 +162,8 @@ class Plan(Shown):
         """(people who share, their room) of every group."""
         found = []
         for pairing, rooms in zip(self.pairings, self.rooms, strict=True):
-            fours = sum(room.size == 4 for room in rooms)
-            kept = np.array([pairing.place[row] for room in rooms for row in room.fixed])
+            fours = sum(room.size == 4 and not room.fixed for room in rooms)
+            kept = [np.array([pairing.place[row] for row in r.fixed]) for r in rooms if r.fixed]
             homes = pairing.homes(fours, kept)
             places = self._placed(pairing, rooms, homes)
             found.append((pairing, list(zip(homes, places, strict=True))))

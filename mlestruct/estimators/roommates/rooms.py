@@ -203,7 +203,7 @@ def _fault(
             "four is two pairs that go well together); fill others by hand and leave those people "
             "out"
         )
-    if who and (size > 2 or len(who) > size):
+    if who and (len(who) != 4 if size > 2 else len(who) > size):
         return f"{place}fixed: room {name!r} for {int(size)} cannot be fixed to {len(who)} people"
     return ""
 

@@ -34,9 +34,9 @@ def test_a_line_without_an_answer_is_doubted_in_a_fit_and_in_a_plan():
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         fitted = model().fit(people, pairs)
-    plan = fitted.assign([*people, remark])
+    plan = fitted.assign([*people, remark], mix="gender")
     assert "answered no question: 1, the first person 999" in str(plan)
-    assert "answered no question" not in str(fitted.assign(people))
+    assert "answered no question" not in str(fitted.assign(people, mix="gender"))
 
 
 @pytest.mark.parametrize(
