@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import re
 import shlex
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from mlestruct.tables import Table
 
 SETTINGS = (
-    "alpha", "binary", "categorical", "cohort", "consent", "decimal", "encoding", "fixed", "forbid",
-    "header", "id", "ignore", "larger", "missing", "mix", "no_answer", "ordinal", "outcomes", "partner",
-    "partners", "protected", "require", "rho", "room", "rooms", "same", "separator", "sheet",
-    "trust", "unknown", "unpaired", "weight",
+    "alpha", "binary", "categorical", "cohort", "consent", "decimal", "encoding", "fixed",
+    "forbid", "header", "id", "ignore", "larger", "missing", "mix", "no_answer", "ordinal",
+    "outcomes", "partner", "partners", "protected", "require", "rho", "room", "rooms", "same",
+    "separator", "sheet", "trust", "unknown", "unpaired", "weight",
 )  # fmt: skip
+LISTS = ("ignore", "mix", "same", "trust")  # columns; one that holds a comma needs marks around it
 PYTHON = re.compile(rf"\b({'|'.join(SETTINGS)})=(?:'([^']*)'|(?=([\w(])))?")
 
 
@@ -29,6 +31,8 @@ def for_shell(message: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         name, quoted, more = found.groups()
+        if quoted and "," in quoted and name in LISTS:
+            quoted = f'"{quoted}"'
         value = f" {shlex.quote(quoted)}" if quoted else " " if more else ""
         return f"--{name.replace('_', '-')}{value}"
 
@@ -41,8 +45,9 @@ def limit_for_shell(message: str) -> str:
 
 
 def names(text: str) -> list[str]:
-    """``a,b`` as a list."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """``a,b`` as a list; a name that holds a comma stands between double quotation marks."""
+    rows = csv.reader([text], skipinitialspace=True)
+    return [name.strip() for row in rows for name in row if name.strip()]
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:

@@ -157,14 +157,20 @@ def command(
     """The line to type: ``mlestruct roommates fit …``."""
     words = ["mlestruct", "roommates", "fit", *files]
     for name, columns in settings.items():
-        words += [f"--{name}", ",".join(columns)] if columns else []
+        words += [f"--{name}", _joined(columns)] if columns else []
     for role in ("ordinal", "binary", "categorical"):
         mine = [n for n, r in roles.items() if r == role]
-        words += [f"--{role}", ",".join(_short(mine, people.names, roles))] if mine else []
+        words += [f"--{role}", _joined(_short(mine, people.names, roles))] if mine else []
     listed = [f"{name}={value}" for name, values in codes.items() for value in values]
-    words += ["--no-answer", ",".join(listed)] if listed else []
+    words += ["--no-answer", _joined(listed)] if listed else []
     words += ["--missing", "neutral"] if gaps or listed else []
     return " ".join(shlex.quote(word) for word in words)
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Names with commas between, as the command line reads them."""
+    marked = (name.replace('"', '""') for name in names)
+    return ",".join(f'"{name}"' if set(name) & set(',"') else name for name in marked)
 
 
 def _short(columns: Sequence[str], every: Sequence[str], roles: Mapping[str, str]) -> list[str]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.roommates.learning import Extra, Truth, constant, pair_features
 from mlestruct.estimators.roommates.leaks import Agreement
+from mlestruct.estimators.roommates.learning import Extra, Truth, constant, pair_features
 from mlestruct.estimators.roommates.observed import ObservedGroup
 from mlestruct.estimators.roommates.people import Group, People
 from mlestruct.estimators.roommates.questionnaire import Answers

@@ -23,10 +23,8 @@ MOST = 0.8  # share of pairs that agree, or are neighbours
 BY_CHANCE, CROWD = 0.25, 4  # of two people in a group; people who have an answer that few have
 KEPT = 0.95  # the share of pairs that keep a rule
 RULE = 12  # pairs that tell of a rule
-WOMEN = frozenset(
-    "f w k female weiblich woman girl frau dame femme mujer femenino donna kobieta vrouw".split()
-)
-MEN = frozenset("m h male mannlich man boy mann herr homme hombre masculino uomo mezczyzna".split())
+WOMEN = "f w k female weiblich woman girl frau dame femme mujer femenino donna kobieta vrouw"
+MEN = "m h male mannlich man boy mann herr homme hombre masculino uomo mezczyzna"
 UNLIKELY = log(4000.0)  # chance agrees less often than once in so many columns
 RATHER = 0.25  # pairs that break a rule, of those that would by chance
 
@@ -133,7 +131,8 @@ def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agr
         sets = tuple(tuple(held[shown == k].tolist()) for k in np.unique(shown))
         return Agreement(name, sets, agree, len(pairs), chance, whole)
 
-    sexes = ["women" if own in WOMEN else "men" if own in MEN else own for own in alike.tolist()]
+    gender = dict.fromkeys(WOMEN.split(), WOMEN) | dict.fromkeys(MEN.split(), MEN)
+    sexes = [gender.get(own, own) for own in alike.tolist()]
     found = told(np.arange(len(held)), True) or told(block, False)
     found = found or told(np.unique(sexes, return_inverse=True)[1][block], False)
     if found or len(alike) > len(pairs) / 2:
@@ -219,10 +218,10 @@ def _chance(codes: Ints, known: Column, pairs: Ints, group: Ints) -> tuple[float
     """(how often two of a group agree, how many of the first's group have the first's answer)."""
     agree = np.zeros(int(group.max()) + 1)
     crowd = np.zeros(len(codes), dtype=np.int64)
-    for number in np.unique(group[pairs[:, 0]]):
-        mine = np.flatnonzero((group == number) & known)
+    for one in np.unique(group[pairs[:, 0]]):
+        mine = np.flatnonzero((group == one) & known)
         counts = np.bincount(codes[mine])
-        agree[number] = (counts * (counts - 1)).sum() / max(len(mine) * (len(mine) - 1), 1)
+        agree[one] = (counts * (counts - 1)).sum() / max(len(mine) * (len(mine) - 1), 1)
         crowd[mine] = counts[codes[mine]]
     return float(agree[group[pairs[:, 0]]].mean()), crowd[pairs[:, 0]]
 
@@ -230,14 +229,14 @@ def _chance(codes: Ints, known: Column, pairs: Ints, group: Ints) -> tuple[float
 def _neighbours(column: Column, known: Column, pairs: Ints, group: Ints) -> float:
     """The share of pairs at most two places apart in a column that few others share."""
     near, least = [], 2 * LEAST
-    for number in np.unique(group[pairs[:, 0]]):
-        mine = np.flatnonzero((group == number) & known)
+    for one in np.unique(group[pairs[:, 0]]):
+        mine = np.flatnonzero((group == one) & known)
         values = column[mine]
         if len(mine) < least or len(np.unique(values)) < len(mine) / 2:
             return 0.0
         place = np.empty(len(column))
         place[mine] = np.argsort(np.argsort(values, kind="stable"))
-        own = pairs[group[pairs[:, 0]] == number]
+        own = pairs[group[pairs[:, 0]] == one]
         near += (np.abs(place[own[:, 0]] - place[own[:, 1]]) <= 2).tolist()
     return float(np.mean(near))
 

@@ -79,10 +79,10 @@ class RoommateModel(Parameters):
     people's columns to a symmetric (people × people) matrix.
 
     People are paired within a ``cohort`` (a column; None: all are one) and only with the ``same``
-    values in those columns. Where (nearly) all observed pairs agree in another column,
-    ``assign`` refuses a plan whose pairs do not, unless the column is in ``mix``. ``protected`` columns are learned from, but explanations do not
-    itemise them unless asked. Columns without a role, free text among them, are ignored, and the
-    summary says so.
+    values in those columns. Where (nearly) all observed pairs agree in another column, ``assign``
+    refuses a plan whose pairs do not, unless the column is in ``mix``. ``protected`` columns are
+    learned from, but explanations do not itemise them unless asked. Columns without a role, free
+    text among them, are ignored, and the summary says so.
 
     ``partners`` names the columns of ids in tables of pairs. Where rows are of one person each, in
     a table of its own or in that of people, ``room`` names the column of the room (or several that
