@@ -157,7 +157,8 @@ def command(
     """The line to type: ``mlestruct roommates fit …``."""
     words = ["mlestruct", "roommates", "fit", *files]
     for name, columns in settings.items():
-        words += [f"--{name}", _joined(columns)] if columns else []
+        one = name in ("id", "cohort")
+        words += [f"--{name}", columns[0] if one else _joined(columns)] if columns else []
     for role in ("ordinal", "binary", "categorical"):
         mine = [n for n, r in roles.items() if r == role]
         words += [f"--{role}", _joined(_short(mine, people.names, roles))] if mine else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,11 @@ import numpy as np
 
 from mlestruct.doctor import Diagnosis, Told, examine, paired
 from mlestruct.estimators import RoommateModel
+from mlestruct.estimators.roommates.leaks import leaks
+from mlestruct.estimators.roommates.people import groups_of
 from mlestruct.estimators.roommates.rules import COLUMNS, listed_rules
 from mlestruct.progress import Show
+from mlestruct.serve.decisions import Decided, judged
 from mlestruct.serve.project import Dropped, Project
 from mlestruct.tables import Table, read, sheets
 from mlestruct.tables.cells import written
@@ -28,6 +31,9 @@ SETTINGS: dict[str, tuple[str, ...]] = {  # the first is the default
     "unknown": ("refuse", "neutral", "nearest"),
     "larger": ("refuse", "leave_out"),
 }
+
+SINGLE = ("id", "cohort", "names")
+LISTED = ("same", "mix", "protected", *KINDS_OF_ANSWERS)
 
 Json = dict[str, Any]
 Mask = Any
@@ -73,14 +79,83 @@ class Inputs:
     @cached_property
     def examined(self) -> Diagnosis:
         """What the doctor says under what was chosen, or on his own."""
-        tables = [self.tables[kind] for kind in self.ready]
+        chosen = replace(_told(self.roles), chosen=True) if self.choices.roles else Told()
+        return self._examined(chosen)
+
+    def _examined(self, told: Told) -> Diagnosis:
         names = [self.choices.files[kind].name for kind in self.ready]
-        return examine(tables, _told(self.choices.roles), names)
+        return examine([self.tables[kind] for kind in self.ready], told, names)
 
     @cached_property
     def roles(self) -> Json:
-        """As chosen; else as the doctor proposes."""
-        return dict(self.choices.roles) or proposed(self.examined)
+        """As chosen, for the columns that are there; else, and for new ones, as proposed."""
+        chosen: Json = {"mix": [], **self.choices.roles}
+        if not self.choices.roles or "people" not in self.tables:
+            return chosen if self.choices.roles else proposed(self.examined)
+        names = self.tables["people"].names
+        roles = chosen | {role: [n for n in chosen[role] if n in names] for role in LISTED}
+        roles["no_answer"] = {n: v for n, v in chosen["no_answer"].items() if n in names}
+        gone = {name for name, _ in self.columns_gone}
+        lost = [name for name in SINGLE if chosen[name] in gone]
+        way = set(chosen[chosen["way"]]) & gone
+        added = [n for n in names if n not in self.choices.known] if self.choices.known else []
+        if lost or way or added:
+            kept = {name: None if name in lost else roles[name] for name in SINGLE}
+            asked = _told(roles | kept | ({chosen["way"]: []} if way else {}))
+            offer = proposed(self._examined(asked))
+            roles |= {name: offer[name] for name in lost if name != "names"}
+            roles |= {name: offer[name] for name in ("way", *WAYS)} if way else {}
+            taken = {roles[name] for name in SINGLE} | set(roles[roles["way"]])
+            for role in (*KINDS_OF_ANSWERS, "same"):
+                roles[role] += [n for n in offer[role] if n in added and n not in taken]
+            roles["no_answer"] |= {n: v for n, v in offer["no_answer"].items() if n in added}
+            roles["names"] = None if "names" in lost else roles["names"]
+        return roles
+
+    @cached_property
+    def columns_gone(self) -> list[tuple[str, list[str]]]:
+        """Columns of which something was chosen, and that no table has now; and what that was."""
+        chosen = self.choices.roles
+        if not chosen or "people" not in self.tables:
+            return []
+        people = self.tables["people"].names
+        anywhere = {name for kind in self.ready for name in self.tables[kind].names}
+        was: dict[str, list[str]] = {}
+        for role in (*SINGLE, *LISTED):
+            named = chosen.get(role) or []
+            for name in [named] if isinstance(named, str) else named:
+                was.setdefault(name, []).extend([role] if name not in people else [])
+        for name in chosen["no_answer"]:
+            was.setdefault(name, []).extend(["no answer"] if name not in people else [])
+        for name in chosen[chosen["way"]]:
+            was.setdefault(name, []).extend(["who shared"] if name not in anywhere else [])
+        return [(name, roles) for name, roles in was.items() if roles]
+
+    @cached_property
+    def agreeing(self) -> list[str]:
+        """The columns in which all observed pairs agree, as far as no cohort explains that."""
+        people, told = self.tables["people"], _told(self.roles)
+        if told.id not in people.names:
+            return []
+        pairs = paired([self.tables[kind] for kind in self.ready], people, told)
+        cohorts = groups_of(people, [told.cohort] if told.cohort else [])
+        group = np.empty(len(people), dtype=np.int64)
+        for number, own in enumerate(cohorts):
+            group[own.members] = number
+        taken = {told.id, told.cohort, *told.room, *told.partner}
+        columns = {name: people.columns[name] for name in people.names if name not in taken}
+        return [leak.column for leak in leaks(columns, pairs, group) if leak.agreed]
+
+    @cached_property
+    def decided(self) -> list[Decided]:
+        """Every decision about people, and why it does not fit those who are paired up now."""
+        roles = self.roles if "people" in self.tables else {}
+        try:
+            people = self.parts[1]
+            groups = [*([roles["cohort"]] if roles["cohort"] else []), *roles["same"]]
+            return judged(self.choices, people, roles["id"], groups, self.tables.get("rooms"))
+        except (ValueError, LookupError):
+            return judged(self.choices, None, "", (), None)
 
     @cached_property
     def offered(self) -> dict[str, list[list[Any]]]:
@@ -139,7 +214,8 @@ class Inputs:
         several = len({written(c) for c in self._cohorts_learned()}) > 1
         if not roles[way] or (way == "partners" and len(set(roles[way])) < 2):
             raise ValueError("choose the columns that say who shared")
-        asked: dict[str, Any] = {n: roles[n] for n in (*KINDS_OF_ANSWERS, *SETTINGS, "id", "same")}
+        named = (*KINDS_OF_ANSWERS, *SETTINGS, "id", "same", "mix")
+        asked: dict[str, Any] = {name: roles[name] for name in named}
         codes = {n: v for n, v in roles["no_answer"].items() if v and n in _asked(roles)}
         asked[way] = tuple(roles[way])
         return RoommateModel(
@@ -184,10 +260,11 @@ def _told(roles: Mapping[str, Any], codes: bool = True) -> Told:
     way = roles["way"]
     ways: dict[str, Any] = {way: tuple(roles[way])} if roles[way] else {}
     return Told(
-        roles["id"],
+        roles["id"] or Told().id,
         roles.get("cohort") or None,
         tuple(roles["same"]),
         no_answer=roles["no_answer"] if codes else (),
+        mix=tuple(roles["mix"]),
         **ways,
     )
 
@@ -207,6 +284,7 @@ def proposed(found: Diagnosis) -> Json:
         "way": way,
         **{name: list(getattr(told, name)) for name in WAYS},
         **by_role,
+        "mix": list(told.mix),
         "protected": [],
         "no_answer": {name: list(values) for name, values in found.codes.items()},
         **{name: allowed[0] for name, allowed in SETTINGS.items()},
@@ -219,7 +297,7 @@ def checked(asked: Mapping[str, Any]) -> Json:
     roles: Json = {}
     for name in ("id", "cohort", "names"):
         roles[name] = _name(asked.get(name), name) or None
-    for name in ("same", "protected", *WAYS, *KINDS_OF_ANSWERS):
+    for name in (*LISTED, *WAYS):
         roles[name] = _names(asked.get(name, []), name)
     for name, allowed in (("way", WAYS), *SETTINGS.items()):
         roles[name] = asked.get(name, allowed[0])
@@ -235,6 +313,29 @@ def checked(asked: Mapping[str, Any]) -> Json:
     if not roles["id"]:
         raise ValueError("choose the column that holds the ids of people")
     return roles
+
+
+def merged(new: Json, old: Mapping[str, Any], gone: Collection[str]) -> Json:
+    """New roles, with the old ones of columns that are not there now, and may come back."""
+    kept = {role: [n for n in old.get(role, []) if n in gone and n not in new[role]]
+            for role in LISTED}  # fmt: skip
+    codes = {n: v for n, v in old.get("no_answer", {}).items() if n in gone}
+    return (
+        new
+        | {role: [*new[role], *kept[role]] for role in LISTED}
+        | {"no_answer": {**codes, **new["no_answer"]}}
+    )
+
+
+def forgotten(old: Mapping[str, Any], now: Json, names: Collection[str]) -> Json:
+    """The old roles without what they say of some columns; ``now`` are those that are used."""
+    roles = {**old, "no_answer": {n: v for n, v in old["no_answer"].items() if n not in names}}
+    for role in LISTED:
+        roles[role] = [name for name in old.get(role, []) if name not in names]
+    for role in SINGLE:
+        roles[role] = now[role] if old[role] in names else old[role]
+    way = set(old[old["way"]]) & set(names)
+    return roles | ({name: now[name] for name in ("way", *WAYS)} if way else {})
 
 
 def _name(value: Any, what: str) -> str | None:

@@ -10,6 +10,7 @@ from mlestruct.doctor.roles import who_is_who
 from mlestruct.serve import german
 from mlestruct.serve.inputs import EXAMINED, SETTINGS, WANTED, Inputs, Json
 from mlestruct.serve.project import Choices, Dropped, Project
+from mlestruct.serve.words import CATALOGUE
 from mlestruct.tables import Table, read, sheets
 
 TRIED = 8  # sheets of a workbook that are looked into
@@ -22,6 +23,7 @@ def overview(given: Inputs, language: str) -> Json:
     listed = {kind: given.tables[kind].names if kind in given.tables else [] for kind in EXAMINED}
     found: Json = {"files": known, "columns": listed, "language": language, "settings": SETTINGS}
     found |= {"roles": None, "findings": [], "cohorts": [], "planned": None, "command": ""}
+    found |= {"agreeing": [], **decisions(given, language)}
     found["fitted"] = given.project.model.exists()
     if not given.ready or any(kind in given.faults for kind in EXAMINED):
         return found
@@ -32,11 +34,36 @@ def overview(given: Inputs, language: str) -> Json:
     return found | {
         "roles": given.roles,
         "offered": given.offered,
+        "agreeing": given.agreeing,
         "findings": findings,
         "cohorts": given.cohorts,
         "planned": given.planned,
         "command": given.examined.command,
     }
+
+
+def decisions(given: Inputs, language: str) -> Json:
+    """What was decided; each with the reason why it is out of use now, or null."""
+    said = CATALOGUE[language]
+    found: list[Json] = [
+        {
+            "kind": part.kind,
+            "who": list(part.who),
+            "room": part.room,
+            "why": part.why and said[part.why[0]].format(**part.why[1]),
+        }
+        for part in given.decided
+    ]
+    for name, roles in given.columns_gone:
+        was = ", ".join(said[role] for role in roles)
+        why = said["unfit column"].format(roles=was)
+        found.append({"kind": "column", "who": [name], "room": None, "why": why})
+    planned = given.choices.planned
+    own = "people" in given.tables and "new" not in given.choices.files
+    if own and planned is not None and planned not in given.cohorts:
+        why = said["unfit planned"]
+        found.append({"kind": "planned", "who": [planned], "room": None, "why": why})
+    return {"decisions": found, "undo": bool(given.choices.before)}
 
 
 def _said(words: str, language: str) -> Json:
@@ -83,13 +110,7 @@ def dropped(project: Project, kind: str, file: Dropped) -> Choices:
             files["people"], files["pairs"] = (file._replace(sheet=sheet) for sheet in both)
     elif kind in EXAMINED:
         files[kind] = _with_sheet(project, files, kind)
-    return fresh(replace(old, files=files), kind)
-
-
-def fresh(choices: Choices, kind: str) -> Choices:
-    """Without what was said of other people, or of other columns."""
-    choices = choices if kind in ("rooms", "rules") else choices.without_rules()
-    return replace(choices, roles={}, planned=None) if kind in LEARNED_FROM else choices
+    return replace(old, files=files)
 
 
 def _two_sheets(project: Project, file: Dropped) -> tuple[str, str] | None:

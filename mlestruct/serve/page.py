@@ -103,6 +103,7 @@ def _main(words: Mapping[str, str]) -> Html:
     steps = [
         element("li", element("h2", words["files"]), _files(words)),
         element("li", element("h2", words["columns"]), _columns(words), id="columns", hidden=""),
+        element("li", element("h2", words["decided"]), _decided(words), id="decided", hidden=""),
         element("li", element("h2", words["plan"]), _plan(words), id="plan", hidden=""),
     ]
     fault = element("p", class_="fault", id="fault", role="alert")
@@ -159,6 +160,14 @@ def _columns(words: Mapping[str, str]) -> list[Html]:
     ]
 
 
+def _decided(words: Mapping[str, str]) -> list[Html]:
+    return [
+        element("p", words["decided what"], class_="soft"),
+        element("ul", class_="found", id="decisions"),
+        element("button", words["undo"], class_="quiet", id="undo"),
+    ]
+
+
 def _plan(words: Mapping[str, str]) -> list[Html]:
     person = Html('<input id="{}" list="everybody" autocomplete="off">')
     fields = [
@@ -182,7 +191,6 @@ def _plan(words: Mapping[str, str]) -> list[Html]:
             element("div", buttons, class_="row"),
             element("p", id="cost", role="status", aria_live="polite"),
             element("button", words["do it"], id="do", hidden=""),
-            element("div", class_="row", id="apartness"),
         ),
         element("p", f"{words['downloads']}: ", [[link, " "] for link in links], class_="row"),
         element("label", words["find"], " ", Html('<input type="search" id="find">')),

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import exp
 from typing import Any
 
 from mlestruct.estimators import RoommateModel
 from mlestruct.estimators.roommates import Pair, Plan
+from mlestruct.estimators.roommates.leaks import Crossed
+from mlestruct.estimators.roommates.people import by_text, meant
 from mlestruct.method import Progress
 from mlestruct.report import Report
 from mlestruct.report.cards import reason
 from mlestruct.report.export import export_csv, guarded
 from mlestruct.report.words import Words
+from mlestruct.serve.decisions import apart, joined, together
 from mlestruct.serve.inputs import Inputs, Json
-from mlestruct.serve.project import RULES, Choices, Project, Rule
+from mlestruct.serve.project import Decisions, Project, Rule
+from mlestruct.serve.words import CATALOGUE
 from mlestruct.tables.cells import written
 
 OTHERS = 3  # reasons named on a card
@@ -32,38 +37,66 @@ def fit(project: Project, told: Callable[[Progress], None]) -> None:
 
 
 class Planned:
-    """A fitted project's plan under its rules; made anew whenever a rule changes."""
+    """A fitted project's plan under what was decided; made anew whenever that changes."""
 
     def __init__(self, project: Project, language: str) -> None:
         given = Inputs(project)
         self.project, self.choices, self.words = project, given.choices, Words.of(language)
+        self.language = language
         self.model = RoommateModel.load(project.model)
         self.model.set_params(unknown=given.roles["unknown"])
         self.people = given.parts[1]
         self.ids = self.people.as_names(self.model.id).tolist()
+        self.texts = [str(written(who)) for who in self.ids]
         self.row = {who: row for row, who in enumerate(self.ids)}
+        self.own = by_text(self.ids)
         self.names = given.roles.get("names") or None
-        self.plan = self._plan(given)
+        self.held = joined(part for part in given.decided if part.why is None)
+        with self._in_words():
+            self.plan = self._plan(given)
 
     def _plan(self, given: Inputs) -> Plan:
-        rules, choices = given.rules(self.ids), self.choices
-        rooms = given.named("rooms") if "rooms" in choices.files else None
-        own = {written(name): name for name in rooms.as_names("room").tolist()} if rooms else {}
-        fixed = {own.get(room, room): self._ids(rows) for room, rows in choices.fixed.items()}
+        rules, held = given.rules(self.ids), self.held
+        rooms = given.named("rooms") if "rooms" in self.choices.files else None
+        own = {str(written(name)): name for name in rooms.labels("room")} if rooms else {}
+        fixed = {own.get(room, room): list(map(self._id, who)) for room, who in held.fixed.items()}
         return self.model.assign(
             self.people,
             rooms=rooms,
             fixed=fixed or None,
-            forbid=[*rules["forbid"], *map(tuple, map(self._ids, choices.forbid))],
-            require=[*rules["require"], *map(tuple, map(self._ids, choices.require))],
+            forbid=[*rules["forbid"], *self._pairs(held.forbid)],
+            require=[*rules["require"], *self._pairs((*held.require, *held.together))],
             consent=rules["consent"],
         )
 
-    def _ids(self, rows: Sequence[int]) -> list[Any]:
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        """A plan across what all pairs agree in is refused in the page's own words."""
+        try:
+            yield
+        except Crossed as error:
+            said = CATALOGUE[self.language]
+            lines = []
+            for agreed, broken in error.found:
+                values = {**agreed._asdict(), "broken": broken, "planned": error.planned}
+                values["chance"] = f"{100 * agreed.chance:.0f}"
+                values["alike"] = "; ".join(", ".join(block) for block in agreed.blocks)
+                way = "crossed" if agreed.whole else "crossed spelled"
+                lines.append(said[way].format(**values))
+            raise ValueError("\n".join(lines)) from error
+
+    def _id(self, text: str) -> Any:
+        return meant(text, self.own, self.ids)
+
+    def _pairs(self, rules: Iterable[Rule]) -> list[tuple[Any, Any]]:
+        return [(self._id(a), self._id(b)) for a, b in rules]
+
+    def named(self, rows: Sequence[int]) -> tuple[str, ...]:
+        """The ids of people, as text, by their rows."""
         strange = next((row for row in rows if not 0 <= row < len(self.ids)), None)
         if strange is not None:
             raise ValueError(f"nobody is in row {strange}: there are {len(self.ids)} people")
-        return [self.ids[row] for row in rows]
+        return tuple(self.texts[row] for row in rows)
 
     def shown(self) -> Json:
         """The opening lines, and a card for each home with its reasons."""
@@ -80,13 +113,13 @@ class Planned:
                 for s in self.plan.singles
             ],
             "names": names,
-            "forbid": [list(rule) for rule in self.choices.forbid],
+            "forbid": [[self.row[who] for who in two] for two in self._pairs(self.held.forbid)],
         }
 
     def _card(self, home: Sequence[Pair]) -> Json:
         rows = [self.row[who] for pair in home for who in (pair.a, pair.b)]
-        required = {frozenset(rule) for rule in self.choices.require}
-        twos = map(frozenset, zip(rows[::2], rows[1::2], strict=True))
+        required = set(map(frozenset, self._pairs(self.held.require)))
+        twos = [frozenset((pair.a, pair.b)) for pair in home]
         return {
             "rows": rows,
             "probabilities": [pair.probability for pair in home],
@@ -97,7 +130,7 @@ class Planned:
         }
 
     def _stays(self, room: Any) -> bool:
-        return _text(room) in self.choices.fixed
+        return _text(room) in self.held.fixed
 
     def _reasons(self, pair: Pair) -> list[str]:
         why = self.model.explain(self.plan, pair.a, pair.b)
@@ -105,41 +138,55 @@ class Planned:
         return [reason(part, self.words) for part in told]
 
     def cost(self, kind: str, a: int, b: int) -> Json:
-        """How much less probable the plan becomes by a change, and which pairs would be new."""
-        changed = self.plan.what_if(
-            require=[tuple(map(self.ids.__getitem__, r)) for r in self.asked(kind, a, b)]
+        """How much less probable the plan becomes by a change, and which pairs would be new.
+
+        ``undone`` are pairs that were put together before and would be so no longer.
+        """
+        made, undone = self.changed(kind, a, b)
+        old, gone = set(map(frozenset, self.plan.require)), set(map(frozenset, self._pairs(undone)))
+        base = replace(
+            self.plan, require=tuple(r for r in self.plan.require if frozenset(r) not in gone)
         )
+        barred = set(self.plan.forbid)
+        with self._in_words():
+            changed = base.what_if(
+                forbid=[r for r in self._pairs(made.forbid) if r not in barred],
+                require=[r for r in self._pairs(made.together) if frozenset(r) not in old],
+            )
+            self.model.refuse_crossed(changed.plan)
+        homes = {_people(home) for home in self.plan.shared}
         new = [
             {"a": self.row[p.a], "b": self.row[p.b], "probability": p.probability}
-            for p in changed.new
+            for home in changed.plan.shared
+            if _people(home) not in homes
+            for p in home
         ]
         factor = exp(changed.loss) if changed.loss < LARGEST_FACTOR else None
-        return {"factor": factor, "new": new}
+        apart = [[self.row[who] for who in two] for two in self._pairs(undone)]
+        return {"factor": factor, "new": new, "undone": apart}
 
-    def asked(self, kind: str, a: int, b: int) -> list[Rule]:
-        """The pairs that a change makes: two people together, or each with the other's partner."""
+    def changed(self, kind: str, a: int, b: int) -> tuple[Decisions, list[Rule]]:
+        """What would be decided after a change, and which pairs put together before it undoes."""
         if min(a, b) < 0 or max(a, b) >= len(self.ids):
             raise ValueError("these people are not in the plan")
         if a == b:
             raise ValueError("name two people")
-        if kind == "together":
-            return self._free([(a, b)])
+        two = (self.texts[a], self.texts[b])
+        if kind == "apart":
+            return apart(self.choices.decisions, two)
+        return together(
+            self.choices.decisions, [two] if kind == "together" else self._swap(kind, a, b)
+        )
+
+    def _swap(self, kind: str, a: int, b: int) -> list[Rule]:
+        """Each of two people with the other's partner."""
         partners = [self.plan.partner(self.ids[row]) for row in (a, b)]
         if kind != "swap" or None in partners:
             raise ValueError("only two people who each have a partner can be swapped")
         first, second = (self.row[who] for who in partners)
         if first == b:
             raise ValueError("these two share already")
-        return self._free([(a, second), (b, first)])
-
-    def _free(self, pairs: list[Rule]) -> list[Rule]:
-        """These pairs; refused if one of these people is locked in a home."""
-        held = {row for rule in self.choices.require for row in rule}
-        held |= {row for rows in self.choices.fixed.values() for row in rows}
-        taken = sorted({row for pair in pairs for row in pair} & held)
-        if taken:
-            raise ValueError(f"{self.ids[taken[0]]} is locked: unlock that home first")
-        return pairs
+        return [(self.texts[a], self.texts[second]), (self.texts[b], self.texts[first])]
 
     def report(self) -> Report:
         """The same plan as a page."""
@@ -169,49 +216,13 @@ class Planned:
         return out.getvalue()
 
 
+def _people(home: Sequence[Pair]) -> frozenset[Any]:
+    return frozenset(who for pair in home for who in (pair.a, pair.b))
+
+
 def _text(room: Any) -> str | None:
     return None if room is None else str(written(room))
 
 
 def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
-
-
-def ruled(choices: Choices, kind: str, rules: Sequence[Rule], keep: bool) -> Choices:
-    """The choices with rules of a kind added, or without them; the other kind loses these pairs."""
-    if kind not in RULES:
-        raise ValueError(f"a rule is one of {', '.join(RULES)}, not {kind!r}")
-    pairs = {frozenset(rule) for rule in rules}
-    busy = {row for rule in rules for row in rule} if keep and kind == "require" else set()
-
-    def others(old: Sequence[Rule], taken: set[int]) -> tuple[Rule, ...]:
-        """Rules about other pairs, and none that holds anybody ``taken``."""
-        return tuple(r for r in old if frozenset(r) not in pairs and not taken & set(r))
-
-    more = tuple(rules) if keep else ()
-    require, forbid = others(choices.require, busy), others(choices.forbid, set())
-    fixed = {room: rows for room, rows in choices.fixed.items() if not keep or not _of(rules, rows)}
-    if kind == "require":
-        return replace(choices, require=(*require, *more), forbid=forbid, fixed=fixed)
-    return replace(choices, require=require, forbid=(*forbid, *more), fixed=fixed)
-
-
-def _of(rules: Sequence[Rule], rows: Sequence[int]) -> bool:
-    return bool({row for rule in rules for row in rule} & set(rows))
-
-
-def locked(choices: Choices, rows: Sequence[int], room: str | None, keep: bool) -> Choices:
-    """These people stay together, in their room where there are rooms; or no longer."""
-    if len(rows) not in (1, 2, 4) or len(set(rows)) < len(rows):
-        raise ValueError("a home is one person, two or four")
-    pairs = list(zip(rows[::2], rows[1::2], strict=False))
-    loose = ruled(choices, "require", pairs, False)
-    fixed: Mapping[str, tuple[int, ...]] = {
-        name: who for name, who in loose.fixed.items() if not set(who) & set(rows)
-    }
-    if not keep:
-        return replace(loose, fixed=fixed)
-    if room is not None and len(rows) <= 2:
-        held = replace(loose, fixed={**fixed, room: tuple(rows)})
-        return replace(held, forbid=ruled(loose, "require", pairs, True).forbid)
-    return ruled(loose, "require", pairs, True)

@@ -7,7 +7,7 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +16,14 @@ from mlestruct.files import parsed
 KINDS = ("people", "pairs", "new", "rooms", "rules")
 CHOICES = "project.json"
 MODEL = "model.npz"
-RULES = ("require", "forbid")  # what may be asked of two people
+RULES = ("require", "forbid", "together")  # what may be asked of two people
+STEPS = 50  # decisions that can be taken back
 ENDINGS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet")
 STAYS = "the file that was there stays"
 LARGEST = 64 << 20  # bytes of one file
 
-Rule = tuple[int, int]
-"""Two people by their rows among those who are paired up."""
+Rule = tuple[str, str]
+"""Two people by their ids, as text."""
 
 
 class Unreadable(ValueError):
@@ -38,25 +39,54 @@ class Dropped(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Choices:
+class Decisions:
+    """What was decided about people, each by the text of an id; files may come and go.
+
+    ``require``: pairs that are locked; ``forbid``: pairs kept apart; ``together``: pairs that were
+    put together or swapped, and may be changed again; ``fixed``: who is locked in a room.
+    """
+
+    require: tuple[Rule, ...] = ()
+    forbid: tuple[Rule, ...] = ()
+    together: tuple[Rule, ...] = ()
+    fixed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choices(Decisions):
     """What was chosen on the page. ``files``: the dropped file of each kind.
 
     ``roles``: what every column is for, and how it is read, as the page says it; ``planned``: the
-    cohort to pair up, as text; ``require`` and ``forbid``: pairs of rows; ``fixed``: the rows of
-    those who stay in a room.
+    cohort to pair up, as text; ``before``: the decisions before each of the last changes;
+    ``known``: the columns of people that there were when roles were chosen.
     """
 
     files: Mapping[str, Dropped] = field(default_factory=dict)
     roles: Mapping[str, Any] = field(default_factory=dict)
     planned: str | None = None
-    require: tuple[Rule, ...] = ()
-    forbid: tuple[Rule, ...] = ()
-    fixed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     language: str | None = None
+    before: tuple[Decisions, ...] = ()
+    known: tuple[str, ...] = ()
 
-    def without_rules(self) -> Choices:
-        """For other people than those that the rules were made for."""
-        return replace(self, require=(), forbid=(), fixed={})
+    @property
+    def decisions(self) -> Decisions:
+        """What was decided about people, without anything else."""
+        return Decisions(self.require, self.forbid, self.together, self.fixed)
+
+    def decided(self, new: Decisions) -> Choices:
+        """With other decisions; those of now can be had back by :meth:`undone`."""
+        if new == self.decisions:
+            return self
+        return replace(self._with(new), before=(*self.before, self.decisions)[-STEPS:])
+
+    def undone(self) -> Choices:
+        """With the decisions before the last change of them."""
+        if not self.before:
+            raise ValueError("there is nothing to take back")
+        return replace(self._with(self.before[-1]), before=self.before[:-1])
+
+    def _with(self, new: Decisions) -> Choices:
+        return replace(self, **{part.name: getattr(new, part.name) for part in fields(Decisions)})
 
 
 class Project:
@@ -144,16 +174,34 @@ def _tighten(folder: Path) -> None:
 
 def _read(kept: Mapping[str, Any]) -> Choices:
     """Choices from their JSON."""
-    require, forbid = (tuple((int(a), int(b)) for a, b in kept[name]) for name in RULES)
+    now = _decisions(kept)
     return Choices(
+        now.require,
+        now.forbid,
+        now.together,
+        now.fixed,
         {kind: Dropped(*map(_text, file)) for kind, file in kept["files"].items()},
         dict(kept["roles"]),
         _text(kept["planned"]),
-        require,
-        forbid,
-        {str(room): tuple(map(int, rows)) for room, rows in kept["fixed"].items()},
         _text(kept["language"]),
+        tuple(map(_decisions, kept.get("before", ()))),
+        tuple(map(str, kept.get("known", ()))),
     )
+
+
+def _decisions(kept: Mapping[str, Any]) -> Decisions:
+    require, forbid, together = (
+        tuple((_id(a), _id(b)) for a, b in kept.get(name, ())) for name in RULES
+    )
+    fixed = {str(room): tuple(map(_id, who)) for room, who in kept["fixed"].items()}
+    return Decisions(require, forbid, together, fixed)
+
+
+def _id(value: Any) -> str:
+    """The text of an id; an older version kept the rows of a table, which say nothing now."""
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"row {value!r} is no id: decisions of an older version cannot be read")
 
 
 def _text(value: Any) -> Any:

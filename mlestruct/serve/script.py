@@ -131,7 +131,10 @@ function questions() {
       " " + say("meaning no", {value: value, count: count})));
     const guard = tick("guard", name, name, roles.protected.includes(name));
     guard.setAttribute("aria-label", `${name}: ${WORDS.protected}`);
-    body.append(make("tr", undefined, {}, make("td", name), make("td", undefined, {}, field),
+    const mix = state.agreeing.includes(name) ? [make("label", undefined, {},
+      tick("mix", name, name, roles.mix.includes(name)), " " + WORDS.mix)] : [];
+    body.append(make("tr", undefined, {}, make("td", name),
+      make("td", undefined, {}, field, ...mix),
       make("td", undefined, {}, ...codes), make("td", undefined, {}, guard)));
   }
   const names = make("thead", undefined, {}, make("tr", undefined, {}, ...head));
@@ -155,6 +158,8 @@ function chosen() {
   for (const role of QUESTIONS) roles[role] = [];
   for (const field of document.querySelectorAll("[data-column]"))
     if (field.value) roles[field.value].push(field.dataset.column);
+  roles.mix = [...document.querySelectorAll("[data-mix]")].filter(box => box.checked)
+    .map(box => box.value);
   roles.protected = [...document.querySelectorAll("[data-guard]")].filter(box => box.checked)
     .map(box => box.value);
   for (const name of Object.keys(state.settings)) roles[name] = $(`s-${name}`).value;
@@ -180,12 +185,36 @@ async function follow() {
     return;
   }
   $("progress").textContent = state.roles && !state.fitted ? WORDS.again : "";
+  decisions(state);
   if (state.fault) $("fault").textContent = state.fault;
-  if (state.fitted && !state.fault) draw(await ask("plan"));
+  if (state.fitted && !state.fault) drawn(await ask("plan"));
   else $("plan").hidden = true;
 }
 
-function draw(plan) {
+/* Everything that was decided, what does not fit first; each can be let go. */
+function decisions({decisions, undo}) {
+  $("decided").hidden = !decisions.length && !undo;
+  $("undo").hidden = !undo;
+  const unfit = decisions.filter(one => one.why), fit = decisions.filter(one => !one.why);
+  $("decisions").replaceChildren(...[...unfit, ...fit].map(one => {
+    const words = say(`decided ${one.kind}`,
+      {who: one.who.join(" + "), room: one.room});
+    const why = one.why ? " " + say("not in use", {why: one.why}) : "";
+    return make("li", undefined, {className: one.why ? "first" : ""},
+      make("span", words + why + " "),
+      button(WORDS["let go"], `${WORDS["let go"]}: ${words}`, tried(async () => {
+        state = await post("let_go", {kind: one.kind, who: one.who});
+        await follow();
+      })));
+  }));
+}
+
+async function draw(plan) {
+  drawn(plan);
+  decisions(await ask("decisions"));
+}
+
+function drawn(plan) {
   shown = plan;
   $("plan").hidden = false;
   $("lines").replaceChildren(...plan.lines.map(line => make("p", line)));
@@ -193,9 +222,6 @@ function draw(plan) {
   $("everybody").replaceChildren(...[...rows.keys()].map(name =>
     make("option", undefined, {value: name})));
   $("cards").replaceChildren(...plan.homes.map(card), ...plan.alone.map(single));
-  $("apartness").replaceChildren(...plan.forbid.map(([a, b]) => button(
-    say("are apart", {a: plan.names[a], b: plan.names[b]}), "", tried(async () => draw(
-      await post("rule", {kind: "forbid", pairs: [[a, b]], keep: false}))))));
   forget();
   search();
 }
@@ -233,7 +259,7 @@ function single(found) {
 function hold(home, who, names) {
   const action = WORDS[home.locked ? "unlock" : "lock"];
   const label = say("lock whom", {action: action, who: names.join(" + ")});
-  return button(action, label, tried(async () => draw(
+  return button(action, label, tried(async () => await draw(
     await post("lock", {rows: who, room: home.room, keep: !home.locked}))));
 }
 
@@ -257,12 +283,18 @@ const cost = kind => tried(async () => {
   const found = two();
   if (!found) return;
   const told = await ask(`cost?kind=${kind}&a=${found[0]}&b=${found[1]}`);
-  if (!told.new.length) { $("cost").textContent = WORDS["share already"]; return; }
+  if (!told.new.length && kind !== "apart") {
+    $("cost").textContent = WORDS["share already"];
+    return;
+  }
+  const both = ([a, b]) => `${shown.names[a]} + ${shown.names[b]}`;
   const pairs = told.new.map(({a, b, probability}) => `${shown.names[a]} + ${shown.names[b]} (${
     say("probable", {share: digits(100 * probability)})})`).join(", ");
   const far = told.factor === null ? "cost far" : told.factor < 1.05 ? "cost same" : "cost";
-  $("cost").textContent = `${say(far, {factor: digits(told.factor)})} ${
-    say("new pairs", {pairs: pairs})}`;
+  const undone = told.undone.map(both).join(", ");
+  $("cost").textContent = (told.new.length ? [say(far, {factor: digits(told.factor)}),
+    say("new pairs", {pairs: pairs}), undone ? say("cost undone", {pairs: undone}) : ""]
+    : [WORDS["not together"]]).join(" ");
   change = {kind: kind, a: found[0], b: found[1]};
   $("do").hidden = false;
 });
@@ -296,10 +328,11 @@ $("learn").onclick = tried(async () => {
 });
 $("ask").onclick = cost("together");
 $("swap").onclick = cost("swap");
-$("do").onclick = tried(async () => { if (change) draw(await post("change", change)); });
-$("apart").onclick = tried(async () => {
-  const found = two();
-  if (found) draw(await post("rule", {kind: "forbid", pairs: [found], keep: true}));
+$("do").onclick = tried(async () => { if (change) await draw(await post("change", change)); });
+$("apart").onclick = cost("apart");
+$("undo").onclick = tried(async () => {
+  state = await post("undo", {});
+  await follow();
 });
 $("find").oninput = search;
 $("language").onchange = tried(async () => {

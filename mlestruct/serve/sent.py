@@ -18,6 +18,10 @@ def _text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= MOST
 
 
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MOST and all(map(_text, value))
+
+
 def _row(value: Any) -> bool:
     return type(value) is int and 0 <= value < MOST
 
@@ -41,6 +45,8 @@ EXPECTED: Mapping[str, Mapping[str, tuple[str, Check]]] = {
     "language": {"language": TEXT},
     "rule": {"kind": TEXT, "pairs": ("a list of pairs of rows", _pairs), "keep": SWITCH},
     "change": {"kind": TEXT, "a": ROW, "b": ROW},
+    "undo": {},
+    "let_go": {"kind": TEXT, "who": ("a list of ids", _texts)},
     "lock": {"rows": ("a list of rows", _rows), "room": NAME, "keep": SWITCH},
 }
 """By what is asked: every entry, in words, and whether a value is one."""

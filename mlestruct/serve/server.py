@@ -19,11 +19,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from mlestruct.method import Progress
-from mlestruct.serve.inputs import Inputs, Json, checked
-from mlestruct.serve.overview import LEARNED_FROM, dropped, fresh, overview, readable
+from mlestruct.serve.decisions import let_go, locked, ruled
+from mlestruct.serve.inputs import Inputs, Json, checked, forgotten, merged
+from mlestruct.serve.overview import LEARNED_FROM, decisions, dropped, fresh, overview, readable
 from mlestruct.serve.page import page
-from mlestruct.serve.planning import Planned, fit, locked, ruled
-from mlestruct.serve.project import LARGEST, Choices, Project
+from mlestruct.serve.planning import Planned, fit
+from mlestruct.serve.project import LARGEST, Choices, Decisions, Project
 from mlestruct.serve.sent import sent
 from mlestruct.serve.words import CATALOGUE
 
@@ -99,6 +100,12 @@ class Session:
                 self._given = Inputs(self.project)
             return self._given
 
+    def decisions(self) -> Json:
+        """What was decided, and why some of it is out of use."""
+        given = self._inputs()
+        with self.lock:
+            return decisions(given, self.language)
+
     def put(self, kind: str, name: str, data: bytes) -> Json:
         """A dropped file; what was learned from an older one is not kept.
 
@@ -134,15 +141,19 @@ class Session:
             if kind not in old.files:
                 raise ValueError(f"no file of {kind!r}; there are {', '.join(old.files) or 'none'}")
             files = {**old.files, kind: old.files[kind]._replace(sheet=asked["sheet"])}
-            self.keep(fresh(replace(old, files=files), kind), kind)
+            self.keep(replace(old, files=files), kind)
         return self.state()
 
     def choose(self, asked: Mapping[str, Any]) -> Json:
         """What columns are for, and the cohort to pair up."""
         with self._alone(), self.lock:
             old = self.project.choices()
-            roles, planned = checked(asked["roles"]), asked["planned"]
-            self.keep(replace(old, roles=roles, planned=planned).without_rules())
+            given = self._inputs()
+            gone = [name for name, _ in given.columns_gone]
+            roles = merged(checked(asked["roles"]), old.roles, gone)
+            people = given.tables.get("people")
+            known = (*people.names, *gone) if people else ()
+            self.keep(replace(old, roles=roles, planned=asked["planned"], known=known))
         return self.state()
 
     def speak(self, asked: Mapping[str, Any]) -> Json:
@@ -205,31 +216,61 @@ class Session:
 
     def rule(self, asked: Mapping[str, Any]) -> Json:
         """Keep or drop rules about two people."""
-        pairs = [(a, b) for a, b in asked["pairs"]]
-        return self._under(lambda old: ruled(old, asked["kind"], pairs, asked["keep"]))
+        planned, kind, keep = self.planned(), asked["kind"], asked["keep"]
+        pairs = [(a, b) for a, b in map(planned.named, asked["pairs"])]
+        return self._under(lambda old: ruled(old, kind, pairs, keep))
 
     def change(self, asked: Mapping[str, Any]) -> Json:
-        """Put two people together, or swap their partners."""
-        pairs = self.planned().asked(asked["kind"], asked["a"], asked["b"])
-        return self._under(lambda old: ruled(old, "require", pairs, True))
+        """Put two people together, swap their partners, or keep them apart."""
+        with self.lock:
+            made, _ = self.planned().changed(asked["kind"], asked["a"], asked["b"])
+            return self._under(lambda _: made)
 
     def hold(self, asked: Mapping[str, Any]) -> Json:
         """Lock a home, or unlock it."""
-        rows, room, keep = asked["rows"], asked["room"], asked["keep"]
-        return self._under(lambda old: locked(old, rows, room, keep))
+        who, room, keep = self.planned().named(asked["rows"]), asked["room"], asked["keep"]
+        return self._under(lambda old: locked(old, who, room, keep))
 
-    def _under(self, changed: Callable[[Choices], Choices]) -> Json:
-        """The plan under other rules; rules that leave no plan are not kept."""
+    def _under(self, changed: Callable[[Decisions], Decisions]) -> Json:
+        """The plan after other decisions; those that leave no plan, or do not fit, are not kept."""
         with self.lock:
-            old = self.project.choices()
-            self.project.keep(changed(old))
-            self._planned = None
+            old, unfit = self.project.choices(), self._unfit()
+            self._decide(old.decided(changed(old.decisions)))
             try:
+                more = [part["why"] for part in self._unfit() if part not in unfit]
+                if more:
+                    raise ValueError(more[0])
                 return self.planned().shown()
             except (ValueError, LookupError):
-                self.project.keep(old)
-                self._planned = None
+                self._decide(old)
                 raise
+
+    def _unfit(self) -> list[Json]:
+        return [part for part in self.decisions()["decisions"] if part["why"] is not None]
+
+    def _decide(self, choices: Choices) -> None:
+        self.project.keep(choices)
+        self._given = self._planned = None
+
+    def undo(self, _: object = None) -> Json:
+        """Take the last change of decisions about people back."""
+        with self.lock:
+            self._decide(self.project.choices().undone())
+        return self.state()
+
+    def let_go(self, asked: Mapping[str, Any]) -> Json:
+        """Forget one decision, or what was chosen for a column that is not there any more."""
+        kind, who = asked["kind"], asked["who"]
+        with self.lock:
+            self._refuse_while_learning()
+            old = self.project.choices()
+            if kind == "planned":
+                self._decide(replace(old, planned=None))
+            elif kind == "column":
+                self._decide(replace(old, roles=forgotten(old.roles, self._inputs().roles, who)))
+            else:
+                self._decide(old.decided(let_go(old.decisions, kind, who)))
+        return self.state()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -242,6 +283,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer({
             "": self._page,
             "state": lambda: self._json(self.server.session.state()),
+            "decisions": lambda: self._json(self.server.session.decisions()),
             "plan": lambda: self._json(self.server.session.planned().shown()),
             "cost": self._cost,
             "report.html": lambda: self._send(self._planned().report().html().encode(), HTML),
@@ -260,6 +302,8 @@ class Handler(BaseHTTPRequestHandler):
             "rule": lambda: self._json(session.rule(self._sent("rule"))),
             "change": lambda: self._json(session.change(self._sent("change"))),
             "lock": lambda: self._json(session.hold(self._sent("lock"))),
+            "let_go": lambda: self._json(session.let_go(self._sent("let_go"))),
+            "undo": lambda: self._json(session.undo(self._sent("undo"))),
         })  # fmt: skip
 
     def setup(self) -> None:

@@ -71,6 +71,30 @@ TEXTS = {
     ),
     "not used": ("not used", "nicht verwendet"),
     "same": ("rule: partners have the same", "Regel: Partner haben dasselbe"),
+    "mix": ("no rule: partners may differ", "keine Regel: Partner dürfen sich unterscheiden"),
+    "crossed": (
+        "Column {column}: {agree} of {pairs} earlier pairs agree in it (by chance {chance} in 100 "
+        "would), and {broken} of {planned} planned pairs do not, or nobody knows. Is that a rule? "
+        "Choose “rule: partners have the same” for it, or tick “no rule: partners may differ”, and "
+        "learn again.",
+        "Spalte {column}: {agree} von {pairs} früheren Paaren stimmen darin überein (durch Zufall "
+        "wären es {chance} von 100), und {broken} von {planned} geplanten Paaren nicht, oder "
+        "niemand weiß es. Ist das eine Regel? Wählen Sie dafür „Regel: Partner haben dasselbe“ "
+        "oder kreuzen Sie „keine Regel: Partner dürfen sich unterscheiden“ an, und lernen Sie neu.",
+    ),
+    "crossed spelled": (
+        "Column {column}: {agree} of {pairs} earlier pairs agree in it (by chance {chance} in 100 "
+        "would) where these mean the same: {alike}. {broken} of {planned} planned pairs do not, or "
+        "nobody knows. Is that a rule? Write each of them in one way in the table, drop it again "
+        "and choose “rule: partners have the same”; or tick “no rule: partners may differ”, and "
+        "learn again.",
+        "Spalte {column}: {agree} von {pairs} früheren Paaren stimmen darin überein (durch Zufall "
+        "wären es {chance} von 100), wenn diese dasselbe heißen: {alike}. {broken} von {planned} "
+        "geplanten Paaren nicht, oder niemand weiß es. Ist das eine Regel? Schreiben Sie jedes "
+        "davon gleich, ziehen Sie die Tabelle noch einmal hierher und wählen Sie „Regel: Partner "
+        "haben dasselbe“; oder kreuzen Sie „keine Regel: Partner dürfen sich unterscheiden“ an, "
+        "und lernen Sie neu.",
+    ),
     "ordinal": ("question with steps (1, 2, 3 …)", "Frage mit Stufen (1, 2, 3 …)"),
     "categorical": ("question with kinds (tea, coffee …)", "Frage mit Arten (Tee, Kaffee …)"),
     "binary": ("question with two answers", "Frage mit zwei Antworten"),
@@ -122,7 +146,44 @@ TEXTS = {
         "Nach dem Gelernten käme der geänderte Plan kaum je zustande.",
     ),
     "new pairs": ("New pairs: {pairs}.", "Neue Paare: {pairs}."),
-    "are apart": ("{a} and {b} are kept apart: let go", "{a} und {b} bleiben getrennt: aufheben"),
+    "cost undone": (
+        "No longer put together: {pairs}.",
+        "Nicht mehr zusammengelegt: {pairs}.",
+    ),
+    "not together": (
+        "They do not share now; they will not in any later plan.",
+        "Sie wohnen jetzt nicht zusammen und auch in keinem späteren Plan.",
+    ),
+    "decided": ("What was decided", "Was entschieden wurde"),
+    "decided what": (
+        "This holds in every plan, also after a table was corrected, until it is let go.",
+        "Das gilt in jedem Plan, auch nach einer Korrektur der Tabellen, bis es aufgehoben wird.",
+    ),
+    "decided require": ("{who} are locked together", "{who} sind zusammen festgehalten"),
+    "decided forbid": ("{who} are kept apart", "{who} bleiben getrennt"),
+    "decided together": ("{who} were put together", "{who} sind zusammengelegt"),
+    "decided fixed": ("{who} are locked in room {room}", "{who}: festgehalten in Zimmer {room}"),
+    "decided column": ("column {who}", "Spalte {who}"),
+    "decided planned": ("to be paired up: {who}", "Paare bilden für: {who}"),
+    "not in use": ("Not in use now: {why}.", "Zurzeit ohne Wirkung: {why}."),
+    "let go": ("let go", "aufheben"),
+    "undo": ("Take the last change back", "Letzte Änderung zurücknehmen"),
+    "unfit nobody yet": ("nobody can be paired up yet", "noch werden keine Paare gebildet"),
+    "unfit gone": (
+        "nobody among those who are paired up has the id {who}",
+        "niemand, für den ein Paar gebildet wird, hat die Kennung {who}",
+    ),
+    "unfit groups": (
+        "they are of groups that never share: {first} and {second}",
+        "sie gehören zu Gruppen, die nie zusammen wohnen: {first} und {second}",
+    ),
+    "unfit room": ("there is no room {room}", "es gibt kein Zimmer {room}"),
+    "unfit room of": ("room {room} is for {group}", "Zimmer {room} ist für {group}"),
+    "unfit column": (
+        "there is no such column now; it was used as: {roles}",
+        "eine solche Spalte gibt es jetzt nicht; sie war: {roles}",
+    ),
+    "unfit planned": ("nobody is of it now", "zurzeit gehört niemand dazu"),
     "alone": ("without a partner", "ohne Partner"),
     "room": ("Room {room}", "Zimmer {room}"),
     "probable": ("{share} % probable", "{share} % wahrscheinlich"),

@@ -67,10 +67,14 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size, language) -> None:
             assert told.startswith((words["cost"].partition("{")[0], words["cost same"]))
             _picture(browser, size, "cost", "first")
             _press(browser, "do")
-            browser.wait("return document.querySelectorAll('.card.locked').length === 2")
-            held = {frozenset(home) for home in _homes(browser, ".locked")}
+            browser.wait("return document.querySelectorAll('#decisions li').length === 2")
+            made = {frozenset(home) for home in _homes(browser)}
             (a, mine), (b, other) = homes[1:3]
-            assert held == {frozenset((a, other)), frozenset((b, mine))}
+            assert made >= {frozenset((a, other)), frozenset((b, mine))}
+            assert _homes(browser, ".locked") == []
+            _press(browser, "undo")
+            browser.wait("return document.querySelectorAll('#decisions li').length === 0")
+            assert {frozenset(home) for home in _homes(browser)} == set(map(frozenset, homes))
             browser.type("#rules", str(files / "people.csv"))  # no rules: refused on the page
             browser.wait("return document.querySelector('[data-kind=rules] .said.fault')")
             wide = "const r = document.documentElement; return r.scrollWidth - r.clientWidth"

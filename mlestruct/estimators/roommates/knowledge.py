@@ -137,7 +137,7 @@ class Knowledge:
         """The inverse of :meth:`packed`."""
         answers = tuple(Answers(**row) for row in known["answers"])
         asked = Questions(answers, known["indicators"], known["neutral"], extra)
-        rest = (known[name] for name in ("logistic", "marks", "notes"))
+        rest = known["logistic"], known["marks"], known["notes"]
         agreed = tuple(
             Agreement(**{**row, "blocks": tuple(map(tuple, row["blocks"]))})
             for row in known.get("agreed", ())

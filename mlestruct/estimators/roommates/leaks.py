@@ -117,7 +117,7 @@ def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agr
     pair is of two sets. Many sets of values could be found so; the more there are, the less does
     it say that one was.
     """
-    held, places = np.unique([texts[row] for row in pairs.ravel()], return_inverse=True)
+    held, places = np.unique([texts[row] for row in pairs.ravel().tolist()], return_inverse=True)
     ends = places.reshape(pairs.shape)
     alike, block = np.unique([_key(str(text)) for text in held], return_inverse=True)
     spellings = block

@@ -375,15 +375,18 @@ class RoommateModel(Parameters):
             worths = [self._known.worth(read, group.members) for group in read.groups]
             alone = [*forbid, *refused_by(read, consent)]
             plan = Plan.of(read, worths, alone, require, given, decision, self._known.rho)
-            agreed = self._known.agreed
-            columns = [*dict.fromkeys((*read.table.names, *(one.column for one in agreed)))]
-            mixed = {*roles_of(columns, {"mix": mix}, ()), *fitting(columns, self.mix)}
-            left = [one for one in agreed if one.column not in mixed]
-            refuse_crossed(left, read.table, plan.twos)
+            self.refuse_crossed(plan, mix)
             if np.isfinite(limits.left()):
                 for pairing in plan.pairings:
                     _ = pairing.beliefs
         return plan
+
+    def refuse_crossed(self, plan: Plan, mix: Names = ()) -> None:
+        """Raise a ValueError if a plan's homes differ where (nearly) all observed pairs agree."""
+        agreed, people = self._known.agreed, plan.people.table
+        columns = [*dict.fromkeys((*people.names, *(one.column for one in agreed)))]
+        mixed = {*roles_of(columns, {"mix": mix}, ()), *fitting(columns, self.mix)}
+        refuse_crossed([one for one in agreed if one.column not in mixed], people, plan.twos)
 
     def probabilities(
         self,
