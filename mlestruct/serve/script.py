@@ -187,8 +187,8 @@ async function follow() {
   $("progress").textContent = state.roles && !state.fitted ? WORDS.again : "";
   decisions(state);
   if (state.fault) $("fault").textContent = state.fault;
+  $("plan").hidden = true;
   if (state.fitted && !state.fault) drawn(await ask("plan"));
-  else $("plan").hidden = true;
 }
 
 /* Everything that was decided, what does not fit first; each can be let go. */

@@ -1,0 +1,370 @@
+"""What an office decided holds until somebody says otherwise: groups, locks, who is kept apart.
+
+The tables are drawn: people of two years, of whom the pairs of the first agree in one column. By
+the page's requests and by the command line, whatever is done in whatever order, (1) no plan crosses
+that column unless somebody said so, (2) no lock is broken, (3) no decision vanishes: it holds, or
+is listed as one that does not fit, and (4) what a change costs is said before it is done.
+"""
+
+import json
+import shlex
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from mlestruct.cli import main
+from mlestruct.serve.project import Project
+from mlestruct.serve.server import Server
+from tests.serve.test_server import Client
+
+HEADERS = ("gender", "I am …", "Geschl.", "Sex (f, m)", "wing", "Muttersprache", "q_flat", "x")
+VALUES = {
+    "two": (("f",), ("m",)),
+    "three": (("north",), ("south",), ("east",)),
+    "numbers": (("1",), ("2",)),
+    "case": (("Haus A", "haus a"), ("Haus B", "HAUS B")),
+    "spelled": (("f", "F", "female", "w", "weiblich", "W"), ("m", "M", "male", "Mann")),
+}
+
+
+class Office:
+    """Drawn tables that can be corrected: people in rows, and the pairs of the first year."""
+
+    def __init__(self, rng, kind="two", header="gender", noise=0, size=16):
+        self.rng, self.header = rng, header
+        self.blocks = VALUES[kind]
+        self.block_of = {text: k for k, texts in enumerate(self.blocks) for text in texts}
+        per = 2 * -(-size // len(self.blocks))
+        self.rows, self.made = [], 0
+        for year in (1, 2):
+            for block in range(len(self.blocks)):
+                for _ in range(per):
+                    self.add(year, block)
+        first = [row for row in self.rows if row["year"] == "1"]
+        self.pairs = []
+        for block in range(len(self.blocks)):
+            own = [row["id"] for row in first if self.of(row) == block]
+            self.pairs += np.array(own)[rng.permutation(len(own))].reshape(-1, 2).tolist()
+        for k in range(noise):
+            one, other = self.pairs[k], self.pairs[-1 - k]
+            one[1], other[1] = other[1], one[1]
+
+    def of(self, row):
+        return self.block_of[row[self.header]]
+
+    def add(self, year, block):
+        self.made += 1
+        self.rows.append({
+            "id": f"p{self.made:03d}",
+            "year": str(year),
+            self.header: str(self.rng.choice(self.blocks[block])),
+            **{f"q{k}": str(self.rng.integers(1, 6)) for k in (1, 2, 3)},
+            "smokes": str(self.rng.integers(2)),
+        })  # fmt: skip
+
+    @property
+    def new(self):
+        return {row["id"]: row for row in self.rows if row["year"] == "2"}
+
+    def people(self):
+        names = list(self.rows[0])
+        table = [names, *([row[name] for name in names] for row in self.rows)]
+        return "\n".join("\t".join(line) for line in table)
+
+    def files(self, folder):
+        folder.mkdir(exist_ok=True)
+        (folder / "people.tsv").write_text(self.people())
+        (folder / "pairs.tsv").write_text(self.shared())
+        return [str(folder / "people.tsv"), str(folder / "pairs.tsv")]
+
+    def shared(self):
+        return "\n".join("\t".join(two) for two in [("id_a", "id_b"), *self.pairs])
+
+
+def crossing(office, pairs):
+    """Pairs of ids of different blocks."""
+    by_id = {row["id"]: row for row in office.rows}
+    return [two for two in pairs if len({office.of(by_id[who]) for who in two}) > 1]
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+def planned(out):
+    """The pairs of a run with --json."""
+    return [(pair["a"], pair["b"]) for pair in json.loads(out)["pairs"]]
+
+
+def by_command_line(seed, folder, capsys):
+    rng = np.random.default_rng(seed)
+    kind = list(VALUES)[seed % len(VALUES)]
+    header = HEADERS[int(rng.integers(len(HEADERS)))]
+    noise = int(rng.integers(2)) if kind in ("two", "numbers") else 0
+    office = Office(rng, kind, header, noise, size=40 if noise else 16)
+    files, model = office.files(folder), str(folder / "m.npz")
+    marked = f'"{header}"'
+
+    def run(*words):
+        code = main(list(words))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    asked = ["--cohort", "year", "--ordinal", "q1,q2,q3", "--binary", "smokes"]
+    asked += ["--alpha", "10", "--only", "1", "--model", model, "--force"]
+    assert run("roommates", "fit", *files, *asked)[0] == 0
+    plan = ["--only", "2", "--model", model, "--json", "--out", str(folder / "out"), "--force"]
+    code, out, said = run("roommates", "assign", files[0], *plan)
+    if code == 0:
+        assert not crossing(office, planned(out))
+    else:
+        assert code == 2
+        for part in (header, f" of {len(office.pairs)} pairs agree", "--same", "--mix"):
+            assert part in said
+        assert not (folder / "out").exists()
+        code, out, _ = run("roommates", "assign", files[0], *plan, "--mix", marked)
+        assert code == 0
+        assert crossing(office, planned(out))
+    if said:
+        assert run("roommates", "explain", files[0], next(iter(office.new)), *plan[:5])[0] == 2
+    found = run("check", *files, "--json", "--separator", "tab")
+    learn = shlex.split(json.loads(found[1])["fit"])[1:]
+    spelled = kind in ("case", "spelled")
+    assert (header in " ".join(learn)) != spelled
+    code = run(*learn, "--only", "1", "--model", model, "--force")[0]
+    if code == 0:
+        code, out, said = run("roommates", "assign", files[0], *plan)
+        assert code == 2 if spelled and said else not crossing(office, planned(out))
+    else:
+        assert found[0] == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_plan_of_the_command_line_crosses_what_all_pairs_agree_in(seed, tmp_path, capsys):
+    by_command_line(seed, tmp_path / "t", capsys)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(5, 205))
+def test_no_plan_of_the_command_line_ever_crosses(seed, tmp_path, capsys):
+    by_command_line(seed, tmp_path / "t", capsys)
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+class Desk:
+    """The page's requests, and what must be true of the answers after each."""
+
+    def __init__(self, client, office):
+        self.client, self.office = client, office
+        self.locks, self.apart = [], []
+        client.json("file?kind=people&name=people.tsv", office.people().encode())
+        client.json("file?kind=pairs&name=pairs.tsv", office.shared().encode())
+        self.learn(planned="2")
+
+    def learn(self, **more):
+        state = self.client.json("state")
+        told = {"roles": state["roles"], "planned": state["planned"]} | more
+        self.client.json("choose", told)
+        self.client.json("fit", {})
+        assert self.client.wait()["fault"] == ""
+
+    def plan(self):
+        found = self.client.json("plan")
+        names = {int(row): name for row, name in found["names"].items()}
+        homes = {frozenset(names[row] for row in home["rows"]) for home in found["homes"]}
+        return found, {name: row for row, name in names.items()}, homes
+
+    def holds(self):
+        """(1) to (3), by the plan and by the list of decisions."""
+        _, rows, homes = self.plan()
+        people = self.office.new
+        assert set(rows) == set(people)
+        assert not crossing(self.office, [tuple(home) for home in homes])
+        found = self.client.json("decisions")["decisions"]
+        for kind, made in (("require", self.locks), ("forbid", self.apart)):
+            for two in made:
+                mine = [d for d in found if d["kind"] == kind and set(d["who"]) == two]
+                assert len(mine) == 1, (kind, two, found)
+                there = two <= set(people)
+                fits = there and (kind == "forbid" or not crossing(self.office, [tuple(two)]))
+                assert (mine[0]["why"] is None) == fits
+                if fits:
+                    assert (two in homes) == (kind == "require")
+        kept = [d for d in found if d["kind"] in ("require", "forbid")]
+        assert len(kept) == len(self.locks) + len(self.apart)
+
+    def act(self, rng):
+        """One thing that an office does, drawn."""
+        plan, rows, homes = self.plan()
+        people = self.office.new
+        kinds = ("lock", "apart", "together", "swap", "answer", "gender", "remove", "add", "undo")
+        kind = kinds[int(rng.choice(9, p=[0.22, 0.22, 0.12, 0.1, 0.08, 0.06, 0.06, 0.06, 0.08]))]
+        if kind == "lock":
+            home = plan["homes"][int(rng.integers(len(plan["homes"])))]
+            two = next(h for h in homes if {rows[who] for who in h} == set(home["rows"]))
+            told = {"rows": home["rows"], "room": None, "keep": not home["locked"]}
+            self.client.json("lock", told)
+            self.locks = [own for own in self.locks if own != two]
+            self.locks += [two] if told["keep"] else []
+        elif kind in ("apart", "together", "swap"):
+            two = frozenset(map(str, rng.choice(sorted(rows), 2, replace=False)))
+            if kind == "apart" and rng.random() < 0.7:
+                two = sorted(homes, key=sorted)[int(rng.integers(len(homes)))]
+            a, b = (rows[who] for who in sorted(two))
+            self.change(kind, two, a, b, homes)
+        elif kind == "undo":
+            state = self.client.json("state")
+            if state["undo"]:
+                found = self.client.json("undo", {})["decisions"]
+                self.locks, self.apart = (
+                    [frozenset(d["who"]) for d in found if d["kind"] == own]
+                    for own in ("require", "forbid")
+                )
+        else:
+            self.correct(kind, rng, list(people))
+
+    def change(self, kind, two, a, b, homes):
+        """(4): what is new is what was said; a lock is refused to be broken, by its name."""
+        locked = {who for own in self.locks for who in own if own in homes}
+        cost = self.asked(f"cost?kind={kind}&a={a}&b={b}")
+        if "refused" in cost:
+            assert self.client.refused("change", {"kind": kind, "a": a, "b": b})
+            assert self.plan()[2] == homes
+            return
+        assert kind == "apart" or not two & locked
+        self.client.json("change", {"kind": kind, "a": a, "b": b})
+        after, _, made = self.plan()
+        assert not any(
+            home["locked"] and frozenset(after["names"][str(r)] for r in home["rows"]) not in homes
+            for home in after["homes"]
+        )
+        said = {frozenset(after["names"][str(p[end])] for end in "ab") for p in cost["new"]}
+        assert said == made - homes
+        if kind == "apart" and two not in self.apart:
+            self.apart.append(two)
+
+    def asked(self, path):
+        status, found = self.client.ask(path)
+        assert status == 200
+        return json.loads(found)
+
+    def correct(self, kind, rng, people):
+        """A corrected workbook, dropped again."""
+        rows = self.office.rows
+        who = self.office.new[people[int(rng.integers(len(people)))]]
+        if kind == "answer":
+            who["q1"] = str(rng.integers(1, 6))
+        elif kind == "gender":
+            other = 1 - self.office.of(who)
+            who[self.office.header] = self.office.blocks[other][0]
+        elif kind == "remove":
+            rows.remove(who)
+        else:
+            self.office.add(2, int(rng.integers(len(self.office.blocks))))
+        rng.shuffle(rows)
+        state = self.client.json("file?kind=people&name=people.tsv", self.office.people().encode())
+        assert state["roles"]["same"] == [self.office.header]
+        self.learn()
+
+
+@contextmanager
+def page(folder):
+    with Server(Project(folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield Client(server)
+        server.shutdown()
+
+
+def on_the_page(seed, steps, folder):
+    rng = np.random.default_rng(seed)
+    header = HEADERS[int(rng.integers(len(HEADERS)))]
+    with page(folder) as client:
+        desk = Desk(client, Office(rng, "two", header))
+        desk.holds()
+        for _ in range(steps):
+            desk.act(rng)
+            desk.holds()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_decisions_on_the_page_hold_whatever_is_done(seed, tmp_path):
+    on_the_page(seed, 6, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(4, 44))
+def test_decisions_on_the_page_always_hold(seed, tmp_path):
+    on_the_page(seed, 40, tmp_path)
+
+
+@pytest.mark.parametrize("kind", list(VALUES))
+def test_the_page_stops_a_plan_until_somebody_decides(kind, tmp_path):
+    """Roles sent without the rule: the plan names column and figure; a decision lets it be made."""
+    rng = np.random.default_rng(7)
+    office = Office(rng, kind, "I am …")
+    with page(tmp_path) as client:
+        client.json("file?kind=people&name=people.tsv", office.people().encode())
+        state = client.json("file?kind=pairs&name=pairs.tsv", office.shared().encode())
+        assert (state["roles"]["same"] == ["I am …"]) == (kind not in ("spelled", "case"))
+        assert "I am …" in state["agreeing"]
+        roles = state["roles"] | {"same": []}
+        desk = Desk.__new__(Desk)
+        desk.client = client
+        desk.learn(roles=roles, planned="2")
+        found = [f for f in client.json("state")["findings"] if "I am …" in f["words"]]
+        assert any(f["kind"] == "fault" for f in found)
+        said = client.refused("plan")
+        assert "I am …" in said
+        assert f" of {len(office.pairs)} " in said
+        desk.learn(roles=roles | {"mix": ["I am …"]}, planned="2")
+        _, _, homes = desk.plan()
+        assert crossing(office, [tuple(home) for home in homes])
+
+
+def test_a_renamed_column_is_listed_and_comes_back(tmp_path):
+    """What was chosen for it waits; the new name is no silent exception from the rule."""
+    office = Office(np.random.default_rng(3), "two", "Geschl.")
+    with page(tmp_path) as client:
+        desk = Desk(client, office)
+        before = client.json("state")["roles"]
+        client.json("choose", {"roles": before | {"protected": ["q1"]}, "planned": "2"})
+        for row in office.rows:
+            row["Gender"], row["tidy"] = row.pop("Geschl."), row.pop("q1")
+        office.header = "Gender"
+        state = client.json("file?kind=people&name=people.tsv", office.people().encode())
+        gone = {d["who"][0]: d["why"] for d in state["decisions"] if d["kind"] == "column"}
+        assert set(gone) == {"Geschl.", "q1"}
+        assert all(gone.values())
+        assert state["roles"]["same"] == ["Gender"]
+        desk.learn()
+        desk.holds()
+        for row in office.rows:
+            row["Geschl."], row["q1"] = row.pop("Gender"), row.pop("tidy")
+        office.header = "Geschl."
+        state = client.json("file?kind=people&name=people.tsv", office.people().encode())
+        assert "Geschl." in state["roles"]["same"]
+        assert state["roles"]["protected"] == ["q1"]
+
+
+def test_columns_that_pairs_do_not_agree_in_stop_no_plan(tmp_path, capsys):
+    """Chance, tastes, constants, rare answers and unique values are no rules."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        office = Office(rng, "two", "gender")
+        for k, row in enumerate(office.rows):
+            row |= {"name": f"n{k}", "town": "here", "rare": "no" if k % 25 else "yes"}
+            row |= {"coin": str(rng.choice(list("ab"))), "die": str(rng.choice(list("abcdef")))}
+        by_id = {row["id"]: row for row in office.rows}
+        for a, b in office.pairs:  # a taste: four in five pairs agree
+            if rng.random() < 0.6:
+                by_id[b]["coin"] = by_id[a]["coin"]
+        files, model = office.files(tmp_path / str(seed)), str(tmp_path / "m.npz")
+        asked = ["--cohort", "year", "--same", "gender", "--ordinal", "q1,q2,q3", "--force"]
+        asked += ["--alpha", "10", "--only", "1", "--model", model]
+        assert main(["roommates", "fit", *files, *asked]) == 0
+        out = ["--out", str(tmp_path / f"out{seed}")]
+        assert main(["roommates", "assign", files[0], "--only", "2", "--model", model, *out]) == 0
+        assert "agree in it" not in capsys.readouterr().out
