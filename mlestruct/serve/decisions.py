@@ -175,7 +175,8 @@ def _of(rules: Iterable[Sequence[str]], pair: Sequence[str]) -> bool:
 
 
 def _refuse_locked(made: Decisions, who: Sequence[str]) -> None:
-    held = {own for home in (*made.require, *made.fixed.values()) for own in home}
+    held = {own: home for home in (*made.require, *made.fixed.values()) for own in home}
     taken = next((own for own in who if own in held), None)
     if taken is not None:
-        raise ValueError(f"{taken} is locked: unlock that home first")
+        home = " and ".join(held[taken])
+        raise ValueError(f"{taken} is locked: unlock that home first ({home})")

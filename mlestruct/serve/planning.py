@@ -143,15 +143,14 @@ class Planned:
         ``undone`` are pairs that were put together before and would be so no longer.
         """
         made, undone = self.changed(kind, a, b)
-        old, gone = set(map(frozenset, self.plan.require)), set(map(frozenset, self._pairs(undone)))
+        old, gone = self.choices, set(map(frozenset, self._pairs(undone)))
         base = replace(
             self.plan, require=tuple(r for r in self.plan.require if frozenset(r) not in gone)
         )
-        barred = set(self.plan.forbid)
         with self._in_words():
             changed = base.what_if(
-                forbid=[r for r in self._pairs(made.forbid) if r not in barred],
-                require=[r for r in self._pairs(made.together) if frozenset(r) not in old],
+                forbid=self._pairs(r for r in made.forbid if r not in old.forbid),
+                require=self._pairs(r for r in made.together if r not in old.together),
             )
             self.model.refuse_crossed(changed.plan)
         homes = {_people(home) for home in self.plan.shared}
@@ -162,8 +161,7 @@ class Planned:
             for p in home
         ]
         factor = exp(changed.loss) if changed.loss < LARGEST_FACTOR else None
-        apart = [[self.row[who] for who in two] for two in self._pairs(undone)]
-        return {"factor": factor, "new": new, "undone": apart}
+        return {"factor": factor, "new": new, "undone": [list(two) for two in undone]}
 
     def changed(self, kind: str, a: int, b: int) -> tuple[Decisions, list[Rule]]:
         """What would be decided after a change, and which pairs put together before it undoes."""

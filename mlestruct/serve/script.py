@@ -287,11 +287,10 @@ const cost = kind => tried(async () => {
     $("cost").textContent = WORDS["share already"];
     return;
   }
-  const both = ([a, b]) => `${shown.names[a]} + ${shown.names[b]}`;
   const pairs = told.new.map(({a, b, probability}) => `${shown.names[a]} + ${shown.names[b]} (${
     say("probable", {share: digits(100 * probability)})})`).join(", ");
   const far = told.factor === null ? "cost far" : told.factor < 1.05 ? "cost same" : "cost";
-  const undone = told.undone.map(both).join(", ");
+  const undone = told.undone.map(two => two.join(" + ")).join(", ");
   $("cost").textContent = (told.new.length ? [say(far, {factor: digits(told.factor)}),
     say("new pairs", {pairs: pairs}), undone ? say("cost undone", {pairs: undone}) : ""]
     : [WORDS["not together"]]).join(" ");

@@ -138,6 +138,9 @@ class Pairing:
             if person in require:
                 raise Infeasible(f"{ids[person]!r} has a room for 1 and is in a required pair")
         require = np.concatenate([require, np.array(alone, dtype=np.int64).reshape(-1, 2)])
+        shared = [place[room.fixed[0]] for room in rooms or () if room.size > 1 == len(room.fixed)]
+        beds = [[person, len(ids) + k] for person in shared for k in range(singles)]
+        forbid = np.concatenate([forbid, np.array(beds, dtype=np.int64).reshape(-1, 2)])
         return cls(group, ids, worth, singles, forbid, require, decision, rho)
 
     @cached_property
@@ -182,9 +185,11 @@ class Pairing:
         return Solution(partner, float(objective[0]), float(upper[0]))
 
     def under(self, forbid: Ints, require: Ints) -> Pairing:
-        """The same people under other rules; beds that were required stay required."""
-        beds = self.require[(self.require >= len(self.ids)).any(axis=1)]
-        twin = replace(self, forbid=forbid, require=np.concatenate([require, beds]))
+        """The same people under other rules; those about empty beds stay."""
+        n = len(self.ids)
+        forbid = np.concatenate([forbid, self.forbid[(self.forbid >= n).any(axis=1)]])
+        require = np.concatenate([require, self.require[(self.require >= n).any(axis=1)]])
+        twin = replace(self, forbid=forbid, require=require)
         known = {name: self.__dict__[name] for name in KEPT if name in self.__dict__}
         twin.__dict__.update(known)
         return twin
