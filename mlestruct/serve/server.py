@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 from mlestruct.method import Progress
 from mlestruct.serve.decisions import let_go, locked, ruled
 from mlestruct.serve.inputs import Inputs, Json, checked, forgotten, merged
-from mlestruct.serve.overview import LEARNED_FROM, decisions, dropped, fresh, overview, readable
+from mlestruct.serve.overview import LEARNED_FROM, decisions, dropped, overview, readable
 from mlestruct.serve.page import page
 from mlestruct.serve.planning import Planned, fit
 from mlestruct.serve.project import LARGEST, Choices, Decisions, Project
@@ -124,6 +124,17 @@ class Session:
             return self.state()
 
     @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        """Nobody else reads files, or changes them or what was chosen: the order of both locks."""
+        if not self._reading.acquire(timeout=PATIENCE):
+            raise ValueError("wait until the file before is read")
+        try:
+            with self.lock:
+                yield
+        finally:
+            self._reading.release()
+
+    @contextmanager
     def _alone(self) -> Iterator[None]:
         """Files and choices change while nobody else reads them or learns."""
         if not self._reading.acquire(timeout=PATIENCE):
@@ -222,7 +233,7 @@ class Session:
 
     def change(self, asked: Mapping[str, Any]) -> Json:
         """Put two people together, swap their partners, or keep them apart."""
-        with self.lock:
+        with self._quiet():
             made, _ = self.planned().changed(asked["kind"], asked["a"], asked["b"])
             return self._under(lambda _: made)
 
@@ -233,7 +244,7 @@ class Session:
 
     def _under(self, changed: Callable[[Decisions], Decisions]) -> Json:
         """The plan after other decisions; those that leave no plan, or do not fit, are not kept."""
-        with self.lock:
+        with self._quiet():
             old, unfit = self.project.choices(), self._unfit()
             self._decide(old.decided(changed(old.decisions)))
             try:
@@ -254,14 +265,14 @@ class Session:
 
     def undo(self, _: object = None) -> Json:
         """Take the last change of decisions about people back."""
-        with self.lock:
+        with self._quiet():
             self._decide(self.project.choices().undone())
         return self.state()
 
     def let_go(self, asked: Mapping[str, Any]) -> Json:
         """Forget one decision, or what was chosen for a column that is not there any more."""
         kind, who = asked["kind"], asked["who"]
-        with self.lock:
+        with self._quiet():
             self._refuse_while_learning()
             old = self.project.choices()
             if kind == "planned":
