@@ -144,7 +144,11 @@ def locked(made: Decisions, who: Sequence[str], room: str | None, keep: bool) ->
     pairs = [(a, b) for a, b in zip(who[::2], who[1::2], strict=False)]
     loose = replace(
         ruled(made, "require", pairs, False),
-        fixed={name: own for name, own in made.fixed.items() if set(own) != set(who)},
+        fixed={
+            name: own
+            for name, own in made.fixed.items()
+            if set(own) != set(who) and (keep or not set(own) <= set(who))
+        },
     )
     if not keep:
         return loose

@@ -60,12 +60,17 @@ class Planned:
         rooms = given.named("rooms") if "rooms" in self.choices.files else None
         own = {str(written(name)): name for name in rooms.labels("room")} if rooms else {}
         fixed = {own.get(room, room): list(map(self._id, who)) for room, who in held.fixed.items()}
+        asked = [*rules["require"], *self._pairs((*held.require, *held.together))]
+        once = {frozenset(two): two for two in reversed(asked)}
+        for who in fixed.values():
+            for k in range(0, len(who) - 1, 2):
+                once.pop(frozenset(who[k : k + 2]), None)
         return self.model.assign(
             self.people,
             rooms=rooms,
             fixed=fixed or None,
             forbid=[*rules["forbid"], *self._pairs(held.forbid)],
-            require=[*rules["require"], *self._pairs((*held.require, *held.together))],
+            require=[*reversed(once.values())],
             consent=rules["consent"],
         )
 
@@ -143,14 +148,19 @@ class Planned:
         ``undone`` are pairs that were put together before and would be so no longer.
         """
         made, undone = self.changed(kind, a, b)
-        old, gone = self.choices, set(map(frozenset, self._pairs(undone)))
+        old, must = self.choices, set(map(frozenset, self.plan.require))
+        gone = set(map(frozenset, self._pairs(undone)))
         base = replace(
             self.plan, require=tuple(r for r in self.plan.require if frozenset(r) not in gone)
         )
         with self._in_words():
             changed = base.what_if(
                 forbid=self._pairs(r for r in made.forbid if r not in old.forbid),
-                require=self._pairs(r for r in made.together if r not in old.together),
+                require=[
+                    two
+                    for two in self._pairs(r for r in made.together if r not in old.together)
+                    if frozenset(two) not in must
+                ],
             )
             self.model.refuse_crossed(changed.plan)
         homes = {_people(home) for home in self.plan.shared}

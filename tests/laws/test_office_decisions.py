@@ -186,7 +186,10 @@ class Desk:
         return found, {name: row for row, name in names.items()}, homes
 
     def fits(self, who):
-        return who <= set(self.office.new) and not crossing(self.office, [tuple(who)])
+        room = self.locks.get(who)
+        there = who <= set(self.office.new) and not crossing(self.office, [tuple(who)])
+        mine = there and self.office.of(self.office.new[next(iter(who))])
+        return there and (room is None or "AB".index(room[0]) == mine)
 
     def holds(self):
         """(1) to (3), by the plan and by the list of decisions."""
@@ -222,16 +225,19 @@ class Desk:
             home = given[int(rng.integers(len(given)))]
             who = next(h for h in homes if {rows[own] for own in h} == set(home["rows"]))
             told = {"rows": home["rows"], "room": home["room"], "keep": not home["locked"]}
-            if any(who & own and who != own for own in self.locks):  # of a lock that does not fit
-                assert "is locked: unlock" in self.client.refused("lock", told)
+            if not told["keep"]:
+                self.client.json("lock", told)
+                self.locks = {own: r for own, r in self.locks.items() if not own <= who}
+                return
+            if any(who & own or home["room"] in (r or "-",) for own, r in self.locks.items()):
+                assert "locked" in self.client.refused("lock", told)  # what does not fit now
                 return
             made = self.client.json("decisions")["decisions"]
             if any(d["kind"] == "together" and d["why"] and who & set(d["who"]) for d in made):
                 assert "were put together: let that go" in self.client.refused("lock", told)
                 return
             self.client.json("lock", told)
-            self.locks.pop(who, None)
-            self.locks |= {who: home["room"]} if told["keep"] else {}
+            self.locks[who] = home["room"]
         elif kind in ("apart", "together", "swap"):
             two = frozenset(map(str, rng.choice(sorted(rows), 2, replace=False)))
             if kind == "apart" and rng.random() < 0.7:

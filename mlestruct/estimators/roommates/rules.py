@@ -46,9 +46,6 @@ class Rules:
         never = _rows(people, forbid, "forbid")
         apart = people.group_of[never[:, 0]] != people.group_of[never[:, 1]]
         must = _rows(people, require, "require")
-        first = {frozenset(two): k for k, two in reversed([*enumerate(must.tolist())])}
-        once = sorted(first.values())
-        must, require = must[once], [require[k] for k in once]
         for (a, b), names in zip(must.tolist(), require, strict=True):
             one, other = people.group_of[[a, b]]
             if one != other:
