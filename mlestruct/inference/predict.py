@@ -175,8 +175,8 @@ def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: R
 
 def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inferred) -> Inferred:
     """Examples whose proof leaves more than ``NAT`` once more, from where they are."""
-    far = (found.gaps > NAT) & np.isfinite(found.gaps)
-    far = np.flatnonzero(far & ~unsearchable(batch) if found.polytope == DEGREES else far)
+    open_ = (found.gaps > NAT) & np.isfinite(found.gaps)
+    far = np.flatnonzero(open_ & ~unsearchable(batch) if found.polytope == DEGREES else open_)
     if len(far) == 0:
         return found
     part, flat = batch.select(far), spans(batch.offsets, far)
