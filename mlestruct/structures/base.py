@@ -378,7 +378,8 @@ def as_vector(values: Any, what: str, size: int) -> Array:
 
     Of a read-only array this is a copy, since kernels would be compiled again for such a type.
     """
-    flat = as_numbers(values, what).reshape(-1)
+    flat = as_numbers(values, what)
+    flat = flat if flat.ndim == 1 else flat.reshape(-1)
     if len(flat) != size:
         unit = "weights" if what == "theta" else "coordinates"
         raise ValueError(f"{len(flat)} {what} for {size} {unit}")

@@ -117,6 +117,7 @@ EXEMPT = {
     "mlestruct.learners.*.states": "a step of fit; start is checked by FrankWolfe.run",
     "mlestruct.oracle.solver.tells_best_from_worst": "a step of fit, asked with its own scores",
     "mlestruct.scorers.*": "ask the model's score, evidence or calibration, which are tried",
+    "mlestruct.families.joint.prediction.Mixture.__init__": "checked, and read as floats later",
     "mlestruct.features.sparse.Sparse.of": "scipy.sparse keeps the arrays",
     "mlestruct.data.*": "generators of examples",
     "mlestruct.tables.*": "cells of files, not arrays",
@@ -133,7 +134,10 @@ EXEMPT = {
     "mlestruct.structures.base.Structure.bound": "the default reads nothing",
 }
 
-MEANT = {("mlestruct.readers.graphs.Graph.from_regions(image)", "uint8")}  # are n / 255
+MEANT = {  # bytes of a picture are shares of 255
+    ("mlestruct.readers.graphs.Graph.from_regions(image)", "uint8"),
+    ("mlestruct.estimators.labelled.Weighable.fit(X)", "uint8"),
+}
 LENT = {
     "mlestruct.batch.Batch.rows",
     "mlestruct.batch.Batch.vector",
@@ -374,6 +378,7 @@ class Trial:
 
         monkeypatch.setattr(Kernel, "compile", counted)
         modules = [m for name, m in list(sys.modules.items()) if name.split(".")[0] in BASES]
+        modules.append(sys.modules[__name__])
         for name, (owner, attribute, numbers) in FUNCTIONS.items():
             numbers = [one for one in numbers if _exempt(name, one) is None]
             if not numbers:
@@ -471,7 +476,7 @@ class Trial:
             kept = repr(changed)
             self.compiled.clear()
             found = self.answer(function, bound, parameter, changed)
-            if self.compiled:
+            if self.compiled and variant not in WRONG:
                 self.faults.append(f"{what}, {variant}: compiled {self.compiled[0]}")
             if repr(changed) != kept:
                 self.faults.append(f"{what}, {variant}: the argument was overwritten")
@@ -786,7 +791,13 @@ def _own_solver(rng):
     s = ms.Custom(6, exactly_one=[[0, 1, 2], [3, 4, 5]])
     X = rng.standard_normal((8, 6, 2))
     y = np.array([np.eye(3)[rng.integers(0, 3, 2)].ravel() for _ in X])
-    _learned(ms.StructuredModel(s, oracle="linear_program"), X, y, rng)
+
+    def best(score):
+        vertex = np.zeros(6)
+        vertex[score[:3].argmax()] = vertex[3 + score[3:].argmax()] = 1.0
+        return vertex
+
+    _learned(ms.StructuredModel(s, oracle=best), X, y, rng)
 
 
 def _joint(rng):

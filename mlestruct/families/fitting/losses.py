@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.entropy import TINY
 from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, Ints, as_vector
 from mlestruct.structures.graph import FactorGraph, only_graphs
 
 
@@ -125,7 +125,7 @@ def named(loss: str | Loss) -> Loss:
 
 def errors(tau: Array, units: ObservedTables) -> float:
     """The weighted share of tables whose most likely entry is not the true one; ties are errors."""
-    return float(_wrong(as_numbers(tau, "tau"), *units) / units.weight.sum())
+    return float(_wrong(as_vector(tau, "tau", np.size(tau)), *units) / units.weight.sum())
 
 
 @kernel
