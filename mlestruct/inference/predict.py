@@ -31,6 +31,7 @@ from mlestruct.structures.base import Array, Bound
 TOL = 1e-4  # relative; Frank-Wolfe stops there
 NAT = 1e-3  # what may be missing of an example's value without a word
 ROUNDS = 2000  # of looking once more
+SERVED = 200  # of them where a routine has been: what these do not prove, ten times as many do not
 LARGE = 1e2  # scores from which it matters what they are counted from
 TIGHT = 1e-8  # of max(1, |log Z|): a routine's own bound as tight as this needs no oracle
 
@@ -156,7 +157,7 @@ def _served(
 def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: Routine) -> Inferred:
     """By a routine; where odd sets cut its τ off, on by Frank-Wolfe from a mixture near it.
 
-    The smaller gap counts. Of graphs too large to search for odd sets the routine's is kept.
+    Of graphs too large to search for odd sets the routine's answer is kept.
     """
     odd = relaxed(batch, oracle)
     tight = 1e-3 * TOL if odd else TIGHT
@@ -167,9 +168,7 @@ def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: R
         raise
     left, size = float(batch.weight @ found.gaps), max(1.0, abs(float(batch.weight @ found.lower)))
     if odd and left > TOL * size and found.polytope != DEGREES and not limits.late():
-        again = _searched(batch, entropy, oracle, None, found.tau)
-        if float(batch.weight @ again.gaps) < left:
-            return again
+        return _tightest(batch, found, _searched(batch, entropy, oracle, None, found.tau))
     return found
 
 
@@ -180,14 +179,30 @@ def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inf
     if len(far) == 0:
         return found
     part, flat = batch.select(far), spans(batch.offsets, far)
-    size = max(1.0, abs(float(part.weight @ found.lower[far])))
-    tight = FrankWolfe(rounds=ROUNDS, tol=0.5 * NAT * float(part.weight.sum()) / size)
-    again = _searched(part, entropy.select(part, far), oracle, tight, found.tau[flat])
-    if again.withheld is not None or not again.gaps.sum() < found.gaps[far].sum():
-        return found
-    tau, lower, upper, slack = (part.copy() for part in found[:4])
-    tau[flat], lower[far], upper[far], slack[far] = again[:4]
+    held = found._replace(tau=found.tau[flat], lower=found.lower[far], upper=found.upper[far],
+                          slack=found.slack[far])  # fmt: skip
+    size = max(1.0, abs(float(part.weight @ held.lower)))
+    rounds = ROUNDS if routine(entropy) is None else SERVED
+    tight = FrankWolfe(rounds=rounds, tol=0.5 * NAT * float(part.weight.sum()) / size)
+    again = _searched(part, entropy.select(part, far), oracle, tight, held.tau)
+    best = _tightest(part, held, again)
+    tau, lower, upper, slack = (one.copy() for one in found[:4])
+    tau[flat], lower[far], upper[far], slack[far] = best[:4]
     return found._replace(tau=tau, lower=lower, upper=upper, slack=slack, summed=False)
+
+
+def _tightest(batch: Batch[Any], held: Inferred, other: Inferred) -> Inferred:
+    """Of two answers every example's larger value with its τ, and its smaller bound."""
+    if other.withheld is not None:
+        return held
+    higher, tighter = other.lower > held.lower, other.upper < held.upper
+    lower = np.where(higher, other.lower, held.lower)
+    return held._replace(
+        tau=np.where(higher[batch.owner], other.tau, held.tau),
+        lower=lower,
+        upper=np.maximum(np.where(tighter, other.upper, held.upper), lower),
+        slack=np.where(tighter, other.slack, held.slack),
+    )
 
 
 def tell(gaps: Array, withheld: str | None) -> None:

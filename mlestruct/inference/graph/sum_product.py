@@ -51,6 +51,7 @@ STALLED = 1e-7  # a residual that costs less than rounding, its square, is no re
 APART, FAR = 1e-5, 10.0  # what marginals may differ by where messages stand, and of ``residual``
 PATIENCE = 64  # times the sweeps of a run is the longest
 CREEP = 1e-7  # what messages that hardly move may still leave, relative to the value
+SURE = 1e-12  # relative: a bound so near leaves nothing that Newton's steps could gain
 LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
 
 
@@ -232,12 +233,13 @@ class SumProduct(Routine):
         """Where sweeps ended before the messages did, and that matters: many small moves add up."""
         stalled = state.residual > max(self.residual, STALLED)
         moving = (state.residual > self.residual) & ~stalled
-        if not moving.any():
+        if not (moving | stalled).any():
             return stalled
         ready, above = self.ready(structure), np.empty(len(log_z))
         sent = state.message, state.belief, ready.shares(structure)
         _bounds(at, scores, above, *sent, ready.plan, ready.special)
-        return stalled | (moving & (above - log_z > CREEP * (1.0 + np.abs(log_z))))
+        room = (above - log_z) / (1.0 + np.abs(log_z))
+        return np.asarray((stalled & ~(room <= SURE)) | (moving & (room > CREEP)))
 
     def stalled(self, warm: dict[FactorGraph, WarmMessages]) -> int:
         """Examples whose messages still moved when their sweeps were spent."""
