@@ -48,8 +48,12 @@ def problem(
         room = int(min(MOST, (ROOM / len(batch)) ** 0.5))
         return f"{d} weights are too many to tell apart one by one: {room} at most, of so many data"
     own = likelihood_of(batch, features, rho, summed=summed, oracle=oracle)
-    if own is not None and (summed or Entropy.of(batch, rho).bound.kind == "exact"):
-        return Problem(own, own, unit, unit_name, "the weights of the model itself")
+    itself, exactly = (
+        "the weights of the model itself",
+        Entropy.of(batch, rho).bound.kind == "exact",
+    )
+    if own is not None and (summed or exactly):
+        return Problem(own, own, unit, unit_name, itself)
     about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
     if own is not None:
         cost = SEARCH * 2.0 * d * total(batch)
@@ -58,6 +62,8 @@ def problem(
     if max(structure.size for structure in batch.structures) > LARGEST:
         return f"more than {LARGEST} parts are too many to take slopes of by asking a solver alone"
     model = Likelihood(batch, features, Mixtures(oracle, rho))
+    if exactly and (oracle is None or isinstance(oracle, str)):
+        return Problem(model, model, unit, unit_name, itself)
     asked = Problem(model, None, unit, unit_name, about)
     if (asked.units == 1 or asked.clustered) and (why := refusal(asked)) is not None:
         return why  # whether all answers can be listed or not: the solver is not asked for them

@@ -95,7 +95,8 @@ def refused(calls: Calls, ask: Callable[[], Any]) -> bool:
 def test_one_example_of_a_surrogate_is_refused_at_once(name: str, calls: Calls) -> None:
     structure = STRUCTURES[name]()
     model, X, y = fitted(structure, 1)
-    assert refused(calls, lambda: model.intervals(X, y))
+    exact = name == "clusters"  # a junction tree: the likelihood itself, not a surrogate's
+    assert refused(calls, lambda: model.intervals(X, y)) != exact
 
 
 @pytest.mark.parametrize("name", STRUCTURES)

@@ -233,3 +233,21 @@ def test_small_general_matchings_are_mixed_as_prices_say(structure, rho, spread,
     known = inference(Entropy.of(batch, rho))(batch, scores)
     np.testing.assert_allclose(log_z, known[0], atol=1e-7, rtol=1e-9)
     np.testing.assert_allclose(tau, known[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 3, 12])
+def test_intervals_of_a_junction_tree_are_those_of_its_chain(count, rng):
+    """Two clusters that share a variable, and a chain with the same scores."""
+    clusters, line = ms.ClusterGraph([2] * 3, [(0, 1), (1, 2)], [(0, 1, (1,))]), ms.chain(3, 2)
+    X = rng.standard_normal((count, clusters.size, 2))
+    y = rng.integers(2, size=(count, 3))
+    same = np.zeros((count, line.size, 2))
+    same[:, 6:14], same[:, 2:4] = X[:, :8], X[:, 8:]
+    one, other = (
+        ms.StructuredModel(structure, tol=0.01).fit(list(rows), list(y)).intervals(list(rows), y)
+        for structure, rows in ((clusters, X), (line, same))
+    )
+    assert one.about == other.about == "the weights of the model itself"
+    for row, known in zip(one.rows, other.rows, strict=True):
+        for field in ("estimate", "error", "low", "high"):
+            assert getattr(row, field) == pytest.approx(getattr(known, field), abs=1e-4)
