@@ -48,11 +48,9 @@ def problem(
         room = int(min(MOST, (ROOM / len(batch)) ** 0.5))
         return f"{d} weights are too many to tell apart one by one: {room} at most, of so many data"
     own = likelihood_of(batch, features, rho, summed=summed, oracle=oracle)
-    itself, exactly = (
-        "the weights of the model itself",
-        Entropy.of(batch, rho).bound.kind == "exact",
-    )
-    if own is not None and (summed or exactly):
+    itself = "the weights of the model itself"
+    exactly = summed or Entropy.of(batch, rho).bound.kind == "exact"
+    if own is not None and exactly:
         return Problem(own, own, unit, unit_name, itself)
     about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
     if own is not None:
