@@ -59,18 +59,7 @@ def sweeps(structure: ms.Matching, score: np.ndarray, rho: float) -> int:
     stages = [(0.5, 1e-8)] if rho == 0.5 else [(0.5, 1e-2), (rho, 1e-8)]
     for number, (stage, residual) in enumerate(stages):
         scale(
-            score,
-            *fixed,
-            1 - 2 * stage,
-            stage,
-            False,
-            x,
-            number == 0,
-            residual,
-            500,
-            tau,
-            report,
-            None,
+            score, *fixed, 1 - 2 * stage, stage, False, x, number == 0, residual, 500, tau, report
         )
         total += int(report[1])
     return total

@@ -14,9 +14,11 @@ from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, types, typing
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import lower_builtin
 
-from mlestruct.stubs import known
+from mlestruct.kernels import VARIANTS
 
 EIGHT = 8
 MOST = 4  # eights side by side
@@ -25,6 +27,7 @@ INTS = ir.VectorType(ir.IntType(64), EIGHT)
 ORDER = ir.VectorType(ir.IntType(32), EIGHT)
 INDEX, WHOLE = ir.IntType(32), ir.IntType(64)
 FUSED = ("contract",)  # a product may be added to a sum before it is rounded
+ANY = types.VarArg(types.Any)  # type: ignore[attr-defined]
 
 
 class Row:
@@ -191,7 +194,7 @@ def rows(formula: Any = None, /, join: Any = None) -> Any:
     returned: Any = types.float64 if join else types.void
     if len(none) > 1:
         returned = types.containers.UniTuple(types.float64, len(none))
-    return known(formula, returned, emit, rows, *METHODS)
+    return _known(formula, returned, emit, rows)
 
 
 def _loaded(builder: Any, places: list[Any]) -> Rows:
@@ -212,7 +215,20 @@ def alone(formula: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return formula(*(Row(builder, one) for one in args)).value
 
-    return known(formula, types.float64, emit, alone, *METHODS)
+    return _known(formula, types.float64, emit, alone)
+
+
+def _known(function: Any, returned: Any, emit: Any, *made_by: Any) -> Any:
+    """Kernels may call ``function``: they are compiled again if anything here is changed."""
+
+    def generic(self: Any, args: Any, kws: Any) -> Any:
+        return typing.signature(returned, *args)
+
+    template = type(function.__name__, (AbstractTemplate,), {"key": function, "generic": generic})
+    infer_global(function, types.Function(template))
+    lower_builtin(function, ANY)(emit)
+    VARIANTS[function] = [*made_by, *METHODS]
+    return function
 
 
 METHODS = [
@@ -330,5 +346,5 @@ def _across(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-known(down, types.void, _down, _down, *METHODS)
-known(across, types.void, _across, _across, *METHODS)
+_known(down, types.void, _down, _down)
+_known(across, types.void, _across, _across)

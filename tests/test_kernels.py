@@ -35,7 +35,7 @@ MODULES = sorted(
 )
 PACKAGE = Path(mlestruct.__file__).parent
 HERE = {
-    *(PACKAGE / name for name in ("kernels.py", "lanes.py", "stubs.py")),
+    *(PACKAGE / name for name in ("kernels.py", "lanes.py")),
     *(PACKAGE / "compiler").glob("*.py"),
 }
 

@@ -63,7 +63,7 @@ def test_scaling_takes_no_more_sweeps_of_more_people(rng, make):
         x, tau, report = np.zeros(graph.nodes), np.empty(graph.live), np.zeros(3)
         parts = graph.ptr, graph.head, graph.strict, graph.component
         score = rng.standard_normal(structure.size)
-        scale(score, *parts, 0.0, 0.5, graph.two_sided, x, True, 1e-8, 500, tau, report, None)
+        scale(score, *parts, 0.0, 0.5, graph.two_sided, x, True, 1e-8, 500, tau, report)
         assert report[0] <= 1e-8
         sweeps.append(report[1])
     assert sweeps[2] <= sweeps[0] + 1

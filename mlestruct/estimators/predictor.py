@@ -15,7 +15,6 @@ from mlestruct import limits
 from mlestruct.batch import Batch, pinned
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
-from mlestruct.engine.local import threads_of
 from mlestruct.errors import ConvergenceWarning, Unserved, not_fitted
 from mlestruct.estimators.door import (
     Columns,
@@ -35,7 +34,6 @@ from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers, lasting, refuse_made
-from mlestruct.threads import sharing
 
 if TYPE_CHECKING:
     from mlestruct.estimators.calibration import Calibration
@@ -509,8 +507,7 @@ class Predictor(Parameters):
         inference, oracle = self._inference(), self._oracle()
         try:
             if self.oracle is None and self.solver != "frank_wolfe":
-                with sharing(threads_of(self.engine, self.workers)):
-                    return inference.marginals(batch, scores, oracle)
+                return inference.marginals(batch, scores, oracle)
             from mlestruct.inference.predict import NAT, tell
 
             tol = min(self.tol, PRECISION)

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlestruct.blocks import shares
 from mlestruct.structures.base import Array, as_numbers, as_vector
 from mlestruct.structures.complete_kernel import ROWS, meetings, row_sums, unfold
-from mlestruct.threads import each
 
 if TYPE_CHECKING:
     from mlestruct.features.pairs import Pairs
 
 TABLES = 3000  # entries of all questions' tables, above which pairs of tables are not listed
-EQUAL, ROOM = 8, 1 << 24  # parts that answers are counted in, and numbers of all parts at most
+EQUAL, ROOM = 8, 1 << 24  # parts that answers are counted in; numbers of all parts at most
 
 
 def gram(pairs: Pairs, weight: Array, slack: Array) -> Array:
@@ -114,16 +112,13 @@ def _met_twice(pairs: Pairs, v: Array) -> Array:
     at = np.where(pairs.codes[0] < 0, first[-1], pairs.codes[0] + first[:-1])
     squares = np.concatenate([[0], np.cumsum(size**2)])
     n, entries = len(at), max(int(squares[-1]) ** 2, 1)
-
-    def counted(rows: tuple[int, int]) -> Array:
-        out = np.zeros((squares[-1],) * 2)
-        meetings(v, at, first, size, squares, *rows, out)
-        return out
-
-    starts = np.append(0, np.cumsum(np.arange(n - 1, -1, -1)))
-    ends = shares(starts, min(EQUAL, n // ROWS, ROOM // entries))
+    before = np.append(0, np.cumsum(np.arange(n - 1, -1, -1)))  # pairs of the people before
+    parts = max(min(EQUAL, n // ROWS, ROOM // entries), 1)
+    cut = np.append(np.searchsorted(before, np.arange(parts) * before[-1] // parts), n)
     met = np.zeros((squares[-1],) * 2)
-    for part in each(counted, pairwise(ends.tolist())):
+    for low, high in pairwise(cut.tolist()):
+        part = np.zeros_like(met)
+        meetings(v, at, first, size, squares, low, high, part)
         met += part
     flat = [q.tables.reshape(len(q.tables), -1) for q in pairs.questions]
     out = np.zeros((start[-1],) * 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -17,7 +17,6 @@ from mlestruct.features.base import Columns, restart
 from mlestruct.structures.base import Array, Ints, as_integers, as_numbers, as_vector
 from mlestruct.structures.complete_kernel import ROWS, fold, unfold
 from mlestruct.structures.matching import Matching
-from mlestruct.threads import each
 
 FAR = 1e3  # times what levels are apart, as a rule
 
@@ -211,7 +210,8 @@ class Pairs:
         for m, codes in enumerate(self.codes):
             part = out[self.offsets[m] : self.offsets[m + 1]]
             worth, people = self.looked_up(padded, codes), self.one_hot[m].T
-            each(partial(_scored, worth, people, part), range(0, len(codes), ROWS))
+            for first in range(0, len(codes), ROWS):
+                fold(worth[first : first + ROWS] @ people[:, first:], first, len(codes), part)
             for plane, weight in zip(self.planes[m], own, strict=True):
                 part += weight * plane
         return out
@@ -233,9 +233,11 @@ class Pairs:
         n = len(self.codes[m])
         tau = as_vector(tau, "tau", n * (n - 1) // 2)
         people = self.one_hot[m]
-        out = np.zeros((people.shape[1],) * 2)
-        for part in each(partial(_together, people, tau), range(0, len(people), ROWS)):
-            out += part
+        n, out = len(people), np.zeros((people.shape[1],) * 2)
+        for first in range(0, n, ROWS):
+            block = np.empty((min(ROWS, n - first), n - first))
+            unfold(tau, first, n, block)
+            out += people[first : first + ROWS].T @ (block @ people[first:])
         return out
 
     def met(self, together: Array) -> Array:
@@ -286,20 +288,6 @@ class Pairs:
         return np.hstack([*parts, own.T])
 
     gram, weighted = pair_grams.gram, pair_grams.weighted
-
-
-def _scored(worth: Array, people: Array, out: Array, first: int) -> None:
-    """The scores of ``ROWS`` people's pairs, in their place in ``out``."""
-    n = len(worth)
-    fold(worth[first : first + ROWS] @ people[:, first:], first, n, out)
-
-
-def _together(people: Array, tau: Array, first: int) -> Array:
-    """How much each two answers meet in the pairs of ``ROWS`` people."""
-    n = len(people)
-    block = np.empty((min(ROWS, n - first), n - first))
-    unfold(tau, first, n, block)
-    return np.asarray(people[first : first + ROWS].T @ (block @ people[first:]))
 
 
 def _people(structure: Matching, m: int) -> int:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 
 from mlestruct.dual import Dual
-from mlestruct.structures import definite
 from mlestruct.structures.base import Array, Ints, Structure
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
@@ -107,10 +106,11 @@ def _nodes(
 
 def _solved(system: Array, sums: Array) -> Array:
     """system⁻¹ sums. Definite up to ρ = ½ where no sets bind; Cholesky takes half the time then."""
-    lower = definite.factor(system.copy())
-    if lower is not None:
-        return definite.solve(lower, sums)
-    return np.asarray(solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False))
+    try:
+        factor = cho_factor(system, lower=True, check_finite=False)
+        return np.asarray(cho_solve(factor, sums, check_finite=False))
+    except LinAlgError:
+        return solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
 
 
 def _rows(graph: EdgeWeights, features: Any, full: Array | None, k: Ints) -> Array:

@@ -4,7 +4,6 @@ import numpy as np
 
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints
-from mlestruct.threads import each
 
 ROWS = 64  # nodes whose pairs are a matrix at a time
 
@@ -12,16 +11,13 @@ ROWS = 64  # nodes whose pairs are a matrix at a time
 def symmetric(flat: Array, n: int) -> Array:
     """The list of pairs as an (n × n) matrix, zero on the diagonal."""
     table = np.empty((n, n))
-
-    def fill(first: int) -> None:
+    for first in range(0, n, ROWS):
         block = np.empty((min(ROWS, n - first), n - first))
         unfold(flat, first, n, block)
         last = first + len(block)
         block[:, : len(block)] += block[:, : len(block)].T
         table[first:last, first:] = block
         table[first:, first:last] = block.T
-
-    each(fill, range(0, n, ROWS))
     return table
 
 

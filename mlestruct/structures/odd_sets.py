@@ -124,9 +124,13 @@ def _proven(table: Array, largest: float, structure: Any) -> bool:
         return True
     np.subtract(1.0 / n if perfect else 0.0, table, out=table)
     table[np.diag_indices(n)] += 1.0 - alpha - 1e-11
-    from mlestruct.structures.definite import factor
+    from scipy.linalg import LinAlgError, cholesky
 
-    return factor(table) is not None
+    try:
+        cholesky(table.T, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    return True
 
 
 def _terminals(n: int, perfect: bool) -> NDArray[np.bool_]:

@@ -24,7 +24,6 @@ from mlestruct.method import Progress
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Column
-from mlestruct.threads import each
 
 OTHERS, LARGEST = 10, 20_000  # pairs not observed, for every observed one and in all
 NEWTON, PART = 8, 2048  # steps, from nothing; pairs whose products are added up at a time
@@ -95,11 +94,10 @@ def learn(
     tol: float,
     told: Callable[[Progress], object],
     loop: Loop,
-    workers: int = 1,
 ) -> tuple[Model, float, list[tuple[float, float]], list[float]]:
     """The model, its alpha, the score of every alpha, and those that did not converge."""
     alphas = alphas_of(alpha)
-    learner = mle_struct(rho, solver=FrankWolfe(tol=tol, checkpoint=loop, workers=workers))
+    learner = mle_struct(rho, solver=FrankWolfe(tol=tol, checkpoint=loop))
     scores, missed = np.zeros(1), list[float]()
     if len(alphas) > 1:
         scores, missed = choose(learner, sample, alphas, rho)
@@ -184,8 +182,8 @@ def logistic(sample: Sample) -> Array:
     for _ in range(NEWTON):
         p = 1.0 / (1.0 + np.exp(-np.clip(X @ theta, -30.0, 30.0)))
         H, weight = np.eye(len(theta)), p * (1.0 - p)
-        for one in each(lambda k: X[k].T @ (weight[k, None] * X[k]), slices):  # noqa: B023
-            H += one
+        for k in slices:
+            H += X[k].T @ (weight[k, None] * X[k])
         theta = theta + np.linalg.solve(H, X.T @ (y - p) - theta)
     return np.asarray(theta[:-1])
 

@@ -47,7 +47,6 @@ from mlestruct.method import Progress
 from mlestruct.progress import Show, watcher
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import table
-from mlestruct.threads import sharing
 
 if TYPE_CHECKING:
     from mlestruct.estimators.roommates.evaluation import Evaluation, Held
@@ -64,7 +63,6 @@ ALLOWED = {
     "unpaired": ("leave_out", "refuse"),
     "larger": ("refuse", "leave_out"),
 }
-FREE = ("workers", "progress")  # settings that change no bit
 UNKNOWN = ("refuse", "neutral", "nearest")
 
 
@@ -100,8 +98,7 @@ class RoommateModel(Parameters):
     entropy: ½ bounds log Z from above, 1 is Bethe. ``tol`` is the relative gap to certify.
     ``max_seconds`` bounds each call that takes long (``fit``, ``assign``, ``probabilities``,
     ``explain``, ``evaluate``), unless the call names its own: then a warning says what was cut.
-    ``workers`` threads share the work, with the same bits. ``progress`` shows a bar (default: where
-    somebody watches), or is a function told of each round.
+    ``progress`` shows a bar (default: where somebody watches), or is a function told of each round.
 
     After ``fit``: ``coef_``, ``names_``, ``certificate_``, ``history_``, ``n_iter_``, ``alpha_``,
     ``alpha_scores_``, ``converged_`` (it reached ``tol``; else a warning), ``notes_`` (what was
@@ -138,7 +135,6 @@ class RoommateModel(Parameters):
     rho: float = 0.5
     tol: float = 1e-9
     max_seconds: float | None = None
-    workers: int = 1
     progress: Show = None
     coef_: Array = field(init=False)
     certificate_: Certificate = field(init=False)
@@ -160,7 +156,7 @@ class RoommateModel(Parameters):
         ended goes on, bit for bit; Ctrl-C leaves the model of the last round. After ``max_seconds``
         the best weights so far are kept, with a looser certificate and rougher errors.
         """
-        with self._limited(max_seconds, "fit"), sharing(self.workers):
+        with self._limited(max_seconds, "fit"):
             return self._fit(people, pairs, checkpoint)
 
     def _limited(self, max_seconds: float | None, call: str) -> limits.limited:
@@ -192,12 +188,12 @@ class RoommateModel(Parameters):
             )
 
         given_as = self.get_params().items()
-        named = {name: shown(value) for name, value in given_as if name not in FREE}
+        named = {name: shown(value) for name, value in given_as if name != "progress"}
         loop = begin(checkpoint, type(self).__name__, lambda: named)
         try:
             with loop.trusted():
                 settings = self.alpha, self.rho, self.tol
-                model, alpha, tried, missed = learn(sample, *settings, told, loop, self.workers)
+                model, alpha, tried, missed = learn(sample, *settings, told, loop)
                 keep(model, alpha, tried)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
@@ -408,7 +404,7 @@ class RoommateModel(Parameters):
         given, known = table(people), self._known
         read = self._read(given)
         pairings = [known.pairing(read, group) for group in read.groups]
-        with self._limited(max_seconds, "probabilities"), sharing(self.workers):
+        with self._limited(max_seconds, "probabilities"):
             return given.back(likely(given.as_names(self.id), pairings, count, each))
 
     def explain(
@@ -467,7 +463,7 @@ class RoommateModel(Parameters):
         """
         from mlestruct.estimators.roommates.evaluation import evaluate
 
-        with self._limited(max_seconds, "evaluate"), sharing(self.workers):
+        with self._limited(max_seconds, "evaluate"):
             groups, notes = self._held(people, pairs, truth)
             found = evaluate(groups, top, notes, evidence)
             if (limit := limits.cut()) is not None:

@@ -24,22 +24,14 @@ def infer_beyond_half(score, ptr, head, strict, component, rho, two_sided, rows,
     report, spare = np.zeros(5), np.empty(len(head))
     for m in range(len(score)):
         given = (score[m], ptr, head, strict, component, rho, two_sided)
-        out = (
-            x[m],
-            sent[m],
-            reachable(score[m], ptr, residual, None),
-            sweeps,
-            tau[m],
-            spare,
-            report,
-        )
+        out = (x[m], sent[m], reachable(score[m], residual), sweeps, tau[m], spare, report)
         state, log_z[m] = COLD, 0.0
         if mode[m] != COLD and mode[m] != SPLIT:
             state, log_z[m] = _inferred(*given, *out, mode[m])
         if state == COLD:
             state, log_z[m] = _inferred(*given, *out, COLD)
         mode[m] = state
-        mend(score[m], ptr, head, strict, 0.0, x[m], rows, columns, tau[m], centre, None)
+        mend(ptr, head, strict, rows, columns, tau[m], centre)
         if not report[0] <= 1e-7:
             log_z[m] = split_value(score[m], ptr, head, strict, rho, x[m])
 
@@ -57,7 +49,7 @@ def _inferred(score, ptr, head, strict, component, rho, two_sided, x, sent, resi
         state = _scaled(score, ptr, head, strict, component, rho, two_sided, x, start,
                         residual, sweeps, tau, report)  # fmt: skip
     if state == SCALED:
-        value = dual_value(score, ptr, head, strict, c, rho, x, tau, None)
+        value = dual_value(score, ptr, head, strict, c, rho, x, tau)
         return (state if start == COLD or report[0] <= residual else COLD), value
     if start == SCALED:
         return COLD, 0.0
@@ -94,14 +86,14 @@ def _scaled(score, ptr, head, strict, component, rho, two_sided, x, state, resid
     """SCALED where scaling is enough: while every τ is well below 1/(2ρ)."""
     if state == COLD:
         scale(score, ptr, head, strict, component, 0.0, 0.5, two_sided, x, True, 1e-2,
-              min(30, sweeps), tau, report, None)  # fmt: skip
+              min(30, sweeps), tau, report)  # fmt: skip
         for v in range(len(x)):
             if not strict[v]:
                 x[v] += (2.0 * rho - 1.0) * min(x[v], SLIGHT)
         if report[2] > 0.4 / rho:
             return COLD
     scale(score, ptr, head, strict, component, 1.0 - 2.0 * rho, rho, two_sided, x, False,
-          residual, min(100, sweeps), tau, report, None)  # fmt: skip
+          residual, min(100, sweeps), tau, report)  # fmt: skip
     return SCALED if report[0] <= residual and report[2] < 0.45 / rho else COLD
 
 
@@ -161,7 +153,7 @@ def _majorise(score, ptr, head, strict, component, rho, two_sided, x, cold, resi
         for e in range(len(score)):
             linear[e] = score[e] + c * log_off[e]
         scale(linear, ptr, head, strict, component, 0.0, rho, two_sided, x,
-              cold and turn == 0, residual, sweeps, tau, report, None)  # fmt: skip
+              cold and turn == 0, residual, sweeps, tau, report)  # fmt: skip
         worst = 0.0
         for e in range(len(score)):
             off = np.log(max(1.0 - tau[e], 1e-16))

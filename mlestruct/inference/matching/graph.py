@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-from mlestruct.blocks import cuts
 from mlestruct.errors import Infeasible
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.bipartite import BipartiteMatching
@@ -38,11 +36,6 @@ class Layout:
     component: Ints
     two_sided: bool
     table: tuple[int, int] | None
-
-    @cached_property
-    def cut(self) -> Ints:
-        """The blocks that rows are shared out in, see :mod:`mlestruct.blocks`."""
-        return cuts(self.ptr)
 
     @property
     def nodes(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.blocks import begin, claim, gather, largest
 from mlestruct.kernels import kernel
 
 MOST = 1e300  # an entry or a degree whose logarithm is taken
@@ -86,30 +85,11 @@ def _bethe(kernel, s, own, y, slope):
 
 
 @kernel
-def sums(ptr, head, kernel, s, c, tails, heads, y, slope, blocks):
+def sums(ptr, head, kernel, s, c, tails, heads, y, slope):
     """y_v = Σ_e τ_e and slope_v = Σ_e dτ_e / dlog s_v, at the tails, the heads, or both."""
-    if blocks is None:
-        _sums(ptr, head, kernel, s, c, tails, heads, 0, len(ptr) - 1, y, slope)
-    else:
-        part, turn, b = blocks.part, begin(blocks), claim(blocks)
-        while b >= 0:
-            _sums(ptr, head, kernel, s, c, tails, heads, blocks.cut[b], blocks.cut[b + 1],
-                  part[turn, b, 0], part[turn, b, 1])  # fmt: skip
-            b = claim(blocks)
-        gather(blocks, turn, 0, y)
-        gather(blocks, turn, 1, slope)
-    if c == 0.0:
-        for u in range(len(s)):
-            y[u] *= s[u]
-            slope[u] = y[u]
-
-
-@kernel(forceinline=True)
-def _sums(ptr, head, kernel, s, c, tails, heads, first_row, last_row, y, slope):
-    """:func:`sums` over some rows; at c = 0 without the factor s_v, and without slopes."""
     y[:] = 0.0
     slope[:] = 0.0
-    for u in range(first_row, last_row):
+    for u in range(len(ptr) - 1):
         lo, hi = ptr[u], ptr[u + 1]
         if hi == lo:
             continue
@@ -140,26 +120,17 @@ def _sums(ptr, head, kernel, s, c, tails, heads, first_row, last_row, y, slope):
                 y[head[e]] += tau
                 slope[u] += d
                 slope[head[e]] += d
+    if c == 0.0:
+        for u in range(len(s)):
+            y[u] *= s[u]
+            slope[u] = y[u]
 
 
 @kernel
-def product(ptr, head, kernel, s, y, blocks):
+def product(ptr, head, kernel, s, y):
     """y = K s for the symmetric matrix whose upper triangle is listed; s = 1 gives degrees."""
-    if blocks is None:
-        _product(ptr, head, kernel, s, 0, len(ptr) - 1, y)
-    else:
-        turn, b = begin(blocks), claim(blocks)
-        while b >= 0:
-            _product(ptr, head, kernel, s, blocks.cut[b], blocks.cut[b + 1],
-                     blocks.part[turn, b, 0])  # fmt: skip
-            b = claim(blocks)
-        gather(blocks, turn, 0, y)
-
-
-@kernel(forceinline=True)
-def _product(ptr, head, kernel, s, first_row, last_row, y):
     y[:] = 0.0
-    for u in range(first_row, last_row):
+    for u in range(len(ptr) - 1):
         lo, hi = ptr[u], ptr[u + 1]
         if hi == lo:
             continue
@@ -173,7 +144,7 @@ def _product(ptr, head, kernel, s, first_row, last_row, y):
 
 
 @kernel
-def conjugate(ptr, head, weight, ground, moving, r, p, share, blocks):
+def conjugate(ptr, head, weight, ground, moving, r, p, share):
     """Solve (diag(ground) + B diag(weight) Bᵀ) p = r over the ``moving`` nodes; return the turns.
 
     B are the nodes' edges, so the matrix is the signless Laplacian of the weights, plus ``ground``.
@@ -194,10 +165,9 @@ def conjugate(ptr, head, weight, ground, moving, r, p, share, blocks):
     n = len(r)
     d, q, z, other = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     mate, likely = np.full(n, -1, dtype=np.int64), np.zeros(n)
-    product(ptr, head, weight, np.ones(n), other, blocks)
-    if blocks is None:  # one weight array for all threads: these keep the diagonal alone
-        _partners(ptr, head, weight, moving, other, mate, likely)
-        product(ptr, head, weight, np.ones(n), other, None)
+    product(ptr, head, weight, np.ones(n), other)
+    _partners(ptr, head, weight, moving, other, mate, likely)
+    product(ptr, head, weight, np.ones(n), other)
     for v in range(n):
         other[v] = max(other[v] + ground[v], FREE * likely[v], 1e-300)
     p[:] = 0.0
@@ -206,7 +176,7 @@ def conjugate(ptr, head, weight, ground, moving, r, p, share, blocks):
     goal, turns = max(share * share, 1e-26) * rr, 0
     while rr > goal and rr > 1e-40 and turns < 2 * n + 10:
         turns += 1
-        product(ptr, head, weight, d, q, blocks)
+        product(ptr, head, weight, d, q)
         curve = 0.0
         for v in range(n):
             own = other[v] * d[v]
@@ -223,7 +193,7 @@ def conjugate(ptr, head, weight, ground, moving, r, p, share, blocks):
         rr = _precondition(other, mate, likely, r, z)
         for v in range(n):
             d[v] = z[v] + rr / before * d[v]
-    for u in range(n if blocks is None else 0):
+    for u in range(n):
         for e in range(ptr[u], ptr[u + 1]):
             if mate[u] == head[e]:
                 weight[e] = likely[u]
@@ -257,25 +227,13 @@ def _precondition(other, mate, likely, g, z):
 
 
 @kernel
-def absorb(score, ptr, head, x, s, kernel, blocks):
+def absorb(score, ptr, head, x, s, kernel):
     """Move the factors into the duals; kernel = exp(score − x_u − x_v), and whether any is cut."""
+    cut = False
     for v in range(len(x)):
         x[v] -= np.log(s[v])
         s[v] = 1.0
-    if blocks is None:
-        return _absorb(score, ptr, head, x, kernel, 0, len(ptr) - 1)
-    turn, b = begin(blocks), claim(blocks)
-    while b >= 0:
-        cut = _absorb(score, ptr, head, x, kernel, blocks.cut[b], blocks.cut[b + 1])
-        blocks.part[turn, b, 0, 0] = 1.0 if cut else 0.0
-        b = claim(blocks)
-    return largest(blocks, turn, 0) > 0.0
-
-
-@kernel(forceinline=True)
-def _absorb(score, ptr, head, x, kernel, first_row, last_row):
-    cut = False
-    for u in range(first_row, last_row):
+    for u in range(len(ptr) - 1):
         for e in range(ptr[u], ptr[u + 1]):
             log = score[e] - x[u] - x[head[e]]
             cut = cut or log > 600.0

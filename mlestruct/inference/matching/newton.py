@@ -39,7 +39,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
     before, least, idle = 0.0, worst, 0
     for _ in range(rounds):
         if cut or moved >= FAR:
-            cut, moved = absorb(score, ptr, head, x, s, kernel, None), 0.0
+            cut, moved = absorb(score, ptr, head, x, s, kernel), 0.0
             worst, value = _evaluate(
                 ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground
             )
@@ -56,7 +56,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
         else:
             for v in range(n):  # no node alone goes further than LONGEST, nor holds others up
                 ground[v] += abs(gap[v]) / LONGEST
-            turns = conjugate(ptr, head, curvature, ground, everyone, gap, p, min(0.1, worst), None)
+            turns = conjugate(ptr, head, curvature, ground, everyone, gap, p, min(0.1, worst))
             count[1] = max(count[1], turns)
         far = 0.0
         for v in range(n):
@@ -159,7 +159,7 @@ def _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground):
     """
     total, lost = 0.0, 0.0
     if c == 0.0:
-        sums(ptr, head, kernel, s, c, True, True, gap, ground, None)
+        sums(ptr, head, kernel, s, c, True, True, gap, ground)
         total = 0.5 * gap.sum()
     else:
         gap[:] = 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.blocks import begin, broken, claim, largest, leads, tell
 from mlestruct.inference.matching.kernels import MOST, absorb, entry, sums
 from mlestruct.inference.matching.newton import DENSE, polish
 from mlestruct.kernels import kernel
@@ -18,7 +17,7 @@ WIDE, MILD, COOLING, BRIEF = 300.0, 100.0, 10.0, 100  # nats, nats, a factor, sw
 
 @kernel
 def scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
-          sweeps, tau, report, blocks):  # fmt: skip
+          sweeps, tau, report):  # fmt: skip
     """Scale until every degree fits to ``residual``; report = (residual, sweeps, largest τ,
     Newton steps, most turns of conjugate gradients in one).
 
@@ -28,37 +27,26 @@ def scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resid
     those were divided by, start the next, which are divided by less.
     """
     report[3:] = 0.0
-    low, high = _range(score, ptr, blocks) if cold else (0.0, 0.0)
+    low, high = _range(score) if cold else (0.0, 0.0)
     if WIDE <= high - low < MOST:
-        if leads(blocks):
-            _cool(score, (high - low) / MILD, ptr, head, strict, component, c, rho, two_sided, x,
-                  sweeps, tau, report)  # fmt: skip
-        tell(blocks, x, x, 0.0, False)
-        cold = False
+        heat, cooler = (high - low) / MILD, np.empty_like(score)
+        while heat > 1.0:
+            for e in range(len(score)):
+                cooler[e] = score[e] / heat
+            _scale(cooler, ptr, head, strict, component, c, rho, two_sided, x, cold, 1e-2,
+                   min(sweeps, BRIEF), tau, report)  # fmt: skip
+            last, heat, cold = heat, max(heat / COOLING, 1.0), False
+            for v in range(len(x)):
+                x[v] *= last / heat
+            if heat == 1.0:
+                break
     _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
-           sweeps, tau, report, blocks)  # fmt: skip
-
-
-@kernel
-def _cool(score, heat, ptr, head, strict, component, c, rho, two_sided, x, sweeps, tau,
-          report):  # fmt: skip
-    """Prices of scores that are divided by less and less, each from the last ones."""
-    cooler, cold = np.empty_like(score), True
-    while heat > 1.0:
-        for e in range(len(score)):
-            cooler[e] = score[e] / heat
-        _scale(cooler, ptr, head, strict, component, c, rho, two_sided, x, cold, 1e-2,
-               min(sweeps, BRIEF), tau, report, None)  # fmt: skip
-        last, heat, cold = heat, max(heat / COOLING, 1.0), False
-        for v in range(len(x)):
-            x[v] *= last / heat
-        if heat == 1.0:
-            break
+           sweeps, tau, report)  # fmt: skip
 
 
 @kernel
 def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, residual,
-           sweeps, tau, report, blocks):  # fmt: skip
+           sweeps, tau, report):  # fmt: skip
     """Sweeps from prices at which no row of the kernel vanishes, and Newton where they creep.
 
     Two-sided graphs alternate; on others all nodes move at once, and each component's common
@@ -73,22 +61,22 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
         tails[u], s[u], last[u] = ptr[u + 1] > ptr[u], 1.0, 0.0
         exact = exact and strict[u]
     if cold:
-        _start(_range(score, ptr, blocks)[1], ptr, head, strict, two_sided, tails, x)
-    cut = absorb(score, ptr, head, x, s, tau, blocks)
+        _start(score, ptr, head, strict, two_sided, tails, x)
+    cut = absorb(score, ptr, head, x, s, tau)
     worst, before, earlier, sweep = np.inf, np.inf, 1.0, 0
     least, since, taken = np.inf, 0, 0
     # Eliminations cost a handful of sweeps, conjugate gradients many more.
     patience = min(PATIENCE, 5 + n // 40) if two_sided and n <= DENSE else PATIENCE
-    while sweep < sweeps and not broken(blocks):
+    while sweep < sweeps:
         sweep += 1
         if two_sided:
-            sums(ptr, head, tau, s, c, False, True, y, slope, blocks)
+            sums(ptr, head, tau, s, c, False, True, y, slope)
             heads = _step(strict, tails, False, exact, rho, x, s, y, slope)
-            sums(ptr, head, tau, s, c, True, False, y, slope, blocks)
+            sums(ptr, head, tau, s, c, True, False, y, slope)
             worst = _step(strict, tails, True, exact, rho, x, s, y, slope)
             worst = worst if exact else max(worst, heads)
         else:
-            sums(ptr, head, tau, s, c, True, True, y, slope, blocks)
+            sums(ptr, head, tau, s, c, True, True, y, slope)
             worst = _together(strict, component, rho, omega, x, s, y, slope, move, last,
                               common, total)  # fmt: skip
             omega, rate = _relax(worst, before, omega, rate)
@@ -96,7 +84,7 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
             if not cut or (sweep == taken + 1 and not exact):
                 break
             # Fitted is a kernel that was cut: prices of the scores' own lie further on.
-            cut, taken, worst = absorb(score, ptr, head, x, s, tau, blocks), sweep, np.inf
+            cut, taken, worst = absorb(score, ptr, head, x, s, tau), sweep, np.inf
         before = worst
         if worst < 0.9 * least:
             least, since = worst, sweep
@@ -104,23 +92,21 @@ def _scale(score, ptr, head, strict, component, c, rho, two_sided, x, cold, resi
             break
         if sweep % patience == 0 and c >= 0.0:
             if worst > 1e-4 * earlier:
-                if leads(blocks):
-                    worst, cut = polish(score, ptr, head, strict, c, rho, two_sided, x, s, tau,
-                                        cut, residual, 50, report[3:])  # fmt: skip
-                worst, cut = tell(blocks, x, s, worst, cut)
+                worst, cut = polish(score, ptr, head, strict, c, rho, two_sided, x, s, tau, cut,
+                                    residual, 50, report[3:])  # fmt: skip
                 if worst <= residual and not cut:
                     break
-                cut, taken = absorb(score, ptr, head, x, s, tau, blocks), sweep
+                cut, taken = absorb(score, ptr, head, x, s, tau), sweep
             earlier = worst
         if _far(s):
-            cut, taken = absorb(score, ptr, head, x, s, tau, blocks), sweep
-    report[0], report[1], report[2] = worst, sweep, finish(ptr, head, c, x, s, tau, blocks)
+            cut, taken = absorb(score, ptr, head, x, s, tau), sweep
+    report[0], report[1], report[2] = worst, sweep, _finish(ptr, head, c, x, s, tau)
 
 
 @kernel
-def reachable(score, ptr, residual, blocks):
+def reachable(score, residual):
     """The residual, or what is left of a degree's digits where prices are as large as scores."""
-    low, high = _range(score, ptr, blocks)
+    low, high = _range(score)
     return max(residual, LOST * max(-low, high))
 
 
@@ -136,41 +122,27 @@ def _far(s):
 
 
 @kernel
-def finish(ptr, head, c, x, s, tau, blocks):
+def _finish(ptr, head, c, x, s, tau):
     """The kernel becomes τ, the factors go into the duals; returns the largest τ."""
-    if blocks is None:
-        most = _entries(ptr, head, c, s, tau, 0, len(ptr) - 1)
-    else:
-        turn, b = begin(blocks), claim(blocks)
-        while b >= 0:
-            first, last = blocks.cut[b], blocks.cut[b + 1]
-            blocks.part[turn, b, 0, 0] = _entries(ptr, head, c, s, tau, first, last)
-            b = claim(blocks)
-        most = largest(blocks, turn, 0)
+    largest = 0.0
+    for u in range(len(ptr) - 1):
+        for e in range(ptr[u], ptr[u + 1]):
+            tau[e] = entry(tau[e] * s[u] * s[head[e]], c)
+            largest = max(largest, tau[e])
     for v in range(len(x)):
         x[v] -= np.log(s[v])
         s[v] = 1.0
-    return most
-
-
-@kernel(forceinline=True)
-def _entries(ptr, head, c, s, tau, first_row, last_row):
-    """τ of some rows in the kernel's place; the largest."""
-    most = 0.0
-    for u in range(first_row, last_row):
-        for e in range(ptr[u], ptr[u + 1]):
-            tau[e] = entry(tau[e] * s[u] * s[head[e]], c)
-            most = max(most, tau[e])
-    return most
+    return largest
 
 
 @kernel
-def _start(high, ptr, head, strict, two_sided, tails, x):
+def _start(score, ptr, head, strict, two_sided, tails, x):
     """Duals at which no row of the kernel vanishes: the largest score at one is enough.
 
     Each end of an edge pays half its score, but the smaller of two sides all: the larger has room
     left, hence small duals, and sweeps move those by a fraction of a nat.
     """
+    high = _range(score)[1]
     one, other = tails.sum(), (~tails).sum()
     part = 0.5 if not two_sided or one == other else (1.0 if one < other else 0.0)
     x[:] = 0.0
@@ -182,22 +154,8 @@ def _start(high, ptr, head, strict, two_sided, tails, x):
         x[v] = x[v] if strict[v] else max(x[v], 0.0)
 
 
-@kernel
-def _range(score, ptr, blocks):
-    """The least and the largest score."""
-    if blocks is None:
-        return _extremes(score)
-    turn, b = begin(blocks), claim(blocks)
-    while b >= 0:
-        first, last = ptr[blocks.cut[b]], ptr[blocks.cut[b + 1]]
-        low, high = _extremes(score[first:last]) if last > first else (np.inf, -np.inf)
-        blocks.part[turn, b, 0, 0], blocks.part[turn, b, 1, 0] = high, -low
-        b = claim(blocks)
-    return -largest(blocks, turn, 1), largest(blocks, turn, 0)
-
-
 @kernel(fastmath={"nnan", "nsz", "reassoc"})
-def _extremes(score):
+def _range(score):
     """The least and the largest score; they are finite, so that eight are compared at a time."""
     low, high = score[0], score[0]
     for e in range(len(score)):

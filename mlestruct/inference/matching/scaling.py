@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.blocks import leads, run_in_blocks
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.graph import Layout, layout
 from mlestruct.inference.matching.newton import DENSE
@@ -38,10 +36,10 @@ def prepared(structure: Any) -> tuple[Layout, Array]:
     if graph.edge is None and structure.interior() is not None:
         return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
     point, report, x = np.empty(graph.live), np.zeros(5), np.zeros(graph.nodes)
-    given = np.zeros(graph.live), graph.ptr, graph.head, graph.strict
-    scale(*given, graph.component, 0.0, 0.5, graph.two_sided, x, True, 1e-13, 100_000, point,
-          report, None)  # fmt: skip
-    balance(*given, 0.0, x, point, point.copy(), None)
+    given = graph.ptr, graph.head, graph.strict
+    scale(np.zeros(graph.live), *given, graph.component, 0.0, 0.5, graph.two_sided, x, True, 1e-13,
+          100_000, point, report)  # fmt: skip
+    balance(*given, point, point.copy())
     return graph, point
 
 
@@ -175,9 +173,7 @@ class Scaling(Routine):
         given = (score, graph.ptr, graph.head, graph.strict, graph.component, rho,
                  graph.two_sided, rows, columns, centre, self.residual, sweeps)  # fmt: skip
         if graph.live and (self.rho <= 0.5 or rough):
-            run_in_blocks(
-                partial(_concave, *given, state.x, state.mode, tau, log_z), graph.cut, graph.nodes
-            )
+            _concave(*given, state.x, state.mode, tau, log_z)
             if rough:
                 state.mode[:] = COLD
                 log_z[:] = [
@@ -233,39 +229,30 @@ NEARBY = 500  # sweeps from a warm start: one that needs more is no nearer than 
 
 @kernel
 def _concave(score, ptr, head, strict, component, rho, two_sided, rows, columns, centre,
-             residual, sweeps, x, mode, tau, log_z, blocks):  # fmt: skip
-    """Every example at ρ ≤ ½, as :mod:`mlestruct.inference.matching.beyond_half` has others.
-
-    Several threads may run it together on their ``blocks``; the one that leads writes what is not
-    by edge.
-    """
+             residual, sweeps, x, mode, tau, log_z):  # fmt: skip
+    """Every example at ρ ≤ ½, as :mod:`mlestruct.inference.matching.beyond_half` has others."""
     report, c, soft = np.zeros(5), 1.0 - 2.0 * rho, max(rho, SOFT)
     for m in range(len(score)):
-        price, known = x[m] if blocks is None else x[m].copy(), mode[m] != COLD
-        report[0], enough = np.inf, reachable(score[m], ptr, residual, blocks)
+        report[0], enough = np.inf, reachable(score[m], residual)
         for cold in (False, True):
-            if (cold or known) and not report[0] <= enough:
+            if (cold or mode[m] != COLD) and not report[0] <= enough:
                 most = sweeps if cold else min(sweeps, NEARBY)
-                scale(score[m], ptr, head, strict, component, c, soft, two_sided, price,
-                      cold, enough, most, tau[m], report, blocks)  # fmt: skip
-        value = dual_value(score[m], ptr, head, strict, c, rho, price, tau[m], blocks)
-        mend(score[m], ptr, head, strict, c, price, rows, columns, tau[m], centre, blocks)
-        if leads(blocks):
-            mode[m], log_z[m] = SCALED, value
-            if blocks is not None:
-                x[m] = price
+                scale(score[m], ptr, head, strict, component, c, soft, two_sided, x[m],
+                      cold, enough, most, tau[m], report)  # fmt: skip
+        mode[m] = SCALED
+        log_z[m] = dual_value(score[m], ptr, head, strict, c, rho, x[m], tau[m])
+        mend(ptr, head, strict, rows, columns, tau[m], centre)
 
 
 @kernel
-def mend(score, ptr, head, strict, c, x, rows, columns, tau, centre, blocks):
+def mend(ptr, head, strict, rows, columns, tau, centre):
     """τ moved to where every degree fits."""
     some = False
     for v in range(len(strict)):
         some = some or strict[v]
     if rows > 0 and strict[0]:
-        if leads(blocks):
-            fill_table(tau, rows, columns)
+        fill_table(tau, rows, columns)
     elif some:
-        balance(score, ptr, head, strict, c, x, tau, centre, blocks)
+        balance(ptr, head, strict, tau, centre)
     else:
-        shrink(ptr, head, tau, blocks)
+        shrink(ptr, head, tau)

@@ -50,6 +50,6 @@ def test_scaling_ends_where_rows_hardly_share_columns(rng):
         score = -400.0 * ((points[:, None] - copies[None]) ** 2).sum(axis=2).ravel()
         x, tau, report = np.zeros(2 * n), np.empty(n * n), np.zeros(5)
         parts = graph.ptr, graph.head, graph.strict, graph.component
-        scale(score, *parts, 0.0, 0.5, graph.two_sided, x, True, 1e-11, 3000, tau, report, None)
+        scale(score, *parts, 0.0, 0.5, graph.two_sided, x, True, 1e-11, 3000, tau, report)
         assert report[0] <= 1e-11
         assert report[1] <= PATIENCE

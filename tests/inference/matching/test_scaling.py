@@ -244,10 +244,10 @@ def test_kernels_equal_their_numpy_twins(name, rng):
     kernel, s = rng.uniform(0, 0.2, graph.live), rng.uniform(0.5, 1, graph.nodes)
     table = matrix(graph, kernel).toarray()
     y, slope = np.empty(graph.nodes), np.empty(graph.nodes)
-    product(graph.ptr, graph.head, kernel, s, y, None)
+    product(graph.ptr, graph.head, kernel, s, y)
     np.testing.assert_allclose(y, table @ s)
     for c in (0.0, -1.0, 0.5):
-        sums(graph.ptr, graph.head, kernel, s, c, True, True, y, slope, None)
+        sums(graph.ptr, graph.head, kernel, s, c, True, True, y, slope)
         z = table * np.outer(s, s)
         tau = np.vectorize(lambda one: entry(one, c))(z)  # noqa: B023
         np.testing.assert_allclose(y, tau.sum(axis=1))
