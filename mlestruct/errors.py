@@ -6,6 +6,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+REMOVED = {  # until version 0.3: names and settings that went, and what serves instead
+    "engine='processes'": "engine='dask' works in processes of this machine, or on a cluster",
+    "mlestruct.engine.Processes": "mlestruct.engine.Dask works in processes, with timeout=",
+    "mlestruct.engine.processes": "mlestruct.engine.Dask works in processes, with timeout=",
+    "mlestruct.learners.streamed": "data beyond memory are fitted with engine='dask'",
+    "mlestruct.data.Stored": "data beyond memory are fitted with engine='dask'",
+    "mlestruct.train.small_batches": "it is in mlestruct.families.contrastive.small_batches",
+    "RoommateModel(workers=)": "one cohort is learned from in one thread",
+}
+
+
+def refuse_removed(name: str, kind: type[Exception] = ValueError) -> None:
+    """Raise if a name or a setting was removed, saying what serves instead."""
+    if name in REMOVED:
+        raise kind(f"{name} was removed: {REMOVED[name]}")
+
 
 class Infeasible(ValueError):
     """No answer of the structure exists; the message names what makes it impossible.

@@ -1,4 +1,4 @@
-"""Where the shards of a fit live: in this process, in others, on other machines."""
+"""Where the shards of a fit are asked: in this process, on its threads, or by Dask's workers."""
 
 from typing import TYPE_CHECKING
 
@@ -6,11 +6,9 @@ from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
     from mlestruct.engine.dask import Dask as Dask
-    from mlestruct.engine.local import Local as Local
     from mlestruct.engine.local import Serial as Serial
     from mlestruct.engine.local import Threads as Threads
     from mlestruct.engine.local import engine_of as engine_of
-    from mlestruct.engine.processes import Processes as Processes
     from mlestruct.engine.protocol import Engine as Engine
     from mlestruct.engine.protocol import Maker as Maker
     from mlestruct.engine.protocol import Running as Running

@@ -1,53 +1,66 @@
-"""Shards as actors of a Dask cluster: this machine's processes, or any scheduler's workers."""
+"""Shards at the workers of a Dask cluster: their data are scattered, their states are futures.
+
+Everything travels as a pickle of ours. Arrays that Dask unpacks may be read-only or not aligned,
+and sums over those take other instructions, with other last digits.
+"""
 
 from __future__ import annotations
 
 import importlib
+import logging
 import os
-import time
+import pickle
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import itemgetter
 from typing import Any
 
-from mlestruct.engine.protocol import Maker
-from mlestruct.engine.remote import Care, Gone, Remote
-from mlestruct.engine.worker import Reply, Worker, packed, unpacked
+from mlestruct.engine.protocol import Maker, Shard, Tree
+from mlestruct.errors import LostWorker
 
+log = logging.getLogger("mlestruct")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-LOOK = 1.0  # seconds between looks at whether a silent worker is still there
+EVERY = 20  # rounds after which states are gathered and scattered anew
+TRIES = 3  # times that a question is put before its shard counts as deadly
 PATIENCE = "600s"  # a busy machine may read a large shard later than Dask's 30 s allow for
-HELP = 30.0  # seconds to wait until the scheduler has noticed a loss, and for a new worker
+NOTHING = pickle.dumps(None, protocol=4)  # the state of a shard that was never asked
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dask(Care):
-    """One actor per worker. Needs the extra ``dask``.
+class Dask:
+    """Shards at the workers of a Dask cluster. Needs the extra ``dask``.
 
-    ``cluster``: a scheduler's address, a ``distributed.Client``, or None for ``workers`` processes
-    on 127.0.0.1, one thread each. On a cluster all its workers are used, or ``workers`` of them.
-    Dask never makes a lost actor again: we do, on a worker that is idle or else on the least busy.
+    ``cluster`` is a scheduler's address, a ``distributed.Client`` or a cluster object such as
+    ``distributed.LocalCluster``; None starts ``workers`` processes of one thread each on 127.0.0.1.
+    ``timeout`` is how many seconds a round may take, a worker's start included. A worker that takes
+    longer is restarted, and its question put again; the example that is to blame is then named.
     """
 
     cluster: Any = None
     workers: int | None = None
+    timeout: float | None = None
     _client: list[Any] = field(default_factory=list, repr=False, compare=False)
-    _used: list[str] = field(default_factory=list, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout is {self.timeout} s; it must be positive, or None")
+        if self.cluster is not None and self.workers is not None:
+            raise ValueError(f"workers={self.workers} is the cluster's own business: leave it away")
 
     def start(self, makers: Sequence[Maker]) -> Remote:
-        own = self.cluster is None
-        there = len(self._addresses())
-        count = (self.workers or CORES) if own else max(min(self.workers or there, there), 1)
-        return Remote(makers, count, self._hire, self)
+        return Remote(makers, self.client, self.timeout)
 
     def close(self) -> None:
         """End the cluster, if this engine started it; leave another's alone."""
         while self._client:
             client = self._client.pop()
-            if self.cluster is None:
-                client.cluster.close()
-                client.close()
-            elif client is not self.cluster:
-                client.close()
+            if client is not self.cluster:
+                own = client.cluster if self.cluster is None else None
+                client.close()  # first, or its data count as lost with the cluster's workers
+                if own is not None:
+                    own.close()
 
     @property
     def client(self) -> Any:
@@ -64,23 +77,6 @@ class Dask(Care):
             return _local(distributed, self.workers or CORES)
         given = isinstance(self.cluster, distributed.Client)
         return self.cluster if given else distributed.Client(self.cluster)
-
-    def _addresses(self) -> list[str]:
-        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
-
-    def _hire(self) -> Actor:
-        """On an idle worker, waiting a little for one to come back, else on the least busy."""
-        until = time.monotonic() + HELP
-        while True:
-            addresses = self._addresses()
-            busy = {address: self._used.count(address) for address in addresses}
-            idle = [address for address in addresses if not busy[address]]
-            late = time.monotonic() > until
-            if idle or (late and addresses):
-                return Actor(self.client, min(idle or addresses, key=busy.__getitem__), self._used)
-            if late:
-                raise ValueError(f"{self.client} has no workers left")
-            time.sleep(0.05)
 
 
 def _local(distributed: Any, workers: int) -> Any:
@@ -108,69 +104,182 @@ def _threads() -> dict[str, str]:
     return {name: os.environ.get(name, common) for name in names}
 
 
-class Actor:
-    """Our worker, as an actor at one of Dask's."""
+class Kept:
+    """What makes a shard, and at its worker the shard itself with the state that it is in."""
 
-    def __init__(self, client: Any, address: str, used: list[str]) -> None:
-        self.client, self.address, self.used = client, address, used
-        used.append(address)
-        self.worker: Any = client.submit(
-            Worker, actor=True, workers=[address], allow_other_workers=False, pure=False
-        )
-        self.asked: Any = None
-        self.lost = False
+    def __init__(self, body: bytes) -> None:
+        self.body, self.size = body, len(body)
+        self.maker: Maker | None = None
+        self.live: tuple[Shard, bytes] | None = None
 
-    def send(self, request: str, *arguments: Any) -> None:
-        frames = packed((request, *arguments))
+    def make(self) -> tuple[Shard, bytes]:
+        if self.maker is None:
+            self.maker, self.body = pickle.loads(self.body), b""
+        return self.maker(), NOTHING
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Kept, (self.body or packed(self.maker),)
+
+    def __sizeof__(self) -> int:
+        return self.size
+
+
+def ask(kept: Kept, before: tuple[bytes, bytes], question: bytes) -> tuple[bytes, bytes]:
+    """The shard's answer, and its state then; ``before`` ends with its state until now."""
+    shard, state = kept.live or kept.make()
+    kept.live = None  # an error leaves nothing behind whose state is not known
+    if before[1] != state:
+        shard.remember(pickle.loads(before[1]))
+    answer = packed(shard(pickle.loads(question)))
+    kept.live = shard, packed(shard.memory())
+    return answer, kept.live[1]
+
+
+def packed(value: Any) -> bytes:
+    """The value's pickle; ValueError where it has none."""
+    import cloudpickle
+
+    try:
+        body: bytes = cloudpickle.dumps(value, protocol=4)
+    except Exception as error:
+        raise ValueError(
+            f"no other process can be sent this: {error}; make what is not data (locks, files, "
+            "connections, solver handles) inside the call, or use engine='threads'"
+        ) from error
+    return body
+
+
+class Remote:
+    """Running shards. Where a worker is lost its shards are made again, and asked all anew.
+
+    ``states`` are the shards' last ones that are known here, ``log`` the questions since: at most
+    ``EVERY`` rounds of them. Asked the same from the same state, shards answer the same bits.
+    """
+
+    def __init__(self, makers: Sequence[Maker], client: Any, timeout: float | None) -> None:
+        self.makers, self.client, self.timeout = makers, client, timeout
+        self.kept: list[Any] = [None] * len(makers)
+        self.pairs: list[Any] = [None] * len(makers)  # None where a shard is known to be lost
+        self.why = "was lost"
+        self.states, self.log = [NOTHING] * len(makers), list[list[bytes]]()
+        self._make(range(len(makers)))
+
+    def __len__(self) -> int:
+        return len(self.makers)
+
+    def round(self, questions: Sequence[Any]) -> list[Any]:
+        known = {id(question): packed(question) for question in questions}
+        self.log.append([known[id(question)] for question in questions])
+        self._ask(range(len(self)), self.log[-1])
+        answers = [pickle.loads(answer) for answer in self._gathered(0)]
+        if len(self.log) == EVERY:
+            self._scatter_states(self._gathered(1))
+        return answers
+
+    def memory(self) -> list[Tree]:
+        self._scatter_states(self._gathered(1))
+        return [pickle.loads(state) for state in self.states]
+
+    def remember(self, trees: Sequence[Tree]) -> None:
+        self._scatter_states([packed(tree) for tree in trees])
+
+    def close(self) -> None:
+        self.client.cancel([pair for pair in self.pairs if pair is not None])
+        self.kept, self.pairs = [], []
+
+    def _scatter_states(self, states: list[bytes]) -> None:
+        self.states, self.log = states, []
+        self.pairs = self._scattered([(b"", state) for state in states])
+
+    def _make(self, which: Sequence[int]) -> None:
+        made = self._scattered([Kept(packed(self.makers[k])) for k in which])
+        pairs = self._scattered([(b"", self.states[k]) for k in which])
+        for k, kept, pair in zip(which, made, pairs, strict=True):
+            self.kept[k], self.pairs[k] = kept, pair
+
+    def _scattered(self, values: list[Any]) -> list[Any]:
         try:
-            if not hasattr(self.worker, "reply"):
-                self.worker = self._waited(self.worker, None)
-            self.asked = self.worker.reply(frames)
-        except Gone:
-            raise
-        except Exception as error:
-            self.lost = True
-            raise Gone(f"at {self.address} was lost ({error})") from error
+            return list(self.client.scatter(values, hash=False))
+        except TimeoutError as error:
+            raise LostWorker(f"{self.client} has no workers left") from error
 
-    def receive(self, seconds: float | None) -> Reply:
-        try:
-            frames = self._waited(self.asked, seconds)
-        except Gone:
-            raise
-        except Exception as error:
-            self.lost = True
-            raise Gone(f"at {self.address} was lost ({error})") from error
-        reply: Reply = unpacked(frames)
-        return reply
+    def _ask(self, which: Sequence[int], questions: Sequence[bytes]) -> None:
+        distinct = {id(questions[k]): questions[k] for k in which}
+        sent = dict(zip(distinct, self._scattered([*distinct.values()]), strict=True))
+        rows = [(self.kept[k], self.pairs[k], sent[id(questions[k])]) for k in which]
+        for k, pair in zip(which, self._mapped(ask, rows), strict=True):
+            self.pairs[k] = pair
 
-    def release(self) -> None:
-        """Once: a worker that was lost and has no successor is released at the end again."""
-        if self.worker is not None:
-            self.used.remove(self.address)
-        self.worker = self.asked = None
+    def _mapped(self, function: Any, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """A future per row of arguments, None where one of these is known to be lost."""
+        sound = [not any(one is None or one.cancelled() for one in row) for row in rows]
+        columns = zip(*compress(rows, sound), strict=True)
+        made = iter(self.client.map(function, *columns, pure=False) if any(sound) else ())
+        return [next(made) if whole else None for whole in sound]
 
-    def end(self) -> None:
-        """The scheduler may notice a loss later than we do; a worker that is there hangs."""
-        self.release()
-        until = time.monotonic() + (HELP if self.lost else 0.0)
-        while self._there():
-            if time.monotonic() >= until:
-                self.client.restart_workers([self.address], raise_for_error=False)
-                return
-            time.sleep(0.05)
-
-    def _there(self) -> bool:
-        return self.address in self.client.scheduler_info(n_workers=-1)["workers"]
-
-    def _waited(self, future: Any, seconds: float | None) -> Any:
-        until = None if seconds is None else time.monotonic() + seconds
-        while True:
-            left = LOOK if until is None else max(min(LOOK, until - time.monotonic()), 0.0)
+    def _gathered(self, part: int) -> list[bytes]:
+        """Return one part, answer or state, of every shard's last pair."""
+        rounds = 1
+        for attempt in range(TRIES):
+            asked = self._mapped(itemgetter(part), [(pair,) for pair in self.pairs])
+            lost = self._lost(self.pairs, asked, rounds)
             try:
-                return future.result(timeout=left)
-            except TimeoutError:
-                if not self._there():
-                    self.lost = True
-                    raise Gone(f"at {self.address} was lost") from None
-                if until is not None and time.monotonic() >= until:
-                    raise Gone(f"did not answer within {seconds:.3g} s") from None
+                if not lost:
+                    return list(self.client.gather(asked))
+            except CancelledError:
+                lost = self._lost(self.pairs, asked, rounds)
+            if attempt + 1 == TRIES:
+                break
+            log.warning("a worker %s; its shards are made again (%d)", self.why, attempt + 1)
+            self._make(lost)
+            rounds = 1 + len(self.log)
+            for questions in self.log:
+                self._ask(lost, questions)
+        raise self._blamed(lost)
+
+    def _lost(self, pairs: Sequence[Any], asked: Sequence[Any], rounds: int) -> list[int]:
+        """Wait for these answers; the numbers of those that do not come."""
+        from distributed import KilledWorker, wait
+
+        known = [one for one in asked if one is not None]
+        try:
+            wait(known, timeout=None if self.timeout is None else self.timeout * rounds)
+        except CancelledError:
+            self.why = "was lost"
+        except TimeoutError:
+            self.why = f"did not answer within {self.timeout:.3g} s"
+            late = [k for k, one in enumerate(asked) if one is not None and not one.done()]
+            self._restart({pairs[k].key for k in late})
+            self.client.cancel([one for k in late for one in (asked[k], pairs[k])])
+
+        def gone(one: Any) -> bool:
+            killed = one.status == "error" and isinstance(one.exception(), KilledWorker)
+            return killed or one.status in ("cancelled", "lost")
+
+        return [k for k, one in enumerate(asked) if one is None or gone(one)]
+
+    def _restart(self, keys: set[str]) -> None:
+        """The workers that are at these tasks."""
+        busy = self.client.processing().items()
+        hanging = [address for address, tasks in busy if not keys.isdisjoint(tasks)]
+        self.client.restart_workers(hanging, raise_for_error=False)
+
+    def _blamed(self, lost: Sequence[int]) -> LostWorker:
+        for k in lost if self.log else ():
+            example = self._culprit(self.makers[k], pickle.loads(self.log[-1][k]))
+            if example is not None:
+                why = f"example {example}: asked about it, a worker {self.why}"
+                return LostWorker(why, example)
+        return LostWorker(f"a worker {self.why}, {TRIES} times, and no example alone is to blame")
+
+    def _culprit(self, maker: Any, question: Any) -> int | None:
+        """The number of an example that alone does not let a worker survive, or None."""
+        given = self._scattered([Kept(packed(maker)), (b"", NOTHING), packed(question)])
+        one = self._mapped(ask, [tuple(given)])
+        if not self._lost(one, one, 1) or not hasattr(maker, "halves"):
+            return None
+        halves = maker.halves(question)
+        if not halves:
+            return int(maker.first)
+        found = (self._culprit(half, asked) for half, asked in halves)
+        return next((example for example in found if example is not None), None)

@@ -12,31 +12,24 @@ from typing import Any
 
 from mlestruct import engine as engines
 from mlestruct.engine.protocol import Engine, Maker, Shard, Tree
-from mlestruct.threads import sharing
+from mlestruct.errors import refuse_removed
 
 
 class Local:
-    """Shards as objects of this process, on so many threads; those beyond shards work in each."""
+    """Shards as objects of this process, asked one after the other or in a pool of threads."""
 
-    def __init__(self, shards: list[Shard], threads: int = 1) -> None:
-        self.shards, self.inside = shards, threads // max(len(shards), 1)
-        several = threads > 1 and len(shards) > 1
-        self.pool = ThreadPoolExecutor(threads) if several else None
+    def __init__(self, shards: list[Shard], pool: ThreadPoolExecutor | None = None) -> None:
+        self.shards, self.pool = shards, pool
 
     def __len__(self) -> int:
         return len(self.shards)
 
     def round(self, questions: Sequence[Any]) -> list[Any]:
-        ask: Any = self._ask if self.inside > 1 else call
         if self.pool is None:
-            return list(map(ask, self.shards, questions))
+            return list(map(call, self.shards, questions))
         asked = zip(self.shards, questions, strict=True)
-        running = [self.pool.submit(copy_context().run, ask, *pair) for pair in asked]
+        running = [self.pool.submit(copy_context().run, *pair) for pair in asked]
         return [one.result() for one in running]
-
-    def _ask(self, shard: Shard, question: Any) -> Any:
-        with sharing(self.inside):
-            return shard(question)
 
     def memory(self) -> list[Tree]:
         return [shard.memory() for shard in self.shards]
@@ -65,14 +58,7 @@ class Threads:
     workers: int
 
     def start(self, makers: Sequence[Maker]) -> Local:
-        return Local([make() for make in makers], self.workers)
-
-
-def threads_of(engine: Engine | str | None, workers: int) -> int:
-    """How many threads of this process an engine works with."""
-    if isinstance(engine, Threads):
-        return engine.workers
-    return workers if engine in (None, "threads") else 1
+        return Local([make() for make in makers], ThreadPoolExecutor(self.workers))
 
 
 def engine_of(engine: Engine | str | None, workers: int) -> Engine:
@@ -86,14 +72,14 @@ def engine_of(engine: Engine | str | None, workers: int) -> Engine:
             raise ValueError(f"workers={workers} is {engine!r}'s own business: leave it away")
         return engine
     if engine not in ENGINES:
+        refuse_removed(f"engine={engine!r}")
         raise ValueError(f"no engine {engine!r}; there are {', '.join(ENGINES)}")
     return ENGINES[engine](workers)
 
 
-# Cached, so that all runs that name an engine share its workers, which take a second to start.
+# Cached, so that all runs that name Dask share its workers, which take a second to start.
 ENGINES: dict[str, Callable[[int], Engine]] = {
     "serial": lambda workers: Serial(),
     "threads": Threads,
-    "processes": cache(lambda workers: engines.Processes(workers=workers)),
     "dask": cache(lambda workers: engines.Dask(workers=workers)),
 }

@@ -23,7 +23,7 @@ class Shard(Protocol):
 
 
 Maker = Callable[[], Shard]
-"""Makes a shard where it is to live; engines with processes of their own pickle it.
+"""Makes a shard where it is to live; Dask's workers are sent its pickle.
 
 It may have ``halves(question)`` and ``first``, by which the example that costs workers is found.
 """

@@ -9,6 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from mlestruct.errors import refuse_removed
+
 Wanted = bool | str | None
 UNCHANGED = "$UNCHANGED$"  # scikit-learn's own word for a request that stays as it is
 
@@ -25,6 +27,11 @@ class Parameters:
 
     A class that takes ``**settings`` has those of the classes it extends.
     """
+
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        for name in settings:
+            refuse_removed(f"{cls.__name__}({name}=)")
+        return super().__new__(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's settings."""
@@ -49,6 +56,7 @@ class Parameters:
         """A ValueError for the first name that is no setting."""
         for name in names:
             if name not in cls._defaults():
+                refuse_removed(f"{cls.__name__}({name}=)")
                 known = ", ".join(cls._defaults())
                 raise ValueError(f"{cls.__name__} has no setting {name!r}; it has {known}")
 
