@@ -26,7 +26,6 @@ from benchmarks._faults import (
     silent,
     strangers,
 )
-from mlestruct.engine.processes import Processes
 
 Row = dict[str, Any]
 WRONG, LOST, SILENT = "wrong answers", "fits lost or changed", "silent failures"
@@ -115,14 +114,12 @@ def _trials(quick: bool) -> Iterator[Trial]:
     dead = (why for fit in lost.FITS if (why := lost.killed(fit, each)) is not None)
     yield Trial("kills at any moment, then on", each * len(lost.FITS), 20, dead, LOST)
     count = 4 if quick else 20
-    with closing(Processes(workers=2)) as engine:
-        yield Trial("workers killed, processes", count, 4, _worker_deaths(engine, count), LOST)
     if importlib.util.find_spec("distributed") is None:
         return
-    from mlestruct.engine.dask import Dask
+    from mlestruct.engine import Dask
 
     with closing(Dask(workers=2)) as engine:
-        yield Trial("workers killed, Dask", count, 4, _worker_deaths(engine, count), LOST)
+        yield Trial("workers killed", count, 4, _worker_deaths(engine, count), LOST)
 
 
 def _judged(cases: Iterable[Any], fault: Callable[[Any], str | None]) -> Iterator[str]:

@@ -9,10 +9,8 @@ from typing import Any, cast
 REMOVED = {  # until version 0.3: names and settings that went, and what serves instead
     "engine='processes'": "engine='dask' works in processes of this machine, or on a cluster",
     "mlestruct.engine.Processes": "mlestruct.engine.Dask works in processes, with timeout=",
-    "mlestruct.engine.processes": "mlestruct.engine.Dask works in processes, with timeout=",
-    "mlestruct.learners.streamed": "data beyond memory are fitted with engine='dask'",
-    "mlestruct.data.Stored": "data beyond memory are fitted with engine='dask'",
-    "mlestruct.train.small_batches": "it is in mlestruct.families.contrastive.small_batches",
+    "mlestruct.learners.streamed": "engine='dask' shares out what a fit needs over workers",
+    "mlestruct.data.Stored": "engine='dask' shares out what a fit needs over workers",
     "RoommateModel(workers=)": "one cohort is learned from in one thread",
 }
 

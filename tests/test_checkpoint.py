@@ -160,7 +160,7 @@ LEARNERS = {
     "kinks": (grids(l1=0.3, lower=-0.2, upper=0.4), likelihood()),
     "preconditioned": (pairings(), likelihood()),
     "chains": (chains(), likelihood()),
-    "small batches": (grids(), likelihood(small=SmallBatches(3))),
+    "small batches": (grids(), partial(contrastive, small=SmallBatches(3))),
     "primal": (grids(), pseudo_likelihood),
     "restarts": (grids(), partial(lbp, sweeps=3, restarts=3)),
     "slopes": (grids(), partial(contrastive)),

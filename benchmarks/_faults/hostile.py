@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
 from mlestruct.checkpoint import Checkpoint
-from mlestruct.engine.processes import Processes
+from mlestruct.engine import Dask
 from mlestruct.errors import LostWorker
 from mlestruct.learners import Model
 from mlestruct.structures.base import Array
@@ -63,9 +63,9 @@ class Hostile:
 
 @dataclass(frozen=True)
 class Deadly(Hostile):
-    """One that takes its process with it, or never ends: asked in processes, from the start."""
+    """One that takes its process with it, or never ends: asked in a process, from the start."""
 
-    engine: Processes = field(default_factory=Processes)
+    engine: Dask = field(default_factory=lambda: Dask(workers=1))
 
 
 def problem() -> tuple[ms.Batch[Any], ms.Dense]:
@@ -104,6 +104,9 @@ def fault(case: Hostile) -> str | None:
             model = fit(Assigns(case.does, 0 if deadly else AFTER), asked)
         except Exception as error:
             return _misnamed(case, error) or _lost(case, fit(Assigns(), kept))
+        finally:
+            if isinstance(case, Deadly):
+                case.engine.close()
     if case.says is not None:
         return "nobody noticed"
     return _unproven(model)
@@ -172,11 +175,6 @@ def hangs(score: Array, answers: list[Array]) -> Array:
         time.sleep(1.0)
 
 
-def swells(score: Array, answers: list[Array]) -> Array:
-    """Ten gigabytes."""
-    return np.ones(10 << 27)
-
-
 def exits(score: Array, answers: list[Array]) -> Array:
     """The end of its process, without a word."""
     os._exit(3)
@@ -209,8 +207,7 @@ HOSTILE = [
     Hostile("reuses its answers", reuses, None),
 ]  # fmt: skip
 DEADLY = [
-    Deadly("hangs", hangs, "", LostWorker, engine=Processes(timeout=2.0, retries=0)),
-    Deadly("exits", exits, "", LostWorker, engine=Processes(retries=1)),
-    Deadly("a segmentation fault", crashes, "", LostWorker, engine=Processes(retries=1)),
-    Deadly("ten gigabytes", swells, "", MemoryError, engine=Processes(memory=4 << 30)),
+    Deadly("hangs", hangs, "", LostWorker, engine=Dask(workers=1, timeout=5.0)),
+    Deadly("exits", exits, "", LostWorker),
+    Deadly("a segmentation fault", crashes, "", LostWorker),
 ]

@@ -1,4 +1,4 @@
-"""Generated examples of real-use sizes, documented and seedable; and examples kept in files."""
+"""Generated examples of real-use sizes, documented and seedable."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from mlestruct.data.examples import landmarks as landmarks
     from mlestruct.data.examples import routes as routes
     from mlestruct.data.examples import sequences as sequences
-    from mlestruct.data.stored import Stored as Stored
     from mlestruct.data.students import Roommates as Roommates
     from mlestruct.data.students import Taste as Taste
     from mlestruct.data.students import roommates as roommates

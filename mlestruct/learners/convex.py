@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, begin
@@ -27,9 +27,6 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
 
-if TYPE_CHECKING:
-    from mlestruct.train.small_batches import SmallBatches
-
 ROUNDING = 1e-7  # a relative gap that inference's last digits explain: no other route is tried
 log = logging.getLogger("mlestruct")
 
@@ -41,7 +38,6 @@ class Learner(Fits):
     ``route``: ``auto`` goes ``direct`` (marginals and L-BFGS) where a routine serves the entropy
     and no oracle of yours is named, else by ``frank_wolfe``; the model says which it was.
     ``regulariser`` is λ of a ridge (λ/2)‖θ‖² on the SUM over examples, or a :class:`Regulariser`.
-    ``small`` takes stochastic steps on the direct route.
     """
 
     name: str
@@ -50,7 +46,6 @@ class Learner(Fits):
     oracle: AnyOracle = None
     solver: Any = field(default_factory=FrankWolfe)  # or a BCFW
     route: Route = "auto"
-    small: SmallBatches | None = None
     rho: Rho = None
     """The ρ that its models predict with."""
     alone: bool = False
@@ -99,7 +94,7 @@ class Learner(Fits):
         from mlestruct.train.direct import direct
 
         messages = messages.over(oracle.polytope)
-        first = direct(dual, oracle, messages, self.solver, start, self.small)
+        first = direct(dual, oracle, messages, self.solver, start)
         return then(first, partial(self._onward, dual, oracle))
 
     def _onward(self, dual: Dual, oracle: Oracle[Any], end: Progress) -> Iterator[Progress] | None:

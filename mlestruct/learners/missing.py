@@ -204,7 +204,7 @@ class PartlySeen:
 
     def _routine(self, dual: Dual, batch: Batch[Any]) -> Routine | None:
         learner = self.around.learner
-        if learner.small is not None or learner.messages(dual) is None:
+        if learner.messages(dual) is None:
             return None
         return routine(Entropy.of(batch, dual.entropy.rho))
 
@@ -220,10 +220,9 @@ class PartlySeen:
             regulariser: Regulariser,
             theta: Array,
             enough: float,
-            keep: bool,
             balance: bool,
         ) -> Proven:
-            del running, regulariser, keep, balance
+            del running, regulariser, balance
             one = self.look(0, theta, enough=0.5 * enough)
             return Proven(_certificate(one), odd, [one.target], one.left, one)
 
@@ -289,10 +288,8 @@ class PartlySeen:
             entropy, oracle = Entropy.of(batch, rho), Validated(resolve(learner.oracle, batch))
             known = infer(batch, entropy, oracle, by, scores, enough=enough * len(batch))
             return _Bounded(known.tau, known.lower, known.upper)
-        solver = None
-        if learner.small is None:  # then a routine serves, whatever else does not
-            tol = min(learner.solver.tol, 0.1 * self.around.tol)
-            solver = replace(learner.solver, tol=tol, checkpoint=loop)
+        tol = min(learner.solver.tol, 0.1 * self.around.tol)
+        solver = replace(learner.solver, tol=tol, checkpoint=loop)
         found = marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
         return _Bounded(found.tau, found.lower, found.upper)
 

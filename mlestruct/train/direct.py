@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
@@ -20,7 +20,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.routine import Routine
 from mlestruct.lbfgs import Descent, Step, next_step
 from mlestruct.method import NONE, Progress
-from mlestruct.objectives import Head, Sum, Surrogate
+from mlestruct.objectives import Sum
 from mlestruct.oracle import Oracle
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.regulariser import Regulariser
@@ -28,9 +28,6 @@ from mlestruct.structures.base import Array
 from mlestruct.train.descents import LEAST, columns, descend, memory, units
 from mlestruct.train.proofs import Proven, likelihood, proven
 from mlestruct.trees import Tree
-
-if TYPE_CHECKING:
-    from mlestruct.train.small_batches import SmallBatches
 
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
 TIGHTER, FINEST = 0.03, 1e-9  # where a search fails inference gets finer by this, down to that
@@ -82,8 +79,8 @@ class Descending:
     ``descents()`` makes what makes descents, from weights or from where another stands. Where a
     search fails, inference gets finer, and another descent begins there; then, as long as that
     helps and ``restarts`` times at most, one whose inference begins anew at every evaluation: warm
-    starts are what an objective jumps by. ``coarse``: the residual of inference at first. ``keep``:
-    the last round is to hold τ. ``given`` are the weights to begin with, or makes them. The gap to
+    starts are what an objective jumps by. ``coarse``: the residual of inference at first.
+    ``given`` are the weights to begin with, or makes them. The gap to
     stop by is Fenchel's for R. ``claim(step, gap, stalled)`` is a round's certificate, with
     inference stalled on so many examples; a last round is proven by ``proof``, if there is one,
     which is asked as :func:`mlestruct.train.proofs.proven` is. ``learned(theta)`` is what weights
@@ -100,7 +97,6 @@ class Descending:
     restarts: int = 1
     setting: Callable[[], Setting] = dict
     size: int = 0
-    keep: bool = True
     given: Array | Callable[[], Array] | None = None
     name: str = "direct"
     proof: Callable[..., Proven] | None = proven
@@ -190,9 +186,7 @@ class Descending:
         """
         assert self.proof is not None
         balance = why in ("", "step")
-        proof = partial(
-            self.proof, total.running, self.regulariser, keep=self.keep, balance=balance
-        )
+        proof = partial(self.proof, total.running, self.regulariser, balance=balance)
         enough = PROOF * self.tol / self.examples
         found = self._said(now, step.theta, proof(step.theta, enough * max(1.0, abs(step.value))))
         worse = not found.within(self.tol) and found.gap - found.certificate.objective > now.value
@@ -245,21 +239,19 @@ def direct(
     routine: Routine,
     solver: FrankWolfe = EXACTLY,
     start: Array | None = None,
-    small: SmallBatches | None = None,
 ) -> Iterator[Progress]:
     """Minimises R(θ) + Σ w_m [log Z(θ) − ⟨θ, φ_m⟩] through marginals, for every regulariser.
 
     Stops when the Fenchel gap of R, which bounds the error once inference has converged, is below
     ``tol`` relative. Rounds are estimates (with no τ) until the last, which carries the proof.
     Tolerance, limits, engine and checkpoint are ``solver``'s. Examples are evaluated in fixed
-    shards on the engine: any gives the same bits. ``small`` takes stochastic steps instead; a
-    round is then an epoch.
+    shards on the engine: any gives the same bits.
     """
     engine = engine_of(solver.engine, solver.workers)
 
     def setting() -> dict[str, Any]:
         known = {"oracle": name_of(oracle), "routine": digest(routine), "start": digest(start)}
-        return {**dual.named(), **known, **asdict(solver.budget), "small": repr(small)}
+        return {**dual.named(), **known, **asdict(solver.budget)}
 
     method = Descending(
         shards=lambda: closing(engine.start(likelihood(dual, routine, oracle).split())),
@@ -267,7 +259,7 @@ def direct(
         examples=len(dual.batch),
         claim=partial(estimate, str(dual.entropy.bound)),
         coarse=routine.first,
-        descents=partial(descents_of, dual, routine, small),
+        descents=partial(descents_of, dual, routine),
         tol=solver.tol,
         setting=setting,
         size=dual.batch.size,
@@ -276,14 +268,9 @@ def direct(
     return drive(method, solver.budget, solver.checkpoint)
 
 
-def descents_of(
-    dual: Dual, routine: Routine, small: SmallBatches | None = None
-) -> Callable[..., Descent]:
+def descents_of(dual: Dual, routine: Routine) -> Callable[..., Descent]:
     """What makes the descents of a dual problem, in units of its own."""
     ridge, scale = dual.regulariser, None
-    if small is not None:
-        heads = {"score": Head(dual.features, dual.batch.bias)}
-        return partial(small.run, Surrogate(routine), dual.batch, heads, ridge)
     factor = hessian_factor(dual, routine)
     if factor is None or not ridge.plain:
         scale = units(columns(dual.batch, dual.features), ridge.lam)

@@ -25,7 +25,7 @@ TURNS, LESS = 30, 0.95  # of the oracle, each of which leaves at most this of wh
 
 
 class Prove(NamedTuple):
-    """Asks for a shard's part of the certificate at θ, and for its τ where that is to be kept.
+    """Asks for a shard's part of the certificate at θ, and for its τ.
 
     ``enough`` is the gap per example at which no costlier proof is looked for. ``excess``, of
     every example's moments beyond those that make θ optimal, is first to be taken from τ, where
@@ -34,7 +34,6 @@ class Prove(NamedTuple):
 
     theta: Array
     enough: float
-    keep: bool
     excess: Array | None
     lam: Array
 
@@ -48,8 +47,8 @@ class Proof(NamedTuple):
     part: Certificate
     missing: Array
     examples: int
-    moved: bool = False
-    tau: Array | None = None
+    moved: bool
+    tau: Array
 
 
 class Proven(NamedTuple):
@@ -96,7 +95,7 @@ class Proving:
             energy = energy + batch.constant
         part = found.certificate(batch, -float(batch.weight @ energy), entropy.bound)
         missing = Dual(batch, features, entropy, Regulariser.of(0)).residual(found.tau)
-        return Proof(part, missing, len(batch), found.moved, found.tau if asked.keep else None)
+        return Proof(part, missing, len(batch), found.moved, found.tau)
 
 
 def _balanced(
@@ -132,11 +131,10 @@ def proven(
     theta: Array,
     enough: float,
     *,
-    keep: bool,
     balance: bool = True,
     excess: Array | None = None,
 ) -> Proven:
-    """What is proven at θ, and the τ of all shards where they are to be kept.
+    """What is proven at θ, and the τ of all shards.
 
     Every shard climbs its own ladder of proofs; ``enough`` is the gap per example above which the
     oracle is asked. Where most of the gap is the weights' own and more than that, as columns of
@@ -144,14 +142,13 @@ def proven(
     by ``TURNS`` questions to the oracle at most. Without ``balance``, as where a
     budget has stopped the weights on their way, it stays as it is.
     """
-    asked = Prove(theta, enough, keep, excess, regulariser.lam)
+    asked = Prove(theta, enough, excess, regulariser.lam)
     first, *rest = running.round([asked] * len(running))
-    proof, lack, count, moved, kept = first.part, first.missing, first.examples, first.moved, []
+    proof, lack, count, moved = first.part, first.missing, first.examples, first.moved
     for one in rest:
         proof, lack, count = proof + one.part, lack + one.missing, count + one.examples
         moved |= one.moved
-    for one in (first, *rest) if keep else ():
-        kept.append(one.tau)
+    kept = [one.tau for one in (first, *rest)]
     own = regulariser.bracket(theta, lack)
     objective = float(regulariser.conj(lack) + proof.objective)
     found = Proven(replace(proof, gap=proof.gap + own, objective=objective), moved, kept)
@@ -159,5 +156,5 @@ def proven(
     if not balance or excess is not None or not (regulariser.plain and worth):
         return found
     excess = (lack - regulariser.grad(theta)) / count
-    better = proven(running, regulariser, theta, enough, keep=keep, excess=excess)
+    better = proven(running, regulariser, theta, enough, excess=excess)
     return min(found, better, key=lambda one: one.certificate.gap)

@@ -37,7 +37,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct import files
-from mlestruct.engine.processes import Processes
+from mlestruct.engine import Dask
 from mlestruct.inference import best
 
 
@@ -193,9 +193,9 @@ def test_58_a_checkpoint_that_could_never_be_gone_on_from(tmp_path, rng):
 
 
 def test_59_fields_of_engines_by_keyword():
-    """Processes(4) was a timeout of four seconds."""
+    """An engine's first field was a timeout: four of anything were four seconds."""
     with pytest.raises(TypeError):
-        Processes(4)
+        Dask(4)
 
 
 def test_60_a_planted_link_is_not_followed(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks._faults import instances, lost
-from mlestruct.engine.processes import Processes
+from mlestruct.engine import Dask
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills are tried where there is fork")
 
@@ -62,6 +62,6 @@ def test_other_bits_are_noticed(monkeypatch):
 @pytest.mark.nightly
 @pytest.mark.parametrize("after", [0, 3])
 def test_a_worker_killed_in_a_round_costs_no_bit(after):
-    engine = Processes(workers=2)
+    engine = Dask(workers=2)
     assert lost.worker_killed(engine, after) is None
     engine.close()

@@ -81,7 +81,7 @@ def test_a_hundred_fits_leave_nothing_behind(memory):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("engine", ["threads", "processes"])
+@pytest.mark.parametrize("engine", ["threads", "dask"])
 def test_checkpoints_and_workers_leave_no_open_file(tmp_path, engine):
     """As many open files after twenty fits as after two."""
     counts = []

@@ -62,7 +62,7 @@ def test_its_certificate_bounds_the_distance_to_its_own_optimum(route, rng):
 def test_the_front_door_engines_checkpoints_and_files_know_it_by_name(named, rng, tmp_path):
     X, y = sequences(rng)
     made = {}
-    for engine in ("serial", "processes"):
+    for engine in ("serial", "threads"):
         model = ms.SequenceModel(learner="doubting", engine=engine, workers=2)
         made[engine] = model.fit(X, y, checkpoint=tmp_path / engine)
         again = ms.SequenceModel(learner="doubting", engine=engine, workers=2)

@@ -32,7 +32,6 @@ def fitted(shard, ridge, coarse, rounds=1000):
         coarse=coarse,
         descents=lambda: partial(descend, ridge),
         tol=1e-10,
-        keep=False,
     )
     return last_of(drive(method, Budget(1e-10, rounds)))
 

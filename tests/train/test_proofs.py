@@ -30,7 +30,7 @@ def test_messages_that_stall_prove_what_they_can_before_newton_goes_on(rng, monk
     )
     with closing(Serial().start(shards.split())) as running:
         for tol, helped in ((0.5, False), (1e-7, True)):
-            proof, *_ = proven(running, dual.regulariser, np.zeros(1), tol * abs(best), keep=True)
+            proof, *_ = proven(running, dual.regulariser, np.zeros(1), tol * abs(best))
             assert bool(entered) == helped
             assert proof.relative <= tol
             assert -1e-9 <= proof.objective - best <= proof.gap + 1e-9

@@ -182,8 +182,8 @@ def logistic(sample: Sample) -> Array:
     for _ in range(NEWTON):
         p = 1.0 / (1.0 + np.exp(-np.clip(X @ theta, -30.0, 30.0)))
         H, weight = np.eye(len(theta)), p * (1.0 - p)
-        for k in slices:
-            H += X[k].T @ (weight[k, None] * X[k])
+        for part in slices:
+            H += X[part].T @ (weight[part, None] * X[part])
         theta = theta + np.linalg.solve(H, X.T @ (y - p) - theta)
     return np.asarray(theta[:-1])
 

@@ -1,0 +1,37 @@
+"""Names and settings that were removed say what serves instead."""
+
+import importlib
+
+import pytest
+
+import mlestruct as ms
+from mlestruct.engine import engine_of
+from mlestruct.errors import REMOVED
+
+USES = {
+    "engine='processes'": lambda: engine_of("processes", 2),
+    "mlestruct.engine.Processes": lambda: importlib.import_module("mlestruct.engine").Processes,
+    "mlestruct.learners.streamed": lambda: importlib.import_module("mlestruct.learners").streamed,
+    "mlestruct.data.Stored": lambda: ms.data.Stored,
+    "RoommateModel(workers=)": lambda: ms.RoommateModel(workers=4),
+}
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_name_says_what_serves_instead(name):
+    with pytest.raises((ValueError, ImportError)) as caught:
+        USES[name]()
+    assert str(caught.value) == f"{name} was removed: {REMOVED[name]}"
+
+
+def test_a_removed_setting_is_refused_where_it_is_set():
+    with pytest.raises(ValueError, match="one thread"):
+        ms.RoommateModel().set_params(workers=2)
+    with pytest.raises(ValueError, match="engine='dask'"):
+        ms.MatchingModel(engine="processes").fit([[[[1.0]]]], [[0]])
+
+
+def test_names_that_never_were_are_unknown_as_before():
+    assert not hasattr(ms.data, "Storage")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'worker'"):
+        ms.RoommateModel(worker=2)
