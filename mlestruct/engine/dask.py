@@ -104,7 +104,7 @@ def _threads() -> dict[str, str]:
     return {name: os.environ.get(name, common) for name in names}
 
 
-class Placed:
+class RemoteShard:
     """What makes a shard, and at its worker the shard itself with the state that it is in."""
 
     def __init__(self, body: bytes) -> None:
@@ -118,21 +118,21 @@ class Placed:
         return self.maker(), NOTHING
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Placed, (self.body or packed(self.maker),)
+        return RemoteShard, (self.body or packed(self.maker),)
 
     def __sizeof__(self) -> int:
         return self.size
 
 
-def ask(placed: Placed, before: tuple[bytes, bytes], question: bytes) -> tuple[bytes, bytes]:
+def ask(remote: RemoteShard, before: tuple[bytes, bytes], question: bytes) -> tuple[bytes, bytes]:
     """The shard's answer, and its state then; ``before`` ends with its state until now."""
-    shard, state = placed.live or placed.make()
-    placed.live = None  # an error leaves nothing behind whose state is not known
+    shard, state = remote.live or remote.make()
+    remote.live = None  # an error leaves nothing behind whose state is not known
     if before[1] != state:
         shard.remember(pickle.loads(before[1]))
     answer = packed(shard(pickle.loads(question)))
-    placed.live = shard, packed(shard.memory())
-    return answer, placed.live[1]
+    remote.live = shard, packed(shard.memory())
+    return answer, remote.live[1]
 
 
 def packed(value: Any) -> bytes:
@@ -158,7 +158,7 @@ class Remote:
 
     def __init__(self, makers: Sequence[Maker], client: Any, timeout: float | None) -> None:
         self.makers, self.client, self.timeout = makers, client, timeout
-        self.placed: list[Any] = [None] * len(makers)
+        self.shards: list[Any] = [None] * len(makers)
         self.pairs: list[Any] = [None] * len(makers)  # None where a shard is known to be lost
         self.why = "was lost"
         self.states, self.log = [NOTHING] * len(makers), list[list[bytes]]()
@@ -185,17 +185,17 @@ class Remote:
 
     def close(self) -> None:
         self.client.cancel([pair for pair in self.pairs if pair is not None])
-        self.placed, self.pairs = [], []
+        self.shards, self.pairs = [], []
 
     def _scatter_states(self, states: list[bytes]) -> None:
         self.states, self.log = states, []
         self.pairs = self._scattered([(b"", state) for state in states])
 
     def _make(self, which: Sequence[int]) -> None:
-        made = self._scattered([Placed(packed(self.makers[k])) for k in which])
+        shards = self._scattered([RemoteShard(packed(self.makers[k])) for k in which])
         pairs = self._scattered([(b"", self.states[k]) for k in which])
-        for k, placed, pair in zip(which, made, pairs, strict=True):
-            self.placed[k], self.pairs[k] = placed, pair
+        for k, shard, pair in zip(which, shards, pairs, strict=True):
+            self.shards[k], self.pairs[k] = shard, pair
 
     def _scattered(self, values: list[Any]) -> list[Any]:
         try:
@@ -206,7 +206,7 @@ class Remote:
     def _ask(self, which: Sequence[int], questions: Sequence[bytes]) -> None:
         distinct = {id(questions[k]): questions[k] for k in which}
         sent = dict(zip(distinct, self._scattered([*distinct.values()]), strict=True))
-        rows = [(self.placed[k], self.pairs[k], sent[id(questions[k])]) for k in which]
+        rows = [(self.shards[k], self.pairs[k], sent[id(questions[k])]) for k in which]
         for k, pair in zip(which, self._mapped(ask, rows), strict=True):
             self.pairs[k] = pair
 
@@ -273,7 +273,7 @@ class Remote:
 
     def _culprit(self, maker: Any, question: Any) -> int | None:
         """The number of an example that alone does not let a worker survive, or None."""
-        given = self._scattered([Placed(packed(maker)), (b"", NOTHING), packed(question)])
+        given = self._scattered([RemoteShard(packed(maker)), (b"", NOTHING), packed(question)])
         one = self._mapped(ask, [tuple(given)])
         if not self._lost(one, one, 1) or not hasattr(maker, "halves"):
             return None

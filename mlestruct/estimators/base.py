@@ -82,8 +82,8 @@ class Estimator(Predictor):
     ``infer`` is what probabilities are computed by: the learner's own inference (None; what it is,
     ``summary()`` says), ``surrogate``, ``exact``, ``propagation``, ``frank_wolfe``, or an
     :class:`Inference`; it is read when predictions are asked for.
-    ``workers`` ask the oracle: threads, or those of an ``engine`` (``processes``, ``dask``), with
-    the same bits. ``progress`` shows a bar (default: on terminals).
+    ``workers`` ask the oracle: threads, or Dask's with ``engine="dask"``, with the same bits.
+    ``progress`` shows a bar (default: on terminals).
 
     After ``fit``: ``coef_``, ``certificate_``, ``history_`` (calls, seconds, objective, gap of
     every round), ``n_iter_``, ``alpha_``, ``alpha_scores_`` (of every alpha that was compared),
