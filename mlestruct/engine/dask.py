@@ -49,6 +49,9 @@ class Dask:
         if self.cluster is not None and self.workers is not None:
             raise ValueError(f"workers={self.workers} is the cluster's own business: leave it away")
 
+    def __deepcopy__(self, memo: object) -> Dask:
+        return self  # copies of an estimator, as a search makes them, share its workers
+
     def start(self, makers: Sequence[Maker]) -> Remote:
         return Remote(makers, self.client, self.timeout)
 

@@ -44,21 +44,21 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Serial:
-    """One shard after the other, in the caller's thread."""
-
-    def start(self, makers: Sequence[Maker]) -> Local:
-        return Local([make() for make in makers])
-
-
-@dataclass(frozen=True)
 class Threads:
     """``workers`` threads of this process: for shards that release the GIL, as our kernels do."""
 
     workers: int
 
     def start(self, makers: Sequence[Maker]) -> Local:
-        return Local([make() for make in makers], ThreadPoolExecutor(self.workers))
+        pool = ThreadPoolExecutor(self.workers) if self.workers > 1 else None
+        return Local([make() for make in makers], pool)
+
+
+@dataclass(frozen=True)
+class Serial(Threads):
+    """One shard after the other, in the caller's thread."""
+
+    workers: int = 1
 
 
 def engine_of(engine: Engine | str | None, workers: int) -> Engine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import threading
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+import mlestruct as ms
 from mlestruct.engine import Dask, engine_of
 from mlestruct.engine.dask import _threads
 from mlestruct.errors import LostWorker
@@ -231,6 +233,12 @@ def test_a_hanging_shard_costs_the_timeout_and_the_others_go_on(remote):
         rounds(engine, makers(2, fails=hangs))
     assert time.monotonic() - began < 100
     assert rounds(engine, makers(3)) == rounds(engine_of(None, 1), makers(3))
+
+
+def test_copies_of_an_estimator_share_the_workers_of_its_engine(remote):
+    """A search clones estimators; connections cannot be copied."""
+    assert remote.client.submit(sum, [1, 2]).result() == 3
+    assert copy.deepcopy(ms.MatchingModel(engine=remote)).engine is remote
 
 
 def test_a_number_alone_is_no_setting():
