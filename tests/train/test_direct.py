@@ -44,7 +44,8 @@ class Rough:
 
     def __call__(self, question):
         if isinstance(question, Prove):
-            return Proof(Certificate(0.0, 0.0, 0.0, "simplices", "exact"), BEST - question.theta, 1)
+            own = Certificate(0.0, 0.0, 0.0, "simplices", "exact")
+            return Proof(own, BEST - question.theta, 1, moved=False, tau=np.zeros(0))
         theta, tol = question
         self.tols.append(tol)
         value = 0.5 * float((theta - BEST) @ (theta - BEST)) + 1e6 * tol * len(self.tols)
@@ -72,7 +73,8 @@ class Stale:
 
     def __call__(self, question):
         if isinstance(question, Prove):
-            return Proof(Certificate(1.0, 0.0, 0.0, "simplices", "exact"), BEST - question.theta, 1)
+            own = Certificate(1.0, 0.0, 0.0, "simplices", "exact")
+            return Proof(own, BEST - question.theta, 1, moved=False, tau=np.zeros(0))
         off = question.theta - BEST
         self.asked += 1
         if self.asked > self.calls:
