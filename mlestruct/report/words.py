@@ -27,8 +27,7 @@ TEXTS = {
     ),
     "baseline random": "Guessing does so {share} times",
     "baseline score": (
-        "by its scores alone, which leave out who else is there, the model does so {share} "
-        "times"
+        "by its scores alone, which leave out who else is there, the model does so {share} times"
     ),
     "baseline constant": "counting differences without learning {share}",
     "baseline logistic": "a simple regression on pairs {share}",
@@ -140,8 +139,7 @@ TEXTS = {
         "whom, from all that led to it: wishes, habits, and the office's own rules."
     ),
     "limit cause": (
-        "Answers that go together with what was not asked speak for both. An effect is no "
-        "cause."
+        "Answers that go together with what was not asked speak for both. An effect is no cause."
     ),
     "limit probability": (
         "Percentages come from an approximation; trust them as far as pairs that the model "

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlestruct.threads import sharing
 
 import mlestruct as ms
 from mlestruct import limits
@@ -23,7 +24,6 @@ from mlestruct.estimators import RoommateModel
 from mlestruct.inference import marginals
 from mlestruct.structures import BipartiteMatching, Custom, Matching, grid, skip_chain
 from mlestruct.structures.b_matching import BMatching
-from mlestruct.threads import sharing
 
 OFTEN, DRAWN = 60, 3  # places where time runs out, in the nightly and in the ordinary run
 SLACK = 1e-6  # relative: what two proofs of one maximum may differ by
