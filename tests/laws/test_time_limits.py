@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mlestruct.threads import sharing
 
 import mlestruct as ms
 from mlestruct import limits
 from mlestruct.batch import Batch
 from mlestruct.cli import main
+from mlestruct.engine import Threads
 from mlestruct.errors import DataWarning
 from mlestruct.estimators import RoommateModel
 from mlestruct.inference import marginals
@@ -396,10 +396,9 @@ def test_a_limit_around_a_limit_holds_too_and_warns_once(monkeypatch, rng):
 
 
 def test_limits_reach_threads_and_end_with_their_call(rng):
-    from mlestruct.threads import each
-
-    with limits.limited(0.0, "call") as limit, sharing(2):
-        assert each(lambda _: limits.late(), range(4)) == [True] * 4
+    running = Threads(2).start([lambda: lambda question: limits.late()] * 4)
+    with limits.limited(0.0, "call") as limit:
+        assert running.round([None] * 4) == [True] * 4
         limit.hit = False
     assert not limits.late()
     assert limits.left() == np.inf
