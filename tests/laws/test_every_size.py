@@ -50,7 +50,7 @@ Case = tuple[Any, list[Any], list[Any]]  # a model to fit, examples, outcomes
 SIZES = (1, 2, 3, 8, 9, 12, 13, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
 SIZES += (400, 401, 402, 1022, 1023, 1024, 1025, 1100)
 SIDES = (1, 2, 3, 16, 31, 32, 33, 63, 64, 65, 127, 128)  # of grids
-QUICK: dict[str, Any] = {"tol": 0.1, "max_rounds": 2, "max_seconds": 20.0, "progress": False}
+QUICK: dict[str, Any] = {"tol": 0.1, "max_rounds": 2, "progress": False}
 
 
 def dense(*shape: int) -> Any:
@@ -181,8 +181,8 @@ CASES: dict[str, Callable[[int], Case]] = {
         lambda n: FactorGraph([2] * n, [(0, i) for i in range(1, n)])
     ),
     "StructuredModel one variable": structured(lambda n: FactorGraph([n + 1], [])),
-    "StructuredModel clusters": structured(clusters),
-    "StructuredModel Ising": structured(lambda n: Ising(n + 1, [(i, i + 1) for i in range(n)])),
+    "StructuredModel clusters": rounds(clusters),
+    "StructuredModel Ising": rounds(lambda n: Ising(n + 1, [(i, i + 1) for i in range(n)])),
     "StructuredModel own solver": own,
     "SequenceModel": sequence,
     "SequenceModel ssvm": lambda n: sequence(n, learner="ssvm"),
