@@ -31,6 +31,7 @@ from mlestruct.structures.base import Array, Bound
 TOL = 1e-4  # relative; Frank-Wolfe stops there
 NAT = 1e-3  # what may be missing of an example's value without a word
 ROUNDS = 2000  # of looking once more
+NEARLY = 2.0  # times a proven gap: the gap of a tangent there that Frank-Wolfe may begin with
 SERVED = 200  # of them where a routine has been: what these do not prove, ten times as many do not
 LARGE = 1e2  # scores from which it matters what they are counted from
 TIGHT = 1e-8  # of max(1, |log Z|): a routine's own bound as tight as this needs no oracle
@@ -173,7 +174,11 @@ def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: R
 
 
 def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inferred) -> Inferred:
-    """Examples whose proof leaves more than ``NAT`` once more, from where they are."""
+    """Examples whose proof leaves more than ``NAT`` once more, from where they are.
+
+    Where a routine has been, Frank-Wolfe begins only if its own bound there, which one oracle call
+    tells, is at most ``NEARLY`` times as far: from far above, rounds end before it is the smaller.
+    """
     open_ = (found.gaps > NAT) & np.isfinite(found.gaps)
     far = np.flatnonzero(open_ & ~unsearchable(batch) if found.polytope == DEGREES else open_)
     if len(far) == 0:
@@ -182,10 +187,15 @@ def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inf
     held = found._replace(tau=found.tau[flat], lower=found.lower[far], upper=found.upper[far],
                           slack=found.slack[far])  # fmt: skip
     size = max(1.0, abs(float(part.weight @ held.lower)))
-    rounds = ROUNDS if routine(entropy) is None else SERVED
+    rest, rounds = entropy.select(part, far), ROUNDS
+    if routine(entropy) is not None:
+        inner, rounds = interior(part, oracle, rest), SERVED
+        here = part, inner.entropy, oracle, part.bias, inner.pull(held.tau)
+        own, _ = tangent_gaps(*here, mixture=True)
+        if not float(part.weight @ own) <= NEARLY * float(part.weight @ held.gaps):
+            return found
     tight = FrankWolfe(rounds=rounds, tol=0.5 * NAT * float(part.weight.sum()) / size)
-    again = _searched(part, entropy.select(part, far), oracle, tight, held.tau)
-    best = _tightest(part, held, again)
+    best = _tightest(part, held, _searched(part, rest, oracle, tight, held.tau))
     tau, lower, upper, slack = (one.copy() for one in found[:4])
     tau[flat], lower[far], upper[far], slack[far] = best[:4]
     return found._replace(tau=tau, lower=lower, upper=upper, slack=slack, summed=False)
