@@ -75,12 +75,13 @@ def check_sizes(work, make, kind, spread, rho, seed=0):
         last = each
         assert found.upper[0] - found.lower[0] <= 1e-6
         if nodes > odd_sets.EXACT:
-            assert took <= 10 * 0.1
             assert found.certificate.polytope in (PROVEN, DEGREES)
             assert (found.certificate.polytope == PROVEN) == odd_sets.odd_set_proof(
                 structure, found.tau
             )
-            entropy, plain = Entropy.of(batch, rho), Scaling(rho).many(batch, score).tau
+            entropy, begun = Entropy.of(batch, rho), time.process_time()
+            plain = Scaling(rho).many(batch, score).tau
+            assert took <= 10 * (0.05 + time.process_time() - begun)
             values = [entropy.each(tau)[0] + score @ tau for tau in (found.tau, plain)]
             assert values[0] >= values[1] - 1e-9
             assert structure.contains(found.tau)

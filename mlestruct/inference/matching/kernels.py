@@ -144,13 +144,13 @@ def product(ptr, head, kernel, s, y):
 
 
 @kernel
-def conjugate(ptr, head, weight, ground, moving, r, p, share):
+def conjugate(ptr, head, weight, degree, ground, moving, r, p, share):
     """Solve (diag(ground) + B diag(weight) Bᵀ) p = r over the ``moving`` nodes; return the turns.
 
-    B are the nodes' edges, so the matrix is the signless Laplacian of the weights, plus ``ground``.
-    Conjugate gradients, which stop once gᵀz of the residual g and its preconditioned z is below the
-    start's times ``share``²: a share that falls with the error keeps Newton's convergence
-    quadratic. r, zero at nodes that do not move, is used up.
+    B are the nodes' edges, so the matrix is the signless Laplacian of the weights, whose sums by
+    node are ``degree``, plus ``ground``. Conjugate gradients, which stop once gᵀz of the residual g
+    and its preconditioned z is below the start's times ``share``²: a share that falls with the
+    error keeps Newton's convergence quadratic. r, zero at nodes that do not move, is used up.
 
     An edge of weight w that is nearly all of both its ends' leaves the direction (1, −1) nearly
     free. So the preconditioner has a 2 × 2 block for each pair of partners, see :func:`_partners`.
@@ -163,11 +163,12 @@ def conjugate(ptr, head, weight, ground, moving, r, p, share):
     an a_v that is 1e-15 times w.
     """
     n = len(r)
-    d, q, z, other = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    d, q, z, other = np.empty(n), np.empty(n), np.empty(n), degree.copy()
     mate, likely = np.full(n, -1, dtype=np.int64), np.zeros(n)
-    product(ptr, head, weight, np.ones(n), other)
-    _partners(ptr, head, weight, moving, other, mate, likely)
-    product(ptr, head, weight, np.ones(n), other)
+    paired = 2.0 * _largest(weight) > degree.min()
+    if paired:
+        _partners(ptr, head, weight, moving, degree, mate, likely)
+        product(ptr, head, weight, np.ones(n), other)
     for v in range(n):
         other[v] = max(other[v] + ground[v], FREE * likely[v], 1e-300)
     p[:] = 0.0
@@ -193,11 +194,20 @@ def conjugate(ptr, head, weight, ground, moving, r, p, share):
         rr = _precondition(other, mate, likely, r, z)
         for v in range(n):
             d[v] = z[v] + rr / before * d[v]
-    for u in range(n):
+    for u in range(n if paired else 0):
         for e in range(ptr[u], ptr[u + 1]):
             if mate[u] == head[e]:
                 weight[e] = likely[u]
     return turns
+
+
+@kernel(fastmath={"nnan", "nsz", "reassoc"})
+def _largest(weight):
+    """The largest weight; none is NaN, so that eight are compared at a time."""
+    most = 0.0
+    for e in range(len(weight)):
+        most = max(most, weight[e])
+    return most
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.inference.matching.kernels import absorb, conjugate, entry, sums
+from mlestruct.inference.matching.kernels import absorb, conjugate, entry, product, sums
 from mlestruct.kernels import kernel
 
 NEARER = 0.1  # of a slack's price a step leaves at least: beyond lie slacks above one
@@ -34,7 +34,7 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
     table = np.empty((n, n) if direct else (0, 0))
     curvature, gap, ground = np.empty(len(score)), np.empty(n), np.empty(n)
     p, d, q, old = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    everyone = np.ones(n, dtype=np.bool_)
+    everyone, one = np.ones(n, dtype=np.bool_), np.ones(n)
     worst, value = _evaluate(ptr, head, kernel, strict, c, rho, x, s, curvature, gap, ground)
     before, least, idle = 0.0, worst, 0
     for _ in range(rounds):
@@ -56,7 +56,9 @@ def polish(score, ptr, head, strict, c, rho, two_sided, x, s, kernel, cut, resid
         else:
             for v in range(n):  # no node alone goes further than LONGEST, nor holds others up
                 ground[v] += abs(gap[v]) / LONGEST
-            turns = conjugate(ptr, head, curvature, ground, everyone, gap, p, min(0.1, worst))
+            product(ptr, head, curvature, one, q)
+            share = min(0.1, worst)
+            turns = conjugate(ptr, head, curvature, q, ground, everyone, gap, p, share)
             count[1] = max(count[1], turns)
         far = 0.0
         for v in range(n):

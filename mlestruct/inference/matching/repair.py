@@ -80,7 +80,7 @@ def _fit(ptr, head, strict, tau):
             worst = max(worst, abs(r[v]))
         if worst <= 1e-14:
             break
-        conjugate(ptr, head, tau, none, bound, r, p, 3e-7)
+        conjugate(ptr, head, tau, s, none, bound, r, p, 3e-7)
         for u in range(n):
             for e in range(ptr[u], ptr[u + 1]):
                 tau[e] *= 1.0 + p[u] + p[head[e]]
