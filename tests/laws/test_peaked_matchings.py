@@ -97,7 +97,7 @@ def test_nearly_free_pairs_keep_their_digits(rng):
     p, given = np.empty(40), weight.copy()
     degree = np.r_[weight, 0.0] + np.r_[0.0, weight]
     moving = np.ones(40, dtype=bool)
-    turns = conjugate(ptr, head, weight, degree, ground, moving, right, p, 1e-13, None)
+    turns = conjugate(ptr, head, weight, degree, ground, moving, right, p, 1e-13)
     np.testing.assert_allclose(p, wanted, rtol=1e-5)
     np.testing.assert_array_equal(weight, given)
     assert turns <= 40
