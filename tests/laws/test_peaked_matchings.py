@@ -24,7 +24,7 @@ def counted(structure, score, rho):
     graph, _ = prepared(structure)
     report, x, tau = np.zeros(5), np.zeros(graph.nodes), np.empty(graph.live)
     given = graph.gather(score[None])[0], graph.ptr, graph.head, graph.strict, graph.component
-    scale(*given, 1.0 - 2.0 * rho, rho, graph.two_sided, x, True, 1e-11, 10_000, tau, report, None)
+    scale(*given, 1.0 - 2.0 * rho, rho, graph.two_sided, x, True, 1e-11, 10_000, tau, report)
     return report[3:]
 
 
