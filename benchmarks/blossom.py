@@ -17,8 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mlestruct_oracles.blossom import perfect_matching, prove
-from mlestruct_oracles.blossom_sparse import perfect_matching_sparse, prove_sparse
+from mlestruct_oracles.blossom import (
+    perfect_matching,
+    perfect_matching_sparse,
+    prove,
+    prove_sparse,
+)
 from scipy.spatial import Delaunay
 
 QUESTIONS, LEVELS = 14, 5

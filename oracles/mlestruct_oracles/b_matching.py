@@ -86,7 +86,7 @@ class Gadget:
 
     def heaviest(self, score: Array) -> tuple[Array, float]:
         """A best vertex and a bound on the best score."""
-        from mlestruct_oracles import blossom_sparse
+        from mlestruct_oracles import blossom
 
         free, (copy, middle), exact = self.free, self.spokes, self.structure.exact.any()
         # Twice the scores, halved again below: each middle node brings one half. Without exact
@@ -101,11 +101,11 @@ class Gadget:
             edges = np.concatenate([edges, self.escapes])
             weights = np.concatenate([weights, np.zeros(len(self.escapes))])
             try:
-                best = blossom_sparse.perfect_matching_sparse(nodes + nodes % 2, edges, weights)
+                best = blossom.perfect_matching_sparse(nodes + nodes % 2, edges, weights)
             except Infeasible as error:
                 raise Infeasible("no set of allowed pairs fills every node") from error
         else:
-            best = blossom_sparse.maximum_weight_matching_sparse(nodes, edges, weights)
+            best = blossom.maximum_weight_matching_sparse(nodes, edges, weights)
         vertex = (self.structure.fixed == 1).astype(float)
         required = score[vertex > 0].sum()
         vertex[free] = best.partner[two[:, 0]] != two[:, 1]
