@@ -177,12 +177,6 @@ def check_fit(work, people):
     return len(work)
 
 
-@pytest.mark.nightly
-def test_fits_beyond_the_limit_take_as_many_rounds(work):
-    """Sharp answers of 396, 404 and 600 people: the direct route ends all of these fits."""
-    below, *beyond = (check_fit(work, people) for people in (396, 404, 600))
-    assert max(beyond) <= 3 * below
-
-
-def test_a_fit_beyond_the_limit_ends_by_the_direct_route(work):
-    assert check_fit(work, 404) <= 200
+@pytest.mark.parametrize("people", [404, pytest.param(600, marks=pytest.mark.nightly)])
+def test_fits_beyond_the_limit_end_by_the_direct_route(work, people):
+    assert check_fit(work, people) <= 200
