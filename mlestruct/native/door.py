@@ -23,6 +23,7 @@ TYPES = {  # of C, of arrays in annotations, and the check
     "double": ("Array", "doubles"),
     "int64_t": ("Ints", "integers"),
     "int32_t": ("NDArray[np.int32]", "small_integers"),
+    "int8_t": ("NDArray[np.int8]", "tiny_integers"),
     "uint8_t": ("NDArray[np.uint8]", "octets"),
     "float": ("NDArray[np.float32]", "floats"),
     "bool": ("Marks", "marks"),

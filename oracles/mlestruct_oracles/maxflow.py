@@ -6,8 +6,8 @@ rounding to whole numbers costs is the caller's to account for (`qpbo` adds it t
 
 All back ends return the same cut, the one with the fewest nodes on the sink's side.
 PyMaxflow and ortools hold the GIL; PyMaxflow is GPL and ends the process when memory runs out.
-The compiled one is Boykov and Kolmogorov's algorithm too (PAMI 2004). It releases the GIL and can
-start from the flow of an earlier, similar graph. Up to 2³⁰ edges.
+The compiled one is Boykov and Kolmogorov's algorithm too (native/max_flow.cpp). It releases the GIL
+and can start from the flow of an earlier, similar graph. Up to 2³⁰ edges.
 """
 
 import importlib
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.structures.base import Array, Ints, Marks
-from mlestruct_oracles import boykov_kolmogorov
+from mlestruct_oracles.native._door import max_flow_cut
 
 ABSENT = (
     "PyMaxflow is not installed (it is under the GPL, so it is not installed by default): "
@@ -71,6 +71,12 @@ def _pymaxflow() -> ModuleType:
     return module
 
 
+def _cut_compiled(ends: Ints, capacity: Array, pull: Array, flow: Array) -> Marks:
+    sink = np.empty(len(pull), dtype=np.bool_)
+    max_flow_cut(len(pull), len(capacity), ends, capacity, pull, flow, sink)
+    return sink
+
+
 def _cut_pymaxflow(ends: Ints, capacity: Array, pull: Array, flow: Array) -> Marks:
     graph: Any = _pymaxflow().GraphFloat(len(pull), len(capacity))
     nodes = np.arange(len(pull))
@@ -113,5 +119,5 @@ def _largest_int64(arcs: int) -> float:
 BACKENDS = {
     "pymaxflow": Backend("pymaxflow", _cut_pymaxflow, _largest_double, together=1 << 12),
     "ortools": Backend("ortools", _cut_ortools, _largest_int64, together=1 << 12),
-    "compiled": Backend("compiled", boykov_kolmogorov.cut, _largest_double, 1 << 12, resumes=True),
+    "compiled": Backend("compiled", _cut_compiled, _largest_double, 1 << 12, resumes=True),
 }

@@ -23,9 +23,8 @@ from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
 from mlestruct.structures.base import Array, Flags, Ints
-from mlestruct_oracles import qpbo_forms as forms
-from mlestruct_oracles import qpbo_kernels as kernels
 from mlestruct_oracles.maxflow import Backend, resolve
+from mlestruct_oracles.native import _door as native
 
 LARGEST = 1e280  # larger scores could overflow once added up and penalised
 
@@ -108,13 +107,29 @@ class _Models:
     """A batch at the gate: original scores, finite scores with the same optima, signed form."""
 
     def __init__(self, edges: Ints, unary: Array, pair: Array, forbidden: bool) -> None:
-        self.edges, self.unary, self.pair = edges, unary, pair
-        self.finite_unary, self.finite_pair = unary, pair
+        self.edges, self.unary, self.pair, self.finite_pair = edges, unary, pair, pair
+        self.models, self.n = unary.shape[:2]
+        self.given = finite = native.Pairwise(self.models, self.n, len(edges), edges, unary, pair)
         if forbidden:
-            self.finite_unary, self.finite_pair = _penalise(edges, unary, pair)
-        self.field, self.coupling, self.error = forms.signed_form(
-            edges, self.finite_unary, self.finite_pair
-        )
+            finite = self._penalised()
+        self.field, self.error = np.empty((self.models, self.n)), np.empty(self.models)
+        self.coupling = np.empty((self.models, len(edges)))
+        native.qpbo_signed_form(finite, self.field, self.coupling, self.error)
+
+    def _penalised(self) -> native.Pairwise:
+        """Finite scores whose optima avoid every −inf wherever a point of the polytope can."""
+        unary, self.finite_pair = np.empty_like(self.unary), np.empty_like(self.pair)
+        found = native.qpbo_soften(self.given, unary, self.finite_pair)
+        if found >= 0:
+            model, place = divmod(found, self.n + len(self.edges))
+            if place < self.n:
+                raise Infeasible(f"example {model}: both states of node {place} are forbidden")
+            edge = place - self.n
+            raise Infeasible(
+                f"example {model}: all of edge {edge} ({_ends(self.edges, edge)}) is forbidden"
+            )
+        size = self.models, self.n, len(self.edges)
+        return native.Pairwise(*size, self.edges, unary, self.finite_pair)
 
     def drop_repulsion(self) -> None:
         """Takes couplings below zero for zero and books them as error."""
@@ -140,9 +155,8 @@ def _means(
 
 
 def _gate(edges: ArrayLike, unary: ArrayLike, pair: ArrayLike) -> tuple[Ints, Array, Array, bool]:
-    # Writeable, though nothing is written: Numba compiles every kernel again for read-only arrays.
-    nodes = np.require(unary, np.float64, ["C", "W"])
-    tables = np.require(pair, np.float64, ["C", "W"])
+    nodes = np.asarray(unary, np.float64, order="C")
+    tables = np.asarray(pair, np.float64, order="C")
     if nodes.ndim != 3 or nodes.shape[2] != 2:
         raise ValueError(f"unary has shape {nodes.shape}, wanted (models, nodes, 2)")
     ends = _gate_edges(edges, nodes.shape[1])
@@ -161,7 +175,7 @@ def _gate_edges(edges: ArrayLike, n: int) -> Ints:
         raise ValueError(
             f"edges are {ends.dtype} of shape {ends.shape}, wanted integers (edges, 2)"
         )
-    ends = np.require(ends, np.int64, ["C", "W"])
+    ends = np.asarray(ends, np.int64, order="C")
     loops = ends[:, 0] == ends[:, 1]
     if ends.min() < 0 or ends.max() >= n or loops.any():
         edge = int(np.argmax(loops | ((ends < 0) | (ends >= n)).any(axis=1)))
@@ -190,47 +204,25 @@ def _ends(edges: Ints, edge: int) -> str:
     return "–".join(str(end) for end in edges[edge])
 
 
-# --- forbidden states and configurations ---------------------------------------------------------
-
-
-def _penalise(edges: Ints, unary: Array, pair: Array) -> tuple[Array, Array]:
-    """Finite scores whose optima avoid every −inf wherever a point of the polytope can.
-
-    A vertex that uses a forbidden entry puts at least ½ on it. So an entry costs, below the least
-    finite one of its table: on an edge more than twice the range of all the model's finite scores;
-    at a node more than twice what its own and its edges' tables can give (penalties included),
-    which no neighbour outweighs. The second is local, so clamping nodes costs no precision.
-    """
-    finite_unary, finite_pair = unary.copy(), pair.copy()
-    model, node, edge = forms.soften(edges, finite_unary, finite_pair)
-    if node >= 0:
-        raise Infeasible(f"example {model}: both states of node {node} are forbidden")
-    if edge >= 0:
-        raise Infeasible(f"example {model}: all of edge {edge} ({_ends(edges, edge)}) is forbidden")
-    return finite_unary, finite_pair
-
-
 # --- the cut -------------------------------------------------------------------------------------
 
 
 def _solve(model: _Models, backend: Backend, flows: Flows | None) -> Relaxed:
-    models, n = model.field.shape
-    arcs = 2 * (n + len(model.edges))
+    models, n, m = model.models, model.n, len(model.edges)
     together = max(1, backend.together // max(n, 1))
-    largest = backend.largest(arcs * min(models, together))
-    field, coupling, slack, shift = forms.whole(model.field, model.coupling, model.error, largest)
-    side = np.zeros((models, n), dtype=np.int8)
+    largest = backend.largest(2 * (n + m) * min(models, together))
+    field, upper, coupling = model.field, model.error, np.empty_like(model.coupling)
+    shift, side = np.empty(models, dtype=np.int64), np.empty((models, n), dtype=np.int8)
+    native.qpbo_whole(model.given, largest, field, model.coupling, coupling, upper, shift)
     for start in range(0, models, together):
         part = slice(start, start + together)
         resumed = flows.part(part) if flows else None
         side[part] = _sides(model.edges, field[part], coupling[part], shift[part], backend, resumed)
-    node, edge, score, doubt = kernels.complete(
-        model.edges, side, model.coupling, model.unary, model.pair
-    )
-    if not np.isfinite(score).all():
-        raise Infeasible(f"example {int(np.argmin(score))}: every answer uses a forbidden entry")
-    short = slack + doubt
-    return Relaxed(node, edge, np.where(short > 0, np.nextafter(score + short, np.inf), score))
+    node, edge = np.empty((models, n, 2)), np.empty((models, m, 2, 2))
+    wrong = native.qpbo_complete(model.given, model.coupling, side, node, edge, upper)
+    if wrong >= 0:
+        raise Infeasible(f"example {wrong}: every answer uses a forbidden entry")
+    return Relaxed(node, edge, upper)
 
 
 def _sides(
@@ -242,20 +234,22 @@ def _sides(
     flows: Flows | None,
 ) -> Flags:
     """2s in {−1, 0, 1} for models of whole numbers; 0 only in components that are frustrated."""
-    everywhere = np.ones(field.shape, dtype=np.bool_)
-    flip, balanced = kernels.gauge(edges, coupling, everywhere)
-    first, ends, capacity, pull = kernels.flow_graph(edges, field, coupling, flip, balanced)
-    flow = np.zeros(len(capacity))
+    (models, n), m = field.shape, len(edges)
+    flip, balanced = np.empty((models, n), np.int8), np.empty((models, n), np.bool_)
+    signed = native.SignedModels(models, n, m, edges, field, coupling, shift, flip, balanced)
+    native.qpbo_gauge(signed)
+    first, ends = np.empty((models, n), np.int64), np.empty((2 * models * m, 2), np.int64)
+    capacity, pull = np.empty(len(ends)), np.empty(2 * models * n)
+    arcs = native.qpbo_flow_graph(signed, first, ends, capacity, pull)
+    nodes, flow = 2 * models * n - int(np.count_nonzero(balanced)), np.zeros(len(ends))
     if flows:
-        old = flows.flow, flows.layout, flows.shift
-        kernels.resume(edges, coupling, shift, flip, balanced, *old, flow)
-    sink = backend.cut(ends, capacity, pull, flow) if len(pull) else np.zeros(0, dtype=np.bool_)
+        last = native.LastFlows(models, m, flows.flow, flows.layout, flows.shift)
+        native.qpbo_resume(signed, last, flow)
+    sink = np.zeros(0, np.bool_)
+    if nodes:
+        sink = backend.cut(ends[:arcs], capacity[:arcs], pull[:nodes], flow[:arcs])
     if flows:
-        kernels.keep(flow, flows.layout, flows.flow)
-    side = kernels.read(first, sink, flip, balanced)
-    half = side == 0
-    if half.any():
-        # The score is constant along a half component without frustration: take its end.
-        flip, balanced = kernels.gauge(edges, coupling, half)
-        side = np.where(half & balanced, -flip, side)
+        native.qpbo_keep(last, flow)
+    side = np.empty((models, n), np.int8)
+    native.qpbo_sides(signed, nodes, first, sink, side)
     return side
