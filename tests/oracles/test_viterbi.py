@@ -64,6 +64,21 @@ def test_random_trees_of_factors(seed):
     assert graph.contains(batch.rows(answers, np.arange(20))).all()
 
 
+@pytest.mark.parametrize("scopes", [[(0, 1), (1, 2)], [(1, 0), (2, 1)], [(0, 1), (2, 0)]])
+def test_any_numbers_of_states(scopes, rng):
+    """Vectors of eight states end anywhere: all labellings of three nodes, with many ties."""
+    for _ in range(100):
+        graph = FactorGraph(rng.choice([1, 2, 5, 6, 7, 8, 9, 16, 17], 3), scopes)
+        score = 1.0 * rng.integers(-3, 4, graph.size)
+        answer, upper = Viterbi().many(Batch.of(graph), score)
+        state = np.indices(graph.cards)
+        every = sum(score[graph.node_start[v] + state[v]] for v in range(3))
+        for first, (i, j) in zip(graph.table_start, scopes, strict=False):
+            every += score[first + state[i] * graph.cards[j] + state[j]]
+        assert score @ answer == upper[0] == every.max()
+        assert graph.contains(answer)
+
+
 def test_long_chains_of_mixed_lengths():
     """A thousand positions against a plain recursion, several lengths in one batch."""
     lengths = [1000, 2, 37]
