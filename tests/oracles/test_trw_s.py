@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from mlestruct_oracles.linear_program import LinearProgram
 from mlestruct_oracles.trw_s import TRWS
+from mlestruct_oracles.viterbi import Viterbi
 
 import mlestruct as ms
 from mlestruct import Batch, Dense, FactorGraph, FrankWolfe, Infeasible, grid
@@ -59,6 +60,28 @@ def test_exact_on_chains(rng):
     scores = rng.normal(size=batch.size)
     found, upper = TRWS().many(batch, scores)
     np.testing.assert_allclose(batch.totals(found * scores), upper, rtol=0, atol=1e-9)
+
+
+def test_an_example_is_solved_alike_alone_and_among_others(rng):
+    """Also where the batch takes several native calls, the last of which ends amid an example."""
+    batch = Batch.of(grid(40, 40, 4), count=4)
+    scores = rng.normal(size=batch.size)
+    found, upper = TRWS().many(batch, scores)
+    for m in range(4):
+        alone, bound = TRWS().many(batch.select([m]), scores[batch.coordinates(m)])
+        np.testing.assert_array_equal(found[batch.coordinates(m)], alone)
+        assert bound[0] == upper[m]
+
+
+@pytest.mark.parametrize("states", [7, 8, 9, 16, 17])
+def test_exact_on_trees_of_any_numbers_of_states(states, rng):
+    """Vectors of eight states end anywhere, in either order of an edge's ends."""
+    scopes = [(0, 1), (2, 0), (3, 2), (2, 4)]
+    for cards in ([states] * 5, [states, 9, 1, 8, 3]):
+        batch = Batch.of(FactorGraph(cards, scopes), count=20)
+        scores = rng.normal(size=batch.size)
+        best = Viterbi().many(batch, scores)[1]
+        np.testing.assert_allclose(TRWS().many(batch, scores)[1], best, rtol=0, atol=1e-9)
 
 
 def test_certificates_stay_valid(rng):
