@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.kernels import kernel
-from mlestruct.oracle import HULL, Answers, one_by_one
-from mlestruct.structures.base import Array, Ints
+from mlestruct.oracle import HULL, Answers
+from mlestruct.structures.base import Array, kept
 from mlestruct.structures.paths import Paths
+from mlestruct_oracles.native._door import AcyclicGraph, shortest_path_solve
 
 
 @dataclass(frozen=True)
@@ -22,31 +21,21 @@ class ShortestPath:
     polytope: str = HULL
 
     def many(self, batch: Batch[Paths], scores: Array) -> Answers:
-        return one_by_one(batch, scores, lambda paths: partial(_heaviest, paths))
+        scores = batch.vector(scores, "scores")
+        vertices, upper = np.zeros(batch.size), np.empty(len(batch))
+        for paths, members in batch.groups():
+            graph, best = _graph(paths), np.empty(len(members))
+            given = len(members), batch.offsets[members], batch.size, scores
+            lost = shortest_path_solve(graph, *given, vertices, best)
+            if lost >= 0:
+                why = paths.impossible() or "no path is allowed"
+                raise Infeasible(f"example {members[lost]}: {why}")
+            upper[members] = best
+        return vertices, upper
 
 
-def _heaviest(paths: Paths, score: Array) -> tuple[Array, float]:
-    vertex = np.zeros(paths.size)
-    if not _solve(score, paths.arcs, paths.usable, paths.source, paths.sink, vertex):
-        raise Infeasible("no path is allowed")
-    return vertex, float(score[vertex != 0].sum())
-
-
-@kernel
-def _solve(score: Array, arcs: Ints, order: Ints, source: int, sink: int, answer: Array) -> bool:
-    n = max(arcs.max(), source, sink) + 1
-    best = np.full(n, -np.inf)
-    came = np.full(n, -1, dtype=np.int64)
-    best[source] = 0.0
-    for e in order:
-        tail, head = arcs[e, 0], arcs[e, 1]
-        if best[tail] > -np.inf and best[tail] + score[e] > best[head]:
-            best[head] = best[tail] + score[e]
-            came[head] = e
-    if came[sink] < 0:
-        return False
-    node = sink
-    while node != source:
-        answer[came[node]] = 1.0
-        node = arcs[came[node], 0]
-    return True
+@kept
+def _graph(paths: Paths) -> AcyclicGraph:
+    order = paths.usable
+    sizes = paths.n_nodes, len(paths.arcs), len(order)
+    return AcyclicGraph(*sizes, paths.source, paths.sink, np.ascontiguousarray(paths.arcs), order)

@@ -28,6 +28,6 @@ EXPORT status viterbi_order(const struct factor_forest *f);
 
 An example's scores lie at its offset. ``best`` is their best sum: -inf if nothing is possible. */
 EXPORT status viterbi_solve(
-    const struct factor_forest *f, int64_t count, const int64_t *offsets N(count) BELOW(size),
+    const struct factor_forest *f, int64_t count, const int64_t *offsets N(count),
     int64_t size, const double *scores N(size), double *vertices N(size), double *best N(count));
 }
