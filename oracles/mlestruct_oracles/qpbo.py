@@ -237,7 +237,6 @@ def _sides(
     (models, n), m = field.shape, len(edges)
     flip, balanced = np.empty((models, n), np.int8), np.empty((models, n), np.bool_)
     signed = native.SignedModels(models, n, m, edges, field, coupling, shift, flip, balanced)
-    native.qpbo_gauge(signed)
     first, ends = np.empty((models, n), np.int64), np.empty((2 * models * m, 2), np.int64)
     capacity, pull = np.empty(len(ends)), np.empty(2 * models * n)
     arcs = native.qpbo_flow_graph(signed, first, ends, capacity, pull)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -33,27 +32,20 @@ class TRWS:
         scores = batch.vector(scores, "scores")
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
-            order, shut = plan(structure), structure.closed()
-            part = np.zeros((len(members), structure.size))
-            table = batch.rows(scores, members)
-            table = _penalised(table, shut) if shut.any() else np.ascontiguousarray(table)
-            best = self._solve(order, table, part)
-            broken = np.flatnonzero((part[:, shut] > 0).any(axis=1))
-            if len(broken):
-                raise _lost(structure, int(members[broken[0]]))
-            vertices[batch.index(members)] = part.ravel()
+            order, best = plan(structure), np.empty(len(members))
+            room, labels = np.empty(order.message[-1]), np.empty(order.nodes, np.int64)
+            size = len(members), batch.size, order.nodes, len(room)
+            given = batch.offsets[members], scores, vertices, best
+            task = MessageTask(
+                *size, self.passes, self.tol, *given, room, labels, progress=np.zeros(5)
+            )
+            while trw_s_solve(order, task) < len(members):
+                pass  # between two calls somebody may interrupt
+            lost = np.flatnonzero(np.isneginf(best))
+            if len(lost):
+                raise _lost(structure, int(members[lost[0]]))
             upper[members] = best
         return vertices, upper
-
-    def _solve(self, order: NodeOrder, scores: Array, vertices: Array) -> Array:
-        """The bounds of all examples, a row each; vertices are written."""
-        (count, size), room = scores.shape, int(order.message[-1])
-        upper, labels = np.empty(count), np.empty(order.nodes, np.int64)
-        rest = scores, vertices, upper, np.empty(room), labels, np.zeros(5)
-        task = MessageTask(count, size, order.nodes, room, self.passes, self.tol, *rest)
-        while trw_s_solve(order, task) < count:
-            pass  # between two calls somebody may interrupt
-        return upper
 
 
 @kept
@@ -76,13 +68,9 @@ def plan(structure: FactorGraph) -> NodeOrder:
     # Every sum of messages has at most a few terms per table, each rounded once at its scale.
     rounding = 8e-16 * float(np.log2(2.0 + n + len(ends)))
     starts = structure.node_start, structure.table_start, ends, start
-    return NodeOrder(n, len(ends), rounding, *starts, around, message, gamma)
-
-
-def _penalised(table: Array, shut: Any) -> Array:
-    """Entries no labelling may use cost more than all others together can give."""
-    reach = 1.0 + 2.0 * np.abs(np.where(shut, 0.0, table)).sum(axis=1, keepdims=True)
-    return np.where(shut, -reach, table)
+    shut = structure.closed()
+    own = around, message, gamma, shut if shut.any() else None
+    return NodeOrder(n, len(ends), structure.size, rounding, *starts, *own)
 
 
 def _lost(structure: FactorGraph, m: int) -> ValueError:

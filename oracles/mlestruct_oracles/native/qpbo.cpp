@@ -341,17 +341,13 @@ void qpbo_whole(const pairwise *p, double largest, double *field, const double *
     }
 }
 
-status qpbo_gauge(const signed_models *s) {
+int64_t qpbo_flow_graph(const signed_models *s, int64_t *first, int64_t *ends, double *capacity,
+                        double *pull) {
     Arena arena;
     Components components(arena, s->nodes);
     if (arena.failed) return NO_MEMORY;
     for (int64_t k = 0; k < s->models; ++k)
         components.gauge(*s, k, nullptr, s->flip + k * s->nodes, s->balanced + k * s->nodes);
-    return OK;
-}
-
-int64_t qpbo_flow_graph(const signed_models *s, int64_t *first, int64_t *ends, double *capacity,
-                        double *pull) {
     int64_t nodes = 0, arc = 0;
     for (int64_t i = 0; i < s->models * s->nodes; ++i) {
         first[i] = nodes;

@@ -17,8 +17,8 @@ struct pairwise {
 
 /** Models in signed form and whole numbers: the scores' times two to the power of ``shift``.
 
-``flip`` (1 or -1) and ``balanced`` say whether flipping these nodes makes all couplings of a node's
-component attract: :func:`qpbo_gauge` finds them. */
+:func:`qpbo_flow_graph` finds ``flip`` (1 or -1) and ``balanced``: whether flipping these nodes
+makes all couplings of a node's component attract. */
 struct signed_models {
     int64_t models;
     int64_t nodes;
@@ -62,13 +62,10 @@ EXPORT void qpbo_whole(
     const double *coupling N(p.models * p.edges), double *rounded N(p.models * p.edges),
     double *slack N(p.models), int64_t *shift N(p.models));
 
-/** Find which nodes to flip, and where that makes all couplings of a component attract. */
-EXPORT status qpbo_gauge(const struct signed_models *s);
+/** Find which nodes to flip, and write one flow graph for all models.
 
-/** Write one flow graph for all models: a flow node for each balanced node, two for each other.
-
-``first`` is the first flow node of every node. There are up to two flow nodes for a node and two
-edges for an edge; return how many edges there are. */
+A balanced node is one flow node, any other is two; ``first`` is a node's first one. There are up
+to two edges for an edge; return how many there are. */
 EXPORT int64_t qpbo_flow_graph(
     const struct signed_models *s, int64_t *first N(s.models * s.nodes),
     int64_t *ends N(s.models * s.edges * 4), double *capacity N(s.models * s.edges * 2),

@@ -23,7 +23,16 @@ enum { EXAMPLE, PASS, BOUND, REACHED, MARK };
 struct Room {
     double *belief, *held, *gain;  // numbers per state, with room for whole eights
     int64_t *label;
-    bool *stale;  // whether a node may gain by another label
+    bool *stale;   // whether a node may gain by another label
+    double *copy;  // of an example's scores, where some are forbidden
+
+    // Scores with a cost of forbidden entries that is more than all others together can give.
+    const double *penalised(const node_order &g, const double *score) const {
+        double reach = 0.0;
+        for (int64_t i = 0; i < g.size; ++i) reach += g.shut[i] ? 0.0 : __builtin_fabs(score[i]);
+        for (int64_t i = 0; i < g.size; ++i) copy[i] = g.shut[i] ? -(1.0 + 2.0 * reach) : score[i];
+        return copy;
+    }
 };
 
 // All nodes have S states; any number of them where S is 0.
@@ -201,12 +210,17 @@ struct Solver {
     }
 
     void finish(const message_task &task, int64_t k) {
-        double size = 0.0, *vertex = task.vertices + k * task.size;
-        for (int64_t i = 0; i < task.size; ++i) size += __builtin_fabs(score[i]);
+        double size = 0.0, *vertex = task.vertices + task.offsets[k];
+        for (int64_t i = 0; i < g.size; ++i) size += __builtin_fabs(score[i]);
+        bool forbidden = false;
+        const auto use = [&](int64_t coordinate) {
+            vertex[coordinate] = 1.0;
+            forbidden |= g.shut && g.shut[coordinate];
+        };
+        for (int64_t v = 0; v < g.nodes; ++v) use(g.node_start[v] + task.labels[v]);
+        for (int64_t e = 0; e < g.edges; ++e) use(entry(e, task.labels));
         const double bound = task.progress[BOUND] + size * g.rounding;
-        task.upper[k] = larger(task.progress[REACHED], bound);
-        for (int64_t v = 0; v < g.nodes; ++v) vertex[g.node_start[v] + task.labels[v]] = 1.0;
-        for (int64_t e = 0; e < g.edges; ++e) vertex[entry(e, task.labels)] = 1.0;
+        task.upper[k] = forbidden ? -INF : larger(task.progress[REACHED], bound);
     }
 };
 
@@ -215,11 +229,12 @@ int64_t solve(const node_order &g, const message_task &task, const Room &room) {
     double *at = task.progress;
     int64_t k = static_cast<int64_t>(at[EXAMPLE]);
     for (int64_t left = TURN; k < task.count && left > 0;) {
-        const double *score = task.scores + k * task.size;
-        Solver<S> solver{g, score, score + task.size, task.messages, room};
+        const double *given = task.scores + task.offsets[k];
+        const double *score = g.shut ? room.penalised(g, given) : given;
+        Solver<S> solver{g, score, score + g.size, task.messages, room};
         if (at[PASS] == 0) solver.begin(task);
         bool done = task.passes <= 0;
-        for (; !done && left > 0; left -= task.size) done = solver.pass(task);
+        for (; !done && left > 0; left -= g.size) done = solver.pass(task);
         if (!done) break;
         solver.finish(task, k);
         at[PASS] = 0;
@@ -239,8 +254,9 @@ int64_t trw_s_solve(const node_order *g, const message_task *task) {
     }
     Arena arena;
     const int64_t wide = whole_eights(most);
-    const Room room{arena.array<double>(wide), arena.array<double>(wide), arena.array<double>(wide),
-                    arena.array<int64_t>(g->nodes), arena.array<bool>(g->nodes)};
+    const Room room{arena.array<double>(wide),   arena.array<double>(wide),
+                    arena.array<double>(wide),   arena.array<int64_t>(g->nodes),
+                    arena.array<bool>(g->nodes), arena.array<double>(g->shut ? g->size : 0)};
     if (arena.failed) return NO_MEMORY;
     if (most != least) return solve<0>(*g, *task, room);
     switch (most) {
