@@ -20,9 +20,16 @@ from mlestruct.estimators.predictor import Decision
 from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.features import Masked, Tied
 from mlestruct.features.base import HUGE
-from mlestruct.inference.graph.chain_labels import add_some_weights, add_weights, label_chains
+from mlestruct.native._door import (
+    AttributeRows,
+    Sequences,
+    add_some_weights,
+    add_weights,
+    label_sequences,
+)
+from mlestruct.objectives.tied_weights import padded
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
-from mlestruct.structures.base import Array, Ints, Shorts, as_count
+from mlestruct.structures.base import Array, Ints, as_count
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.shapes import chain
 
@@ -145,31 +152,37 @@ class SequenceModel(Labelled):
         start, index, data = attributes.entries(X)
         if np.abs(data).max(initial=0.0) > HUGE:
             return None  # what refuses such features says so
-        states = len(self.classes_)
-        node = np.zeros((len(start) - 1, states))
-        pair = self._add_weights(start, index, data, node)
-        rules, edges = self._rules, np.zeros((2, states))
-        edges[0, rules.first] = edges[1, rules.last] = pair[rules.pairs] = -np.inf
-        label, ends = np.empty(len(node), np.int64), np.cumsum(lengths)
-        if not label_chains(ends, node, edges, pair, label):
+        states, rules = len(self.classes_), self._rules
+        node = np.zeros((len(start) - 1, padded(states)))
+        given = AttributeRows(len(node), self.n_features_in_, start, index, data)
+        pair = self._add_weights(given, states, node)
+        pair[rules.pairs] = -np.inf
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        node[np.ix_(starts[:-1], rules.first)] = -np.inf
+        node[np.ix_(starts[1:] - 1, rules.last)] = -np.inf
+        label = np.empty(len(node), np.int64)
+        sequences = Sequences(len(lengths), starts, len(node), states, node.shape[1])
+        if not label_sequences(sequences, node, pair, label):
             return None
-        return Ragged(np.split(self.classes_[label], ends[:-1]))
+        return Ragged(np.split(self.classes_[label], starts[1:-1]))
 
-    def _add_weights(self, start: Ints, index: Shorts, data: Array, node: Array) -> Array:
+    def _add_weights(self, given: AttributeRows, states: int, node: Array) -> Array:
         """Add positions' weights to ``node``; the weights of (label, next label)."""
-        states, split = node.shape[1], self.n_features_in_ * node.shape[1]
+        theta = np.ascontiguousarray(self.coef_, dtype=float)
+        split, width = self.n_features_in_ * states, node.shape[1]
         if self._allowed is None:
-            add_weights(start, index, data, self.coef_[:split].reshape(-1, states), node)
-            return self.coef_[split:].reshape(states, states).copy()
+            add_weights(given, states, width, theta[:split], node)
+            return theta[split:].reshape(states, states).copy()
         known = getattr(self, "_places", None)
         if known is None or known[0] is not self._allowed:
             bounds = np.arange(self.n_features_in_ + 1) * states
             first = np.searchsorted(self._allowed, bounds)
             self._places = known = self._allowed, first, self._allowed % states
         _, first, column = known
-        add_some_weights(start, index, data, first, column, self.coef_, node)
+        some = int(first[-1])
+        add_some_weights(given, some, first, column[:some], theta[:some], width, node)
         pair = np.zeros(states * states)
-        pair[self._allowed[first[-1] :] - split] = self.coef_[first[-1] :]
+        pair[self._allowed[some:] - split] = theta[some:]
         return pair.reshape(states, states)
 
     def predict_marginals(

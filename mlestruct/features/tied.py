@@ -17,7 +17,15 @@ from mlestruct.features.base import (
     refuse_nonfinite,
     restart,
 )
-from mlestruct.kernels import kernel
+from mlestruct.native._door import (
+    TiedGraphs,
+    gather_factors,
+    gather_nodes,
+    gather_table,
+    scatter_factors,
+    scatter_nodes,
+    scatter_table,
+)
 from mlestruct.structures.base import Array, Ints, as_numbers, as_vector, sound
 from mlestruct.structures.graph import FactorGraph, only_graphs
 
@@ -84,18 +92,26 @@ class Tied:
         theta = as_vector(theta, "theta", self.d)
         out = np.empty(int(self.offsets[-1]))
         node = self.nodes @ theta[: self.split].reshape(-1, self.states)
-        _scatter(self.offsets, self.node_start, self.node_start, np.ascontiguousarray(node), 0, out)
+        scatter_nodes(self._graphs, np.ascontiguousarray(node), out)
         if self.table:
-            pair, shift = theta[self.split :].reshape(-1, self.table), self.states
+            pair = theta[self.split :].reshape(-1, self.table)
             if self._single:
-                scale = np.ascontiguousarray(self.factors).ravel()
-                _scatter_tied(
-                    self.offsets, self.node_start, self.factor_start, scale, pair[0], shift, out
-                )
+                times = np.ascontiguousarray(self.factors).ravel()
+                scatter_table(self._graphs, times, np.ascontiguousarray(pair[0]), out)
             else:
-                rows = np.ascontiguousarray(self.factors @ pair)
-                _scatter(self.offsets, self.node_start, self.factor_start, rows, shift, out)
+                scatter_factors(self._graphs, np.ascontiguousarray(self.factors @ pair), out)
         return out
+
+    @property
+    def _graphs(self) -> TiedGraphs:
+        return TiedGraphs(
+            len(self.offsets) - 1,
+            self.offsets,
+            self.node_start,
+            self.factor_start,
+            self.states,
+            self.table,
+        )
 
     def squares(self, v: Array) -> Array:
         return replace(self, nodes=power(self.nodes), factors=power(self.factors)).moments(v)
@@ -111,10 +127,8 @@ class Tied:
         node = self.nodes.T @ self.node_part(tau)
         out[: self.split] = np.asarray(node).ravel()
         if self.table and self._single:
-            pair, scale = np.zeros(self.table), np.ascontiguousarray(self.factors).ravel()
-            _gather_tied(
-                self.offsets, self.node_start, self.factor_start, scale, tau, self.states, pair
-            )
+            pair, times = np.zeros(self.table), np.ascontiguousarray(self.factors).ravel()
+            gather_table(self._graphs, tau, times, pair)
             out[self.split :] = pair
         elif self.table:
             out[self.split :] = np.asarray(self.factors.T @ self.factor_part(tau)).ravel()
@@ -124,14 +138,14 @@ class Tied:
         """(variables × states) of flat coordinates."""
         tau = as_vector(tau, "tau", int(self.offsets[-1]))
         out = np.empty((int(self.node_start[-1]), self.states))
-        _gather(self.offsets, self.node_start, self.node_start, tau, 0, out)
+        gather_nodes(self._graphs, tau, out)
         return out
 
     def factor_part(self, tau: Array) -> Array:
         """(factors × configurations) of flat coordinates."""
         tau = as_vector(tau, "tau", int(self.offsets[-1]))
         out = np.empty((int(self.factor_start[-1]), self.table))
-        _gather(self.offsets, self.node_start, self.factor_start, tau, self.states, out)
+        gather_factors(self._graphs, tau, out)
         return out
 
     def each(self, tau: Array) -> Array:
@@ -188,50 +202,3 @@ def _matrix(part: Any, unit: str) -> Any:
 def _take(matrix: Any, start: Ints, members: Ints) -> Any:
     rows = np.concatenate([np.arange(start[m], start[m + 1]) for m in members])
     return matrix[rows]
-
-
-# Tied weights: an example's coordinates are its variables' states, then its factors' tables.
-
-
-@kernel
-def _scatter(offsets: Ints, nodes: Ints, start: Ints, rows: Array, states: int, out: Array) -> None:
-    for m in range(len(offsets) - 1):
-        k = offsets[m] + states * (nodes[m + 1] - nodes[m])
-        for i in range(start[m], start[m + 1]):
-            for j in range(rows.shape[1]):
-                out[k] = rows[i, j]
-                k += 1
-
-
-@kernel
-def _gather(offsets: Ints, nodes: Ints, start: Ints, flat: Array, states: int, rows: Array) -> None:
-    for m in range(len(offsets) - 1):
-        k = offsets[m] + states * (nodes[m + 1] - nodes[m])
-        for i in range(start[m], start[m + 1]):
-            for j in range(rows.shape[1]):
-                rows[i, j] = flat[k]
-                k += 1
-
-
-@kernel
-def _scatter_tied(
-    offsets: Ints, nodes: Ints, start: Ints, scale: Array, table: Array, states: int, out: Array
-) -> None:
-    for m in range(len(offsets) - 1):
-        k = offsets[m] + states * (nodes[m + 1] - nodes[m])
-        for i in range(start[m], start[m + 1]):
-            for j in range(len(table)):
-                out[k + j] = scale[i] * table[j]
-            k += len(table)
-
-
-@kernel
-def _gather_tied(
-    offsets: Ints, nodes: Ints, start: Ints, scale: Array, flat: Array, states: int, table: Array
-) -> None:
-    for m in range(len(offsets) - 1):
-        k = offsets[m] + states * (nodes[m + 1] - nodes[m])
-        for i in range(start[m], start[m + 1]):
-            for j in range(len(table)):
-                table[j] += scale[i] * flat[k + j]
-            k += len(table)

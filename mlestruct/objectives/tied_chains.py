@@ -16,10 +16,15 @@ from mlestruct.engine import Shard
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.routine import Routine
-from mlestruct.kernels import kernel
+from mlestruct.native._door import (
+    Sequences,
+    TiedGraphs,
+    gather_nodes,
+    gather_table,
+    tied_marginals,
+)
 from mlestruct.objectives.base import Cheaper, EvaluationPoint, Head, ShardValue
-from mlestruct.objectives.chain_kernels import aside, chains, padded
-from mlestruct.objectives.tied_weights import Weights, weights_of
+from mlestruct.objectives.tied_weights import Weights, padded, weights_of
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree
@@ -85,6 +90,7 @@ class TiedChains:
         self.weight = batch.weight[first:last]
         self.width = padded(self.states)
         self.scores = np.empty((int(self.start[-1]), self.width))
+        self.chains = Sequences(last - first, self.start, len(self.scores), self.states, self.width)
         shut = [shape.shut[k] for k in batch.which[first:last]]
         places = [s + k * self.states for s, k in zip(shut, self.start, strict=False)]
         position, state = np.divmod(np.concatenate(places), self.states)
@@ -97,9 +103,17 @@ class TiedChains:
     def _observed(self, batch: Batch[FactorGraph], members: slice) -> Array:
         """Σ w_m φ_m of these examples."""
         assert batch.target is not None
-        offsets, pair = batch.offsets[members.start : members.stop + 1], np.zeros(self.states**2)
-        self.scores[:, self.states :] = 0.0
-        _collect(offsets, self.start, batch.target, self.weight, self.scores, self.states, pair)
+        offsets = batch.offsets[members.start : members.stop + 1]
+        steps = self.start - np.arange(len(self.start))
+        graphs = TiedGraphs(
+            len(self.weight), offsets - offsets[0], self.start, steps, self.states, self.states**2
+        )
+        flat, pair = batch.target[offsets[0] : offsets[-1]], np.zeros(self.states**2)
+        node = np.empty((len(self.scores), self.states))
+        gather_nodes(graphs, flat, node)
+        gather_table(graphs, flat, np.repeat(self.weight, np.diff(steps)), pair)
+        self.scores[:] = 0.0
+        self.scores[:, : self.states] = node * np.repeat(self.weight, np.diff(self.start))[:, None]
         return self.weights.pull(self.nodes, self.scores, pair)
 
     def __call__(self, question: Any) -> Any:
@@ -111,13 +125,10 @@ class TiedChains:
         scores.ravel()[self.shut] = -np.inf
         top = float(table[self.edge].max(initial=-np.inf)) if self.edge.any() else 0.0
         moves = np.where(self.edge, np.exp(np.minimum(table - top, 0.0)), 0.0)
-        log_z, pair = np.empty(len(self.weight)), np.zeros((self.states, self.width))
-        if not chains(
-            self.start, scores, aside(moves), aside(moves.T), top, self.weight, log_z, pair
-        ):
+        log_z, pair = np.empty(len(self.weight)), np.empty((self.states, self.states))
+        if not tied_marginals(self.chains, self.weight, top, moves, scores, log_z, pair):
             self.fallback = self.general(self.members) if self.fallback is None else self.fallback
             return self.fallback(question)
-        pair = pair[:, : self.states] * moves
         gradient = self.weights.pull(self.nodes, scores, pair)
         gradient -= self.observed
         value = float(self.weight @ log_z) - float(theta @ self.observed) + self.constant
@@ -145,20 +156,3 @@ def _open(structure: FactorGraph) -> tuple[NDArray[np.bool_], ...]:
     nodes = open_[: structure.node_start[-1]].reshape(-1, k)
     edges = open_[structure.node_start[-1] :].reshape(-1, k, k)
     return nodes, nodes[:-1, :, None] & nodes[1:, None, :], edges
-
-
-@kernel
-def _collect(
-    offsets: Ints, start: Ints, flat: Array, weight: Array, node: Array, states: int, pair: Array
-) -> None:
-    """w_m times an example's node tables, and their edge tables' sum."""
-    for m in range(len(weight)):
-        k = offsets[m]
-        for i in range(start[m], start[m + 1]):
-            for j in range(states):
-                node[i, j] = weight[m] * flat[k]
-                k += 1
-        while k < offsets[m + 1]:
-            for j in range(len(pair)):
-                pair[j] += weight[m] * flat[k + j]
-            k += len(pair)

@@ -9,10 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.features import Tied
-from mlestruct.kernels import kernel
-from mlestruct.lanes import EIGHT
-from mlestruct.objectives.chain_kernels import grow, padded, same
+from mlestruct.native._door import SharedWeights, score_positions, sum_positions
 from mlestruct.structures.base import Array, Ints, Shorts
+
+EIGHT = 8  # numbers that kernels take side by side
+
+
+def padded(states: int) -> int:
+    """Return the next multiple of eight."""
+    return -(-states // EIGHT) * EIGHT
 
 
 class Weights(Protocol):
@@ -67,27 +72,10 @@ class All:
         return gradient
 
 
-class Lists(NamedTuple):
-    """A shard's attributes: those with whole rows of weights, and all others' weights one by one.
-
-    Position i has ``row[start[i]:start[i+1]]``, so many ``times``, and from ``first[i]`` on weights
-    of number ``weight``, each for one state, ``some`` times.
-    """
-
-    start: Ints
-    row: Shorts
-    times: Array
-    first: Ints
-    weight: Shorts
-    state: Shorts
-    some: Array
-
-
 class Entries(NamedTuple):
     """A shard's attributes, and its table of whole rows: weights ``many`` are its ``inside``."""
 
-    lists: Lists
-    rows: int
+    lists: SharedWeights
     many: Ints
     inside: Ints
 
@@ -121,7 +109,12 @@ class Packed:
         many, count = self._weights(common)
         inside = np.repeat(np.arange(len(common)), count) * padded(self.states) + self.label[many]
         weight, each = self._weights(index[~full])
-        lists = Lists(
+        lists = SharedWeights(
+            positions,
+            self.states,
+            padded(self.states),
+            len(common),
+            self.d,
             _starts(owner[full], positions),
             row.astype(np.int32),
             csr.data[full].astype(float),
@@ -130,7 +123,7 @@ class Packed:
             self.label[weight],
             np.repeat(csr.data[~full].astype(float), each),
         )
-        return Entries(lists, len(common), many, inside)
+        return Entries(lists, many, inside)
 
     def _weights(self, attributes: Ints) -> tuple[Ints, Ints]:
         """The numbers of these attributes' weights, one after the other, and how many each has."""
@@ -144,16 +137,14 @@ class Packed:
         return out.reshape(self.states, self.states)
 
     def scores(self, theta: Array, nodes: Entries, out: Array) -> None:
-        table = np.zeros((nodes.rows, out.shape[1]))
-        table.ravel()[nodes.inside] = theta[nodes.many]
-        empty = np.full(out.shape[1], -np.inf)
-        empty[: self.states] = 0.0
-        _times(*nodes.lists, theta, table, empty, out)
+        table = np.zeros(nodes.lists.rows * nodes.lists.width)
+        table[nodes.inside] = theta[nodes.many]
+        score_positions(nodes.lists, theta, table, out)
 
     def pull(self, nodes: Entries, rows: Array, pair: Array) -> Array:
-        gradient, table = np.zeros(self.d), np.zeros((nodes.rows, rows.shape[1]))
-        _gather(*nodes.lists, rows, table, gradient)
-        gradient[nodes.many] = table.ravel()[nodes.inside]
+        gradient, table = np.zeros(self.d), np.zeros(nodes.lists.rows * nodes.lists.width)
+        sum_positions(nodes.lists, rows, table, gradient)
+        gradient[nodes.many] = table[nodes.inside]
         gradient[self.first[-1] :] = pair.ravel()[self.moves]
         return gradient
 
@@ -161,54 +152,3 @@ class Packed:
 def _starts(owner: Ints, rows: int) -> Ints:
     """Where each row's entries begin, and their number."""
     return np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=rows))])
-
-
-@kernel
-def _times(
-    start: Ints,
-    row: Shorts,
-    times: Array,
-    first: Ints,
-    weight: Shorts,
-    state: Shorts,
-    some: Array,
-    theta: Array,
-    dense: Array,
-    empty: Array,
-    out: Array,
-) -> None:
-    """Scores: an ``empty`` row and what entries add to it. One by one last: eights read whole."""
-    width = out.shape[1]
-    for i in range(len(out)):
-        at = i * width
-        same(width // EIGHT, out, at, empty, 0)
-        for e in range(start[i], start[i + 1]):
-            grow(width // EIGHT, out, at, out, at, dense, row[e] * width, times[e])
-    for i in range(len(out)):
-        score = out[i]
-        for e in range(first[i], first[i + 1]):
-            score[state[e]] += some[e] * theta[weight[e]]
-
-
-@kernel
-def _gather(
-    start: Ints,
-    row: Shorts,
-    times: Array,
-    first: Ints,
-    weight: Shorts,
-    state: Shorts,
-    some: Array,
-    rows: Array,
-    dense: Array,
-    out: Array,
-) -> None:
-    """The way back: into rows of ``dense``, and into ``out`` one by one."""
-    width = rows.shape[1]
-    for i in range(len(rows)):
-        for e in range(start[i], start[i + 1]):
-            to = row[e] * width
-            grow(width // EIGHT, dense, to, dense, to, rows, i * width, times[e])
-        mean = rows[i]
-        for e in range(first[i], first[i + 1]):
-            out[weight[e]] += some[e] * mean[state[e]]

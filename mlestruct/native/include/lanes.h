@@ -1,12 +1,16 @@
 // Rows of eight numbers: arithmetic, comparisons, sums in one order, exponentials and logarithms.
 //
 // A Row is as many of the processor's registers as hold eight numbers (GCC takes a wider vector
-// type apart number by number). The order of every sum is written down, and no product is fused
-// with a sum, so that all compilers and all processors of a level give the same bits.
+// type apart number by number). The order of every sum is written down, and products are fused with
+// sums in `add_product` only, so that all compilers and all processors of a level give the same
+// bits.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 
 #include "kernel.h"
 
@@ -72,10 +76,27 @@ COMPARISON(>)
 COMPARISON(<=)
 COMPARISON(>=)
 COMPARISON(==)
+COMPARISON(!=)
 #undef COMPARISON
 INLINE Row operator-(Row x) {
     EACH_PART (p) x.part[p] = -x.part[p];
     return x;
+}
+// total + x * y, rounded once where every processor of the level can.
+INLINE Row add_product(Row total, Row x, Row y) {
+#if defined(__FMA__)
+    EACH_PART (p) total.part[p] = _mm256_fmadd_pd(x.part[p], y.part[p], total.part[p]);
+    return total;
+#else
+    return total + x * y;
+#endif
+}
+INLINE double add_product(double total, double x, double y) {
+#if defined(__FMA__)
+    return __builtin_fma(x, y, total);
+#else
+    return total + x * y;
+#endif
 }
 INLINE Bits bits(int64_t x) {
     Bits found;
@@ -111,6 +132,21 @@ INLINE Row counted_from(double first) {
     return found;
 }
 
+// The first `count` of eight numbers, and `fill` after them. Reads nothing from `end` on.
+INLINE Row load_some(const double *from, int64_t count, const double *end, double fill) {
+    Row found = row_of(fill);
+    if (from + EIGHT <= end) {
+        const Row x = load(from), limit = row_of(static_cast<double>(count));
+        EACH_PART (p)
+            found.part[p] = counted_from(0.0).part[p] < limit.part[p] ? x.part[p] : found.part[p];
+        return found;
+    }
+    double some[EIGHT];
+    store(some, found);
+    for (int64_t k = 0; k < count && k < EIGHT; ++k) some[k] = from[k];
+    return load(some);
+}
+
 // Lane by lane, x where the comparison holds, else y: select(a < b, x, y).
 INLINE Row select(Bits mask, Row x, Row y) {
     EACH_PART (p) x.part[p] = mask.part[p] ? x.part[p] : y.part[p];
@@ -126,8 +162,19 @@ INLINE bool any(Bits mask) {
     return all != 0;
 }
 
+#if defined(__AVX__)  // one instruction each, which compilers choose with -ffast-math only
+INLINE Row larger(Row x, Row y) {
+    EACH_PART (p) x.part[p] = _mm256_max_pd(x.part[p], y.part[p]);
+    return x;
+}
+INLINE Row smaller(Row x, Row y) {
+    EACH_PART (p) x.part[p] = _mm256_min_pd(x.part[p], y.part[p]);
+    return x;
+}
+#else
 INLINE Row larger(Row x, Row y) { return select(x > y, x, y); }
 INLINE Row smaller(Row x, Row y) { return select(y > x, x, y); }
+#endif
 INLINE double larger(double x, double y) { return x > y ? x : y; }
 INLINE double smaller(double x, double y) { return y > x ? x : y; }
 
@@ -179,19 +226,32 @@ INLINE Row everywhere<Row>(double x) {
 constexpr double LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.90821492927058770002e-10;
 constexpr double LEAST_EXPONENT = -708.0;  // exponents from this one down give 0
 
+// total + x * y where x or y is one number for all lanes.
+template <class T>
+INLINE T add_times(T total, T x, double y) {
+    return add_product(total, x, everywhere<T>(y));
+}
+// first + x * second
+template <class T>
+INLINE T line(double first, T x, double second) {
+    return add_product(everywhere<T>(first), x, everywhere<T>(second));
+}
+
 // e^x for exponents up to 700; 0 from LEAST_EXPONENT down.
 template <class T>
 INLINE T exponential(T x) {
     const T least = everywhere<T>(LEAST_EXPONENT);
     const T kept = larger(x, least);
-    const T turned = kept * 1.4426950408889634 + 6755399441055744.0;  // 1.5 * 2^52: it rounds
+    const T turned = line(6755399441055744.0, kept, 1.4426950408889634);  // 1.5 * 2^52: it rounds
     const T power = turned - 6755399441055744.0;
-    const T r = (kept - power * LN2_HIGH) - power * LN2_LOW, r2 = r * r, r4 = r2 * r2;
-    const T a = (1.0 / 2 + r * (1.0 / 6)) + r2 * (1.0 / 24 + r * (1.0 / 120));
-    const T b = (1.0 / 720 + r * (1.0 / 5040)) + r2 * (1.0 / 40320 + r * (1.0 / 362880));
-    const T c =
-        (1.0 / 3628800 + r * (1.0 / 39916800)) + r2 * (1.0 / 479001600 + r * (1.0 / 6227020800.0));
-    const T y = 1.0 + (r + r2 * ((a + r4 * b) + (r4 * r4) * c));
+    const T r = add_times(add_times(kept, power, -LN2_HIGH), power, -LN2_LOW);
+    const T r2 = r * r, r4 = r2 * r2;
+    const T a = add_product(line(1.0 / 2, r, 1.0 / 6), r2, line(1.0 / 24, r, 1.0 / 120));
+    const T b = add_product(line(1.0 / 720, r, 1.0 / 5040), r2, line(1.0 / 40320, r, 1.0 / 362880));
+    const T c = add_product(line(1.0 / 3628800, r, 1.0 / 39916800), r2,
+                            line(1.0 / 479001600, r, 1.0 / 6227020800.0));
+    const T series = add_product(add_product(a, r4, b), r4 * r4, c);
+    const T y = 1.0 + add_product(r, r2, series);
     return select(x > least, from_bits(bits_of(y) + (bits_of(turned) << 52)), everywhere<T>(0.0));
 }
 
@@ -204,12 +264,13 @@ INLINE T logarithm(T x) {
     const auto above = part > everywhere<T>(1.4142135623730951);
     const T power = select(above, whole + 1.0, whole), f = select(above, 0.5 * part, part) - 1.0;
     const T s = f / (2.0 + f), half = 0.5 * f * f, z = s * s, z2 = z * z;
-    const T a = (6.666666666666735130e-01 + z * 3.999999999940941908e-01) +
-                z2 * (2.857142874366239149e-01 + z * 2.222219843214978396e-01);
-    const T b =
-        (1.818357216161805012e-01 + z * 1.531383769920937332e-01) + z2 * 1.479819860511658591e-01;
-    const T rest = half + z * (a + (z2 * z2) * b);
-    return power * LN2_HIGH - ((half - (s * rest + power * LN2_LOW)) - f);
+    const T a = add_product(line(6.666666666666735130e-01, z, 3.999999999940941908e-01), z2,
+                            line(2.857142874366239149e-01, z, 2.222219843214978396e-01));
+    const T b = add_times(line(1.818357216161805012e-01, z, 1.531383769920937332e-01), z2,
+                          1.479819860511658591e-01);
+    const T rest = add_product(half, z, add_product(a, z2 * z2, b));
+    const T low = add_product(power * LN2_LOW, s, rest);
+    return add_times(everywhere<T>(0.0) - ((half - low) - f), power, LN2_HIGH);
 }
 
 #undef EACH_PART

@@ -1,0 +1,522 @@
+// Forward-backward and Viterbi on chains, with states side by side in rows of eight.
+//
+// With weights w_t(j) = exp(score - its largest) and tables P_t = exp(scores - their largest), both
+// passes are products of a vector and a table, scaled so that every forward message sums to one:
+//
+//     alpha_t(j) = w_t(j) * sum over i of alpha_{t-1}(i) P_t(i, j) / norm_t
+//     beta_{t-1}(i) = sum over j of P_t(i, j) w_t(j) beta_t(j) / norm_t
+//
+// Then alpha_t(j) beta_t(j) are marginals, alpha_{t-1}(i) P_t(i, j) w_t(j) beta_t(j) / norm_t those
+// of pairs, and log Z is the sum of all log norm_t and of what was taken off (Rabiner 1989,
+// section V.A).
+#include "chains.h"
+
+#include "lanes.h"
+
+namespace {
+
+// A weight below 1e-308 of its position's best could then count for 1e-28 at most.
+constexpr double LOST = 1e280;
+// Where messages are scaled a position late, what underflowed counts for itself times the largest
+// number of the way back.
+constexpr double FAINT = 1e-60, LARGE = 1e200;
+
+// ------------------------------------------------------------------ products of vectors and tables
+
+// sums[k] = sum over x of values[x] * (eight entries of row x of the table), even rows and odd ones
+// apart: few products wait for one another.
+template <int ROWS>
+INLINE void multiply(const double *values, int64_t count, const double *table, int64_t step,
+                     Row *sums) {
+    Row odd[ROWS];
+    for (int k = 0; k < ROWS; ++k) sums[k] = odd[k] = row_of(0.0);
+    int64_t x = 0;
+    for (; x + 1 < count; x += 2) {
+        const Row one = row_of(values[x]), other = row_of(values[x + 1]);
+        const double *row = table + x * step;
+        for (int k = 0; k < ROWS; ++k) {
+            sums[k] = add_product(sums[k], load(row + k * EIGHT), one);
+            odd[k] = add_product(odd[k], load(row + step + k * EIGHT), other);
+        }
+    }
+    if (x < count)
+        for (int k = 0; k < ROWS; ++k)
+            sums[k] = add_product(sums[k], load(table + x * step + k * EIGHT), row_of(values[x]));
+    for (int k = 0; k < ROWS; ++k) sums[k] = sums[k] + odd[k];
+}
+
+template <int ROWS>
+INLINE void multiply_into(const double *values, int64_t count, const double *table, int64_t step,
+                          double *out) {
+    Row sums[ROWS];
+    multiply<ROWS>(values, count, table, step, sums);
+    for (int k = 0; k < ROWS; ++k) store(out + k * EIGHT, sums[k]);
+}
+
+// A vector times a table whose rows are `step` apart, to `width` numbers.
+void product(const double *values, int64_t count, const double *table, int64_t step, int64_t width,
+             double *out) {
+    for (; width > 2 * EIGHT; width -= 2 * EIGHT, table += 2 * EIGHT, out += 2 * EIGHT)
+        multiply_into<2>(values, count, table, step, out);
+    if (width > EIGHT)
+        multiply_into<2>(values, count, table, step, out);
+    else
+        multiply_into<1>(values, count, table, step, out);
+}
+
+// The largest of `count` scores, of which nothing is read from `end` on; NaN if one is.
+INLINE double largest_of(const double *scores, int64_t count, const double *end) {
+    Row most = row_of(-INF);
+    Bits unknown = bits(0);
+    for (int64_t k = 0; k < count; k += EIGHT) {
+        const Row x = load_some(scores + k, count - k, end, -INF);
+        most = larger(most, x);
+        unknown = unknown | (x != x);
+    }
+    return any(unknown) ? __builtin_nan("") : largest(most);
+}
+
+// The sum of logarithms of numbers, padded by ones to whole eights.
+double sum_of_logs(const double *numbers, int64_t count) {
+    Row total = row_of(0.0);
+    for (int64_t t = 0; t < count; t += EIGHT) total = total + logarithm(load(numbers + t));
+    return sum(total);
+}
+
+// ------------------------------------------------------------------------- chains of any tables
+
+// The exponentials of a table after its largest score was taken off, and room for eight more.
+struct Table {
+    const double *from;  // its scores, null of none
+    int64_t size, factor;
+    double top;
+    double *entry;
+
+    bool holds(const double *scores, int64_t its_size) const {
+        return from && size == its_size &&
+               std::memcmp(from, scores, its_size * sizeof(double)) == 0;
+    }
+
+    void take(const double *scores, int64_t its_size, int64_t t, const double *end) {
+        from = scores, size = its_size, factor = t;
+        top = largest_of(scores, size, end);
+        const Row shift = row_of(top);
+        for (int64_t k = 0; k < size; k += EIGHT)
+            store(entry + k, exponential(load_some(scores + k, size - k, end, -INF) - shift));
+    }
+};
+
+// One chain after the other; rows of positions are padded with zeros to `width` numbers.
+struct Chain {
+    const chain *shape;
+    const double *end;  // of all scores
+    int64_t width;
+    double *weight, *alpha, *norm;  // of positions
+    double *beta, *carry;           // of one position; carry is w beta / norm
+    double *spare;                  // a factor's marginals, before they are copied
+    int64_t *same;                  // the factor whose table this one's is, or SHARED
+    Table shared, current;          // the first factor's, and the last one that differed
+
+    static constexpr int64_t SHARED = -1;
+
+    int64_t states(int64_t v) const { return shape->node_start[v + 1] - shape->node_start[v]; }
+    int64_t size(int64_t t) const { return shape->table_start[t + 1] - shape->table_start[t]; }
+
+    // exp of a position's scores, the largest made one; return the largest.
+    double enter(int64_t v, const double *score) {
+        const double *from = score + shape->node_start[v];
+        double *to = weight + v * width;
+        const int64_t count = states(v);
+        const double top = largest_of(from, count, end);
+        const Row shift = row_of(top);
+        for (int64_t k = 0; k < count; k += EIGHT)
+            store(to + k, exponential(load_some(from + k, count - k, end, -INF) - shift));
+        return top;
+    }
+
+    // Choose the exponentials of factor t: neighbouring tables that are equal share them.
+    const Table &enter_table(int64_t t, const double *score, double *out) {
+        const double *from = score + shape->table_start[t];
+        if (shared.holds(from, size(t))) {
+            same[t] = SHARED;
+            return shared;
+        }
+        if (t == 0) {
+            shared.take(from, size(t), t, end);
+            same[t] = SHARED;
+            return shared;
+        }
+        if (!current.holds(from, size(t))) {
+            current.take(from, size(t), t, end);
+            std::memcpy(out + shape->table_start[t], current.entry, size(t) * sizeof(double));
+        }
+        same[t] = current.factor;
+        return current;
+    }
+
+    // alpha and norm of position v, from sums over the position before; return whether they exist.
+    bool scale(int64_t v, const double *sums) {
+        const int64_t at = v * width, count = states(v);
+        Row total = row_of(0.0);
+        for (int64_t k = 0; k < count; k += EIGHT) {
+            const Row x = load(sums + k) * load(weight + at + k);
+            store(alpha + at + k, x);
+            total = total + x;
+        }
+        norm[v] = sum(total);
+        if (!(norm[v] > 1.0 / LOST)) return false;
+        const Row by = row_of(1.0 / norm[v]);
+        for (int64_t k = 0; k < count; k += EIGHT) store(alpha + at + k, load(alpha + at + k) * by);
+        return true;
+    }
+
+    // Return log Z without the logs of norms; minus infinity where digits fail.
+    double forward(const double *score, double *out) {
+        double total = enter(0, score);
+        current.from = nullptr;
+        for (int64_t k = 0; k < width; ++k) beta[k] = 1.0;
+        if (!scale(0, beta)) return -INF;
+        for (int64_t t = 0; t + 1 < shape->variables; ++t) {
+            const Table &table = enter_table(t, score, out);
+            total += table.top + enter(t + 1, score);
+            product(alpha + t * width, states(t), table.entry, states(t + 1),
+                    whole_eights(states(t + 1)), carry);
+            if (!scale(t + 1, carry)) return -INF;
+        }
+        return total;
+    }
+
+    // Marginals of factor t, and beta of the position before it. Whole eights are written: what is
+    // behind the table is put back, or the table is copied where nothing of the chain is behind it.
+    void backward(int64_t t, double *out) {
+        if (same[t] != SHARED && same[t] != current.factor) {
+            current.factor = same[t];
+            std::memcpy(current.entry, out + shape->table_start[same[t]], size(t) * sizeof(double));
+        }
+        const double *table = same[t] == SHARED ? shared.entry : current.entry;
+        const double *before = alpha + t * width;
+        const int64_t rows = states(t), columns = states(t + 1);
+        const bool copies =
+            shape->table_start[t + 1] + EIGHT > shape->table_start[shape->variables - 1];
+        double *to = copies ? spare : out + shape->table_start[t], *behind = to + size(t);
+        const Row kept = load(behind);
+        for (int64_t i = 0; i < rows; ++i, to += columns, table += columns) {
+            const Row here = row_of(before[i]);
+            Row total = row_of(0.0);
+            for (int64_t k = 0; k < columns; k += EIGHT) {
+                const Row both = load(table + k) * load(carry + k);
+                store(to + k, both * here);
+                total = total + both;
+            }
+            beta[i] = sum(total);
+        }
+        store(behind, kept);
+        if (copies) std::memcpy(out + shape->table_start[t], spare, size(t) * sizeof(double));
+    }
+
+    // Write all marginals; return whether the linear domain has lost nothing that matters.
+    bool marginals(double *out) {
+        Bits lost = bits(0);
+        for (int64_t k = 0; k < width; ++k) beta[k] = 1.0;
+        for (int64_t v = shape->variables - 1; v >= 0; --v) {
+            const Row by = row_of(1.0 / norm[v]);
+            for (int64_t k = 0, at = v * width; k < states(v); k += EIGHT) {
+                const Row b = load(beta + k), ahead = b * by;
+                lost = lost | (ahead > row_of(LOST));
+                store(carry + k, ahead * load(weight + at + k));
+                store(alpha + at + k, load(alpha + at + k) * b);
+            }
+            if (v > 0) backward(v - 1, out);
+        }
+        const int64_t all = shape->node_start[shape->variables];
+        for (int64_t v = 0; v < shape->variables; ++v) {
+            const int64_t first = shape->node_start[v], count = states(v);
+            const double *from = alpha + v * width;
+            if (first + whole_eights(count) > all)
+                std::memcpy(out + first, from, count * sizeof(double));
+            else
+                for (int64_t k = 0; k < count; k += EIGHT) store(out + first + k, load(from + k));
+        }
+        return !any(lost);
+    }
+};
+
+// ------------------------------------------------------------------- chains with one table for all
+
+// Messages of one direction: row t is made from the row before it and scaled by it.
+struct Messages {
+    const double *table;  // exponentials, rows padded with zeros
+    double *row, *norm;   // w times what came, not yet scaled; its sum
+};
+
+// Both directions run side by side, so that neither waits for its own products. With what came
+// forwards before it was weighted, p, and u = w * beta backwards, p(j) u(j) / sum(p u) are
+// marginals, and alpha(i) P(i, j) u(j) / sum(p u) those of pairs.
+struct Tied {
+    const sequences *given;
+    double *node;  // scores of one sequence, their exponentials, then marginals
+    Messages ahead, behind;
+    double *came, *spare;  // p of every position; the same backwards, which nobody needs
+    double *pair;          // the sum over sequences of alpha * u / sum(p u)
+
+    // Exponentials of all scores, the largest of each position made one; return the sum of those,
+    // NaN if a score is.
+    double weigh(int64_t length) {
+        const int64_t width = given->width;
+        double total = 0.0;
+        Bits unknown = bits(0);
+        for (int64_t t = 0; t < length; ++t) {
+            double *here = node + t * width;
+            Row most = load(here);
+            for (int64_t k = EIGHT; k < width; k += EIGHT) most = larger(most, load(here + k));
+            const double top = largest(most);
+            for (int64_t k = 0; k < width; k += EIGHT) {
+                const Row x = load(here + k);
+                unknown = unknown | (x != x);
+                store(here + k, exponential(x - top));
+            }
+            total += top;
+        }
+        return any(unknown) ? __builtin_nan("") : total;
+    }
+
+    template <int ROWS>
+    INLINE Row pass_on(const Messages &m, int64_t from, int64_t to, int64_t k, double *plain) {
+        const int64_t width = given->width, at = to * width + k;
+        Row sums[ROWS], mass = row_of(0.0);
+        multiply<ROWS>(m.row + from * width, given->states, m.table + k, width, sums);
+        const Row by = row_of(1.0 / m.norm[from]);
+        for (int r = 0; r < ROWS; ++r) {
+            const Row p = sums[r] * by, x = p * load(node + at + r * EIGHT);
+            store(plain + k + r * EIGHT, p);
+            store(m.row + at + r * EIGHT, x);
+            mass = mass + x;
+        }
+        return mass;
+    }
+
+    INLINE void pass(const Messages &m, int64_t from, int64_t to, double *plain) {
+        Row mass = row_of(0.0);
+        int64_t k = 0, left = given->width / EIGHT;
+        for (; left > 3; left -= 2, k += 2 * EIGHT) mass = mass + pass_on<2>(m, from, to, k, plain);
+        if (left == 1) mass = mass + pass_on<1>(m, from, to, k, plain);
+        if (left == 2) mass = mass + pass_on<2>(m, from, to, k, plain);
+        if (left == 3) mass = mass + pass_on<3>(m, from, to, k, plain);
+        m.norm[to] = sum(mass);
+    }
+
+    void start(const Messages &m, int64_t t, double *plain) {
+        Row mass = row_of(0.0);
+        for (int64_t k = 0, at = t * given->width; k < given->width; k += EIGHT, at += EIGHT) {
+            store(plain + k, row_of(1.0));
+            store(m.row + at, load(node + at));
+            mass = mass + load(node + at);
+        }
+        m.norm[t] = sum(mass);
+    }
+
+    // Marginals times `weight`; return log Z, NaN where digits fail.
+    double solve(int64_t length, double weight) {
+        const int64_t width = given->width, last = length - 1;
+        double total = weigh(length);
+        start(ahead, 0, came);
+        start(behind, last, spare);
+        for (int64_t t = 1; t < length; ++t) {
+            pass(ahead, t - 1, t, came + t * width);
+            pass(behind, last - t + 1, last - t, spare);
+        }
+        for (int64_t t = 0; t < length; ++t) {
+            double *p = came + t * width, *u = behind.row + t * width,
+                   *alpha = ahead.row + t * width;
+            Row mass = row_of(0.0);
+            for (int64_t k = 0; k < width; k += EIGHT)
+                mass = add_product(mass, load(p + k), load(u + k));
+            const double met = sum(mass), factor = weight / met, by = 1.0 / ahead.norm[t];
+            for (int64_t k = 0; k < width; k += EIGHT) {
+                const Row x = load(u + k) * factor;
+                store(u + k, x);
+                store(node + t * width + k, load(p + k) * x);
+                store(alpha + k, load(alpha + k) * by);
+            }
+            const double least = smaller(ahead.norm[t], behind.norm[t]);
+            if (!(least > FAINT && met > FAINT)) return __builtin_nan("");
+        }
+        for (int64_t i = 0; i < given->states; i += FOUR)
+            for (int64_t k = 0; k < width; k += EIGHT) add_pairs(length, i, k);
+        for (int64_t t = length; t < whole_eights(length); ++t) ahead.norm[t] = 1.0;
+        return total + sum_of_logs(ahead.norm, length);
+    }
+
+    // Sum alpha(i) u(k) / sum(p u) over a sequence for four states i and eight states k.
+    static constexpr int FOUR = 4;
+    INLINE void add_pairs(int64_t length, int64_t i, int64_t k) {
+        const int64_t width = given->width;
+        double *to = pair + i * width + k;
+        Row sums[FOUR];
+        for (int r = 0; r < FOUR; ++r) sums[r] = load(to + r * width);
+        for (int64_t t = 1; t < length; ++t) {
+            const double *alpha = ahead.row + (t - 1) * width + i;
+            const Row u = load(behind.row + t * width + k);
+            for (int r = 0; r < FOUR; ++r) sums[r] = add_product(sums[r], u, row_of(alpha[r]));
+        }
+        for (int r = 0; r < FOUR; ++r) store(to + r * width, sums[r]);
+    }
+};
+
+int64_t longest(const sequences &given) {
+    int64_t found = 0;
+    for (int64_t m = 0; m < given.count; ++m)
+        found = given.start[m + 1] - given.start[m] > found ? given.start[m + 1] - given.start[m]
+                                                            : found;
+    return found;
+}
+
+// ------------------------------------------------------------------------------------ best labels
+
+// Add to every score the largest values[j] + (its entry of row j of the table).
+template <int ROWS>
+INLINE void add_best(const double *values, int64_t count, const double *table, int64_t step,
+                     double *score) {
+    Row best[ROWS];
+    for (int k = 0; k < ROWS; ++k) best[k] = row_of(-INF);
+    for (int64_t j = 0; j < count; ++j) {
+        const Row value = row_of(values[j]);
+        for (int k = 0; k < ROWS; ++k)
+            best[k] = larger(best[k], load(table + j * step + k * EIGHT) + value);
+    }
+    for (int k = 0; k < ROWS; ++k) store(score + k * EIGHT, load(score + k * EIGHT) + best[k]);
+}
+
+// Viterbi's recursion from the last position to the first. Of up to eight labels it notes which
+// next one was the best for each; of more, that is found again for the label that is taken.
+struct Labels {
+    const sequences *given;
+    const double *pair;  // label, next label
+    double *turned;      // next label, label; padded rows
+    double *choice;      // next labels of all positions, as the bits of integers
+
+    void score_few(const double *next, double *score, double *chosen) const {
+        Row best = row_of(-INF), first = row_of(0.0);
+        for (int64_t j = 0; j < given->states; ++j)
+            best = larger(best, load(turned + j * EIGHT) + next[j]);
+        for (int64_t j = given->states - 1; j >= 0; --j)
+            first = select(load(turned + j * EIGHT) + next[j] == best, from_bits(bits(j)), first);
+        store(score, load(score) + best);
+        store(chosen, first);
+    }
+
+    void score_many(const double *next, double *score) const {
+        int64_t k = 0;
+        const int64_t width = given->width;
+        for (; k + 2 * EIGHT <= width; k += 2 * EIGHT)
+            add_best<2>(next, given->states, turned + k, width, score + k);
+        if (k < width) add_best<1>(next, given->states, turned + k, width, score + k);
+    }
+
+    // Return the first j of the largest score[j], after more[j] was added.
+    int64_t choose(const double *score, const double *more) const {
+        int64_t chosen = 0;
+        double best = -INF;
+        for (int64_t j = 0; j < given->states; ++j) {
+            const double value = more ? more[j] + score[j] : score[j];
+            chosen = value > best ? j : chosen;
+            best = larger(value, best);
+        }
+        return chosen;
+    }
+
+    bool solve(double *node, int64_t length, int64_t *label) const {
+        const int64_t width = given->width;
+        const bool few = width == EIGHT;
+        for (int64_t i = length - 2; i >= 0; --i) {
+            double *here = node + i * width;
+            few ? score_few(here + width, here, choice + i * width)
+                : score_many(here + width, here);
+        }
+        label[0] = choose(node, nullptr);
+        const double best = node[label[0]];
+        if (!(best > -INF && best < INF)) return false;
+        for (int64_t i = 1; i < length; ++i)
+            label[i] = few ? bits_of(choice[(i - 1) * width + label[i - 1]])
+                           : choose(node + i * width, pair + label[i - 1] * given->states);
+        return true;
+    }
+};
+
+}  // namespace
+
+status chain_marginals(const chain *shape, int64_t count, const int64_t *offset, int64_t size,
+                       const double *score, double *tau, double *log_z) {
+    int64_t widest = 1, n = shape->variables;
+    for (int64_t v = 0; v < n; ++v) {
+        const int64_t states = shape->node_start[v + 1] - shape->node_start[v];
+        widest = states > widest ? states : widest;
+    }
+    Arena arena;
+    const int64_t width = whole_eights(widest), table = widest * widest + EIGHT;
+    Chain c{};
+    c.shape = shape;
+    c.end = score + size;
+    c.width = width;
+    c.weight = arena.array<double>(n * width, 0.0);
+    c.alpha = arena.array<double>(n * width, 0.0);
+    c.norm = arena.array<double>(whole_eights(n), 1.0);
+    c.beta = arena.array<double>(width);
+    c.carry = arena.array<double>(width);
+    c.spare = arena.array<double>(table + EIGHT, 0.0);
+    c.same = arena.array<int64_t>(n);
+    c.shared.entry = arena.array<double>(table + EIGHT, 0.0);
+    c.current.entry = arena.array<double>(table + EIGHT, 0.0);
+    if (arena.failed) return NO_MEMORY;
+    for (int64_t m = 0; m < count; ++m) {
+        const double total = c.forward(score + offset[m], tau + offset[m]);
+        const bool kept = total > -INF && total < INF && c.marginals(tau + offset[m]);
+        log_z[m] = kept ? total + sum_of_logs(c.norm, n) : __builtin_nan("");
+    }
+    return OK;
+}
+
+int64_t tied_marginals(const sequences *given, const double *weight, double top,
+                       const double *moves, double *node, double *log_z, double *pair) {
+    const int64_t states = given->states, width = given->width, most = longest(*given);
+    Arena arena;
+    double *forth = arena.array<double>(states * width, 0.0);
+    double *back = arena.array<double>(states * width, 0.0);
+    Tied t{};
+    t.given = given;
+    t.ahead = {forth, arena.array<double>(most * width), arena.array<double>(whole_eights(most))};
+    t.behind = {back, arena.array<double>(most * width), arena.array<double>(whole_eights(most))};
+    t.came = arena.array<double>(most * width);
+    t.spare = arena.array<double>(width);
+    t.pair = arena.array<double>(width * width, 0.0);
+    if (arena.failed) return NO_MEMORY;
+    for (int64_t i = 0; i < states; ++i)
+        for (int64_t j = 0; j < states; ++j)
+            forth[i * width + j] = back[j * width + i] = moves[i * states + j];
+    for (int64_t m = 0; m < given->count; ++m) {
+        const int64_t length = given->start[m + 1] - given->start[m];
+        t.node = node + given->start[m] * width;
+        log_z[m] = t.solve(length, weight[m]) + static_cast<double>(length - 1) * top;
+        if (!(log_z[m] > -INF && log_z[m] < INF)) return 0;
+    }
+    for (int64_t i = 0; i < states; ++i)
+        for (int64_t j = 0; j < states; ++j)
+            pair[i * states + j] = t.pair[i * width + j] * moves[i * states + j];
+    return 1;
+}
+
+int64_t label_sequences(const sequences *given, double *node, const double *pair, int64_t *label) {
+    const int64_t states = given->states, width = given->width;
+    Arena arena;
+    Labels labels{given, pair, arena.array<double>(states * width, 0.0),
+                  arena.array<double>(width == EIGHT ? longest(*given) * width : 0)};
+    if (arena.failed) return NO_MEMORY;
+    for (int64_t j = 0; j < states; ++j)
+        for (int64_t k = 0; k < states; ++k) labels.turned[j * width + k] = pair[k * states + j];
+    for (int64_t m = 0; m < given->count; ++m) {
+        const int64_t first = given->start[m];
+        if (!labels.solve(node + first * width, given->start[m + 1] - first, label + first))
+            return 0;
+    }
+    return 1;
+}
