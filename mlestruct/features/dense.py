@@ -21,7 +21,7 @@ from mlestruct.features.base import (
     refuse_nonfinite,
     restart,
 )
-from mlestruct.kernels import kernel
+from mlestruct.native._door import sum_examples
 from mlestruct.structures.base import Array, Ints, Structure, as_numbers, as_vector, refuse_masked
 
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
@@ -94,11 +94,16 @@ class Dense:
 
     def each(self, tau: Array) -> Array:
         tau = as_vector(tau, "tau", len(self.matrix))
-        out = np.zeros((len(self.offsets) - 1, self.matrix.shape[1]))
-        for rows, block in self._blocks():
-            ready = block if block.flags.writeable else block.copy()  # one type for the kernel
-            first = np.searchsorted(self.offsets, rows.start, side="right") - 1
-            _dense_each(ready, rows.start, first, self.offsets, tau, out)
+        start, count = self.offsets, len(self.offsets) - 1
+        out, first = np.zeros((count, self.d)), 0
+        ready = self.matrix.dtype == float and self.matrix.flags.c_contiguous
+        while first < count:
+            most = start[-1] if ready else start[first] + CHUNK // max(self.d, 1)
+            last = max(first + 1, int(np.searchsorted(start, most, side="right")) - 1)
+            rows, inside = slice(start[first], start[last]), start[first : last + 1] - start[first]
+            block = np.ascontiguousarray(self.matrix[rows], dtype=float)
+            sum_examples(last - first, inside, self.d, tau[rows], block, out[first:last])
+            first = last
         return out.ravel()
 
     def select(self, members: Ints) -> Dense:
@@ -141,20 +146,6 @@ def as_features(batch: Batch[Any], X: Any) -> Features:
     from mlestruct.features.sparse import Sparse
 
     return Sparse.of(batch, X)
-
-
-@kernel
-def _dense_each(
-    block: Array, start: int, first: int, offsets: Ints, tau: Array, out: Array
-) -> None:
-    m = first  # the example of the block's first row
-    for row in range(len(block)):
-        k = start + row
-        while k >= offsets[m + 1]:
-            m += 1
-        if tau[k] != 0.0:
-            for j in range(block.shape[1]):
-                out[m, j] += tau[k] * block[row, j]
 
 
 def levelled(batch: Batch[Any], features: Features, wanted: Ints) -> Features:

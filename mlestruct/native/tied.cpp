@@ -129,6 +129,17 @@ void gather_table(const tied_graphs *graphs, const double *flat, const double *t
     }
 }
 
+void sum_examples(int64_t count, const int64_t *start, int64_t width, const double *times,
+                  const double *rows, double *sums) {
+    for (int64_t m = 0; m < count; ++m, sums += width)
+        for (int64_t i = start[m]; i < start[m + 1]; ++i) {
+            if (times[i] == 0.0) continue;
+            const double *__restrict row = rows + i * width;
+            double *__restrict to = sums;
+            for (int64_t k = 0; k < width; ++k) to[k] += times[i] * row[k];
+        }
+}
+
 void add_weights(const attribute_rows *given, int64_t states, int64_t width, const double *theta,
                  double *score) {
     if (width % (2 * EIGHT) == 0)

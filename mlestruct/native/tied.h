@@ -37,6 +37,12 @@ EXPORT void gather_factors(const struct tied_graphs *graphs, const double *flat 
 EXPORT void gather_table(const struct tied_graphs *graphs, const double *flat N(graphs.offset[-1]),
                          const double *times N(graphs.factor_start[-1]), double *one N(graphs.table));
 
+/** Add to each example's sums its rows of features, so many times; rows of example m end at
+start[m + 1]. */
+EXPORT void sum_examples(int64_t count, const int64_t *start N(count + 1), int64_t width,
+                         const double *times N(start[-1]), const double *rows N(start[-1] * width),
+                         double *sums N(count * width));
+
 /** Attributes of positions, as a sparse matrix in rows. */
 struct attribute_rows {
     int64_t positions;

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from mlestruct.native._door import Sharing, relieve_node
 from mlestruct.structures.base import Array, Ints
 
 WORK = 2 * 10**7  # nodes × edges beyond which nothing is claimed; at it, about a second
@@ -30,9 +31,16 @@ def in_forest_polytope(n: int, scope: Ints, rho: Array) -> bool:
     """
     if (rho < -INSIDE).any() or (rho > 1 + INSIDE).any() or n * len(rho) > WORK:
         return False
-    from mlestruct.structures.forest_kernel import shareable
-
-    return bool(shareable(n, scope.reshape(-1, 2).copy(), np.maximum(rho, 0.0), INSIDE))
+    room = np.ones(n)
+    shares = _even_shares(scope, np.maximum(rho, 0.0), room)
+    if not _relieve_all(shares, INSIDE):
+        return False
+    for r in range(n):
+        room[r] = 0.0
+        if not relieve_node(shares, r, INSIDE):
+            return False
+        room[r] = 1.0
+    return True
 
 
 def shared(scope: Ints, rho: Array, room: Array) -> Array | None:
@@ -42,8 +50,22 @@ def shared(scope: Ints, rho: Array, room: Array) -> Array | None:
     """
     if rho.sum() > room.sum() + SHARED * len(room) or (room < -SHARED).any():
         return None
-    from mlestruct.structures.forest_kernel import share_out
+    shares = _even_shares(scope, rho, room.copy())
+    return shares.share.reshape(-1, 2) if _relieve_all(shares, SHARED) else None
 
-    ends = np.ascontiguousarray(scope, dtype=np.int64).reshape(-1, 2)
-    share = np.empty(ends.shape)
-    return share if share_out(ends, rho, room, SHARED, share) else None
+
+def _even_shares(scope: Ints, rho: Array, room: Array) -> Sharing:
+    """Share every edge evenly between its ends."""
+    ends, n = np.ascontiguousarray(scope, dtype=np.int64).ravel(), len(room)
+    share = np.repeat(rho / 2, 2)
+    around = np.argsort(ends, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
+    load = np.bincount(ends, weights=share, minlength=n)
+    came, queue = np.full(n, -1), np.empty(n, dtype=np.int64)
+    return Sharing(n, len(rho), ends, start, around, share, load, room, came, queue)
+
+
+def _relieve_all(shares: Sharing, tol: float) -> bool:
+    """Return whether no node holds more than its room, after shares were moved."""
+    above = np.flatnonzero(shares.load > shares.room + tol)
+    return all(relieve_node(shares, int(v), tol) for v in above)

@@ -6,9 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Ints, Shorts, as_numbers
+from mlestruct.native._door import SparseFactor, inverse_differences, invert_columns
+from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph_edges import checked_edges
+
+WORK = 10**7  # products of one native call: some .1 s
 
 
 def components(n: int, edges: ArrayLike) -> Ints:
@@ -71,8 +73,14 @@ def _factored(n: int, pairs: Ints, kappa: Array) -> Array:
     row = np.where(place < 0, -1, factor.perm_r[place])
     lower = sp.csc_array(factor.L)
     lower.sort_indices()
-    inverse = _selected(lower.indptr, lower.indices, lower.data, factor.U.diagonal())
-    differences = _differences(row[pairs], lower.indptr, lower.indices, inverse)
+    shape = SparseFactor(
+        len(kept), lower.nnz, lower.indptr, lower.indices, lower.data, factor.U.diagonal()
+    )
+    inverse, differences, left = np.zeros(lower.nnz), np.empty((len(pairs), 2)), len(kept)
+    while left:
+        left = invert_columns(shape, left, WORK, inverse)
+    ends = np.ascontiguousarray(row[pairs] + 1, dtype=np.int64)
+    inverse_differences(shape, inverse, len(pairs), ends, differences)
     return np.maximum(kappa[:, None] * differences, 0.0)
 
 
@@ -113,47 +121,6 @@ def _path_modes(length: int) -> tuple[Array, Array]:
     mode = np.cos(np.pi * np.outer(wave + 0.5, wave) / length) * np.sqrt(2.0 / length)
     mode[:, 0] = np.sqrt(1.0 / length)
     return 2.0 - 2.0 * np.cos(np.pi * wave / length), mode
-
-
-@kernel
-def _entry(i: int, k: int, start: Shorts, rows: Shorts, inverse: Array) -> float:
-    """(L D Lᵀ)⁻¹ at a place of L's pattern, either way round."""
-    column, wanted = min(i, k), max(i, k)
-    first, last = start[column], start[column + 1]
-    return float(inverse[first + np.searchsorted(rows[first:last], wanted)])
-
-
-@kernel
-def _selected(start: Shorts, rows: Shorts, lower: Array, pivot: Array) -> Array:
-    """(L D Lᵀ)⁻¹ on the pattern of L, whose diagonal comes first (Takahashi, Fagan and Chin).
-
-    O(Σ column lengths²), the cost of the factorisation; a solve per edge would be O(edges · nnz).
-    """
-    inverse = np.zeros(len(lower))
-    for j in range(len(pivot) - 1, -1, -1):
-        first, last = start[j], start[j + 1]
-        for e in range(last - 1, first, -1):
-            total = 0.0
-            for f in range(first + 1, last):
-                total -= _entry(rows[e], rows[f], start, rows, inverse) * lower[f]
-            inverse[e] = total
-        total = 1.0 / pivot[j]
-        for f in range(first + 1, last):
-            total -= lower[f] * inverse[f]
-        inverse[first] = total
-    return inverse
-
-
-@kernel
-def _differences(ends: Ints, start: Shorts, rows: Shorts, inverse: Array) -> Array:
-    """G_jj − G_ij for both ends i of every edge; −1 is grounded."""
-    out = np.zeros((len(ends), 2))
-    for e in range(len(ends)):
-        i, j = ends[e]
-        between = _entry(i, j, start, rows, inverse) if i >= 0 and j >= 0 else 0.0
-        out[e, 0] = (_entry(j, j, start, rows, inverse) if j >= 0 else 0.0) - between
-        out[e, 1] = (_entry(i, i, start, rows, inverse) if i >= 0 else 0.0) - between
-    return out
 
 
 def heaviest_tree(n: int, edges: ArrayLike, weights: ArrayLike) -> Array:

@@ -12,10 +12,11 @@ from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.exact.elimination import sample_states
-from mlestruct.inference.exact.paths import from_sink
+from mlestruct.inference.exact.paths import graph_of
 from mlestruct.inference.sampling.common import Samples, as_draws, strides
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
+from mlestruct.native._door import sums_to_sink
 from mlestruct.structures import FactorGraph, Paths
 from mlestruct.structures.base import Array, Ints, Structure
 
@@ -117,7 +118,7 @@ def _(
     vertices = np.zeros((len(scores), count, structure.size))
     for row, out in zip(scores, vertices, strict=True):
         after = np.empty(structure.n_nodes)
-        from_sink(arcs, order, structure.source, structure.sink, row, after)
+        sums_to_sink(graph_of(structure), row, after)
         if after[structure.source] == -np.inf:
             raise Infeasible(structure.impossible() or "no path has a finite score")
         _walk(arcs, by_tail, leaving, structure.source, structure.sink, row, after, rng, out)
