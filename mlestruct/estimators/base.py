@@ -251,7 +251,7 @@ class Estimator(Predictor):
 
     def _likelihoods(self, batch: Batch[Any], scores: Array, X: Sequence[Any]) -> Array:
         """Every example's log-likelihood, as learned: a surrogate's, or exact."""
-        from mlestruct.statistics.problems import likelihood_of
+        from mlestruct.statistics.interval import likelihood_of
 
         found = likelihood_of(
             batch,

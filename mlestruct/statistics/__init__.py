@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mlestruct.statistics.interval import Intervals as Intervals
     from mlestruct.statistics.interval import Problem as Problem
     from mlestruct.statistics.interval import intervals as intervals
+    from mlestruct.statistics.interval import likelihood_of as likelihood_of
+    from mlestruct.statistics.interval import problem as problem
     from mlestruct.statistics.likelihood import Likelihood as Likelihood
-    from mlestruct.statistics.problems import likelihood_of as likelihood_of
-    from mlestruct.statistics.problems import problem as problem
 
 __getattr__, __all__ = lazily(__name__)

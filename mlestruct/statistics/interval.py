@@ -16,13 +16,21 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from mlestruct import limits
+from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
+from mlestruct.features import Features
+from mlestruct.inference.exact import exact, outcomes
+from mlestruct.inference.routine import routine
 from mlestruct.kernels import clock
 from mlestruct.results import Shown
+from mlestruct.reweighting import Rho
+from mlestruct.statistics.affordability import MOST, ROOM, total
 from mlestruct.statistics.firth import Firth, Point, Unsettled, end, open_sides, without_end
 from mlestruct.statistics.identified import Identified, Named
-from mlestruct.statistics.likelihood import Likelihood
+from mlestruct.statistics.likelihood import Infer, Likelihood
+from mlestruct.statistics.mixtures import Listed, Mixtures, tell
 from mlestruct.statistics.spread import Units
-from mlestruct.statistics.waiting import tell
+from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints, as_number
 
 ALL = "examples"  # what units are called where no cohorts are named
@@ -34,6 +42,10 @@ SHOWN = 5  # weights that one unit alone tells, by name
 LONG = 1e5  # squared weights times examples: minutes of looking for ends, where these are few
 SURE, FEW = 1 / 4, 10.0  # of all nats those left, and nats a weight: below, t intervals are short
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
+PATIENCE = 60.0  # seconds that the exact variance of all scores may take, the search included
+QUESTIONS = 10_000  # that finding all answers of a solver of one's own may take
+LARGEST = 2_000  # parts of a structure whose marginals are mixtures of an oracle's answers
+NODES, MATCHINGS = 8, 105  # nodes and matchings of general graphs that are mixed, as all are listed
 
 
 @dataclass(frozen=True)
@@ -431,3 +443,102 @@ def _cut(row: Interval, names: Sequence[str], lower: Array, upper: Array) -> Int
     if low >= high:
         return row
     return replace(row, estimate=float(np.clip(row.estimate, low, high)), low=low, high=high)
+
+
+def problem(
+    batch: Batch[Any],
+    features: Features,
+    rho: Rho = None,
+    *,
+    summed: bool = False,
+    oracle: Any = None,
+    unit: Ints | None = None,
+    unit_name: str = "examples",
+) -> Problem | str:
+    """The likelihood of ``rho``'s surrogate, or (``summed``) the exact one; or why there is none.
+
+    An ``oracle`` of your own may rule outcomes out that the structure allows, so the surrogate is
+    that over its answers' hull then. ``unit`` numbers the independent unit of every example, from 0
+    (default: each is one).
+    """
+    d, unit = features.d, np.arange(len(batch)) if unit is None else unit
+    if d > MOST or d * d * len(batch) > ROOM:
+        room = int(min(MOST, (ROOM / len(batch)) ** 0.5))
+        return f"{d} weights are too many to tell apart one by one: {room} at most, of so many data"
+    own = likelihood_of(batch, features, rho, summed=summed, oracle=oracle)
+    itself = "the weights of the model itself"
+    exactly = summed or Entropy.of(batch, rho).bound.kind == "exact"
+    if own is not None and exactly:
+        return Problem(own, own, unit, unit_name, itself)
+    about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
+    if own is not None:
+        cost = SEARCH * 2.0 * d * total(batch)
+        sums = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
+        return Problem(own, sums, unit, unit_name, about)
+    if max(structure.size for structure in batch.structures) > LARGEST:
+        return f"more than {LARGEST} parts are too many to take slopes of by asking a solver alone"
+    model = Likelihood(batch, features, Mixtures(oracle, rho))
+    if exactly and (oracle is None or isinstance(oracle, str)):
+        return Problem(model, model, unit, unit_name, itself)
+    asked = Problem(model, None, unit, unit_name, about)
+    if (asked.units == 1 or asked.clustered) and (why := refusal(asked)) is not None:
+        return why  # whether all answers can be listed or not: the solver is not asked for them
+    answers = Listed.of(batch, oracle, QUESTIONS)
+    if answers is None:
+        return asked
+    model = Likelihood(batch, features, Mixtures(oracle, rho, answers))
+    return replace(asked, model=model, exact=Likelihood(batch, features, answers))
+
+
+def likelihood_of(
+    batch: Batch[Any],
+    features: Features,
+    rho: Rho = None,
+    *,
+    summed: bool = False,
+    oracle: Any = None,
+) -> Likelihood | None:
+    """By exact sums, or by the routine of ``rho``'s entropy; None where Frank-Wolfe alone serves.
+
+    So it does where an ``oracle`` of your own may have another polytope.
+    """
+    if summed:
+        return Likelihood(batch, features, _sums)
+    if oracle is not None and not isinstance(oracle, str):
+        return None
+    entropy = Entropy.of(batch, rho)
+    infer = _mixed(batch, rho) or inference(entropy)
+    if infer is None and entropy.bound.kind == "exact" and np.isfinite(total(batch)):
+        infer = _sums
+    return None if infer is None else Likelihood(batch, features, infer)
+
+
+def _mixed(batch: Batch[Any], rho: Rho) -> Infer | None:
+    """Mixtures of all matchings of small general graphs: quicker than prices of odd sets."""
+    answers = {}
+    for structure in batch.structures:
+        general = isinstance(structure, Matching) and structure.graph.sides is None
+        if not general or structure.n_nodes > NODES or (structure.fixed >= 0).any():
+            return None
+        answers[structure] = outcomes(structure).astype(float)
+        if not 0 < len(answers[structure]) <= MATCHINGS:
+            return None
+    return Mixtures(None, rho, Listed(answers))
+
+
+def inference(entropy: Entropy) -> Infer | None:
+    """The routine of this entropy on any batch of the same structures; None: Frank-Wolfe alone."""
+    found = routine(entropy)
+    if found is None:
+        return None
+
+    def infer(batch: Batch[Any], scores: Array) -> tuple[Array, Array]:
+        beliefs = found.many(batch, scores)
+        return beliefs.log_z, beliefs.tau
+
+    return infer
+
+
+def _sums(batch: Batch[Any], scores: Array) -> tuple[Array, Array]:
+    found = exact(batch, scores)
+    return found.log_z, found.tau

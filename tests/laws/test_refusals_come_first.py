@@ -40,7 +40,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
         routine = getattr(import_module(home), name)
         monkeypatch.setattr(routine, "many", found.around(routine.many))
     monkeypatch.setattr(Validated, "many", found.around(Validated.many))
-    for module in ("statistics.problems", "statistics.evidence", "inference.exact.front"):
+    for module in ("statistics.interval", "statistics.evidence", "inference.exact.front"):
         home = import_module(f"mlestruct.{module}")
         name = "solve" if module.endswith("front") else "exact"
         monkeypatch.setattr(home, name, found.around(getattr(home, name)))

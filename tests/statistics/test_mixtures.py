@@ -11,9 +11,8 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import outcomes
-from mlestruct.statistics.listing import Listed, listed
-from mlestruct.statistics.mixtures import Earlier, Hull, Mixtures
-from mlestruct.statistics.problems import inference, likelihood_of, problem
+from mlestruct.statistics.interval import inference, likelihood_of, problem
+from mlestruct.statistics.mixtures import Earlier, Hull, Listed, Mixtures, listed
 from mlestruct.testing import vertices
 
 STRUCTURES = {
@@ -193,7 +192,7 @@ def test_units_that_are_too_few_are_refused_where_sums_are_out_of_reach(many, rn
     """With all answers known the likelihood's fall tells; without, more units than weights."""
     X, y = bags(3, rng)
     model = ms.StructuredModel(ms.Custom(6), oracle=pack, alpha=0.1).fit(X, y)
-    monkeypatch.setattr("mlestruct.statistics.problems.QUESTIONS", 1 if many else 10_000)
+    monkeypatch.setattr("mlestruct.statistics.interval.QUESTIONS", 1 if many else 10_000)
     found = model.intervals(X, y)
     assert ("3 examples: their" in str(found)) == many
     assert len(found.rows) == (0 if many else 3)
