@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.method import Progress
+from mlestruct.drive import Progress
 
 WORTH_SHOWING = 2.0  # expected seconds
 RECENT = 0.5  # share of the rounds that say where a fit is heading

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from mlestruct.checkpoint import Checkpoint, begin
-from mlestruct.drive import Budget, drive, last, then, within
+from mlestruct.drive import Budget, Progress, drive, last, then, within
 from mlestruct.dual import Certificate
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.method import Progress
 
 EXAMPLES = 3
 

@@ -29,7 +29,6 @@ LAYERS = [
     ["oracle"],
     ["regulariser", "lbfgs"],
     ["dual"],
-    ["method"],
     ["drive"],
     ["frank_wolfe"],
     ["inference"],

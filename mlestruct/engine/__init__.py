@@ -6,13 +6,13 @@ from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
     from mlestruct.engine.dask import Dask as Dask
+    from mlestruct.engine.local import Engine as Engine
+    from mlestruct.engine.local import Maker as Maker
+    from mlestruct.engine.local import Running as Running
     from mlestruct.engine.local import Serial as Serial
+    from mlestruct.engine.local import Shard as Shard
     from mlestruct.engine.local import Threads as Threads
+    from mlestruct.engine.local import Tree as Tree
     from mlestruct.engine.local import engine_of as engine_of
-    from mlestruct.engine.protocol import Engine as Engine
-    from mlestruct.engine.protocol import Maker as Maker
-    from mlestruct.engine.protocol import Running as Running
-    from mlestruct.engine.protocol import Shard as Shard
-    from mlestruct.engine.protocol import Tree as Tree
 
 __getattr__, __all__ = lazily(__name__)

@@ -17,7 +17,7 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any
 
-from mlestruct.engine.protocol import Maker, Shard, Tree
+from mlestruct.engine.local import Maker, Shard, Tree
 from mlestruct.errors import LostWorker
 
 log = logging.getLogger("mlestruct")

@@ -20,15 +20,17 @@ from mlestruct.engine import Engine
 from mlestruct.estimators.choosing import Scoring, own_score, scored_by, splits, winner
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.door import (
+    ALIKE,
     Given,
     alphas_of,
+    labels_of,
     listed,
     part_of,
     rng_of,
     told_apart,
+    with_weights,
 )
 from mlestruct.estimators.predictor import Predictor, seen_in_targets
-from mlestruct.estimators.weights import ALIKE, labels_of, with_weights
 from mlestruct.features import Dense, Features
 from mlestruct.features.base import squares
 from mlestruct.features.dense import alike, levelled

@@ -4,32 +4,170 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import product
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.estimators.door import Given
+from mlestruct.estimators.door import Given, one_alone
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
-from mlestruct.estimators.tables import (
-    CliqueTable,
-    Table,
-    check_kind,
-    clique_contrasts,
-    clique_names,
-    rows_of,
-    scopes,
-    table_names,
-    table_spread,
-)
 from mlestruct.features import Features, Shared, Sparse, Tied
+from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph, graph_of
 from mlestruct.statistics.identified import Named
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints, as_numbers, shape_of
 from mlestruct.structures.graph import FactorGraph
+from mlestruct.structures.shapes import grid_edges
+
+Table = Literal["full", "symmetric", "potts"]  # of two labels
+CliqueTable = Literal["potts", "counts", "full"]
+
+
+def check_kind(given: Any, kinds: Any, what: str) -> Any:
+    """A kind of table by name."""
+    *first, last = map(repr, get_args(kinds))
+    if given not in get_args(kinds):
+        raise ValueError(f"{what} is {', '.join(first)} or {last}, not {given!r}")
+    return given
+
+
+def table_spread(kind: Table, states: int) -> sp.csr_array:
+    """(K² × weights): the weight of each entry of a full table.
+
+    >>> table_spread("symmetric", 2).toarray().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    first, second = np.divmod(np.arange(states**2), states)
+    if kind == "full":
+        return sp.csr_array(sp.eye_array(states**2, format="csr"))
+    if kind == "potts":
+        return sp.csr_array((first == second).astype(float)[:, None])
+    pair = np.minimum(first, second) * states + np.maximum(first, second)
+    _, weight = np.unique(pair, return_inverse=True)
+    rows = np.arange(states**2)
+    return sp.csr_array((np.ones(states**2), (rows, weight)))
+
+
+def table_names(kind: Table, labels: Sequence[str]) -> list[str]:
+    """What the weights of a table are called, in order.
+
+    >>> table_names("symmetric", ["a", "b"]), table_names("potts", ["a", "b"])
+    (['a – a', 'a – b', 'b – b'], ['same label'])
+    """
+    if kind == "potts":
+        return ["same label"]
+    if kind == "full":
+        return [f"{a} → {b}" for a in labels for b in labels]
+    return [f"{a} – {b}" for i, a in enumerate(labels) for b in labels[i:]]
+
+
+def _entries(kind: CliqueTable, states: int, order: int) -> list[Any]:
+    """The weight that each configuration has, by a key; None for no weight."""
+    every = product(range(states), repeat=order)
+    if kind == "potts":
+        return ["alike" if len(set(one)) == 1 else None for one in every]
+    return [tuple(sorted(one)) if kind == "counts" else one for one in every]
+
+
+def clique_spread(kind: CliqueTable, states: int, order: int) -> sp.csr_array:
+    """(K^order × weights): the weight of each entry of a full table, in C order.
+
+    >>> clique_spread("counts", 2, 3).toarray().argmax(axis=1).tolist()
+    [0, 1, 1, 2, 1, 2, 2, 3]
+    """
+    keys = _entries(kind, states, order)
+    place = {key: k for k, key in enumerate(dict.fromkeys(key for key in keys if key is not None))}
+    rows = [row for row, key in enumerate(keys) if key is not None]
+    where = (rows, [place[keys[row]] for row in rows])
+    return sp.csr_array((np.ones(len(rows)), where), shape=(len(keys), len(place)))
+
+
+def clique_names(kind: CliqueTable, labels: Sequence[str], order: int) -> list[str]:
+    """What the weights of a table are called, in order.
+
+    >>> clique_names("counts", ["a", "b"], 3)
+    ['a, a, a', 'a, a, b', 'a, b, b', 'b, b, b']
+    >>> clique_names("potts", ["a", "b"], 4)
+    ['all 4 alike']
+    """
+    if kind == "potts":
+        return [f"all {order} alike"]
+    keys = dict.fromkeys(_entries(kind, len(labels), order))
+    sign = ", " if kind == "counts" else " → "
+    return [sign.join(labels[k] for k in key) for key in keys]
+
+
+def clique_contrasts(
+    kind: CliqueTable, labels: Sequence[str], order: int, ref: int
+) -> list[tuple[str, Array]]:
+    """What a person asks of a clique's weights, as combinations of them, by label against ``ref``.
+
+    All alike against mixed is what no weights of single nodes can say; what a label is worth in
+    cliques is told apart from its own worth by nodes that are in fewer of them.
+    """
+    if kind == "potts":
+        return [(f"all {order} alike", np.ones(1))]
+    every = np.array(list(product(range(len(labels)), repeat=order)))
+    spread, found = clique_spread(kind, len(labels), order), []
+    for k in (k for k in range(len(labels)) if k != ref):
+        own, other = (every == k).all(axis=1), (every == ref).all(axis=1)
+        mixed = np.isin(every, (k, ref)).all(axis=1) & ~own & ~other
+        together = (own + 0.0 + other) / 2 - mixed / mixed.sum()
+        one, two = labels[k], labels[ref]
+        found += [
+            (f"all {order} alike against mixed, of {one} and {two}", spread.T @ together),
+            (
+                f"{one} against {two}, in cliques of {order}",
+                spread.T @ (own / order - other / order),
+            ),
+        ]
+    return found
+
+
+def by_size(graph: Graph) -> list[int]:
+    """The numbers of a graph's cliques, small ones first: the order of their tables."""
+    return sorted(range(len(graph.cliques)), key=lambda c: len(graph.cliques[c]))
+
+
+def scopes(graph: Graph) -> list[tuple[int, ...]]:
+    """The nodes of every table: edges, then cliques by size."""
+    edges: list[tuple[int, ...]] = [(i, j) for i, j in graph.edges.tolist()]
+    return edges + [graph.cliques[c] for c in by_size(graph)]
+
+
+def rows_of(
+    graph: Graph,
+    nodes: Any,
+    edges: Array,
+    tables: Sequence[Table],
+    cliques: tuple[CliqueTable, Sequence[int], bool],
+    states: int,
+) -> sp.csr_array:
+    """(coordinates × weights) of one graph: node features, edges' tables, cliques' tables.
+
+    ``cliques``: the kind of their tables, the sizes that have weights, and whether to add a
+    constant feature.
+    """
+    kind, orders, intercept = cliques
+    pairs = [table_spread(table, states) for table in tables]
+    spread = sp.block_diag(pairs) if pairs else sp.csr_array((0, 0))
+    blocks: list[Any] = [
+        sp.kron(nodes, sp.eye_array(states)),
+        sp.kron(edges, sp.eye_array(states**2)) @ spread,
+    ]
+    listed = by_size(graph)
+    given = graph.clique_ties
+    width = 0 if given is None else given.shape[1]
+    for order in orders:
+        chosen = [c for c in listed if len(graph.cliques[c]) == order]
+        own = np.zeros((len(chosen), width)) if given is None else given[chosen]
+        own = np.hstack([np.ones((len(chosen), int(intercept))), own])
+        blocks.append(sp.kron(own, clique_spread(kind, states, order)))
+    return sp.csr_array(sp.block_diag(blocks, format="csr"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,3 +455,117 @@ def _beside(rows: Any, *more: Array) -> Any:
         return np.hstack([rows, *more])
     parts: list[Any] = [rows, *map(sp.csr_array, more)]
     return sp.csr_array(sp.hstack(parts))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GridModel(GraphModel):
+    """Images: X is a list of (rows, columns, channels) arrays, y of (rows, columns) labels.
+
+    Every pixel is tied to its four or eight ``neighbours``: a :class:`GraphModel` whose edges are
+    known. One channel may come as (rows, columns). Pixels of dtype uint8 are divided by 255, and
+    then those that are predicted must be uint8 as well. Labels may be anything sortable, some of
+    them void (see :class:`Labelled`). ``tables`` and ``intercept`` as in :class:`GraphModel`; a
+    full table has the left or upper pixel first. ``contrast`` adds ties that fade where neighbours
+    differ, by exp(−‖x − x'‖² / their mean in training); its name among ``tables`` is ``alike``.
+    ``feature_names`` are those of the channels.
+
+    The default entropy counts edges by their share of spanning trees and bounds log Z above. Other
+    settings and fitted attributes as :class:`Estimator`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = [np.arange(6) // 3 + np.zeros((6, 1), dtype=int) for _ in range(4)]
+    >>> X = [labels + 0.5 * rng.standard_normal((6, 6)) for labels in y]
+    >>> GridModel(tol=0.01).fit(X, y).predict(X)[0][0].tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    tables: Table | Mapping[Any, Table] = "full"
+    axes = 2
+    contrast: bool = False
+    neighbours: Literal[4, 8] = 4
+    feature_names: Sequence[str] | None = None
+    learns = (*GraphModel.learns, "contrast_", "bytes_")
+
+    def taken(self, X: Any, y: Any) -> Given:
+        """As :meth:`GraphModel.taken`; one picture in the place of a list of them is refused."""
+        if self.neighbours not in (4, 8):
+            raise ValueError(f"neighbours is 4 or 8, not {self.neighbours!r}")
+        known = (getattr(self, "n_features_in_", 0),) if y is None else ()
+        if isinstance(X, np.ndarray) and known and X.shape[2:] == known:
+            raise one_alone(X)
+        return super().taken(X, y)
+
+    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+        """The labels, how pixels are scaled, and how much neighbours differ on average."""
+        examples = self.examples(X)
+        self.bytes_, self.contrast_ = all(_is_bytes(x.given) for x in examples), 1.0
+        if self.contrast:
+            differences = np.concatenate([x.whole.ties for x in examples])
+            self.contrast_ = float(differences.mean()) if differences.any() else 1.0
+        super().prepare(examples, y)
+
+    @property
+    def meets(self) -> int:
+        return self.neighbours // 2
+
+    def graph(self, x: Any) -> Graph:
+        """The pixels, row by row; ties are how far apart they are."""
+        image = _image(x)
+        rows, columns, channels = image.shape
+        own = None if self.feature_names is None else tuple(self.feature_names)
+        if own is not None and len(own) != channels:
+            raise ValueError(f"{len(own)} feature_names for {channels} features")
+        pixels, edges = image.reshape(-1, channels), neighbours(rows, columns, self.neighbours == 8)
+        if not self.contrast:
+            return Graph(pixels, edges, names=own)
+        apart = ((pixels[edges[:, 0]] - pixels[edges[:, 1]]) ** 2).sum(axis=1)
+        return Graph(pixels, edges, apart[:, None], own, ("alike",))
+
+    def _ties(self, graph: Graph) -> Array:
+        near = None if graph.ties is None else np.exp(-graph.ties / self.contrast_)
+        return super()._ties(replace(graph, ties=near))
+
+    def _check_widths(self, examples: Sequence[Example]) -> None:
+        for m, x in enumerate(examples):
+            if _is_bytes(x.given) != self.bytes_:
+                kinds = ("numbers", "bytes (uint8)")
+                raise ValueError(
+                    f"example {m}: pixels are {kinds[not self.bytes_]}, but the model's are "
+                    f"{kinds[self.bytes_]}; divide uint8 pixels by 255 yourself, all of them"
+                )
+        super()._check_widths(examples)
+
+    def ids_of(self, x: Example) -> None:
+        return None
+
+    def shape_of(self, x: Example) -> tuple[int, ...]:
+        return (len(x),) if x.kept is not None else shape_of(x.given)[:2]
+
+
+def _image(x: Any) -> Array:
+    """(rows, columns, features) of finite numbers; bytes as shares of 255."""
+    image = as_numbers(x, "features")
+    image = image[:, :, None] if image.ndim == 2 else image
+    if image.ndim != 3 or 0 in image.shape:
+        raise ValueError(
+            f"X has shape {image.shape}; expected (rows, columns, features), none empty"
+        )
+    wrong = np.argwhere(~(np.abs(image) <= HUGE))
+    if len(wrong):
+        row, column, j = wrong[0].tolist()
+        value = image[row, column, j]
+        why = f"; beyond {HUGE:g} nothing can be learned: divide it" * bool(np.isfinite(value))
+        raise ValueError(f"feature {j} of pixel ({row}, {column}) is {value}{why}")
+    return image / 255.0 if _is_bytes(x) else image
+
+
+def neighbours(rows: int, columns: int, diagonal: bool) -> Ints:
+    """Pairs of pixels that touch: to the right row by row, downwards, then both diagonals."""
+    node, *pairs = grid_edges(rows, columns)
+    corners = [(node[:-1, :-1], node[1:, 1:]), (node[:-1, 1:], node[1:, :-1])] if diagonal else []
+    pairs += [np.stack([first.ravel(), second.ravel()], axis=1) for first, second in corners]
+    return np.concatenate(pairs)
+
+
+def _is_bytes(x: Any) -> bool:
+    return getattr(x, "dtype", None) == np.uint8

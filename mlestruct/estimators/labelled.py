@@ -12,17 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators.base import Estimator, Examples
-from mlestruct.estimators.door import Given
-from mlestruct.estimators.labels import classes_of, states_of
-from mlestruct.estimators.void import AUTO, Seen, codes_of, observed, seen_in
-from mlestruct.estimators.weights import (
+from mlestruct.estimators.door import (
     ClassWeight,
+    Given,
     Weighted,
     class_weights,
     counting,
     labels_of,
     node_weights,
 )
+from mlestruct.estimators.labels import classes_of, states_of
+from mlestruct.estimators.void import AUTO, Seen, codes_of, observed, seen_in
 from mlestruct.structures.base import Array
 
 SHOWN = 5  # labels that a refusal lists

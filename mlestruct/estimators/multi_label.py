@@ -12,12 +12,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, Partial
-from mlestruct.estimators.door import Columns, Given
+from mlestruct.estimators.door import (
+    ClassWeight,
+    Columns,
+    Given,
+    class_weights,
+    labels_of,
+    node_weights,
+)
 from mlestruct.estimators.labelled import Weighable
 from mlestruct.estimators.labels import Labels, classes_of, numbered
 from mlestruct.estimators.predictor import Decision
 from mlestruct.estimators.void import missing
-from mlestruct.estimators.weights import ClassWeight, class_weights, labels_of, node_weights
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
 from mlestruct.structures.base import Array, Ints, as_numbers

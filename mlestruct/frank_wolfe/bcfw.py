@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from mlestruct.checkpoint import Loop, never
+from mlestruct.drive import Progress
 from mlestruct.dual import MIX, Certificate, Dual
 from mlestruct.frank_wolfe.active_set import Iterate, footprint
 from mlestruct.frank_wolfe.centre import Centre
-from mlestruct.frank_wolfe.proof import (
+from mlestruct.frank_wolfe.rounds import (
     Best,
     Reply,
     Start,
@@ -38,7 +39,6 @@ from mlestruct.frank_wolfe.settings import BCFW
 from mlestruct.frank_wolfe.sharded_oracle import OracleShard
 from mlestruct.frank_wolfe.steps import plain_step
 from mlestruct.kernels import clock
-from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.frank_wolfe.atom_scores import products
-from mlestruct.frank_wolfe.atoms import add_row
+from mlestruct.frank_wolfe.atoms import add_row, products
 from mlestruct.frank_wolfe.slopes import refresh_weights
 from mlestruct.kernels import kernel
 

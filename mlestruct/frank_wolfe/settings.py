@@ -8,10 +8,9 @@ from typing import Any, Literal, NoReturn, get_args
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
-from mlestruct.drive import Budget, drive, last
+from mlestruct.drive import Budget, Progress, drive, last
 from mlestruct.dual import Dual, Interior
 from mlestruct.engine import Engine
-from mlestruct.method import Progress
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, as_count
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from mlestruct.frank_wolfe.atom_scores import score_atoms
-from mlestruct.frank_wolfe.atoms import add_row, insert
+from mlestruct.frank_wolfe.atoms import add_row, insert, score_atoms
 from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.slopes import refresh_weights, rough_slope, smooth_slopes
 from mlestruct.kernels import kernel

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from mlestruct.families.fitting.procedural import procedural as procedural
     from mlestruct.learners.convex import Learner as Learner
     from mlestruct.learners.convex import mle_struct as mle_struct
-    from mlestruct.learners.likelihood import exact_mle as exact_mle
-    from mlestruct.learners.likelihood import lbp as lbp
-    from mlestruct.learners.margin import ssvm as ssvm
+    from mlestruct.learners.convex import ssvm as ssvm
     from mlestruct.learners.missing import Missing as Missing
     from mlestruct.learners.model import Interrupted as Interrupted
     from mlestruct.learners.model import Learns as Learns
     from mlestruct.learners.model import Model as Model
     from mlestruct.learners.online import perceptron as perceptron
     from mlestruct.learners.pieces import piecewise as piecewise
-    from mlestruct.learners.pseudo import pseudo_likelihood as pseudo_likelihood
+    from mlestruct.learners.primal import exact_mle as exact_mle
+    from mlestruct.learners.primal import lbp as lbp
+    from mlestruct.learners.primal import pseudo_likelihood as pseudo_likelihood
     from mlestruct.learners.tree_reweighted import match_moments as match_moments
     from mlestruct.learners.tree_reweighted import trw as trw
     from mlestruct.learners.tree_reweighted import trw_tightest as trw_tightest

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
-from mlestruct.drive import then, within
+from mlestruct.drive import Progress, then, within
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
@@ -20,12 +22,11 @@ from mlestruct.frank_wolfe import BCFW, FrankWolfe
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.model import Fits, Learns, check_problem, ridge_of
-from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Structure
 
 ROUNDING = 1e-7  # a relative gap that inference's last digits explain: no other route is tried
 log = logging.getLogger("mlestruct")
@@ -163,3 +164,35 @@ def mle_struct(rho: Rho = None, **settings: Any) -> Learner:
         return replace(batch, constant=-observed), entropy
 
     return Learner("mle_struct", surrogate, rho=rho, **settings)
+
+
+Loss = Callable[[Structure, Array], tuple[Array, float]]
+
+
+def hamming(structure: Structure, vertex: Array) -> tuple[Array, float]:
+    """The structure's own Hamming loss: wrong variables, rows or coordinates."""
+    return structure.loss(vertex)
+
+
+def ssvm(
+    loss: Loss = hamming, temperature: float = 0.0, rho: Rho = None, **settings: Any
+) -> Learner:
+    """R(θ) + Σ_m max_y [loss(y) + ⟨θ, φ(y)⟩ − ⟨θ, φ_m⟩], minimised through its dual.
+
+    ``loss(structure, vertex)`` returns (ℓ, constant) with loss(s) = ⟨ℓ, s⟩ + constant. A positive
+    ``temperature`` T replaces max by T·log Σ exp(·/T), or its surrogate with ``rho``.
+    """
+
+    def surrogate(batch: Batch[Any]) -> tuple[Batch[Any], Entropy]:
+        target = batch.target
+        assert target is not None
+        parts = [loss(batch.structure(m), target[batch.coordinates(m)]) for m in range(len(batch))]
+        observed = batch.totals(batch.bias * target)
+        shaped = replace(
+            batch,
+            bias=batch.bias + np.concatenate([bias for bias, _ in parts]),
+            constant=np.array([constant for _, constant in parts]) - observed,
+        )
+        return shaped, Entropy.of(shaped, rho, temperature=temperature)
+
+    return Learner("ssvm", surrogate, rho=rho, **settings)

@@ -19,7 +19,7 @@ import numpy as np
 from mlestruct.batch import Batch, pinned
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
-from mlestruct.drive import drive, last, then, within
+from mlestruct.drive import OwnRounds, Progress, drive, last, then, within
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Engine, Running, engine_of
 from mlestruct.entropy import Entropy
@@ -29,13 +29,11 @@ from mlestruct.inference.proof import infer, relaxed, unsearchable
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Wraps
-from mlestruct.method import OwnRounds, Progress
-from mlestruct.objectives.difference import difference
+from mlestruct.objectives.base import difference
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
-from mlestruct.train.direct import Descending, descents_of, estimate
-from mlestruct.train.proofs import Proven, likelihood
+from mlestruct.train.direct import Descending, Proven, descents_of, estimate, likelihood
 from mlestruct.trees import Tree
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, Unwritten, begin
 from mlestruct.digest import digest, named_examples
+from mlestruct.drive import Progress
 from mlestruct.dual import Certificate
 from mlestruct.features import Features
 from mlestruct.inference.choose import DEFAULT, Inference
-from mlestruct.method import Progress
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
@@ -39,7 +39,7 @@ class Model:
     """What was learned of the inference, as it stands in files."""
     short: str = ""
     """Why the fit ended before what was asked of it, see
-    :class:`mlestruct.method.Progress`; empty where it did not."""
+    :class:`mlestruct.drive.Progress`; empty where it did not."""
     asking: float = float("nan")
     """Seconds of the fit in which its solver was waited for; not kept in files."""
 

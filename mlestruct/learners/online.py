@@ -12,14 +12,13 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import named
-from mlestruct.drive import Budget, drive
+from mlestruct.drive import Budget, OwnRounds, Progress, drive
 from mlestruct.dual import Certificate
 from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.learners.model import Fits, check_problem, ridge_of
-from mlestruct.method import OwnRounds, Progress
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.oracle.wrappers import name_of

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
+from mlestruct.drive import Progress
 from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
 from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Wraps, check_problem
-from mlestruct.method import Progress
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph, RegionGraph
 from mlestruct.structures.base import Array, Ints, Structure

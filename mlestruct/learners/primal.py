@@ -6,30 +6,35 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, pinned
 from mlestruct.digest import digest, named
-from mlestruct.drive import drive
+from mlestruct.drive import Progress, drive
 from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
+from mlestruct.features.weighed import weighed
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference.choose import DEFAULT, Inference
+from mlestruct.inference.choose import DEFAULT, Inference, Propagation, Summed
+from mlestruct.inference.exact import exact
+from mlestruct.inference.exact.common import MEMORY
+from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.lbfgs import Descent, Step
 from mlestruct.learners.model import Fits, Learns, check_problem, ridge_of
-from mlestruct.method import Progress
-from mlestruct.objectives import Head, Objective
-from mlestruct.objectives.base import Share, places
-from mlestruct.objectives.difference import difference
+from mlestruct.objectives import Head, Objective, Surrogate
+from mlestruct.objectives.base import Share, Values, difference, places
+from mlestruct.oracle import HULL
 from mlestruct.regulariser import Regulariser
-from mlestruct.structures.base import Array
-from mlestruct.structures.graph import only_graphs
-from mlestruct.train.descents import LEAST, columns, descend, memory, units
+from mlestruct.reweighting import Rho
+from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.graph import FactorGraph, only_graphs
+from mlestruct.train.descents import LEAST, columns, descend, descend_slopes, memory, units
 from mlestruct.train.direct import Descending
-from mlestruct.train.slopes import descend_slopes
 from mlestruct.train.small_batches import SmallBatches
 from mlestruct.trees import Tree
 
@@ -194,3 +199,198 @@ def refuse(name: str, route: str, **unused: Any) -> None:
             raise ValueError(f"{name} has no use for {setting}={value!r}")
     if route not in ("auto", "direct"):
         raise ValueError(f"{name} has a direct route only, not route={route!r}")
+
+
+@dataclass(frozen=True)
+class Sums(Routine):
+    """:func:`mlestruct.inference.exact.front.exact` in the place of messages."""
+
+    memory: float = MEMORY
+    exact = True
+
+    def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
+        return exact(batch, scores, memory=self.memory)
+
+
+def exact_mle(
+    rho: Rho = None,
+    oracle: Any = None,
+    route: str = "auto",
+    memory: float = MEMORY,
+    **settings: Any,
+) -> Primal:
+    """Σ_m [⟨θ, φ_m⟩ − log Z(θ, x_m)] − R(θ), log Z exact; a ValueError says what is too wide.
+
+    ``memory`` in GiB bounds the tables of one structure; ``settings`` are those of
+    :class:`Primal`.
+    """
+    refuse("exact_mle", route, rho=rho, oracle=oracle)
+    words = (HULL, "exact (every outcome is summed)")
+    sums, recipe = Sums(memory), Summed(memory)
+    ends = {"inference": recipe, "partly": "summed", **settings}
+    return Primal("exact_mle", lambda batch: Surrogate(sums), *words, **ends)
+
+
+def lbp(
+    rho: Rho = None,
+    oracle: Any = None,
+    route: str = "auto",
+    schedule: Literal["sequential", "flooding", "residual"] = "residual",
+    damping: float = 0.0,
+    sweeps: int = 200,
+    residual: float = 1e-8,
+    restarts: int = 10,
+    **settings: Any,
+) -> Primal:
+    """Σ_m [⟨θ, φ_m⟩ + F_Bethe at belief propagation's fixed point] − R(θ): a double loop.
+
+    A ``rho`` other than 1, the default, reweights messages. Where messages do not converge in
+    ``sweeps`` sweeps, or jump between fixed points, values and gradients are those of no function:
+    L-BFGS then stops, and begins again, at most ``restarts`` times, with messages that start cold
+    at every evaluation. ``settings`` are those of :class:`Primal`.
+    """
+    refuse("lbp", route, oracle=oracle)
+    recipe = Propagation(1.0 if rho is None else rho, schedule, damping, sweeps, residual)
+
+    def objective(batch: Batch[Any]) -> Surrogate:
+        return Surrogate(recipe.routine(batch))
+
+    def doubt(stalled: int) -> str:
+        return f"fixed points of belief propagation bound nothing ({stalled} examples had none)"
+
+    words = ("local polytope", "none (belief propagation)")
+
+    def heads(batch: Batch[Any], features: Features) -> dict[str, Head]:
+        return scored(*weighed(batch, features))
+
+    ends = {
+        "doubt": doubt,
+        "restarts": restarts,
+        "inference": recipe,
+        "heads": heads,
+        "partly": "summed",
+    }
+    return Primal("lbp", objective, *words, **{**ends, **settings})
+
+
+class Conditionals(NamedTuple):
+    """Scores of all states of the kept variables given the others: G @ scores."""
+
+    G: sp.csr_array
+    start: Ints
+    table: Ints
+    """Every state's place among the kept variables."""
+    weight: Array
+    observed: Array
+    closed: NDArray[np.bool_]
+    """Coordinates that the structures forbid."""
+
+
+@dataclass(frozen=True)
+class PseudoLikelihood(Objective):
+    """−Σ_m w_m Σ_i log p(y_i | the rest) for labelled graphs with factors of any order.
+
+    A variable is unobserved where its table in the batch's target is no vertex; terms that hold
+    an unobserved variable are omitted. O(Σ table sizes · order) once, then O(Σ degree · states).
+    """
+
+    exact_gradient: bool = True
+
+    def __call__(
+        self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float
+    ) -> Values:
+        parts: Conditionals = conditionals(batch) if warm is None else warm
+        score = np.where(parts.closed, -np.inf, heads["score"])
+        given = parts.G @ score
+        if not len(given):
+            return Values(0.0, {"score": np.zeros(batch.size)}, None, parts)
+        top = np.maximum.reduceat(given, parts.start)
+        p = np.exp(given - top[parts.table])
+        total = np.add.reduceat(p, parts.start)
+        reached = given[parts.observed > 0]
+        value = float(parts.weight[parts.start] @ (top + np.log(total) - reached))
+        slope = parts.weight * (p / total[parts.table] - parts.observed)
+        return Values(value, {"score": parts.G.T @ slope}, None, parts)
+
+
+def conditionals(batch: Batch[Any]) -> Conditionals:
+    """Which coordinates add up to each state's score, given the observed states around it."""
+    assert batch.target is not None
+    only_graphs(batch.structures, "pseudo-likelihood")
+    rows, columns, states = [], [], []
+    closed = np.zeros(batch.size, dtype=bool)
+    for structure, members in batch.groups():
+        for m in members:
+            part, first = batch.coordinates(int(m)), batch.offsets[m]
+            at, node, kept = _of(structure, batch.target[part])
+            rows.append(first + node)
+            columns.append(first + at)
+            states.append(first + kept)
+            closed[part] = structure.fixed == 0
+    own = np.sort(np.concatenate(states))
+    place = np.full(batch.size, -1)
+    place[own] = np.arange(len(own))
+    where = (place[np.concatenate(rows)], np.concatenate(columns))
+    G = sp.csr_array((np.ones(len(where[0])), where), shape=(len(own), batch.size))
+    start, table = _tables(batch, own)
+    weight, nodes = batch.weights[own], batch.counts
+    weight = weight if nodes is None else weight * nodes[own]
+    return Conditionals(G, start, table, weight, batch.target[own], closed)
+
+
+def _of(graph: FactorGraph, target: Array) -> tuple[Ints, Ints, Ints]:
+    """(coordinate, state whose score it adds to) pairs, and the states of the kept variables."""
+    first, n = int(graph.node_start[-1]), graph.n_nodes
+    sure = np.bincount(graph.table_of[:first], weights=target[:first] == 1, minlength=n) == 1
+    entry, node, slot = graph.below
+    arity = np.diff(graph.scope_start)
+    seen = np.bincount(np.repeat(np.arange(len(arity)), arity), ~sure[graph.scope], len(arity)) == 0
+    kept = sure.copy()
+    kept[graph.scope[np.repeat(~seen, arity)]] = False
+    wrong = (target[node] != 1).astype(float)
+    others = np.bincount(entry, weights=wrong, minlength=graph.size)[entry] - wrong
+    use = (others == 0) & kept[graph.scope[slot]]
+    own = np.flatnonzero(kept[graph.table_of[:first]])
+    return np.concatenate([own, entry[use]]), np.concatenate([own, node[use]]), own
+
+
+def _tables(batch: Batch[Any], own: Ints) -> tuple[Ints, Ints]:
+    """Where each variable's states begin among ``own``, and the variable of each state."""
+    if not len(own):
+        return own, own
+    table = np.concatenate([batch.structure(m).table_of for m in range(len(batch))])
+    new = (np.diff(batch.owner[own]) != 0) | (np.diff(table[own]) != 0)
+    start = np.flatnonzero(np.r_[True, new])
+    return start, np.cumsum(np.r_[False, new])
+
+
+def _heads(batch: Batch[Any], features: Features) -> dict[str, Head]:
+    """Scores, where there is a term to learn from."""
+    only_graphs(batch.structures, "pseudo-likelihood")
+    assert batch.target is not None
+    targets = (batch.target[batch.coordinates(m)] for m in range(len(batch)))
+    if not any(len(_of(batch.structure(m), one)[2]) for m, one in enumerate(targets)):
+        raise ValueError(
+            "no label was seen together with those of all its neighbours, which is what "
+            "pseudo-likelihood learns from: use mle_struct, or leave out what was not "
+            "seen (unseen='left_out', where labels are missing)"
+        )
+    return scored(batch, features)
+
+
+def pseudo_likelihood(
+    rho: Rho = None, oracle: Any = None, route: str = "auto", **settings: Any
+) -> Primal:
+    """Σ_m Σ_i log p(y_i | the rest; θ) − R(θ): consistent where the model is true, and fast.
+
+    Where ties are strong the weights lean on neighbours' labels, which a prediction does not have,
+    and ``predict`` by ``map`` may smooth away more than it should, without a warning: compare with
+    ``decision="expected"``, or learn by ``mle_struct`` or ``piecewise``.
+    It asks no oracle and has no entropy, so it refuses both; ``settings`` are those of
+    :class:`Primal`. Where labels are missing, terms of a variable that was not seen or is next to
+    one are left out.
+    """
+    refuse("pseudo_likelihood", route, rho=rho, oracle=oracle)
+    words = ("pseudo-likelihood", "not used")
+    ends: dict[str, Any] = {"heads": _heads, "partly": "seen", "dear": False, **settings}
+    return Primal("pseudo_likelihood", lambda batch: PseudoLikelihood(), *words, **ends)

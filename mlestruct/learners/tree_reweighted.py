@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, never
 from mlestruct.digest import digest
-from mlestruct.drive import drive, last
+from mlestruct.drive import OwnRounds, Progress, drive, last
 from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Wraps
-from mlestruct.method import OwnRounds, Progress
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers

@@ -306,3 +306,48 @@ class Surrogate(Objective):
 
     def unpack(self, batch: Batch[Any], tree: Tree) -> Any:
         return self.routine.unpack(batch, tree)
+
+
+class Difference:
+    """One shard's value less another's, at the same θ."""
+
+    def __init__(self, more: Shard, less: Shard) -> None:
+        self.more, self.less = more, less
+
+    def __call__(self, question: EvaluationPoint) -> ShardValue:
+        more, less = self.more(question), self.less(question)
+        slope = more.gradient - less.gradient
+        return ShardValue(more.value - less.value, slope, more.stalled + less.stalled)
+
+    def memory(self) -> Tree:
+        return self.more.memory(), self.less.memory()
+
+    def remember(self, tree: Tree) -> None:
+        more, less = (None, None) if tree is None else tree
+        self.more.remember(more)
+        self.less.remember(less)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Makes one shard of a difference, of what makes either; both have the same examples."""
+
+    more: Share
+    less: Share
+
+    @property
+    def first(self) -> int:
+        return self.more.first
+
+    def __call__(self) -> Difference:
+        return Difference(self.more(), self.less())
+
+    def halves(self, question: Any) -> list[tuple[Differences, Any]]:
+        """Makers of the two halves, each with the question."""
+        both = (share.halves(question) for share in (self.more, self.less))
+        return [(Differences(a, b), question) for (a, _), (b, _) in zip(*both, strict=True)]
+
+
+def difference(more: Share, less: Share) -> list[Differences]:
+    """A maker per shard of the first less the second, each given as all examples as one."""
+    return [Differences(share, replace(less, members=share.members)) for share in more.split()]

@@ -9,11 +9,11 @@ from dataclasses import replace
 from math import exp
 from typing import Any
 
+from mlestruct.drive import Progress
 from mlestruct.estimators import RoommateModel
 from mlestruct.estimators.roommates import Pair, Plan
 from mlestruct.estimators.roommates.leaks import Crossed
 from mlestruct.estimators.roommates.people import by_text, meant
-from mlestruct.method import Progress
 from mlestruct.report import Report
 from mlestruct.report.cards import reason
 from mlestruct.report.export import export_csv, guarded

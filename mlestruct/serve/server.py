@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mlestruct.method import Progress
+from mlestruct.drive import Progress
 from mlestruct.serve.decisions import let_go, locked, ruled
 from mlestruct.serve.inputs import Inputs, Json, checked, forgotten, merged
 from mlestruct.serve.overview import LEARNED_FROM, decisions, dropped, overview, readable

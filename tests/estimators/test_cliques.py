@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.estimators.tables import clique_contrasts, clique_names, clique_spread
+from mlestruct.estimators.graph import clique_contrasts, clique_names, clique_spread
 from mlestruct.readers import graph_of
 
 KINDS = ["potts", "counts", "full"]

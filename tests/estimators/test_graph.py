@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.estimators.tables import table_names, table_spread
+from mlestruct.estimators.graph import table_names, table_spread
 from mlestruct.inference.exact import exact
 from mlestruct.readers import graph_of, region_labels
 

@@ -99,7 +99,7 @@ def test_one_pixel_is_logistic_regression(rng):
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (3, 4)])
 def test_neighbours_are_the_pixels_that_touch(around, shape):
     """Every pair of pixels that touch, diagonally with 8, once, the left or upper one first."""
-    from mlestruct.estimators.grid import neighbours
+    from mlestruct.estimators.graph import neighbours
 
     places = list(itertools.product(*map(range, shape)))
     near = [

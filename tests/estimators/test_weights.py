@@ -226,7 +226,7 @@ def test_terms_of_pseudo_likelihood_are_weighed_one_by_one(rng):
     weight, outcome = rng.uniform(0.5, 2.0, 3), [0, 1, 1]
     batch = Batch.of(graph.weighed(weight), [outcome])
     score = rng.standard_normal(graph.size)
-    from mlestruct.learners.pseudo import PseudoLikelihood
+    from mlestruct.learners.primal import PseudoLikelihood
 
     value = PseudoLikelihood()(batch, {"score": score}, None, 0.0).value
     total = 0.0

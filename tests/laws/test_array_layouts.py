@@ -28,6 +28,7 @@ import scipy.sparse as sp
 
 import mlestruct as ms
 from mlestruct.compiler import Kernel
+from mlestruct.drive import Progress
 from mlestruct.dual import Dual
 from mlestruct.families.contrastive.belief_optimisation import belief_optimisation
 from mlestruct.families.fitting.condensed.optima import Condensed
@@ -43,7 +44,6 @@ from mlestruct.inference.sampling.gibbs import gibbs
 from mlestruct.inference.sampling.perturbed import perturb_and_map
 from mlestruct.inference.sampling.swaps import sample_matchings
 from mlestruct.lazy import homes
-from mlestruct.method import Progress
 from mlestruct.oracle import Cached, Counted, Solver, Validated, load
 from mlestruct.oracle.registry import CATALOGUE
 from mlestruct.structures.base import Structure, one_of

@@ -16,8 +16,7 @@ from mlestruct.lbfgs import Step
 from mlestruct.objectives.base import ShardValue
 from mlestruct.regulariser import Regulariser
 from mlestruct.train.descents import descend, memory
-from mlestruct.train.direct import Descending, estimate
-from mlestruct.train.proofs import Proof, Prove
+from mlestruct.train.direct import Descending, Proof, Prove, estimate
 
 BEST = np.array([3.0, -2.0])
 

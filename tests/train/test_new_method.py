@@ -12,7 +12,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.checkpoint import Checkpoint, Loop
 from mlestruct.digest import named
-from mlestruct.drive import drive
+from mlestruct.drive import Progress, drive
 from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.entropy import Entropy
@@ -20,7 +20,6 @@ from mlestruct.inference.choose import DEFAULT
 from mlestruct.inference.routine import routine
 from mlestruct.learners.model import Fits, ridge_of
 from mlestruct.learners.primal import scored
-from mlestruct.method import Progress
 from mlestruct.objectives import Sum, Surrogate
 from mlestruct.objectives.base import Share
 

@@ -11,7 +11,7 @@ from mlestruct.engine import Serial
 from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.oracle import resolve
-from mlestruct.train.proofs import likelihood, proven
+from mlestruct.train.direct import likelihood, proven
 from tests.inference.graph.test_convergent import spin_glass
 
 

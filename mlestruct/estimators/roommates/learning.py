@@ -11,6 +11,7 @@ import numpy as np
 from mlestruct import limits
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
+from mlestruct.drive import Progress
 from mlestruct.estimators.door import alphas_of
 from mlestruct.estimators.roommates.observed import ObservedGroup
 from mlestruct.estimators.roommates.people import People
@@ -20,7 +21,6 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Model, mle_struct
 from mlestruct.learners.convex import Learner
-from mlestruct.method import Progress
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import Column

@@ -13,6 +13,7 @@ import numpy as np
 from mlestruct import limits
 from mlestruct.checkpoint import AnyCheckpoint, Unwritten, begin
 from mlestruct.digest import shown
+from mlestruct.drive import Progress
 from mlestruct.dual import Certificate
 from mlestruct.errors import DataWarning, not_fitted, outside
 from mlestruct.estimators import stored
@@ -43,7 +44,6 @@ from mlestruct.estimators.roommates.questionnaire import (
 from mlestruct.estimators.roommates.summary import ContrastTable, RoommateSummary
 from mlestruct.estimators.stored import StoredFit
 from mlestruct.learners import Interrupted, Model
-from mlestruct.method import Progress
 from mlestruct.progress import Show, watcher
 from mlestruct.structures.base import Array, Ints
 from mlestruct.tables import table

@@ -11,7 +11,7 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
-from mlestruct.drive import drive, within
+from mlestruct.drive import Progress, drive, within
 from mlestruct.drive import last as ended
 from mlestruct.dual import Certificate, Dual, certificate
 from mlestruct.entropy import Entropy
@@ -22,7 +22,6 @@ from mlestruct.inference.choose import Inference, Reweighted, Route, Search
 from mlestruct.inference.predict import Marginals, unproven
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.model import Fits, check_problem, ridge_of
-from mlestruct.method import Progress
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint, Loop, never
 from mlestruct.digest import digest
-from mlestruct.drive import Budget, drive, last
+from mlestruct.drive import Budget, Progress, drive, last
 from mlestruct.dual import Certificate, Dual
 from mlestruct.lbfgs import descent, next_step
-from mlestruct.method import Progress
 from mlestruct.structures.base import Array
 from mlestruct.structures.cover import Cover
 from mlestruct.trees import Tree

@@ -17,8 +17,7 @@ from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Search
 from mlestruct.inference.predict import Marginals, unproven
-from mlestruct.learners.primal import Heads, Primal, refuse, scored
-from mlestruct.learners.pseudo import pseudo_likelihood
+from mlestruct.learners.primal import Heads, Primal, pseudo_likelihood, refuse, scored
 from mlestruct.objectives import Head, Surrogate
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.oracle.registry import AnyOracle

@@ -14,10 +14,9 @@ from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Co
 from mlestruct.inference.exact import exact
 from mlestruct.lbfgs import next_step
 from mlestruct.learners import LEARNERS, contrastive, lbp
-from mlestruct.learners.primal import only_seen
-from mlestruct.learners.pseudo import pseudo_likelihood
+from mlestruct.learners.primal import only_seen, pseudo_likelihood
 from mlestruct.objectives.base import Head, Share, Sum
-from mlestruct.train.slopes import PathIntegral, descend_slopes
+from mlestruct.train.descents import PathIntegral, descend_slopes
 from mlestruct.train.small_batches import SmallBatches
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)

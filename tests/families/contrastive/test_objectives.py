@@ -25,8 +25,7 @@ from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.mean_field import NaiveMeanField, mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive
-from mlestruct.learners.primal import only_seen
-from mlestruct.learners.pseudo import PseudoLikelihood
+from mlestruct.learners.primal import PseudoLikelihood, only_seen
 from tests.reference.contrastive import law_after_sweep
 
 LOOPY = ms.FactorGraph([2] * 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
