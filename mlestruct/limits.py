@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar, Token
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from mlestruct.errors import ConvergenceWarning, outside
 from mlestruct.kernels import clock
 
 GRACE = 0.05  # seconds of turns that a kernel may take however late it is
+ADVICE = "raise max_seconds"
 SPEED = 1e8  # entries a second that a turn of a kernel looks at, about
 
 
@@ -32,12 +32,11 @@ class limited:
 
     Where the limit cut anything short, a :class:`ConvergenceWarning` at the end says so once, with
     what :func:`note` was told. Where nothing could be kept, a TimeoutError is raised instead. Time
-    in which kernels compile does not count. ``advice`` names what else may help.
+    in which kernels compile does not count.
     """
 
-    def __init__(self, max_seconds: Any, name: str, advice: str = "raise max_seconds") -> None:
-        self.seconds = as_seconds(max_seconds)
-        self.name, self.advice = name, advice
+    def __init__(self, max_seconds: Any, name: str) -> None:
+        self.seconds, self.name = as_seconds(max_seconds), name
         self.end, self.hit, self.notes = np.inf, False, list[str]()
         self.outer: limited | None = None
         self._token: Token[limited | None] | None = None
@@ -48,17 +47,15 @@ class limited:
             self._token = _here.set(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if self._token is None:
             return
         _here.reset(self._token)
         self._token = None
         if kind is OutOfTime and self.hit:
-            raise TimeoutError(f"{self.words()}, with nothing to answer by then: {self.advice}")
+            raise TimeoutError(f"{self.words()}, with nothing to answer by then: {ADVICE}")
         if kind is None and self.hit:
-            told = "; ".join([self.words(), *self.notes, self.advice])
+            told = "; ".join([self.words(), *self.notes, ADVICE])
             warnings.warn(told, ConvergenceWarning, stacklevel=outside())
 
     def words(self) -> str:
@@ -69,12 +66,22 @@ class limited:
 _here: ContextVar[limited | None] = ContextVar("limit", default=None)
 
 
-def as_seconds(value: Any, name: str = "max_seconds") -> float | None:
+def as_seconds(value: Any) -> float | None:
     """A limit in seconds, at least 0, or None; anything else is a ValueError."""
     number = isinstance(value, (int, float, np.integer, np.floating))
     if value is None or (number and not isinstance(value, bool) and value >= 0):
         return None if value is None else float(value)
-    raise ValueError(f"{name} is {value!r}; it must be a number of seconds, 0 or more, or None")
+    raise ValueError(
+        f"max_seconds is {value!r}; it must be a number of seconds, 0 or more, or None"
+    )
+
+
+def _around() -> Iterator[limited]:
+    """The limits in force, the nearest first."""
+    limit = _here.get()
+    while limit is not None:
+        yield limit
+        limit = limit.outer
 
 
 def late(need: float = 0.0) -> bool:
@@ -82,12 +89,10 @@ def late(need: float = 0.0) -> bool:
 
     Whoever asks stops there, so the limit counts as hit.
     """
-    limit = _here.get()
-    while limit is not None:
+    for limit in _around():
         if clock() + need >= limit.end:
             limit.hit = True
             return True
-        limit = limit.outer
     return False
 
 
@@ -99,10 +104,7 @@ def check() -> None:
 
 def cut() -> limited | None:
     """The limit that has cut something short, if any has."""
-    limit = _here.get()
-    while limit is not None and not limit.hit:
-        limit = limit.outer
-    return limit
+    return next((limit for limit in _around() if limit.hit), None)
 
 
 def note(text: str) -> bool:
@@ -129,10 +131,7 @@ def told() -> None:
 
 def left() -> float:
     """Seconds until the nearest limit; infinite without one."""
-    limit, end = _here.get(), np.inf
-    while limit is not None:
-        end, limit = min(end, limit.end), limit.outer
-    return float(end - clock()) if np.isfinite(end) else float(end)
+    return float(min((limit.end for limit in _around()), default=np.inf) - clock())
 
 
 def turns(most: int, entries: float) -> int:

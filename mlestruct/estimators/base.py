@@ -428,42 +428,34 @@ class Estimator(Predictor):
         are around; a :class:`ConvergenceWarning` says so once.
         """
         with self._limited(max_seconds):
-            return self._intervals(X, y, sample_weight, cohort, tastes, reference, level)
+            from mlestruct.estimators.intervals import Learned, intervals_of, units_of
 
-    def _intervals(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: ArrayLike | None,
-        cohort: Sequence[Any] | None,
-        tastes: bool,
-        reference: Any,
-        level: float,
-    ) -> Intervals:
-        from mlestruct.estimators.intervals import Learned, intervals_of, units_of
-
-        given, against = self._given(X, y, sample_weight), self.against(reference)
-        if self.l1:
-            raise ValueError(
-                "weights that l1= chose from these examples have no honest interval: fit with "
-                "l1=0, or choose features by l1= on other examples and fit those alone here"
+            given, against = self._given(X, y, sample_weight), self.against(reference)
+            if self.l1:
+                raise ValueError(
+                    "weights that l1= chose from these examples have no honest interval: fit with "
+                    "l1=0, or choose features by l1= on other examples and fit those alone here"
+                )
+            if ALIKE in self.notes_:
+                raise ValueError(
+                    "intervals are for labels that count alike: fit without their weights"
+                )
+            known = self.known(given)
+            batch, features = self._problem(known.X, self.encode(known.X, known.told), known.weight)
+            if batch.partly:
+                raise ValueError(
+                    f"intervals need every label, and some outcomes are partial: {self.instead}"
+                )
+            ridge = self._ridge(features.d, self.alpha_)
+            fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
+            named = self.names(), [] if features.d > MOST else self.contrasts(against)
+            cohorts = None if cohort is None else listed(cohort)
+            unit = units_of(cohorts, len(given.every), known.places)
+            found = intervals_of(
+                fitted, batch, features, *named, unit=unit, tastes=tastes, level=level
             )
-        if ALIKE in self.notes_:
-            raise ValueError("intervals are for labels that count alike: fit without their weights")
-        known = self.known(given)
-        batch, features = self._problem(known.X, self.encode(known.X, known.told), known.weight)
-        if batch.partly:
-            raise ValueError(
-                f"intervals need every label, and some outcomes are partial: {self.instead}"
-            )
-        ridge = self._ridge(features.d, self.alpha_)
-        fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
-        named = self.names(), [] if features.d > MOST else self.contrasts(against)
-        cohorts = None if cohort is None else listed(cohort)
-        unit = units_of(cohorts, len(given.every), known.places)
-        found = intervals_of(fitted, batch, features, *named, unit=unit, tastes=tastes, level=level)
-        found = replace(found, names=tuple(named[0]))
-        return found.by(getattr(self, "_told", None), _moments(batch, features))
+            found = replace(found, names=tuple(named[0]))
+            return found.by(getattr(self, "_told", None), _moments(batch, features))
 
     def recalibrated(
         self, X: Sequence[Any], y: Sequence[Any], *, max_seconds: float | None = None

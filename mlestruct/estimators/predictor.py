@@ -269,40 +269,35 @@ class Predictor(Parameters):
         time have no draws, and a :class:`ConvergenceWarning` counts them.
         """
         with self._limited(max_seconds):
-            return self._drawn(X, count, random_state)
+            from mlestruct.inference.sampling import as_draws, sampler
 
-    def _drawn(
-        self, X: Sequence[Any], count: int, random_state: int | np.random.Generator | None
-    ) -> Draws:
-        from mlestruct.inference.sampling import as_draws, sampler
-
-        given, count = self._given(X), as_count(count, "count", least=1)
-        refuse_made(count * len(given.every), f"count={count}")
-        if len(given.X) == 0:
-            nothing = given.answers([], lambda x: [self.present(x, NOTHING)] * count)
-            return Draws(nothing, True, "nothing to draw")
-        batch, scores = self._scored(given)
-        as_draws(count, batch)
-        rng = rng_of(self.random_state if random_state is None else random_state)
-        drawn: list[Samples] = []
-        try:
-            for m in range(len(batch)):
-                limits.check()
-                score = scores[batch.coordinates(m)]
-                drawn.append(sampler(batch.structure(m), score, count, rng, self._oracle()))
-        except limits.OutOfTime:
-            limits.note(f"{len(batch) - len(drawn)} of {len(batch)} examples have no draws")
-        outcomes = given.answers(
-            (
-                [] if found is None else [self.present(x, one) for one in found.outcomes()]
-                for x, found in zip_longest(given.X, drawn)
-            ),
-            lambda x: [self.present(x, NOTHING)] * count,
-        )
-        how = "; ".join(dict.fromkeys(found.how for found in drawn)) or "no draws"
-        if not self._inference().sums(batch):
-            how += f"; other than predict_marginals, which has {self._inference()}"
-        return Draws(outcomes, all(found.exact for found in drawn), how)
+            given, count = self._given(X), as_count(count, "count", least=1)
+            refuse_made(count * len(given.every), f"count={count}")
+            if len(given.X) == 0:
+                nothing = given.answers([], lambda x: [self.present(x, NOTHING)] * count)
+                return Draws(nothing, True, "nothing to draw")
+            batch, scores = self._scored(given)
+            as_draws(count, batch)
+            rng = rng_of(self.random_state if random_state is None else random_state)
+            drawn: list[Samples] = []
+            try:
+                for m in range(len(batch)):
+                    limits.check()
+                    score = scores[batch.coordinates(m)]
+                    drawn.append(sampler(batch.structure(m), score, count, rng, self._oracle()))
+            except limits.OutOfTime:
+                limits.note(f"{len(batch) - len(drawn)} of {len(batch)} examples have no draws")
+            outcomes = given.answers(
+                (
+                    [] if found is None else [self.present(x, one) for one in found.outcomes()]
+                    for x, found in zip_longest(given.X, drawn)
+                ),
+                lambda x: [self.present(x, NOTHING)] * count,
+            )
+            how = "; ".join(dict.fromkeys(found.how for found in drawn)) or "no draws"
+            if not self._inference().sums(batch):
+                how += f"; other than predict_marginals, which has {self._inference()}"
+            return Draws(outcomes, all(found.exact for found in drawn), how)
 
     def _shaped(self, X: Sequence[Any], batch: Batch[Any], flat: Array) -> list[Array]:
         parts = range(len(batch))
@@ -345,19 +340,16 @@ class Predictor(Parameters):
         After ``max_seconds`` (default: the estimator's own) the interval is the one proven so far.
         """
         with self._limited(max_seconds):
-            return self._log_likelihood(X, y)
-
-    def _log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[float, float]:
-        given = self._given(X, y)
-        if len(given.X) == 0:
-            return 0.0, 0.0
-        batch, scores = self._scored(given, given.told)
-        inside = self.log_z(batch, scores)
-        low = high = batch.observed(scores)
-        if batch.partly:
-            low, high, _ = astuple(self.log_z(pinned(batch), scores))
-        above = min(float((high - inside.lower).sum()), 0.0)
-        return min(float((low - inside.upper).sum()), above), above
+            given = self._given(X, y)
+            if len(given.X) == 0:
+                return 0.0, 0.0
+            batch, scores = self._scored(given, given.told)
+            inside = self.log_z(batch, scores)
+            low = high = batch.observed(scores)
+            if batch.partly:
+                low, high, _ = astuple(self.log_z(pinned(batch), scores))
+            above = min(float((high - inside.lower).sum()), 0.0)
+            return min(float((low - inside.upper).sum()), above), above
 
     def evidence(
         self,

@@ -30,7 +30,6 @@ from mlestruct.native._door import (
     label_sequences,
 )
 from mlestruct.objectives.tied_weights import padded
-from mlestruct.readers import Attributes
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
 from mlestruct.structures.base import Array, Ints, as_count
 from mlestruct.structures.graph import FactorGraph
@@ -407,7 +406,7 @@ class SkipChainModel(SequenceModel):
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, and the dictionaries of both kinds of attributes."""
         super().prepare(X, y)
-        self.ties_ = Attributes.of([list(self._ties(x)) for x in X])
+        self.ties_ = _attributes().of([list(self._ties(x)) for x in X])
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         states, rules, found = len(self.classes_), self._rules, []
@@ -441,4 +440,4 @@ class SkipChainModel(SequenceModel):
 
     def restore(self, learned: dict[str, Any]) -> None:
         super().restore(learned)
-        self.ties_ = Attributes.unpacked(learned["ties_"])
+        self.ties_ = _attributes().unpacked(learned["ties_"])

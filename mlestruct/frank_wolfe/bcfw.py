@@ -23,13 +23,10 @@ import numpy as np
 from mlestruct.checkpoint import Loop, never
 from mlestruct.drive import Progress
 from mlestruct.dual import MIX, Certificate, Dual
-from mlestruct.frank_wolfe.active_set import Iterate, footprint
+from mlestruct.frank_wolfe.active_set import footprint
 from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.rounds import (
-    Best,
-    Reply,
-    Start,
-    beginning,
+    RunState,
     certified,
     named,
     refuse_masked,
@@ -71,75 +68,47 @@ class Passes:
         late = loop.late if loop.tree is None else never  # what a file goes on with was begun
         run = _BlockRun(self.solver, self.dual, self.oracle, self.start, late)
         if loop.tree is not None:
-            run.recall(loop.tree)
+            run.go_on(loop.tree)
         while True:
-            loop.save(run.tree)
+            loop.save(run.where)
             yield run.certify() if run.number % self.solver.every == 0 else run.unproven()
             run.once(loop.late)
 
 
-class _BlockRun:
-    """The state of a run: τ, θ, and what the draws and the cache depend on."""
+class _BlockRun(RunState):
+    """What passes hold besides: what the draws, the average and the cache depend on."""
 
-    def __init__(
-        self,
-        solver: BCFW,
-        dual: Dual,
-        oracle: Oracle[Any],
-        start: Array | None,
-        late: Callable[[], bool] = never,
-    ) -> None:
-        self.solver, self.polytope = solver, oracle.polytope
-        self.best = Best(last=solver.keep == "last")
-        self.dual, self.inner = beginning(dual, oracle, late=late)
-        self.first = Start(self.dual, self.inner, oracle)
-        batch, count = dual.batch, len(dual.batch)
-        tau = self.inner.tau if start is None else self.inner.pull(start)
-        self.iterate = Iterate.start(self.dual, tau, self.inner.tau, active=False)
-        self.centre: Centre | None = None
+    def __init__(self, solver: BCFW, dual: Dual, oracle: Oracle[Any], *given: Any) -> None:
+        super().__init__(solver, dual, oracle, *given)
+        batch, count, d = dual.batch, len(dual.batch), dual.features.d
         if solver.centre:
-            weights = dual.regulariser.weights(np.zeros(dual.features.d))
-            self.centre = Centre.of(self.dual, weights, tau)
-            self.iterate.regularise(self.centre.moved(dual.regulariser))
+            self.centre = Centre.of(self.dual, dual.regulariser.weights(np.zeros(d)), self.start)
+            self.hold()
         self.whole = OracleShard(replace(batch), oracle, 0)  # oracles may remember a batch
         self.blocks = [OracleShard(batch.select([m]), oracle, m) for m in range(count)]
         self.parts = [dual.features.select(np.array([m])) for m in range(count)]
-        self.vertices, self.moments = (
-            np.zeros(batch.size),
-            np.zeros(len(dual.features.columns.index)),
-        )
-        self.number, self.steps, self.calls, self.asking, self.bytes = 0, 0, 0, 0.0, 0
-        self.gaps = np.full(count, np.inf)
-        self.mean = np.zeros(dual.features.d)
+        self.vertices, self.steps = np.zeros(batch.size), 0
+        self.moments = np.zeros(len(dual.features.columns.index))
+        self.gaps, self.mean = np.full(count, np.inf), np.zeros(d)
         self.kept: list[list[Array]] = [[] for _ in range(count)]
 
-    def tree(self) -> Tree:
-        own = self.number, self.steps, self.calls, self.asking, self.bytes
+    def where(self) -> Tree:
         kept = tuple(tuple(vertices) for vertices in self.kept)
-        held = None if self.centre is None else self.centre.tree()
         memory = tuple(one.memory() for one in (self.whole, *self.blocks))
-        point = self.iterate.tree()
-        proven = self.best.tree(), self.first.tree()
-        return own, proven, held, point, self.gaps, self.mean, kept, memory
+        return self.tree(), self.steps, self.gaps, self.mean, kept, memory
 
-    def recall(self, tree: Tree) -> None:
-        own, (best, first), held, point, self.gaps, self.mean, kept, memory = tree
-        self.number, self.steps, self.calls, self.asking, self.bytes = own
-        self.best, self.kept = Best(*best), [list(vertices) for vertices in kept]
-        self.first.recall(first)
-        if self.centre is not None:
-            self.centre.recall(held)
-            self.iterate.regularise(self.centre.moved(self.dual.regulariser))
-        self.iterate.recall(point)
+    def go_on(self, tree: Tree) -> None:
+        own, self.steps, self.gaps, self.mean, kept, memory = tree
+        self.kept = [list(vertices) for vertices in kept]
+        self.recall(own)
         for one, remembered in zip((self.whole, *self.blocks), memory, strict=True):
             one.remember(remembered)
 
     def unproven(self) -> Progress:
         """A pass that nothing is asked about, unless it is the last."""
         best = Certificate(np.inf, 0.0, np.inf, self.polytope, "", "not asked")
-        return replace(
-            self._progress(best), left=np.inf, silent=True, prove=lambda why: self.certify()
-        )
+        said = self.said(best)
+        return replace(said, left=np.inf, silent=True, prove=lambda why: self.certify())
 
     def certify(self) -> Progress:
         """All examples asked at one θ, or at the average of all: a valid bound wherever τ is."""
@@ -156,29 +125,12 @@ class _BlockRun:
             moments = self.dual.features.each(vertices)
             self.bytes = footprint(self.dual, vertices, moments, active=False)
         found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
-        proof = self.best.take(found.proof, found.primal, tangent.theta, tangent.at, x.tau)
-        left = None if self.solver.calls is None else self.solver.calls - self.calls
-        before = self.first.calls
-        self.first.compare(self.best, self.iterate, found, left)
-        self.calls += self.first.calls - before
-        self._hold(found)
-        return self._progress(proof)
-
-    def _progress(self, proof: Certificate) -> Progress:
-        best = self.best
-        said = Progress(
-            self.number, self.calls, len(self.blocks), proof, best.theta, best.tau, best.at,
-            asking=self.asking, bytes=self.bytes,
-        )  # fmt: skip
-        return replace(said, instead=self.first.instead(said, best))
-
-    def _hold(self, found: Reply) -> None:
-        """The centre follows what a certificate says of it."""
+        said = self.progress(found)
         if self.centre is not None:
-            theta, tau = self.iterate.x.theta.copy(), self.iterate.x.tau
-            rest = found.gap - found.lag
-            self.centre.follow(self.dual, theta, tau, found.lag, rest, self.number)
-            self.iterate.regularise(self.centre.moved(self.dual.regulariser))
+            theta, rest = x.theta.copy(), found.gap - found.lag
+            self.centre.follow(self.dual, theta, x.tau, found.lag, rest, self.number)
+            self.hold()
+        return said
 
     def once(self, late: Callable[[], bool] = never) -> None:
         """One pass: as many steps as there are examples, until it is late."""
@@ -189,7 +141,7 @@ class _BlockRun:
         self.number += 1
         if self.centre is not None and self.number % self.solver.every:
             self.centre.at = self.iterate.x.theta.copy()
-            self.iterate.regularise(self.centre.moved(self.dual.regulariser))
+            self.hold()
 
     def _drawn(self) -> Ints:
         count = len(self.blocks)

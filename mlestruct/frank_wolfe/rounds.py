@@ -341,12 +341,12 @@ class Rounds:
         engine = engine_of(solver.engine, solver.workers)
         remote = RemoteOracle(engine, self.oracle)
         late = loop.late if loop.tree is None else never  # what a file goes on with was begun
-        run = _Run.begin(solver, self.dual, remote, self.start, self.inner, late)
+        run = _Run(solver, self.dual, remote, self.start, late, self.inner)
         with closing(ShardedOracle(engine, self.dual.batch, self.oracle, solver.shards)) as asked:
             if loop.tree is not None:
-                run.recall(loop.tree, asked)
+                run.go_on(loop.tree, asked)
             while True:
-                loop.save(partial(run.tree, asked))
+                loop.save(partial(run.where, asked))
                 found = run.ask(asked, self.sums)
                 yield run.progress(found)
                 run.move(found)
@@ -442,73 +442,94 @@ def _towards(
     return float(steps.passes(True, 1, 0.0, *given))
 
 
-@dataclass
-class _Run:
-    """The state of a run: τ and its atoms, θ's centre, where to ask next, the best proof so far."""
+class RunState:
+    """The state of any run: τ, θ's centre, the best proof so far, and what was spent on it."""
 
-    solver: FrankWolfe
-    dual: Dual
-    polytope: str
-    inner: Interior
-    start: Array
-    iterate: Iterate
-    centre: Centre | None
-    margin: bool
-    vertex_first: bool  # max-margin begins at a vertex, which becomes an atom
-    step: Step
-    best: Best
-    first: Start
-    smoothing: Smoothing
-    tried: bool
-    sharing: Sharing | None = None
-    number: int = 0
-    asking: float = 0.0  # seconds
-    bytes: int = 0
-
-    @classmethod
-    def begin(
-        cls,
-        solver: FrankWolfe,
+    def __init__(
+        self,
+        solver: Any,
         dual: Dual,
         oracle: Any,
         start: Array | None,
-        known: Interior | None,
-        late: Callable[[], bool],
-    ) -> _Run:
-        margin = is_margin(dual)
-        dual, inner = beginning(dual, oracle, known, late)
-        tau = inner.tau if start is None else inner.pull(start)
-        iterate, centre = Iterate.start(dual, tau, inner.tau, active=False), None
-        if solver.centre and solver.step != "batch_fixed":
-            r = np.zeros(dual.features.d) if start is None else iterate.x.r
-            at = dual.regulariser.weights(r)
-            centre = Centre.of_margin(dual, at) if margin else Centre.of(dual, at, tau)
-            iterate.regularise(centre.moved(dual.regulariser))
-        return cls(
-            solver, dual, oracle.polytope, inner, tau, iterate, centre, margin,
-            margin and start is None, solver.step, Best(last=solver.keep == "last"),
-            Start(dual, inner, oracle), Smoothing(), tries(dual.entropy),
-        )  # fmt: skip
+        late: Callable[[], bool] = never,
+        known: Interior | None = None,
+    ) -> None:
+        self.solver, self.polytope, self.margin = solver, oracle.polytope, is_margin(dual)
+        self.dual, self.inner = beginning(dual, oracle, known, late)
+        self.start = self.inner.tau if start is None else self.inner.pull(start)
+        self.iterate = Iterate.start(self.dual, self.start, self.inner.tau, active=False)
+        self.centre: Centre | None = None
+        self.best = Best(last=solver.keep == "last")
+        self.first = Start(self.dual, self.inner, oracle)
+        self.number, self.calls, self.asking, self.bytes = 0, 0, 0.0, 0
 
-    def tree(self, asked: ShardedOracle) -> Tree:
-        own = self.step, self.number, self.asking, self.bytes
+    def hold(self) -> None:
+        """Step by the regulariser that holds θ near its centre, if there is one."""
+        if self.centre is not None:
+            self.iterate.regularise(self.centre.moved(self.dual.regulariser))
+
+    def tree(self) -> Tree:
+        spent = self.number, self.calls, self.asking, self.bytes
         held = None if self.centre is None else self.centre.tree()
-        shared = None if self.sharing is None else self.sharing.tree()
-        point, memory = self.iterate.tree(), asked.running.memory()
-        kept = self.best.tree(), self.first.tree(), self.smoothing.tree()
-        return own, kept, held, shared, point, memory
+        return spent, self.best.tree(), self.first.tree(), held, self.iterate.tree()
 
-    def recall(self, tree: Tree, asked: ShardedOracle) -> None:
-        own, (best, first, smoothing), held, shared, point, memory = tree
-        self.step, self.number, self.asking, self.bytes = own
-        self.best, self.smoothing = Best(*best), Smoothing(*smoothing)
+    def recall(self, tree: Tree) -> None:
+        spent, best, first, held, point = tree
+        self.number, self.calls, self.asking, self.bytes = spent
+        self.best = Best(*best)
         self.first.recall(first)
         if self.centre is not None:
             self.centre.recall(held)
-            self.iterate.regularise(self.centre.moved(self.dual.regulariser))
+            self.hold()
+        self.iterate.recall(point)
+
+    def progress(self, found: Reply) -> Progress:
+        """The best so far, this round's among it."""
+        given = found.proof, found.primal, found.tangent.theta, found.at, self.iterate.x.tau
+        proof, before, began = self.best.take(*given), self.first.calls, clock()
+        left = None if self.solver.calls is None else self.solver.calls - self.calls
+        self.first.compare(self.best, self.iterate, found, left)
+        self.asking += clock() - began
+        self.calls += self.first.calls - before
+        return self.said(proof)
+
+    def said(self, proof: Certificate) -> Progress:
+        best = self.best
+        said = Progress(
+            self.number, self.calls, len(self.dual.batch), proof, best.theta, best.tau, best.at,
+            asking=self.asking, bytes=self.bytes,
+        )  # fmt: skip
+        return replace(said, instead=self.first.instead(said, best))
+
+
+class _Run(RunState):
+    """What rounds hold besides: the atoms' kind, where to ask next, others' answers."""
+
+    def __init__(self, solver: FrankWolfe, dual: Dual, *given: Any) -> None:
+        super().__init__(solver, dual, *given)
+        self.vertex_first = self.margin and given[1] is None  # which becomes an atom
+        self.smoothing, self.tried = Smoothing(), tries(self.dual.entropy)
+        self.step: Step = solver.step
+        self.sharing: Sharing | None = None
+        if solver.centre and solver.step != "batch_fixed":
+            r = np.zeros(dual.features.d) if given[1] is None else self.iterate.x.r
+            at = dual.regulariser.weights(r)
+            if self.margin:
+                self.centre = Centre.of_margin(self.dual, at)
+            else:
+                self.centre = Centre.of(self.dual, at, self.start)
+            self.hold()
+
+    def where(self, asked: ShardedOracle) -> Tree:
+        shared = None if self.sharing is None else self.sharing.tree()
+        return self.tree(), self.smoothing.tree(), self.step, shared, asked.running.memory()
+
+    def go_on(self, tree: Tree, asked: ShardedOracle) -> None:
+        own, smoothing, self.step, shared, memory = tree
+        self.smoothing = Smoothing(*smoothing)
         if shared is not None:
             self.sharing = Sharing.recalled(self.dual.batch, shared)
-        self.iterate.recall(point)
+        self.recall(own)
         asked.running.remember(memory)
 
     def ask(self, asked: ShardedOracle, sums: Sums | None) -> Reply:
@@ -524,7 +545,7 @@ class _Run:
         tangent = self.iterate.tangent(share, theta)
         began = clock()
         vertices, upper = asked(tangent.score)
-        self.asking += clock() - began
+        self.asking, self.calls = self.asking + clock() - began, self.calls + len(self.dual.batch)
         if self.number == 0:
             self._plan(vertices)
         found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
@@ -555,20 +576,6 @@ class _Run:
             if self.sharing is not None:
                 self.bytes += 16 * LAST * dual.batch.size
 
-    def progress(self, found: Reply) -> Progress:
-        """The best so far, this round's among it."""
-        best, examples, tangent = self.best, len(self.dual.batch), found.tangent
-        proof = best.take(found.proof, found.primal, tangent.theta, found.at, self.iterate.x.tau)
-        calls, most = (self.number + 1) * examples, self.solver.calls
-        began = clock()
-        self.first.compare(best, self.iterate, found, None if most is None else most - calls)
-        self.asking += clock() - began
-        said = Progress(
-            self.number, calls + self.first.calls, examples, proof, best.theta, best.tau,
-            best.at, asking=self.asking, bytes=self.bytes,
-        )  # fmt: skip
-        return replace(said, instead=self.first.instead(said, best))
-
     def move(self, found: Reply) -> None:
         """One round's steps; then θ's centre and δ follow."""
         iterate, number, entropic = self.iterate, self.number, not self.dual.entropy.flat
@@ -581,7 +588,7 @@ class _Run:
                 self.centre.at = self.best.theta
             else:
                 self.centre.follow(self.dual, theta, iterate.x.tau, found.lag, rest, number)
-            iterate.regularise(self.centre.moved(self.dual.regulariser))
+            self.hold()
         self.number += 1
         if self.step == "pairwise" and self.number >= self.solver.warm and entropic:
             objective = found.proof.objective

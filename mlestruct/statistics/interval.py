@@ -225,50 +225,34 @@ def intervals(
     """
     refuse_level(level)
     with limits.limited(max_seconds, "intervals"):
-        return _intervals(problem, names, known, start, free, bounds, level)
-
-
-def _intervals(
-    problem: Problem,
-    names: Sequence[str],
-    known: Sequence[Named],
-    start: Array | None,
-    free: NDArray[np.bool_] | None,
-    bounds: tuple[Array, Array] | None,
-    level: float,
-) -> Intervals:
-    """The same, within the limit of time of the call around."""
-    d, about = problem.model.d, problem.about
-    blank = Intervals([], problem.units, problem.unit_name, None, d, about, "", level)
-    if (why := refusal(problem)) is not None:
-        return replace(blank, refused=why)
-    try:
-        told = Identified.of(problem.model, free)
-    except limits.OutOfTime:
-        return replace(blank, refused=LATE)
-    blank = replace(blank, rank=told.rank, refused=refusal(problem, told.rank))
-    if blank.refused is not None:
-        return blank
-    try:
-        fitted = Fitted.of(problem, np.zeros(d) if start is None else start, told.basis)
-        asked = told.contrasts(names, known)
-        if not fitted.many:
-            fitted.announce(2 * len(asked))
-        rows = [_reached(fitted, one, level) for one in asked]
-    except limits.OutOfTime:
-        return replace(blank, refused=LATE)
-    except np.linalg.LinAlgError:
-        return replace(blank, refused="information vanishes where the search went: rescale X")
-    except Unsettled:
-        return replace(blank, refused=UNSETTLED)
-    except Alone:
-        return replace(blank, refused=ALONE.format(problem.unit_name))
-    late = sum(not row.reached for row in rows)
-    if late:
-        limits.note(f"{late} of {len(rows)} intervals were not reached")
-    if bounds is not None:
-        rows = [_cut(row, names, *bounds) for row in rows]
-    return replace(blank, rows=rows, assumes=fitted.assumes(asked))
+        d, about = problem.model.d, problem.about
+        blank = Intervals([], problem.units, problem.unit_name, None, d, about, "", level)
+        if (why := refusal(problem)) is not None:
+            return replace(blank, refused=why)
+        try:
+            told = Identified.of(problem.model, free)
+            blank = replace(blank, rank=told.rank, refused=refusal(problem, told.rank))
+            if blank.refused is not None:
+                return blank
+            fitted = Fitted.of(problem, np.zeros(d) if start is None else start, told.basis)
+            asked = told.contrasts(names, known)
+            if not fitted.many:
+                fitted.announce(2 * len(asked))
+            rows = [_reached(fitted, one, level) for one in asked]
+        except limits.OutOfTime:
+            return replace(blank, refused=LATE)
+        except np.linalg.LinAlgError:
+            return replace(blank, refused="information vanishes where the search went: rescale X")
+        except Unsettled:
+            return replace(blank, refused=UNSETTLED)
+        except Alone:
+            return replace(blank, refused=ALONE.format(problem.unit_name))
+        late = sum(not row.reached for row in rows)
+        if late:
+            limits.note(f"{late} of {len(rows)} intervals were not reached")
+        if bounds is not None:
+            rows = [_cut(row, names, *bounds) for row in rows]
+        return replace(blank, rows=rows, assumes=fitted.assumes(asked))
 
 
 def _reached(fitted: Fitted, asked: Named, level: float) -> Interval:
