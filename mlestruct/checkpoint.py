@@ -195,13 +195,7 @@ class Writer:
     """Writes a whole fit when that is due; says what another's file differs in."""
 
     def __init__(
-        self,
-        path: Path,
-        every: int | None,
-        root: Fit,
-        lock: Lock | None = None,
-        *,
-        resumed: bool = False,
+        self, path: Path, every: int | None, root: Fit, lock: Lock, *, resumed: bool
     ) -> None:
         self.path, self.every, self.root, self.lock = path, every, root, lock
         self.resumed = resumed
@@ -230,7 +224,7 @@ class Writer:
 
     def leave(self, kept: Fit) -> None:
         """The file is free for another fit, once the whole of this one has ended."""
-        if kept is self.root and self.lock is not None:
+        if kept is self.root:
             self.lock.release()
 
     def _left(self, error: OSError) -> str:

@@ -146,15 +146,12 @@ class Certificate(Shown):
                 f"objective {self.objective:.6g}; how far from the optimum is not known, as the "
                 "oracle left questions without a bound"
             )
+        unused = f"; {self.unused} parts that the oracle says no answer uses are fixed at 0"
+        unused = unused if self.unused else ""
         return (
             f"objective {self.objective:.6g} within {self.gap:.2g} of the optimum "
             f"(relative {self.relative:.1e}; oracle's slack {self.slack:.1e}) of the surrogate "
-            f"over the {self.polytope}; log Z is {self.bound}{self._unused()}"
-        )
-
-    def _unused(self) -> str:
-        return f"; {self.unused} parts that the oracle says no answer uses are fixed at 0" * bool(
-            self.unused
+            f"over the {self.polytope}; log Z is {self.bound}{unused}"
         )
 
 

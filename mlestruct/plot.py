@@ -7,7 +7,7 @@ nothing is told by colour alone. Needs the extra ``mlestruct[plot]``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,34 +17,6 @@ from mlestruct.structures.base import Array, as_count, as_integers, as_numbers
 BLUE, ORANGE, GREY, MAP = "#0072B2", "#E69F00", "#999999", "cividis"
 WIDEST = 6.0  # points of a sure pair's line
 History = Sequence[tuple[int, float, float, float]]
-
-
-class HasSummary(Protocol):
-    """What :func:`weights` draws: a ``summary()``."""
-
-    @property
-    def names(self) -> list[str]: ...
-    @property
-    def weights(self) -> Array: ...
-    @property
-    def intervals(self) -> Array | None: ...
-    @property
-    def level(self) -> float: ...
-
-
-class Reliability(Protocol):
-    """What :func:`calibration` draws: an estimator's ``calibration(X, y)``."""
-
-    @property
-    def predicted(self) -> Array: ...
-    @property
-    def observed(self) -> Array: ...
-    @property
-    def count(self) -> NDArray[np.int64]: ...
-    @property
-    def interval(self) -> tuple[Array, Array]: ...
-    @property
-    def error(self) -> float: ...
 
 
 def gap(
@@ -142,28 +114,20 @@ def matching(graph: Any, *, ax: Any = None) -> Any:
         widths = [WIDEST * p for _, _, p in pairs]
         label = "matched" if chosen else "other pairs"
         if lines:
-            ax.add_collection(
-                LineCollection(
-                    lines, linewidths=widths, colors=colour, zorder=1 + chosen, label=label
-                )
-            )
+            how: Any = {"linewidths": widths, "colors": colour, "zorder": 1 + chosen}
+            ax.add_collection(LineCollection(lines, label=label, **how))
     xy = np.array(list(place.values()))
     ax.plot(xy[:, 0], xy[:, 1], "o", color=BLUE, markersize=5, zorder=3)
     for node, (x, y) in place.items():
-        ax.annotate(
-            str(node),
-            (x, y),
-            (1.13 * x, 1.13 * y if not _sided(graph) else y),
-            ha="center",
-            va="center",
-        )
+        beside = 1.13 * x, y if _sided(graph) else 1.13 * y
+        ax.annotate(str(node), (x, y), beside, ha="center", va="center")
     ax.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
     ax.set_axis_off()
     ax.legend(loc="upper right", bbox_to_anchor=(1.15, 1.08), frameon=False)
     return ax
 
 
-def weights(summary: HasSummary, *, top: int = 20, ax: Any = None) -> Any:
+def weights(summary: Any, *, top: int = 20, ax: Any = None) -> Any:
     """The largest estimates, with their intervals where both ends are known.
 
     ``summary`` is a model's ``summary()``, or the model.
@@ -211,8 +175,11 @@ def dots(
     return ax
 
 
-def calibration(report: Reliability, *, ax: Any = None) -> Any:
-    """Share that came true against predicted probability, with the number of parts in each bin."""
+def calibration(report: Any, *, ax: Any = None) -> Any:
+    """Share that came true against predicted probability, with the number of parts in each bin.
+
+    ``report`` is an estimator's ``calibration(X, y)``.
+    """
     ax = _axes(ax)
     ax.plot([0, 1], [0, 1], "--", color=GREY, linewidth=1, label="perfect")
     ax.vlines(report.predicted, *report.interval, color=BLUE, linewidth=2, label="95 % interval")

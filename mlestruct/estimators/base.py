@@ -17,19 +17,10 @@ from mlestruct.batch import Batch, Partial, pinned
 from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
+from mlestruct.estimators import door
 from mlestruct.estimators.choosing import Scoring, own_score, scored_by, splits, winner
 from mlestruct.estimators.convergence import Ending
-from mlestruct.estimators.door import (
-    ALIKE,
-    Given,
-    alphas_of,
-    labels_of,
-    listed,
-    part_of,
-    rng_of,
-    told_apart,
-    with_weights,
-)
+from mlestruct.estimators.door import Given
 from mlestruct.estimators.predictor import Predictor, seen_in_targets
 from mlestruct.features import Dense, Features
 from mlestruct.features.base import squares
@@ -157,7 +148,7 @@ class Estimator(Predictor):
         checkpoint: AnyCheckpoint,
     ) -> Self:
         self.check_switches()
-        learnt, alphas = copy.copy(self), alphas_of(self.alpha)
+        learnt, alphas = copy.copy(self), door.alphas_of(self.alpha)
         if checkpoint is not None and len(alphas) > 1 and validation is None:
             _refuse_chance(self.random_state)
         given = self.taken(X, y)
@@ -169,7 +160,7 @@ class Estimator(Predictor):
             validation = held_out.X, held_out.told
         given = learnt._agreed(given, sample_weight)
         if node_weight is not None:
-            given = replace(given, y=with_weights(given, node_weight))
+            given = replace(given, y=door.with_weights(given, node_weight))
         given = learnt.known(given)
         X, y, weight = given.X, given.told, given.weight
         loop = begin(checkpoint, type(self).__name__, self._named)
@@ -209,13 +200,13 @@ class Estimator(Predictor):
         encoded = self.encode(X, y)
         whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
         known = [m for m, o in enumerate(encoded) if not isinstance(o, Partial) or o.tells]
-        share, rng = float(as_numbers(self.held_out, "held_out")), rng_of(self.random_state)
+        share, rng = float(as_numbers(self.held_out, "held_out")), door.rng_of(self.random_state)
         missed, tables = [], []
         for chosen in splits(whole, known, len(X), share, self.folds, rng):
             kept = np.setdiff1d(np.arange(len(X)), chosen)
             part = None if weight is None else weight[kept]
-            examples = part_of(X, y, kept)
-            held_out = part_of(X, [labels_of(one) for one in y], chosen)
+            examples = door.part_of(X, y, kept)
+            held_out = door.part_of(X, [door.labels_of(one) for one in y], chosen)
             missed += self._learn(*examples, part, held_out, alphas, loop)
             missed += [] if self.converged_ else [self.alpha_]
             tables.append(self._table)
@@ -282,7 +273,7 @@ class Estimator(Predictor):
         """
         batch, features = self._problem(X, self.encode(X, y), weight)
         counted, self._told = self.counted(batch, y), _moments(batch, features)
-        batch, self.notes_ = counted, [ALIKE] if counted is not batch else []
+        batch, self.notes_ = counted, [door.ALIKE] if counted is not batch else []
         if self.penalty == "standardised":
             self.notes_.append("alpha is on weights of columns divided by their root mean squares")
         tried: dict[int, tuple[Array, dict[str, Any]]] = {}
@@ -305,7 +296,7 @@ class Estimator(Predictor):
     def _notes(self, batch: Batch[Any], features: Features) -> list[str]:
         """What these examples say of the weights learned from them, in words."""
         surrogate = self.learner == "mle_struct" and self.oracle is None
-        surrogate &= ALIKE not in self.notes_  # exact_mle takes no weights
+        surrogate &= door.ALIKE not in self.notes_  # exact_mle takes no weights
         notes = advice(batch, self.inference_) if surrogate else []
         size = np.abs(self.coef_) * self.scale_
         quiet = np.flatnonzero(size <= QUIET * size.max(initial=0.0))
@@ -436,7 +427,7 @@ class Estimator(Predictor):
                     "weights that l1= chose from these examples have no honest interval: fit with "
                     "l1=0, or choose features by l1= on other examples and fit those alone here"
                 )
-            if ALIKE in self.notes_:
+            if door.ALIKE in self.notes_:
                 raise ValueError(
                     "intervals are for labels that count alike: fit without their weights"
                 )
@@ -449,11 +440,10 @@ class Estimator(Predictor):
             ridge = self._ridge(features.d, self.alpha_)
             fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
             named = self.names(), [] if features.d > MOST else self.contrasts(against)
-            cohorts = None if cohort is None else listed(cohort)
+            cohorts = None if cohort is None else door.listed(cohort)
             unit = units_of(cohorts, len(given.every), known.places)
-            found = intervals_of(
-                fitted, batch, features, *named, unit=unit, tastes=tastes, level=level
-            )
+            how: Any = {"unit": unit, "tastes": tastes, "level": level}
+            found = intervals_of(fitted, batch, features, *named, **how)
             found = replace(found, names=tuple(named[0]))
             return found.by(getattr(self, "_told", None), _moments(batch, features))
 
@@ -497,8 +487,9 @@ class Estimator(Predictor):
         if intervals is not None:
             _refuse_others(intervals, self.names())
         calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
+        names = door.told_apart(self.names())
         return Summary(
-            weights_by_name=dict(zip(told_apart(self.names()), self.coef_.tolist(), strict=True)),
+            weights_by_name=dict(zip(names, self.coef_.tolist(), strict=True)),
             sure=intervals,
             certificate=self.certificate_,
             alpha=self.alpha_,

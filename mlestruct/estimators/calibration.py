@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mlestruct.metrics import wilson
 from mlestruct.results import Shown
-from mlestruct.structures.base import Array, as_count, as_numbers, refuse_made
+from mlestruct.structures.base import Array, Ints, as_count, as_numbers, refuse_made
 
 ROUNDING = 1e-6  # of what inference calls a probability
 DRAWS = 2000  # of what chance alone would do
@@ -33,18 +33,14 @@ class Calibration(Shown):
 
     predicted: Array
     observed: Array
-    count: NDArray[np.int64]
+    count: Ints
     brier: float
     noise: Array
     swing: Array
 
     @classmethod
     def of(
-        cls,
-        probability: ArrayLike,
-        truth: ArrayLike,
-        bins: int = 10,
-        unit: NDArray[np.int64] | None = None,
+        cls, probability: ArrayLike, truth: ArrayLike, bins: int = 10, unit: Ints | None = None
     ) -> Calibration:
         """Probabilities against what came true (0 or 1), in bins of equal width.
 
@@ -55,11 +51,7 @@ class Calibration(Shown):
 
     @classmethod
     def of_rare(
-        cls,
-        probability: ArrayLike,
-        truth: ArrayLike,
-        bins: int = 8,
-        unit: NDArray[np.int64] | None = None,
+        cls, probability: ArrayLike, truth: ArrayLike, bins: int = 8, unit: Ints | None = None
     ) -> Calibration:
         """In bins of which each expects as many hits, improbable parts first.
 
@@ -73,9 +65,7 @@ class Calibration(Shown):
         return cls._binned(p, t, place, unit)
 
     @classmethod
-    def _binned(
-        cls, p: Array, t: Array, place: NDArray[np.int64], unit: NDArray[np.int64] | None
-    ) -> Calibration:
+    def _binned(cls, p: Array, t: Array, place: Ints, unit: Ints | None) -> Calibration:
         place = np.unique(place, return_inverse=True)[1]
         count = np.bincount(place)
         predicted, observed = (np.bincount(place, weights=v) / count for v in (p, t))

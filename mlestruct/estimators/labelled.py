@@ -11,16 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
+from mlestruct.estimators import door
 from mlestruct.estimators.base import Estimator, Examples
-from mlestruct.estimators.door import (
-    ClassWeight,
-    Given,
-    Weighted,
-    class_weights,
-    counting,
-    labels_of,
-    node_weights,
-)
+from mlestruct.estimators.door import ClassWeight, Given, Weighted
 from mlestruct.estimators.labels import classes_of, states_of
 from mlestruct.estimators.void import AUTO, Seen, codes_of, observed, seen_in
 from mlestruct.structures.base import Array
@@ -51,7 +44,7 @@ class Weighable(Estimator):
         raise NotImplementedError
 
     def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
-        return counting(batch, self.weights_of_labels(batch, y))
+        return door.counting(batch, self.weights_of_labels(batch, y))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -113,7 +106,7 @@ class Labelled(Weighable):
             raise ValueError(f"unseen is 'hidden' or 'left_out', not {self.unseen!r}")
         y, own = given.told, given.weight
         if any(isinstance(labels, Weighted) for labels in y):
-            node_weights(y, [self.nodes_of(x) for x in given.X])
+            door.node_weights(y, [self.nodes_of(x) for x in given.X])
         if self.unseen == "hidden":
             return given
         self.void_ = codes_of(self.void, self._seen(given.X, y, ()))
@@ -151,7 +144,7 @@ class Labelled(Weighable):
         return found
 
     def _seen_in(self, x: Any, given: Any, void: Sequence[Any]) -> Seen:
-        ids, given = self.ids_of(x), labels_of(given)
+        ids, given = self.ids_of(x), door.labels_of(given)
         if ids is not None and isinstance(given, Mapping):
             strange = next((name for name in given if name not in set(ids)), None)
             if strange is not None:
@@ -164,12 +157,12 @@ class Labelled(Weighable):
 
     def weights_of_labels(self, batch: Batch[Any], y: Sequence[Any]) -> list[Array]:
         """The weights of nodes times those of their observed classes."""
-        weights = node_weights(y, [batch.structure(m).n_nodes for m in range(len(batch))])
+        weights = door.node_weights(y, [batch.structure(m).n_nodes for m in range(len(batch))])
         if self.class_weight is not None:
             seen = [_one_hot(batch, m, len(self.classes_)) for m in range(len(batch))]
             pairs = zip(weights, seen, batch.weight, strict=True)
             counts = np.sum([own * (weight @ labels) for weight, labels, own in pairs], axis=0)
-            each = class_weights(self.class_weight, self.classes_, counts)
+            each = door.class_weights(self.class_weight, self.classes_, counts)
             weights = [
                 weight * np.where(labels.any(axis=1), labels @ each, 1.0)
                 for weight, labels in zip(weights, seen, strict=True)

@@ -12,14 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, Partial
-from mlestruct.estimators.door import (
-    ClassWeight,
-    Columns,
-    Given,
-    class_weights,
-    labels_of,
-    node_weights,
-)
+from mlestruct.estimators import door
+from mlestruct.estimators.door import ClassWeight, Columns, Given
 from mlestruct.estimators.labelled import Weighable
 from mlestruct.estimators.labels import Labels, classes_of, numbered
 from mlestruct.estimators.predictor import Decision
@@ -67,7 +61,7 @@ class MultiLabelModel(Weighable):
     def weights_of_labels(self, batch: Batch[Any], y: Sequence[Any]) -> list[Array]:
         """The weights of labels, times those of the ones that apply."""
         labels = len(self.classes_)
-        weights = node_weights(y, [labels] * len(y))
+        weights = door.node_weights(y, [labels] * len(y))
         if self.class_weight is not None:
             assert batch.target is not None
             applies = batch.target.reshape(len(batch), -1)[:, 1 : 2 * labels : 2]
@@ -79,7 +73,7 @@ class MultiLabelModel(Weighable):
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels, and whether y holds sets of them or rows of 0 and 1."""
-        y = [labels_of(labels) for labels in y]
+        y = [door.labels_of(labels) for labels in y]
         self.n_features_in_ = _table(X).shape[1]
         self.sets_ = all(isinstance(labels, (set, frozenset)) for labels in y)
         if self.sets_:
@@ -94,7 +88,7 @@ class MultiLabelModel(Weighable):
             )
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        y = [labels_of(labels) for labels in y]
+        y = [door.labels_of(labels) for labels in y]
         if not self.sets_:
             table = _zeros_and_ones(y, len(self.classes_))
             states = np.nan_to_num(table, nan=-1).astype(int)
@@ -194,7 +188,7 @@ def _table(X: Sequence[Any]) -> Array:
 def _applying(setting: ClassWeight, labels: Labels, applies: Array) -> Array:
     """What every label counts where it applies; ``balanced``: as much as where it does not."""
     if setting != "balanced":
-        return class_weights(setting, labels, np.zeros(len(labels)))
+        return door.class_weights(setting, labels, np.zeros(len(labels)))
     often, rarely = (applies == 1).sum(axis=0), (applies == 0).sum(axis=0)
     return np.where((often > 0) & (rarely > 0), rarely / np.maximum(often, 1), 1.0)
 

@@ -16,16 +16,8 @@ from mlestruct.batch import Batch, pinned
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
 from mlestruct.errors import ConvergenceWarning, Unserved, not_fitted
-from mlestruct.estimators.door import (
-    Columns,
-    Given,
-    agree,
-    check_lengths,
-    columns_of,
-    listed,
-    one_alone,
-    rng_of,
-)
+from mlestruct.estimators import door
+from mlestruct.estimators.door import Columns, Given
 from mlestruct.estimators.params import Parameters
 from mlestruct.features import Features, as_features
 from mlestruct.features.dense import levelled
@@ -100,10 +92,10 @@ class Predictor(Parameters):
         listable = X is None or hasattr(X, "__iter__") or hasattr(X, "__getitem__")
         alone = isinstance(X, np.ndarray) and X.ndim == self.axes > 0
         if isinstance(X, Mapping) or not listable or alone:
-            raise one_alone(X)
-        check_lengths(X, y)
-        X = listed(X)
-        return Given(X, None if y is None else listed(y), range(len(X)), X, columns_of(X))
+            raise door.one_alone(X)
+        door.check_lengths(X, y)
+        X = door.listed(X)
+        return Given(X, None if y is None else door.listed(y), range(len(X)), X, door.columns_of(X))
 
     def structures(self, X: Sequence[Any]) -> list[Any]:
         """The structure of every example."""
@@ -278,7 +270,7 @@ class Predictor(Parameters):
                 return Draws(nothing, True, "nothing to draw")
             batch, scores = self._scored(given)
             as_draws(count, batch)
-            rng = rng_of(self.random_state if random_state is None else random_state)
+            rng = door.rng_of(self.random_state if random_state is None else random_state)
             drawn: list[Samples] = []
             try:
                 for m in range(len(batch)):
@@ -372,7 +364,7 @@ class Predictor(Parameters):
         with self._limited(max_seconds):
             given = self._given(X, y)
             batch, scores = self._scored(given, given.told)
-            rng = rng_of(self.random_state if random_state is None else random_state)
+            rng = door.rng_of(self.random_state if random_state is None else random_state)
             return Evidence.of(batch, scores, rng)
 
     def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
@@ -436,8 +428,8 @@ class Predictor(Parameters):
 
     def _agreed(self, given: Given, weight: ArrayLike | None = None) -> Given:
         """Examples in the columns learned from, with their weights."""
-        agree(self._columns, given.columns, "X")
-        agree(self._label_columns, given.labels, "y")
+        door.agree(self._columns, given.columns, "X")
+        door.agree(self._label_columns, given.labels, "y")
         if weight is None:
             return given
         weights = as_numbers(weight, "sample_weight")

@@ -47,8 +47,13 @@ class Perceptron(Fits):
     inference: Inference = DEFAULT
     regulariser: float | Regulariser = 1.0
 
-    def states(self, batch: Batch[Any], features: Features) -> Iterator[Progress]:
-        """Every epoch: its objective is the share of examples it was wrong about."""
+    def states(
+        self, batch: Batch[Any], features: Features, start: Array | None = None
+    ) -> Iterator[Progress]:
+        """Every epoch: its objective is the share of examples it was wrong about.
+
+        It begins with weights of 0, whatever ``start`` says.
+        """
         check_problem(self.name, batch, features)
         oracle = Validated(resolve(self.oracle, batch))
         ridge = ridge_of(self.regulariser, features.d)
@@ -66,11 +71,6 @@ class Perceptron(Fits):
     def budget(self) -> Budget:
         """Until an epoch has no mistake, at the latest until ``epochs`` are done."""
         return Budget(0.0, self.epochs - 1, self.solver.seconds, unit="epochs")
-
-    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
-        """Epochs until one is without mistakes, or their number is spent."""
-        solver = replace(self.solver, checkpoint=loop)
-        return replace(self, regulariser=given, solver=solver).states(*problem)
 
     def _rounds(
         self,
