@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mlestruct.kernels import clock
 from mlestruct.trees import Tree, pack, unpack
@@ -42,16 +42,6 @@ class Unwritten(OSError):
 
     model: Any = None
     given: Any = None
-
-
-class Keeps(Protocol):
-    """Whatever a loop can be begun in: a checkpoint, or the loop around it."""
-
-    def loop(self, name: str, setting: Callable[[], Setting], size: int = 0) -> Loop: ...
-
-
-AnyCheckpoint = Keeps | str | os.PathLike[str] | None
-"""Where to keep a fit, if anywhere."""
 
 
 @dataclass(frozen=True)
@@ -247,6 +237,8 @@ class Writer:
             )
 
 
+AnyCheckpoint = Checkpoint | Loop | str | os.PathLike[str] | None
+"""Where to keep a fit, if anywhere: a file, or the loop around."""
 NOTHING = {"tree": None, "beside": None, "done": False, "result": None, "heavy": None}
 
 

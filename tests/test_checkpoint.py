@@ -33,7 +33,7 @@ from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Matching, chain, grid
-from mlestruct.train.small_batches import SmallBatches
+from mlestruct.train.descents import SmallBatches
 
 
 @pytest.fixture(autouse=True)

@@ -21,8 +21,8 @@ from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser, grouped
+from mlestruct.train.descents import SmallBatches
 from mlestruct.train.direct import direct, hessian_factor
-from mlestruct.train.small_batches import SmallBatches
 from tests.reference.descents import minimise
 
 

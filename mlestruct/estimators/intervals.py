@@ -58,7 +58,8 @@ def intervals_of(
             f"{fitted.learner!r}"
         )
     refuse_level(level)
-    if tastes and not _of_tastes(fitted, batch):
+    kinds = {isinstance(s, BipartiteMatching) and s.kind == "partial" for s in batch.structures}
+    if tastes and not (kinds == {True} and fitted.rho in (None, 0.5)):
         raise ValueError(TASTES)
     numbers, unit_name = (np.arange(len(batch)), "examples") if unit is None else unit
     summed = fitted.learner == "exact_mle"
@@ -72,7 +73,12 @@ def intervals_of(
         return _refused(LATE, numbers, unit_name, len(names), level)
     if tastes and found is None:
         raise ValueError(TASTES)
-    return _by_units(fitted, asked, names, known, level) if found is None else found
+    if found is not None:
+        return found
+    bounds = fitted.ridge.lower, fitted.ridge.upper
+    free = bounds[0] < bounds[1]
+    start = np.where(free, 0.0, bounds[0])
+    return intervals(asked, names, known, start=start, free=free, bounds=bounds, level=level)
 
 
 def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) -> tuple[Ints, str]:
@@ -89,22 +95,6 @@ def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) ->
     own = [m if cohort is None else cohort[m] for m in places]
     name = "examples" if cohort is None else "cohorts"
     return np.array([number.setdefault(one, len(number)) for one in own]), name
-
-
-def _by_units(
-    fitted: Learned, asked: Problem, names: Sequence[str], known: Sequence[Named], level: float
-) -> Intervals:
-    lower, upper = fitted.ridge.lower, fitted.ridge.upper
-    free = lower < upper
-    start = np.where(free, 0.0, lower)
-    return intervals(
-        asked, names, known, start=start, free=free, bounds=(lower, upper), level=level
-    )
-
-
-def _of_tastes(fitted: Learned, batch: Batch[Any]) -> bool:
-    kinds = {isinstance(s, BipartiteMatching) and s.kind == "partial" for s in batch.structures}
-    return kinds == {True} and (fitted.rho is None or fitted.rho == 0.5)
 
 
 def _paired(

@@ -14,8 +14,15 @@ from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators import door
 from mlestruct.estimators.base import Estimator, Examples
 from mlestruct.estimators.door import ClassWeight, Given, Weighted
-from mlestruct.estimators.labels import classes_of, states_of
-from mlestruct.estimators.void import AUTO, Seen, codes_of, observed, seen_in
+from mlestruct.estimators.labels import (
+    AUTO,
+    Seen,
+    classes_of,
+    codes_of,
+    observed,
+    seen_in,
+    states_of,
+)
 from mlestruct.structures.base import Array
 
 SHOWN = 5  # labels that a refusal lists

@@ -15,9 +15,8 @@ from mlestruct.batch import Batch, Partial
 from mlestruct.estimators import door
 from mlestruct.estimators.door import ClassWeight, Columns, Given
 from mlestruct.estimators.labelled import Weighable
-from mlestruct.estimators.labels import Labels, classes_of, numbered
+from mlestruct.estimators.labels import Labels, classes_of, missing, numbered
 from mlestruct.estimators.predictor import Decision
-from mlestruct.estimators.void import missing
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
 from mlestruct.structures.base import Array, Ints, as_numbers

@@ -299,11 +299,7 @@ class Predictor(Parameters):
         self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
     ) -> float:
         """Mean share of parts (rows, variables, coordinates) predicted right."""
-        return self._share_right(self._given(X, y, sample_weight))
-
-    def _share_right(self, given: Given) -> float:
-        """The mean over examples of the share of known parts that are predicted right."""
-        right, weight = self._rights(given)
+        right, weight = self._rights(self._given(X, y, sample_weight))
         return float(np.average(right, weights=weight))
 
     def _rights(self, given: Given) -> tuple[Array, Array]:

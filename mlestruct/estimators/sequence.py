@@ -18,8 +18,8 @@ from mlestruct.errors import DataWarning, outside
 from mlestruct.estimators.door import Given, Ragged, check_lengths, one_alone, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
+from mlestruct.estimators.labels import allowed as flags_of
 from mlestruct.estimators.predictor import Decision
-from mlestruct.estimators.void import allowed as flags_of
 from mlestruct.features import Masked, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.native._door import (

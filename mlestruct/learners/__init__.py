@@ -33,25 +33,7 @@ if TYPE_CHECKING:
 
 # No learner's module has a learner's name: importing it would put it in the function's place.
 HOME = homes(__name__)
-MAKERS = {
-    name: HOME[name]
-    for name in [
-        "camel",
-        "camel0",
-        "contrastive",
-        "exact_mle",
-        "implicit",
-        "lbp",
-        "mle_struct",
-        "perceptron",
-        "piecewise",
-        "procedural",
-        "pseudo_likelihood",
-        "ssvm",
-        "trw",
-        "trw_tightest",
-    ]
-}
+MAKERS = {name: HOME[name] for name in sorted(HOME) if name.islower() and name != "match_moments"}
 
 _get = getter(__name__, HOME)
 

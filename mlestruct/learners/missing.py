@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
 from mlestruct.drive import OwnRounds, Progress, drive, last, then, within
 from mlestruct.dual import Certificate, Dual
-from mlestruct.engine import Engine, Running, engine_of
+from mlestruct.engine import Engine, engine_of
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference import marginals
@@ -31,7 +31,6 @@ from mlestruct.learners.convex import Learner
 from mlestruct.learners.model import Wraps
 from mlestruct.objectives.base import difference
 from mlestruct.oracle import Validated, resolve
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.train.direct import Descending, Proven, descents_of, estimate, likelihood
 from mlestruct.trees import Tree
@@ -112,14 +111,6 @@ class Missing(Wraps):
         around = replace(self, learner=replace(self.learner, regulariser=given))
         start = None if last is None else last.theta
         return replace(problem, around=around).run(start, loop)
-
-
-class _Bounded(NamedTuple):
-    """τ, and an interval for every example's log Z."""
-
-    tau: Array
-    lower: Array
-    upper: Array
 
 
 @dataclass(frozen=True)
@@ -213,14 +204,8 @@ class PartlySeen:
         odd = relaxed(dual.batch, resolve(self.around.learner.oracle, dual.batch))
         odd = odd and not unsearchable(dual.batch).any()
 
-        def proof(
-            running: Running,
-            regulariser: Regulariser,
-            theta: Array,
-            enough: float,
-            balance: bool,
-        ) -> Proven:
-            del running, regulariser, balance
+        def proof(*asked: Any, balance: bool) -> Proven:
+            _, _, theta, enough = asked
             one = self.look(0, theta, enough=0.5 * enough)
             return Proven(_certificate(one), odd, [one.target], one.left, one)
 
@@ -279,17 +264,15 @@ class PartlySeen:
 
     def _infer(
         self, dual: Dual, batch: Batch[Any], theta: Array, loop: Loop | None, enough: float
-    ) -> _Bounded:
+    ) -> Any:
         """Marginals and log Z of both kinds of examples under the same entropy."""
         learner, scores, rho = self.around.learner, dual.scores(theta), dual.entropy.rho
         if (by := self._routine(dual, batch)) is not None:
             entropy, oracle = Entropy.of(batch, rho), Validated(resolve(learner.oracle, batch))
-            known = infer(batch, entropy, oracle, by, scores, enough=enough * len(batch))
-            return _Bounded(known.tau, known.lower, known.upper)
+            return infer(batch, entropy, oracle, by, scores, enough=enough * len(batch))
         tol = min(learner.solver.tol, 0.1 * self.around.tol)
         solver = replace(learner.solver, tol=tol, checkpoint=loop)
-        found = marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
-        return _Bounded(found.tau, found.lower, found.upper)
+        return marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
 
 
 def _certificate(one: Filled) -> Certificate:

@@ -33,9 +33,16 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import FactorGraph, only_graphs
-from mlestruct.train.descents import LEAST, columns, descend, descend_slopes, memory, units
+from mlestruct.train.descents import (
+    LEAST,
+    SmallBatches,
+    columns,
+    descend,
+    descend_slopes,
+    memory,
+    units,
+)
 from mlestruct.train.direct import Descending
-from mlestruct.train.small_batches import SmallBatches
 from mlestruct.trees import Tree
 
 Doubt = Callable[[int], str]

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -105,13 +105,11 @@ Cheaper = Callable[[Ints, Callable[[Ints], Shard]], Shard]
 """(members, how to make the general piece) → a piece of the same numbers."""
 
 
-class Proves(Protocol):
-    """Proves what inference finds on a shard; ``of`` is the same for some of the examples."""
+Proves = Any
+"""Proves what inference finds on a shard, (question, batch, heads, warm) → what it says.
 
-    def of(self, batch: Batch[Any], members: Ints) -> Self: ...
-    def __call__(
-        self, question: Any, batch: Batch[Any], heads: Mapping[str, Head], warm: Any, /
-    ) -> Any: ...
+``of(batch, members)`` is the same for some of the examples.
+"""
 
 
 class ShardSummand:

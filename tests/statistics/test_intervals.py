@@ -12,7 +12,7 @@ import mlestruct as ms
 from mlestruct.batch import Batch
 from mlestruct.features import Dense
 from mlestruct.inference.exact import outcomes
-from mlestruct.statistics import Identified, Problem, intervals, problem, problems
+from mlestruct.statistics import Identified, Problem, interval, intervals, problem
 from mlestruct.statistics.firth import Firth
 from mlestruct.statistics.likelihood import Likelihood
 from mlestruct.statistics.spread import Units
@@ -112,7 +112,7 @@ def test_exact_sums_are_left_where_their_search_would_take_minutes(rng, monkeypa
     """A search of fifty seconds is affordable, one of a hundred is not."""
     batch, features = drawn(STRUCTURES["perfect"], 12, rng)
     for seconds, kept in ((1e-3, True), (2.0 / 6.0, True), (4.0 / 6.0, False)):
-        monkeypatch.setattr(problems, "total", lambda _, seconds=seconds: seconds)
+        monkeypatch.setattr(interval, "total", lambda _, seconds=seconds: seconds)
         asked = problem(batch, features)
         assert (asked.exact is not None) == kept
     assert len(intervals(asked, NAMES).rows) == 3

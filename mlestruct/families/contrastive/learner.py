@@ -25,7 +25,7 @@ from mlestruct.learners.primal import Primal, refuse
 from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures.graph import only_graphs
-from mlestruct.train.small_batches import SmallBatches
+from mlestruct.train.descents import SmallBatches
 
 FREE_ENERGIES: Mapping[str, Callable[..., EnergySteps]] = {
     "bethe": BetheSteps,

@@ -16,8 +16,7 @@ from mlestruct.lbfgs import next_step
 from mlestruct.learners import LEARNERS, contrastive, lbp
 from mlestruct.learners.primal import only_seen, pseudo_likelihood
 from mlestruct.objectives.base import Head, Share, Sum
-from mlestruct.train.descents import PathIntegral, descend_slopes
-from mlestruct.train.small_batches import SmallBatches
+from mlestruct.train.descents import PathIntegral, SmallBatches, descend_slopes
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
 
