@@ -299,7 +299,7 @@ class Iterate:
             vertex = vertex if widths.ones else with_amounts(vertex, atoms.known)
             self.atoms = atoms._replace(vertex=vertex, moment=moment)
         else:
-            cap, most = _capacity(self.dual, widths), np.diff(self.dual.features.columns.start)
+            cap, most = capacity(self.dual, widths), np.diff(self.dual.features.columns.start)
             wide = np.minimum((1 + widths.sparse) * widths.moment, most)
             widths = widths._replace(moment=wide)
             self.atoms = empty_atoms(atoms.base, atoms.base_moment, widths, cap)
@@ -311,23 +311,16 @@ class Iterate:
         sets.scaled_pass(vertices, moments, 0, 1.0, self.p, self.atoms)
 
 
-def footprint(dual: Dual, vertices: Array, moments: Array, *, active: bool) -> int:
-    """Bytes of a run's arrays beside its problem, if vertices stay as large as these."""
+def footprint(dual: Dual, widths: Widths | None = None) -> int:
+    """Bytes of a run's arrays beside its problem, with atoms of these widths if it keeps any."""
     batch, columns = dual.batch, len(dual.features.columns.index)
     flat = 8 * (FLAT * batch.size + 2 * columns)
-    if not active:
+    if widths is None:
         return flat
-    widths = Widths.of(dual, vertices, moments)
-    slots = _capacity(dual, widths) * (widths.bytes + 48 * len(batch))
-    return flat + slots + 8 * batch.size
+    return flat + capacity(dual, widths) * (widths.bytes + 48 * len(batch)) + 8 * batch.size
 
 
-def capacity(dual: Dual, vertices: Array, moments: Array) -> int:
-    """Atoms an example that memory has room for, if vertices stay as large as these."""
-    return _capacity(dual, Widths.of(dual, vertices, moments))
-
-
-def _capacity(dual: Dual, widths: Widths) -> int:
+def capacity(dual: Dual, widths: Widths) -> int:
     """Atoms that ``BUDGET`` has room for, and without entropy for their products too."""
     most = BUDGET // max(widths.bytes, 1)
     if dual.entropy.flat:

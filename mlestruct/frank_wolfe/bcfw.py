@@ -15,13 +15,14 @@ for an active set.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mlestruct.checkpoint import Loop, never
-from mlestruct.drive import Progress
+from mlestruct.drive import OwnRounds, Progress
 from mlestruct.dual import MIX, Certificate, Dual
 from mlestruct.frank_wolfe.active_set import footprint
 from mlestruct.frank_wolfe.centre import Centre
@@ -30,7 +31,6 @@ from mlestruct.frank_wolfe.rounds import (
     certified,
     named,
     refuse_masked,
-    settings_of,
 )
 from mlestruct.frank_wolfe.settings import BCFW
 from mlestruct.frank_wolfe.sharded_oracle import OracleShard
@@ -46,33 +46,23 @@ MOST = 1.0 - 1e-9  # of the way to a vertex: where there is an entropy its slope
 OWN, AVERAGE = 0.25, 0.01
 
 
-@dataclass(frozen=True)
-class Passes:
+def method(solver: BCFW, dual: Dual, oracle: Oracle[Any], start: Array | None) -> OwnRounds:
     """Block-coordinate Frank-Wolfe on a dual objective, as a method for the loop."""
+    refuse_masked(dual, oracle)
 
-    solver: BCFW
-    dual: Dual
-    oracle: Oracle[Any]
-    start: Array | None
-    size: int
-    name: str = "bcfw"
-
-    def __post_init__(self) -> None:
-        refuse_masked(self.dual, self.oracle)
-
-    def setting(self) -> dict[str, Any]:
-        own = settings_of(self.solver, without=("checkpoint",))
-        return {**named(self.solver, self.dual, self.oracle, self.start), **own}
-
-    def rounds(self, loop: Loop) -> Iterator[Progress]:
+    def rounds(loop: Loop) -> Iterator[Progress]:
         late = loop.late if loop.tree is None else never  # what a file goes on with was begun
-        run = _BlockRun(self.solver, self.dual, self.oracle, self.start, late)
+        run = _BlockRun(solver, dual, oracle, start, late)
         if loop.tree is not None:
             run.go_on(loop.tree)
         while True:
             loop.save(run.where)
-            yield run.certify() if run.number % self.solver.every == 0 else run.unproven()
+            yield run.certify() if run.number % solver.every == 0 else run.unproven()
             run.once(loop.late)
+
+    return OwnRounds(
+        "bcfw", rounds, partial(named, solver, dual, oracle, start, {}), dual.batch.size
+    )
 
 
 class _BlockRun(RunState):
@@ -121,9 +111,7 @@ class _BlockRun(RunState):
         vertices, upper = self.whole(tangent.score)
         self.asking += clock() - began
         self.calls += len(self.blocks)
-        if not self.bytes:
-            moments = self.dual.features.each(vertices)
-            self.bytes = footprint(self.dual, vertices, moments, active=False)
+        self.bytes = footprint(self.dual)
         found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
         said = self.progress(found)
         if self.centre is not None:

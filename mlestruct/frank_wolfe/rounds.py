@@ -13,12 +13,12 @@ import numpy as np
 from mlestruct.batch import Batch, spans
 from mlestruct.checkpoint import Loop, never
 from mlestruct.digest import digest
-from mlestruct.drive import Progress
+from mlestruct.drive import OwnRounds, Progress
 from mlestruct.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.engine import engine_of
 from mlestruct.errors import counting_from
 from mlestruct.frank_wolfe import flat, steps
-from mlestruct.frank_wolfe.active_set import Iterate, Tangent, capacity, footprint
+from mlestruct.frank_wolfe.active_set import Iterate, Tangent, Widths, capacity, footprint
 from mlestruct.frank_wolfe.atoms import scaled_pass
 from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.frank_wolfe.line_search import Line, search
@@ -245,19 +245,19 @@ def refuse_masked(dual: Dual, oracle: Oracle[Any]) -> None:
         )
 
 
-def settings_of(solver: Any, without: tuple[str, ...]) -> dict[str, Any]:
-    """A solver's settings but those that change no bit."""
-    own = {field.name: getattr(solver, field.name) for field in fields(solver)}
-    return {name: value for name, value in own.items() if name not in without}
+FREE = ("workers", "engine", "checkpoint")  # settings that change no bit
 
 
-def named(solver: Any, dual: Dual, oracle: Oracle[Any], start: Array | None) -> dict[str, Any]:
-    """What a run is of, for its checkpoint.
+def named(
+    solver: Any, dual: Dual, oracle: Oracle[Any], start: Array | None, more: dict[str, Any]
+) -> dict[str, Any]:
+    """What a run is of, and its settings, for its checkpoint.
 
     Within another loop the start follows from the runs before, whose τ are not kept.
     """
     given = "" if isinstance(solver.checkpoint, Loop) else digest(start)
-    return {**dual.named(), "oracle": name_of(oracle), "start": given}
+    own = {one.name: getattr(solver, one.name) for one in fields(solver) if one.name not in FREE}
+    return {**dual.named(), "oracle": name_of(oracle), "start": given, **more, **own}
 
 
 @dataclass
@@ -315,52 +315,42 @@ SUMMED = 3  # rounds between bounds by exact sums, where there are such
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """Frank-Wolfe on a dual objective, as a method for the loop."""
+def method(
+    solver: FrankWolfe,
+    dual: Dual,
+    oracle: Oracle[Any],
+    start: Array | None,
+    sums: Sums | None,
+    inner: Interior | None,
+) -> OwnRounds:
+    """Frank-Wolfe on a dual objective, as a method for the loop.
 
-    solver: FrankWolfe
-    dual: Dual
-    oracle: Oracle[Any]
-    start: Array | None
-    sums: Sums | None
-    size: int
-    inner: Interior | None = None
-    name: str = "frank_wolfe"
+    Corrective passes repeat slopes at τ, which say little where views are shares of views. Where
+    sums prove the bound τ need not be that good.
+    """
+    refuse_masked(dual, oracle)
 
-    def __post_init__(self) -> None:
-        refuse_masked(self.dual, self.oracle)
-
-    def setting(self) -> dict[str, Any]:
-        own = settings_of(self.solver, without=("workers", "engine", "checkpoint"))
-        known = named(self.solver, self.dual, self.oracle, self.start)
-        return {**known, "sums": self.sums is not None, **own}
-
-    def rounds(self, loop: Loop) -> Iterator[Progress]:
-        solver = _counted(self.solver, self.dual, self.sums)
+    def rounds(loop: Loop) -> Iterator[Progress]:
+        counted, shares = solver, bool((dual.entropy.mixed.a < 0).any())
+        if solver.corrective is None:
+            few = shares or sums is not None
+            counted = replace(solver, corrective=0 if few else CORRECTIVE)
         engine = engine_of(solver.engine, solver.workers)
-        remote = RemoteOracle(engine, self.oracle)
+        remote = RemoteOracle(engine, oracle)
         late = loop.late if loop.tree is None else never  # what a file goes on with was begun
-        run = _Run(solver, self.dual, remote, self.start, late, self.inner)
-        with closing(ShardedOracle(engine, self.dual.batch, self.oracle, solver.shards)) as asked:
+        run = _Run(counted, dual, remote, start, late, inner)
+        with closing(ShardedOracle(engine, dual.batch, oracle, solver.shards)) as asked:
             if loop.tree is not None:
                 run.go_on(loop.tree, asked)
             while True:
                 loop.save(partial(run.where, asked))
-                found = run.ask(asked, self.sums)
+                found = run.ask(asked, sums)
                 yield run.progress(found)
                 run.move(found)
 
-
-def _counted(solver: FrankWolfe, dual: Dual, sums: Sums | None) -> FrankWolfe:
-    """Corrective passes repeat slopes at τ, which say little where views are shares of views.
-
-    Where sums prove the bound τ need not be that good.
-    """
-    if solver.corrective is not None:
-        return solver
-    shares = bool((dual.entropy.mixed.a < 0).any())
-    return replace(solver, corrective=0 if shares or sums is not None else CORRECTIVE)
+    known = {"sums": sums is not None}
+    setting = partial(named, solver, dual, oracle, start, known)
+    return OwnRounds("frank_wolfe", rounds, setting, dual.batch.size)
 
 
 def take(
@@ -561,11 +551,12 @@ class _Run(RunState):
 
     def _plan(self, vertices: Array) -> None:
         """The kind of step, and what it will need, from the first vertices."""
-        dual, moments = self.dual, self.dual.features.each(vertices)
+        dual = self.dual
+        widths = Widths.of(dual, vertices, dual.features.each(vertices))
         if self.step == "auto":
-            self.step = "pairwise" if capacity(dual, vertices, moments) >= FEWEST else "block"
+            self.step = "pairwise" if capacity(dual, widths) >= FEWEST else "block"
         active = self.step == "pairwise"
-        self.bytes = footprint(dual, vertices, moments, active=active)
+        self.bytes = footprint(dual, widths if active else None)
         if active:
             regulariser = self.iterate.regulariser
             self.iterate = Iterate.start(dual, self.start, self.inner.tau, active=True)

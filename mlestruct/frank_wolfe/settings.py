@@ -21,13 +21,18 @@ Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
 """Scores to log Z and τ of every example, summed over all outcomes: exact."""
 
 
-def _check_keep(keep: str) -> None:
-    if keep not in get_args(Keep):
-        raise ValueError(f"keep is one of {', '.join(get_args(Keep))}, not {keep!r}")
-
-
 class Limited:
     """Settings of which some say what a run may take."""
+
+    def check(self: Any, least: dict[str, int], **kinds: Any) -> None:
+        """A ValueError for a number below its ``least``, or a word that is none of its kind."""
+        for name, fewest in least.items():
+            if name != "corrective" or self.corrective is not None:
+                as_count(getattr(self, name), name, fewest)
+        self.budget.check()
+        for name, kind in {**kinds, "keep": Keep}.items():
+            if (given := getattr(self, name)) not in get_args(kind):
+                raise ValueError(f"{name} is one of {', '.join(get_args(kind))}, not {given!r}")
 
     @property
     def budget(self: Any) -> Budget:
@@ -77,13 +82,7 @@ class FrankWolfe(Limited):
 
     def __post_init__(self) -> None:
         least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}
-        for name, fewest in least.items():
-            if name != "corrective" or self.corrective is not None:
-                as_count(getattr(self, name), name, fewest)
-        self.budget.check()
-        if self.step not in get_args(Step):
-            raise ValueError(f"step is one of {', '.join(get_args(Step))}, not {self.step!r}")
-        _check_keep(self.keep)
+        self.check(least, step=Step)
 
     def run(
         self,
@@ -99,12 +98,11 @@ class FrankWolfe(Limited):
         optimum then, and the oracle is asked for vertices alone. ``inner`` is a point inside the
         polytope to begin at; without it one is looked for.
         """
-        from mlestruct.frank_wolfe.rounds import Rounds
+        from mlestruct.frank_wolfe.rounds import method
 
         start = None if start is None else dual.batch.vector(start, "start")
-
-        method = Rounds(self, dual, oracle, start, sums, dual.batch.size, inner)
-        return drive(method, self.budget, self.checkpoint)
+        found = method(self, dual, oracle, start, sums, inner)
+        return drive(found, self.budget, self.checkpoint)
 
 
 @dataclass(frozen=True)
@@ -135,12 +133,7 @@ class BCFW(Limited):
     keep: Keep = "best"
 
     def __post_init__(self) -> None:
-        for name, fewest in {"rounds": 0, "cache": 0, "every": 1, "random_state": 0}.items():
-            as_count(getattr(self, name), name, fewest)
-        self.budget.check()
-        if self.draw not in get_args(Draw):
-            raise ValueError(f"draw is one of {', '.join(get_args(Draw))}, not {self.draw!r}")
-        _check_keep(self.keep)
+        self.check({"rounds": 0, "cache": 0, "every": 1, "random_state": 0}, draw=Draw)
         if self.fixed and self.centre:
             raise ValueError("fixed steps follow no objective, so a centre cannot help them")
 
@@ -156,9 +149,7 @@ class BCFW(Limited):
         self, dual: Dual, oracle: Oracle[Any], start: Array | None = None
     ) -> Iterator[Progress]:
         """Yield a ``Progress`` per certified pass; the last has ``done`` set."""
-        from mlestruct.frank_wolfe.bcfw import Passes
+        from mlestruct.frank_wolfe.bcfw import method
 
         start = None if start is None else dual.batch.vector(start, "start")
-
-        method = Passes(self, dual, oracle, start, dual.batch.size)
-        return drive(method, self.budget, self.checkpoint)
+        return drive(method(self, dual, oracle, start), self.budget, self.checkpoint)
