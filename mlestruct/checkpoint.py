@@ -166,14 +166,19 @@ class Loop:
             self.writer.write()
 
     def finish(self, result: Tree = None, heavy: Tree = None) -> None:
-        """End the loop with this result; None: with the results of the loops inside."""
+        """End the loop with this result; None: with the results of the loops inside.
+
+        The file is free for another fit, once the whole of this one has ended.
+        """
         if self.writer is None:
             return
         if not self.done:
             inner = self.kept["inner"] if result is None else []
             self.kept.update(NOTHING, done=True, result=result, heavy=heavy, inner=inner)
-            self.writer.finished(self.kept)
-        self.writer.leave(self.kept)
+            if self.kept is self.writer.root:
+                self.writer.write()
+        if self.kept is self.writer.root:
+            self.writer.lock.release()
 
     def thin(self) -> None:
         """Forget the ``heavy`` results of the loops inside, but for the last loop's."""
@@ -204,26 +209,15 @@ class Writer:
         try:
             save(self.path, KIND, arrays, {"fit": packed}, largest=LARGEST, private=True)
         except OSError as error:
-            raise Unwritten(error.errno, self._left(error), str(self.path)) from error
+            there = "the checkpoint written before is whole"
+            there = there if self.path.exists() else "it is not kept"
+            why = (
+                f"{error.strerror}, and {there}; the weights of the best round are in the model. "
+                "Make room and fit again to go on from the file, or name another"
+            )
+            raise Unwritten(error.errno, why, str(self.path)) from error
         self.rounds, self.evaluated = 0, 0
         self.numbers = sum(array.size for array in arrays.values())
-
-    def finished(self, kept: Fit) -> None:
-        if kept is self.root:
-            self.write()
-
-    def leave(self, kept: Fit) -> None:
-        """The file is free for another fit, once the whole of this one has ended."""
-        if kept is self.root:
-            self.lock.release()
-
-    def _left(self, error: OSError) -> str:
-        """What a fit leaves whose checkpoint cannot be written, and how to go on."""
-        there = "the checkpoint written before is whole" if self.path.exists() else "it is not kept"
-        return (
-            f"{error.strerror}, and {there}; the weights of the best round are in the model. Make "
-            "room and fit again to go on from the file, or name another"
-        )
 
     def refuse_other(self, there: Fit, here: Fit) -> None:
         """A ValueError that names every difference between two loops."""

@@ -324,18 +324,7 @@ def _again(row: tuple[float, ...], words: list[tuple[str, str, str | None, str, 
     number, calls, seconds, gap, slack, objective, unused, *expected, done, cut, asking, text = row
     polytope, bound, withheld, route, short = words[int(text)]
     cost = Cost(int(expected[0]), int(expected[1]), expected[2], int(expected[3]))
-    return Progress(
-        round=int(number),
-        calls=int(calls),
-        examples=cost.examples,
-        certificate=Certificate(gap, slack, objective, polytope, bound, withheld, int(unused)),
-        theta=NONE,
-        route=route,
-        cut=bool(cut),
-        asking=asking,
-        bytes=cost.bytes,
-        seconds=seconds,
-        cost=cost,
-        done=bool(done),
-        short=short,
-    )
+    proof = Certificate(gap, slack, objective, polytope, bound, withheld, int(unused))
+    said = Progress(int(number), int(calls), cost.examples, proof, NONE, route=route, cut=bool(cut))
+    ends = {"seconds": seconds, "cost": cost, "done": bool(done), "short": short}
+    return replace(said, asking=asking, bytes=cost.bytes, **ends)

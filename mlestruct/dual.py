@@ -113,15 +113,11 @@ class Certificate(Shown):
 
     def __add__(self, other: Certificate) -> Certificate:
         """The certificate of the sum of two objectives."""
-        return Certificate(
-            self.gap + other.gap,
-            self.slack + other.slack,
-            self.objective + other.objective,
-            _either(self.polytope, other.polytope),
-            _either(self.bound, other.bound),
-            self.withheld or other.withheld,
-            self.unused + other.unused,
-        )
+        polytope, bound = _either(self.polytope, other.polytope), _either(self.bound, other.bound)
+        withheld, unused = self.withheld or other.withheld, self.unused + other.unused
+        gap, slack = self.gap + other.gap, self.slack + other.slack
+        objective = self.objective + other.objective
+        return Certificate(gap, slack, objective, polytope, bound, withheld, unused)
 
     def columns(self) -> dict[str, list[Any]]:
         """One row: what is proven, of what, and over which polytope."""
@@ -200,15 +196,9 @@ def certificate(
     gaps, slack = tangent_gaps(*known, point, at, mixture=mixture)
     bracket = dual.regulariser.bracket(theta, dual.residual(point))
     weight = dual.batch.weight
-    return Certificate(
-        float(weight @ gaps) + bracket if inner.withheld is None else float("inf"),
-        float(weight @ slack),
-        dual.value(point),
-        oracle.polytope,
-        str(dual.entropy.bound),
-        inner.withheld,
-        inner.unused,
-    )
+    gap = float(weight @ gaps) + bracket if inner.withheld is None else float("inf")
+    known = oracle.polytope, str(dual.entropy.bound), inner.withheld, inner.unused
+    return Certificate(gap, float(weight @ slack), dual.value(point), *known)
 
 
 def tangent_gaps(

@@ -186,14 +186,9 @@ def calibration(report: Any, *, ax: Any = None) -> Any:
     ax.plot(report.predicted, report.observed, "o-", color=BLUE, linewidth=1)
     for p, share, count in zip(report.predicted, report.observed, report.count, strict=True):
         ax.annotate(f"{count:,}", (p, share), (6, -10), textcoords="offset points", fontsize=7)
-    ax.set(
-        xlim=(-0.03, 1.03),
-        ylim=(-0.03, 1.03),
-        aspect="equal",
-        xlabel="predicted probability",
-        ylabel="share that came true",
-        title=f"calibration error {report.error:.3f}",
-    )
+    ends, title = (-0.03, 1.03), f"calibration error {report.error:.3f}"
+    ax.set(xlim=ends, ylim=ends, aspect="equal", title=title)
+    ax.set(xlabel="predicted probability", ylabel="share that came true")
     ax.legend(loc="upper left")
     return ax
 

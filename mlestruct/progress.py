@@ -42,7 +42,11 @@ class Bar:
 
     def __call__(self, state: Progress) -> None:
         if self.bar is None and (self.always or state.cost.seconds > WORTH_SHOWING):
-            self.bar, self.seen = _bar(self.name, state), []
+            from tqdm.auto import tqdm
+
+            print(f"{self.name}: at most {state.cost}", file=sys.stderr)
+            how = {"total": state.cost.calls, "desc": self.name, "unit": "round"}
+            self.bar, self.seen = tqdm(**how, file=sys.stderr), []
         if self.bar is None:
             return
         calls = state.calls / max(state.cost.examples, 1)
@@ -74,13 +78,6 @@ def heading(seen: Sequence[tuple[float, float]]) -> str:
         return ", no nearer lately"
     more = ceil(log(gaps[-1] / target) / pace)
     return f", {target:.0e} in about {more} calls an example more, if it goes on like this"
-
-
-def _bar(name: str, state: Progress) -> Any:
-    from tqdm.auto import tqdm
-
-    print(f"{name}: at most {state.cost}", file=sys.stderr)
-    return tqdm(total=state.cost.calls, desc=name, unit="round", file=sys.stderr)
 
 
 def in_notebook() -> bool:

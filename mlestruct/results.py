@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlestruct.html import element, table, visible
+
 SHOWN = 20  # rows of a notebook's table
 
 
@@ -23,7 +25,7 @@ class Shown:
         super().__init_subclass__(**more)
         words = cls.__dict__.get("__str__")
         if words is not None:
-            setattr(cls, "__str__", lambda self: _visible(words(self)))  # noqa: B010
+            setattr(cls, "__str__", lambda self: visible(words(self)))  # noqa: B010
 
     def columns(self) -> dict[str, list[Any]]:
         """Lists of one length by name."""
@@ -50,16 +52,8 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """For notebooks: the first rows, and the remarks."""
-        from mlestruct.html import element, table
-
         columns = self.columns()
         count = len(next(iter(columns.values()), []))
         more = [f"… and {count - SHOWN} more rows: to_frame() has all"] if count > SHOWN else []
         first = table({name: values[:SHOWN] for name, values in columns.items()})
         return element("div", first, [element("p", line) for line in (*more, *self.remarks())])
-
-
-def _visible(words: str) -> str:
-    from mlestruct.html import visible
-
-    return visible(words)

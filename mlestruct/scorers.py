@@ -85,14 +85,11 @@ def regret(costs: Costs, sense: Literal["min", "max"] = "min") -> Scorer:
     least cost) / Σ |least cost| over the examples, which is PyEPO's normalised regret with a minus,
     so that larger is better.
     """
-    _check_costs(costs, sense)
 
-    @_of_the_last_step
-    def scorer(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
-        reached, least = _reached(model, X, costs, sense)
+    def judge(reached: Array, least: Array) -> float:
         return -float((reached - least).sum() / max(np.abs(least).sum(), 1e-300))
 
-    return scorer
+    return _by_cost(costs, sense, judge)
 
 
 def cost_equal(costs: Costs, tol: float = 1e-9, sense: Literal["min", "max"] = "min") -> Scorer:
@@ -101,15 +98,20 @@ def cost_equal(costs: Costs, tol: float = 1e-9, sense: Literal["min", "max"] = "
     Decisions that differ from the observed ones and cost the same count as right, up to ``tol``
     of the least cost; ``costs`` and ``sense`` as in :func:`regret`.
     """
-    _check_costs(costs, sense)
     tol = as_number(tol, "tol", 0.0)
 
-    @_of_the_last_step
-    def scorer(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
-        reached, least = _reached(model, X, costs, sense)
+    def judge(reached: Array, least: Array) -> float:
         return float(np.mean(reached - least <= tol * np.maximum(np.abs(least), 1.0)))
 
-    return scorer
+    return _by_cost(costs, sense, judge)
+
+
+def _by_cost(costs: Any, sense: str, judge: Callable[[Array, Array], float]) -> Scorer:
+    if not (isinstance(costs, str) or callable(costs)):
+        raise ValueError(f"costs are the name of an entry or a function, not {costs!r}")
+    if sense not in ("min", "max"):
+        raise ValueError(f"sense is 'min' or 'max', not {sense!r}")
+    return _of_the_last_step(lambda model, X, y: judge(*_reached(model, X, costs, sense)))
 
 
 def _reached(model: Any, X: Sequence[Any], costs: Costs, sense: str) -> tuple[Array, Array]:
@@ -125,13 +127,6 @@ def _reached(model: Any, X: Sequence[Any], costs: Costs, sense: str) -> tuple[Ar
         for outcomes in (best, model.predict(X))
     )  # fmt: skip
     return reached, least
-
-
-def _check_costs(costs: Any, sense: str) -> None:
-    if not (isinstance(costs, str) or callable(costs)):
-        raise ValueError(f"costs are the name of an entry or a function, not {costs!r}")
-    if sense not in ("min", "max"):
-        raise ValueError(f"sense is 'min' or 'max', not {sense!r}")
 
 
 def _true(x: Any, costs: Costs, size: int, m: int) -> Array:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from mlestruct.engine.local import Serial as Serial
     from mlestruct.engine.local import Shard as Shard
     from mlestruct.engine.local import Threads as Threads
-    from mlestruct.engine.local import Tree as Tree
     from mlestruct.engine.local import engine_of as engine_of
 
 __getattr__, __all__ = lazily(__name__)

@@ -17,8 +17,9 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any
 
-from mlestruct.engine.local import Maker, Shard, Tree
+from mlestruct.engine.local import Maker, Shard
 from mlestruct.errors import LostWorker
+from mlestruct.trees import Tree
 
 log = logging.getLogger("mlestruct")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -12,9 +12,7 @@ from typing import Any, Protocol
 
 from mlestruct import engine as engines
 from mlestruct.errors import refuse_removed
-
-Tree = Any
-"""None, numbers, text, arrays, and tuples, lists or dictionaries of trees."""
+from mlestruct.trees import Tree
 
 
 class Shard(Protocol):

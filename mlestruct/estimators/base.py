@@ -149,8 +149,16 @@ class Estimator(Predictor):
     ) -> Self:
         self.check_switches()
         learnt, alphas = copy.copy(self), door.alphas_of(self.alpha)
-        if checkpoint is not None and len(alphas) > 1 and validation is None:
-            _refuse_chance(self.random_state)
+        if (
+            checkpoint is not None
+            and len(alphas) > 1
+            and validation is None
+            and self.random_state is None
+        ):
+            raise ValueError(
+                "several alphas hold out other examples every time with random_state=None, so a "
+                "checkpoint could never be gone on from: give a number"
+            )
         given = self.taken(X, y)
         learnt._columns, learnt._label_columns = given.columns, given.labels
         if validation is not None:
@@ -573,15 +581,6 @@ def _refuse_others(given: Any, own: Sequence[str]) -> None:
     for other, here in zip(given.names or own, own, strict=True):
         if other != here:
             raise ValueError(f"these are intervals of another model: of {other!r}, not {here!r}")
-
-
-def _refuse_chance(random_state: Any) -> None:
-    """A fit that goes on has to hold out the same examples."""
-    if random_state is None:
-        raise ValueError(
-            "several alphas hold out other examples every time with random_state=None, so a "
-            "checkpoint could never be gone on from: give a number"
-        )
 
 
 def _moments(batch: Batch[Any], features: Features) -> Array | None:

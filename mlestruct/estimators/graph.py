@@ -161,10 +161,9 @@ def rows_of(
     ]
     listed = by_size(graph)
     given = graph.clique_ties
-    width = 0 if given is None else given.shape[1]
     for order in orders:
         chosen = [c for c in listed if len(graph.cliques[c]) == order]
-        own = np.zeros((len(chosen), width)) if given is None else given[chosen]
+        own = np.zeros((len(chosen), 0)) if given is None else given[chosen]
         own = np.hstack([np.ones((len(chosen), int(intercept))), own])
         blocks.append(sp.kron(own, clique_spread(kind, states, order)))
     return sp.csr_array(sp.block_diag(blocks, format="csr"))
@@ -258,8 +257,9 @@ class GraphModel(Labelled):
         self.learn_labels(examples, y)
         self.n_features_in_ = int(wholes[0].nodes.shape[1])
         self._names = list(wholes[0].names or numbered(self.n_features_in_))
-        width = 0 if wholes[0].ties is None else wholes[0].ties.shape[1]
-        self._tie_names = list(wholes[0].tie_names or [f"edge feature {j}" for j in range(width)])
+        self._tie_names = list(
+            wholes[0].tie_names or numbered(_width(wholes[0].ties), "edge feature")
+        )
         self._columns = None if wholes[0].names is None else self._names
         self._clique_names = _clique_features(wholes)
         self._orders = sorted({len(clique) for graph in wholes for clique in graph.cliques})
@@ -275,17 +275,16 @@ class GraphModel(Labelled):
                     f"example {m} has a clique of {len(strange)} nodes; the model learned from "
                     f"cliques of {self._orders}"
                 )
-            ties = 0 if graph.ties is None else graph.ties.shape[1]
-            for what, given, names, known in (
-                ("node", graph.nodes.shape[1], graph.names, self._names),
-                ("edge", ties, graph.tie_names, self._tie_names),
-                *_of_cliques(graph, self._clique_names),
-            ):
+            for what, table, names, known in (
+                ("node", graph.nodes, graph.names, self._names),
+                ("edge", graph.ties, graph.tie_names, self._tie_names),
+                ("clique", graph.clique_ties, graph.clique_names, self._clique_names),
+            )[: 3 if graph.cliques else 2]:
                 if names is not None and list(names) != known:
                     raise ValueError(
                         f"example {m} has {what} features {list(names)}; expected {known}"
                     )
-                if given != len(known):
+                if (given := _width(table)) != len(known):
                     raise ValueError(
                         f"example {m} has {given} {what} features; expected {len(known)}"
                     )
@@ -441,12 +440,9 @@ def _clique_features(graphs: Sequence[Graph]) -> list[str]:
     return list(first.clique_names or numbered(first.clique_ties.shape[1], "clique feature"))
 
 
-def _of_cliques(graph: Graph, known: list[str]) -> list[tuple[str, int, Any, list[str]]]:
-    """What :meth:`GraphModel._check_widths` compares, where there are cliques."""
-    if not graph.cliques:
-        return []
-    width = 0 if graph.clique_ties is None else graph.clique_ties.shape[1]
-    return [("clique", width, graph.clique_names, known)]
+def _width(table: Any) -> int:
+    """How many features there are, if any."""
+    return 0 if table is None else int(table.shape[1])
 
 
 def _beside(rows: Any, *more: Array) -> Any:
@@ -534,9 +530,6 @@ class GridModel(GraphModel):
                     f"{kinds[self.bytes_]}; divide uint8 pixels by 255 yourself, all of them"
                 )
         super()._check_widths(examples)
-
-    def ids_of(self, x: Example) -> None:
-        return None
 
     def shape_of(self, x: Example) -> tuple[int, ...]:
         return (len(x),) if x.kept is not None else shape_of(x.given)[:2]

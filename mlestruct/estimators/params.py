@@ -68,10 +68,8 @@ class Parameters:
         for kind in cls.__mro__[:-1]:
             own = inspect.signature(vars(kind).get("__init__", object))
             for name, parameter in own.parameters.items():
-                if name != "self" and parameter.kind not in (
-                    parameter.VAR_KEYWORD,
-                    parameter.VAR_POSITIONAL,
-                ):
+                any_number = parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL
+                if name != "self" and parameter.kind not in any_number:
                     found.setdefault(name, parameter.default)
         return found
 

@@ -331,18 +331,9 @@ def capacity(dual: Dual, widths: Widths) -> int:
 def _problem(dual: Dual) -> Any:
     batch, entropy, columns = dual.batch, dual.entropy, dual.features.columns
     mixed, regulariser = entropy.mixed, dual.regulariser
-    return slopes.Problem(
-        batch.offsets,
-        batch.weight,
-        batch.bias,
-        entropy.a,
-        entropy.b,
-        *mixed,
-        columns.start,
-        columns.index,
-        regulariser.plain,
-        _terms(regulariser),
-    )
+    parts = batch.offsets, batch.weight, batch.bias, entropy.a, entropy.b, *mixed
+    plain, terms = regulariser.plain, _terms(regulariser)
+    return slopes.Problem(*parts, columns.start, columns.index, plain, terms)
 
 
 def _terms(reg: Regulariser) -> Array:

@@ -108,11 +108,11 @@ class _BlockRun(RunState):
         share = 0.0 if self.dual.entropy.flat else MIX  # no logarithm of nothing
         tangent = self.iterate.tangent(share, (self.mean if averaged else x.theta).copy())
         began = clock()
-        vertices, upper = self.whole(tangent.score)
+        answers = self.whole(tangent.score)
         self.asking += clock() - began
         self.calls += len(self.blocks)
         self.bytes = footprint(self.dual)
-        found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
+        found = certified(self.iterate, tangent, answers, self.inner, self.polytope)
         said = self.progress(found)
         if self.centre is not None:
             theta, rest = x.theta.copy(), found.gap - found.lag

@@ -28,7 +28,7 @@ from mlestruct.frank_wolfe.sharing import LAST, MORE, Sharing
 from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.kernels import clock
-from mlestruct.oracle import Oracle, perturbable
+from mlestruct.oracle import Answers, Oracle, perturbable
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree
@@ -87,15 +87,10 @@ def _energy(dual: Dual, tangent: Tangent) -> Array:
 
 
 def certified(
-    iterate: Iterate,
-    tangent: Tangent,
-    vertices: Array,
-    upper: Array,
-    inner: Interior,
-    polytope: str,
+    iterate: Iterate, tangent: Tangent, answers: Answers, inner: Interior, polytope: str
 ) -> Reply:
     """A round's certificate, by the answers to its tangent's scores."""
-    dual = iterate.dual
+    dual, (vertices, upper) = iterate.dual, answers
     batch, weight = dual.batch, dual.batch.weight
     out = np.empty((3, len(batch)))
     reached(tangent.score, vertices, iterate.x.tau, iterate.p, out)
@@ -107,15 +102,10 @@ def certified(
     own = float(weight @ (upper - here + tangent.spread))
     lag = dual.regulariser.bracket(tangent.theta, iterate.x.r)
     gap, energy = own + lag, _energy(dual, tangent)
-    proof = Certificate(
-        gap if inner.withheld is None else float("inf"),
-        float(weight @ (upper - best)),
-        dual.regulariser.conj(iterate.x.r) - float(weight @ energy),
-        polytope,
-        str(dual.entropy.bound),
-        inner.withheld,
-        inner.unused,
-    )
+    objective = dual.regulariser.conj(iterate.x.r) - float(weight @ energy)
+    known = objective, polytope, str(dual.entropy.bound), inner.withheld, inner.unused
+    shown = gap if inner.withheld is None else float("inf")
+    proof = Certificate(shown, float(weight @ (upper - best)), *known)
     primal = own + reached_by(iterate, tangent)
     return Reply(tangent, vertices, proof, gap, tangent.at, primal, float(weight @ mass), lag)
 
@@ -178,8 +168,8 @@ class Start:
         with counting_from(chosen.tolist()):
             vertices, upper = self.oracle.many(part, tangent.score[spans(batch.offsets, chosen)])
         vertices = vertices[spans(part.offsets, place)]
-        given = iterate, tangent, vertices, upper[place], self.inner, self.oracle.polytope
-        found = certified(*given)
+        answers = vertices, upper[place]
+        found = certified(iterate, tangent, answers, self.inner, self.oracle.polytope)
         self.primal, self.slack, self.calls = found.primal, found.proof.slack, len(chosen)
 
     def instead(self, said: Progress, best: Best) -> Progress | None:
@@ -201,23 +191,6 @@ class Start:
 def is_margin(dual: Dual) -> bool:
     """No entropy, and outcomes to be told from the others."""
     return dual.entropy.flat and dual.batch.target is not None
-
-
-def beginning(
-    dual: Dual, oracle: Any, known: Interior | None = None, late: Callable[[], bool] = never
-) -> tuple[Dual, Interior]:
-    """The interior point to begin at, and the dual without views that no answer uses.
-
-    It is asked for unless it is ``known``, until it is ``late``. Max-margin needs no interior: it
-    begins at the observed outcomes, where θ = 0.
-    """
-    if is_margin(dual):
-        assert dual.batch.target is not None
-        _refuse_minimiser(dual.batch, oracle)
-        inner = Interior(dual.batch.target.copy(), dual.entropy, 0)
-    else:
-        inner = known or interior(dual.batch, oracle, dual.entropy, late=late)
-    return Dual(dual.batch, dual.features, inner.entropy, dual.regulariser), inner
 
 
 def _refuse_minimiser(batch: Batch[Any], oracle: Any) -> None:
@@ -445,7 +418,12 @@ class RunState:
         known: Interior | None = None,
     ) -> None:
         self.solver, self.polytope, self.margin = solver, oracle.polytope, is_margin(dual)
-        self.dual, self.inner = beginning(dual, oracle, known, late)
+        if self.margin:  # begins at the observed outcomes, where θ = 0
+            _refuse_minimiser(dual.batch, oracle)
+            self.inner = Interior(np.array(dual.batch.target), dual.entropy, 0)
+        else:
+            self.inner = known or interior(dual.batch, oracle, dual.entropy, late=late)
+        self.dual = replace(dual, entropy=self.inner.entropy)  # no views that no answer uses
         self.start = self.inner.tau if start is None else self.inner.pull(start)
         self.iterate = Iterate.start(self.dual, self.start, self.inner.tau, active=False)
         self.centre: Centre | None = None
@@ -534,11 +512,11 @@ class _Run(RunState):
         share = 0.0 if self.dual.entropy.flat else max(self.smoothing.share, MIX)
         tangent = self.iterate.tangent(share, theta)
         began = clock()
-        vertices, upper = asked(tangent.score)
+        answers = asked(tangent.score)
         self.asking, self.calls = self.asking + clock() - began, self.calls + len(self.dual.batch)
         if self.number == 0:
-            self._plan(vertices)
-        found = certified(self.iterate, tangent, vertices, upper, self.inner, self.polytope)
+            self._plan(answers[0])
+        found = certified(self.iterate, tangent, answers, self.inner, self.polytope)
         due = sums is not None and self.number % SUMMED == 0
         return summed(found, self.iterate, sums) if sums is not None and due else found
 

@@ -163,18 +163,9 @@ class PartlySeen:
 
         while True:
             one = self.look(number, theta, loop)
-            yield Progress(
-                round=one.number,
-                calls=calls,
-                examples=len(self.batch),
-                certificate=_certificate(one),
-                theta=one.theta,
-                tau=one.target,
-                at=one.target,
-                route="rounds of inference",
-                own=one,
-                left=one.left,
-            )
+            said = Progress(one.number, calls, len(self.batch), _certificate(one), one.theta)
+            said = replace(said, tau=one.target, at=one.target, route="rounds of inference")
+            yield replace(said, own=one, left=one.left)
             found = self._fit(one, spent + calls, loop)
             theta, number, calls = found.theta, number + 1, calls + found.calls
             loop.save(where)

@@ -62,15 +62,9 @@ class Perceptron(Fits):
             own = {"epochs": self.epochs, "seed": self.seed, "seconds": self.solver.seconds}
             return {**named(batch, features, ridge), "oracle": name_of(oracle), **own}
 
-        method = OwnRounds(
-            self.name, partial(self._rounds, batch, features, oracle, ridge), setting
-        )
-        return drive(method, self.budget, self.solver.checkpoint)
-
-    @property
-    def budget(self) -> Budget:
-        """Until an epoch has no mistake, at the latest until ``epochs`` are done."""
-        return Budget(0.0, self.epochs - 1, self.solver.seconds, unit="epochs")
+        rounds = partial(self._rounds, batch, features, oracle, ridge)
+        budget = Budget(0.0, self.epochs - 1, self.solver.seconds, unit="epochs")
+        return drive(OwnRounds(self.name, rounds, setting), budget, self.solver.checkpoint)
 
     def _rounds(
         self,

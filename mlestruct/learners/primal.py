@@ -43,7 +43,6 @@ from mlestruct.train.descents import (
     units,
 )
 from mlestruct.train.direct import Descending
-from mlestruct.trees import Tree
 
 Doubt = Callable[[int], str]
 """Why the objective proves nothing, with inference stalled on so many examples."""
@@ -107,6 +106,7 @@ class Primal(Fits):
                 "small": repr(self.small),
             }
 
+        besides = {name: part for name, part in places(heads).items() if name != "score"}
         method = Descending(
             shards=lambda: closing(engine.start(self._makers(batch, heads))),
             regulariser=ridge,
@@ -120,7 +120,7 @@ class Primal(Fits):
             given=begin if start is None else start,
             name=self.name,
             proof=None,
-            learned=partial(_besides, heads),
+            learned=lambda theta: {name: theta[part] for name, part in besides.items()} or None,
         )
         return drive(method, solver.budget, solver.checkpoint)
 
@@ -165,12 +165,6 @@ def _ridge(given: float | Regulariser, heads: Mapping[str, Head]) -> Regulariser
     more = Regulariser.of(total - len(given), float(given.lam.mean()))
     parts = zip(astuple(given), astuple(more), strict=True)
     return Regulariser(*(np.concatenate(pair) for pair in parts))
-
-
-def _besides(heads: Mapping[str, Head], theta: Array) -> Tree:
-    """The weights of heads that are not scores, by name; None where there are no others."""
-    found = {name: theta[part] for name, part in places(heads).items() if name != "score"}
-    return found or None
 
 
 def _units(batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser) -> Array | None:

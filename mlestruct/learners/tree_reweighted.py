@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.checkpoint import Loop, never
+from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
 from mlestruct.drive import OwnRounds, Progress, drive, last
 from mlestruct.features import Features
@@ -83,19 +83,13 @@ class Tightened(Wraps):
         return drive(method, budget, solver.checkpoint)
 
     def tightened(
-        self,
-        batch: Batch[FactorGraph],
-        scores: Array,
-        rho: Weights,
-        uniform: Weights,
-        loop: Loop | None = None,
+        self, batch: Batch[FactorGraph], scores: Array, rho: Weights, uniform: Weights, loop: Loop
     ) -> Weights:
         """A ρ with a smaller bound on Σ w_m log Z at these scores, where there is one in time."""
-        late = never if loop is None else loop.late
         tau, bound = self._infer(batch, scores, rho, loop)
         for _ in range(self.steps):
             trees, gamma = _best_trees(batch, tau), 0.5
-            while gamma > 1e-3 and not late():
+            while gamma > 1e-3 and not loop.late():
                 moved = {
                     s: rho[s] + gamma * ((1 - KEPT) * tree + KEPT * uniform[s] - rho[s])
                     for s, (_, tree) in trees.items()
@@ -109,15 +103,15 @@ class Tightened(Wraps):
                 break
         return rho
 
-    def under(self, rho: Weights, loop: Loop | None, calls: int = 0) -> Learner:
+    def under(self, rho: Weights, loop: Loop, calls: int = 0) -> Learner:
         """The learner at this ρ, inside a loop that has spent calls."""
         solver = replace(self.learner.solver, tol=INNER * self.learner.solver.tol)
         surrogate = mle_struct(rho.__getitem__).surrogate
         learner = replace(self.learner, surrogate=surrogate, solver=solver)
-        return learner if loop is None else learner.within(loop, calls)
+        return learner.within(loop, calls)
 
     def _infer(
-        self, batch: Batch[Any], scores: Array, rho: Weights, loop: Loop | None
+        self, batch: Batch[Any], scores: Array, rho: Weights, loop: Loop
     ) -> tuple[Array, float]:
         learner = self.under(rho, loop)
         solver = learner.solver if self._alone else None

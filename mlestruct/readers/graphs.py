@@ -127,14 +127,8 @@ class Graph:
         ties = np.stack([border, np.exp(-apart / scale)], axis=1)
         channels = range(pixels.shape[2])
         names = [f"{what} of channel {k}" for what in ("mean", "spread") for k in channels]
-        return cls(
-            np.hstack([means, spreads, middle]),
-            pairs,
-            ties,
-            (*names, "row", "column"),
-            ("border", "alike"),
-            regions=areas,
-        )
+        rows, named = np.hstack([means, spreads, middle]), (*names, "row", "column")
+        return cls(rows, pairs, ties, named, ("border", "alike"), regions=areas)
 
     def __len__(self) -> int:
         return int(self.nodes.shape[0])

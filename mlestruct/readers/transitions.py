@@ -46,12 +46,8 @@ class ForbiddenTags(NamedTuple):
             a, b = pair
             if a in place and b in place:  # tags that training never saw are ruled out as it is
                 table[place[a], place[b]] = True
-        return cls(
-            np.flatnonzero(table[edge, :states]),
-            np.flatnonzero(table[:states, edge]),
-            table[:states, :states],
-            list(labels),
-        )
+        first, last = np.flatnonzero(table[edge, :states]), np.flatnonzero(table[:states, edge])
+        return cls(first, last, table[:states, :states], list(labels))
 
     def __bool__(self) -> bool:
         return bool(len(self.first) or len(self.last) or self.pairs.any())

@@ -291,20 +291,12 @@ class Descending:
             gap = self.regulariser.bracket(step.theta, -total(step.theta)[1])
         if now.coarse:
             total.tol = min(total.tol, INNER * (gap / size))
-        return Progress(
-            round=now.number,
-            calls=(now.number + 1) * self.examples,
-            examples=self.examples,
-            certificate=self.claim(step, gap, total.stalled),
-            theta=step.theta,
-            route="direct",
-            learned=None if self.learned is None else self.learned(step.theta),
-            left=0.0 if still else gap / size / now.share,
-            over="" if on else "step",
-            prove=None
-            if self.proof is None
-            else partial(self._prove, step, total, now, gap, still, unsure),
-        )
+        said = self._at(now, self.claim(step, gap, total.stalled), step.theta)
+        learned = None if self.learned is None else self.learned(step.theta)
+        left, over = 0.0 if still else gap / size / now.share, "" if on else "step"
+        prove = partial(self._prove, step, total, now, gap, still, unsure)
+        prove = prove if self.proof is not None else None
+        return replace(said, learned=learned, left=left, over=over, prove=prove)
 
     def _finer(self, met: bool, moved: bool, total: Sum, now: _Phase) -> bool:
         """There is a way on: by a step, or from here by finer inference, or a cold one."""
@@ -355,19 +347,12 @@ class Descending:
     def _said(self, now: _Phase, theta: Array, found: Proven) -> Progress:
         """The last round: weights, and what is proven of them."""
         tau = np.concatenate([NONE, *found.tau])
-        return Progress(
-            round=now.number,
-            calls=(now.number + 1) * self.examples,
-            examples=self.examples,
-            certificate=found.certificate,
-            theta=theta,
-            tau=tau,
-            at=tau,
-            route="direct",
-            cut=found.moved,
-            left=found.left,
-            own=found.own,
-        )
+        said = self._at(now, found.certificate, theta)
+        return replace(said, tau=tau, at=tau, cut=found.moved, left=found.left, own=found.own)
+
+    def _at(self, now: _Phase, proof: Certificate, theta: Array) -> Progress:
+        calls = (now.number + 1) * self.examples
+        return Progress(now.number, calls, self.examples, proof, theta, route="direct")
 
 
 def estimate(bound: str, step: Step, gap: float, stalled: int) -> Certificate:
