@@ -326,5 +326,5 @@ def _again(row: tuple[float, ...], words: list[tuple[str, str, str | None, str, 
     cost = Cost(int(expected[0]), int(expected[1]), expected[2], int(expected[3]))
     proof = Certificate(gap, slack, objective, polytope, bound, withheld, int(unused))
     said = Progress(int(number), int(calls), cost.examples, proof, NONE, route=route, cut=bool(cut))
-    ends = {"seconds": seconds, "cost": cost, "done": bool(done), "short": short}
+    ends: Any = {"seconds": seconds, "cost": cost, "done": bool(done), "short": short}
     return replace(said, asking=asking, bytes=cost.bytes, **ends)

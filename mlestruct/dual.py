@@ -197,8 +197,8 @@ def certificate(
     bracket = dual.regulariser.bracket(theta, dual.residual(point))
     weight = dual.batch.weight
     gap = float(weight @ gaps) + bracket if inner.withheld is None else float("inf")
-    known = oracle.polytope, str(dual.entropy.bound), inner.withheld, inner.unused
-    return Certificate(gap, float(weight @ slack), dual.value(point), *known)
+    told = oracle.polytope, str(dual.entropy.bound), inner.withheld, inner.unused
+    return Certificate(gap, float(weight @ slack), dual.value(point), *told)
 
 
 def tangent_gaps(

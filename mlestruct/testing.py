@@ -92,7 +92,7 @@ def check_structure(
 
 def _check_shape(structure: Structure) -> None:
     fixed, size = structure.fixed, structure.size
-    right = fixed.shape == (size,) and np.isin(fixed, (-1, 0, 1)).all()
+    right: Any = fixed.shape == (size,) and np.isin(fixed, (-1, 0, 1)).all()
     _hold(right, "fixed holds −1, 0 or 1 for every coordinate", f"it is {fixed.tolist()}")
     right = np.prod(structure.shape) == size
     _hold(right, "shape holds every coordinate", f"shape {structure.shape}, size {size}")

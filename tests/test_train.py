@@ -15,8 +15,9 @@ from mlestruct.dual import Dual
 from mlestruct.engine import Serial
 from mlestruct.features import Masked, Tied
 from mlestruct.inference import best
+from mlestruct.inference.choose import DEFAULT
 from mlestruct.inference.routine import routine
-from mlestruct.learners.model import collect
+from mlestruct.learners.model import _collected
 from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains
 from mlestruct.oracle import resolve
@@ -115,7 +116,7 @@ def test_states_are_estimates_until_the_last(rng):
     assert [state.done for state in states] == [False] * (len(states) - 1) + [True]
     assert all(state.certificate.withheld for state in states[:-1])
     assert states[-1].certificate.withheld is None
-    assert collect(iter(states)).certificate is states[-1].certificate
+    assert _collected(iter(states), DEFAULT)[0].certificate is states[-1].certificate
 
 
 def test_an_oracle_of_ones_own_means_frank_wolfe(rng):

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.dual import Certificate
 from mlestruct.learners.model import Model
@@ -81,19 +80,6 @@ def write(
     files.save(path, kind, arrays, header, private=private)
 
 
-def _scale(arrays: Mapping[str, NDArray[Any]]) -> Array | None:
-    found = arrays.get("scale")
-    if found is not None and (found.shape != arrays["coef"].shape or not (found > 0).all()):
-        raise ValueError(f"its scale is {found.shape}, and not positive for every weight")
-    return found
-
-
-def _texts(given: Any) -> list[str] | None:
-    if given is not None and not (isinstance(given, list) and all(type(v) is str for v in given)):
-        raise ValueError("its names of columns are no list of texts")
-    return given
-
-
 @contextmanager
 def loading(path: Path, kind: str) -> Iterator[None]:
     """Errors raised inside are raised as a ValueError that names the file."""
@@ -118,6 +104,13 @@ def read(path: Path, kind: str, again: Mapping[str, Any]) -> tuple[dict[str, Any
         settings = {name: unpack(value, arrays) for name, value in header["settings"].items()}
         if arrays["coef"].ndim != 1 or arrays["coef"].dtype != float:
             raise ValueError(f"its weights are {arrays['coef'].shape} {arrays['coef'].dtype}")
+        scale, columns = arrays.get("scale"), header.get("columns")
+        if scale is not None and (scale.shape != arrays["coef"].shape or not (scale > 0).all()):
+            raise ValueError(f"its scale is {scale.shape}, and not positive for every weight")
+        if columns is not None and not (
+            isinstance(columns, list) and all(type(v) is str for v in columns)
+        ):
+            raise ValueError("its names of columns are no list of texts")
         model = Model(
             arrays["coef"],
             Certificate(**header["certificate"]),
@@ -131,7 +124,7 @@ def read(path: Path, kind: str, again: Mapping[str, Any]) -> tuple[dict[str, Any
             header["alpha"],
             [(float(a), float(b)) for a, b in arrays["alpha_scores"]],
             header["notes"],
-            _scale(arrays),
-            _texts(header.get("columns")),
+            scale,
+            columns,
         )
         return {**settings, **again}, fitted, unpack(header["learned"], arrays)

@@ -341,8 +341,15 @@ def take(
     iterate.make_room(vertices, moments)
     warm = number < solver.warm and not margin and step in ("pairwise", "block")
     if warm or step in ("batch", "batch_fixed"):
-        gamma = 2.0 / (number + 3.0) if step == "batch_fixed" else None
-        _joint_step(iterate, vertices, moments, gamma, 0.9 if warm else 1.0 - 1e-9, number)
+        delta, most = vertices - iterate.x.tau, 0.9 if warm else 1.0 - 1e-9
+        gamma = 2.0 / (number + 3.0)
+        if step != "batch_fixed":
+            change = iterate.x.r - iterate.dual.residual(vertices)
+            gamma = _along(iterate, delta, change, most)
+        iterate.x.tau[:] += gamma * delta
+        if iterate.atoms is not None:
+            scaled_pass(vertices, moments, number, gamma, iterate.p, iterate.atoms)
+        iterate.synchronise()
     elif step == "pairwise":
         more = 0 if sharing is None else MORE
         gained = _towards(iterate, order, vertices, moments, number, more)
@@ -365,19 +372,6 @@ def take(
             steps.passes(False, count, least, *given)
     else:
         steps.plain_pass(order, vertices, moments, iterate.p, iterate.x, iterate.s)
-
-
-def _joint_step(
-    iterate: Iterate, vertices: Array, moments: Array, gamma: float | None, most: float, now: int
-) -> None:
-    """One step of all blocks together by a common γ, exact unless it is given."""
-    delta = vertices - iterate.x.tau
-    if gamma is None:
-        gamma = _along(iterate, delta, iterate.x.r - iterate.dual.residual(vertices), most)
-    iterate.x.tau[:] += gamma * delta
-    if iterate.atoms is not None:
-        scaled_pass(vertices, moments, now, gamma, iterate.p, iterate.atoms)
-    iterate.synchronise()
 
 
 def _along(iterate: Iterate, delta: Array, change: Array, most: float) -> float:

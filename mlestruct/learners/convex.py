@@ -146,6 +146,7 @@ class Learner(Fits):
         messages, start = self.messages(dual), None
         if last is not None:
             start = last.tau if messages is None else last.theta
+            start = start if len(start) else None  # as of a fit that has come to its end
         return self.within(loop)._run(dual, oracle, messages, start)
 
 

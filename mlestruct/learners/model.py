@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,11 +56,6 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, model: Model, given: Any = None) -> None:
         super().__init__()
         self.model, self.given = model, given
-
-
-def collect(states: Iterator[Progress], inference: Inference = DEFAULT) -> Model:
-    """Consume rounds into a model."""
-    return _collected(states, inference)[0]
 
 
 class Learns(Protocol):
@@ -158,22 +154,10 @@ class Wraps(Fits):
     """Learners around another ``learner``, whose settings are theirs."""
 
     learner: Any
-
-    @property
-    def name(self) -> str:
-        return str(self.learner.name)
-
-    @property
-    def inference(self) -> Any:
-        return self.learner.inference
-
-    @property
-    def regulariser(self) -> Any:
-        return self.learner.regulariser
-
-    @property
-    def solver(self) -> Any:
-        return self.learner.solver
+    name = property(attrgetter("learner.name"))
+    inference = property(attrgetter("learner.inference"))
+    regulariser = property(attrgetter("learner.regulariser"))
+    solver = property(attrgetter("learner.solver"))
 
 
 def _collected(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -62,21 +62,16 @@ class Perceptron(Fits):
             own = {"epochs": self.epochs, "seed": self.seed, "seconds": self.solver.seconds}
             return {**named(batch, features, ridge), "oracle": name_of(oracle), **own}
 
-        rounds = partial(self._rounds, batch, features, oracle, ridge)
+        ones = [(batch.select(m), features.select(m)) for m in np.arange(len(batch))[:, None]]
+        rounds = partial(self._rounds, ones, oracle, ridge)
         budget = Budget(0.0, self.epochs - 1, self.solver.seconds, unit="epochs")
         return drive(OwnRounds(self.name, rounds, setting), budget, self.solver.checkpoint)
 
     def _rounds(
-        self,
-        batch: Batch[Any],
-        features: Features,
-        oracle: Oracle[Any],
-        ridge: Regulariser,
-        loop: Loop,
+        self, ones: Sequence[Any], oracle: Oracle[Any], ridge: Regulariser, loop: Loop
     ) -> Iterator[Progress]:
-        """An epoch each."""
-        count, d = len(batch), features.d
-        ones = [(batch.select(m), features.select(m)) for m in np.arange(count)[:, None]]
+        """An epoch each, of examples one by one."""
+        count, d = len(ones), len(ridge)
         rng, epoch, calls = np.random.default_rng(self.seed), 0, 0
         theta, total = np.zeros(d), np.zeros(d)
         if loop.tree is not None:

@@ -294,9 +294,10 @@ class Descending:
         said = self._at(now, self.claim(step, gap, total.stalled), step.theta)
         learned = None if self.learned is None else self.learned(step.theta)
         left, over = 0.0 if still else gap / size / now.share, "" if on else "step"
-        prove = partial(self._prove, step, total, now, gap, still, unsure)
-        prove = prove if self.proof is not None else None
-        return replace(said, learned=learned, left=left, over=over, prove=prove)
+        said = replace(said, learned=learned, left=left, over=over)
+        if self.proof is None:
+            return said
+        return replace(said, prove=partial(self._prove, step, total, now, gap, still, unsure))
 
     def _finer(self, met: bool, moved: bool, total: Sum, now: _Phase) -> bool:
         """There is a way on: by a step, or from here by finer inference, or a cold one."""
