@@ -22,10 +22,6 @@ from mlestruct.trees import Tree
 NONE = np.zeros(0)
 
 
-def _none() -> Array:
-    return NONE
-
-
 @dataclass(frozen=True)
 class Cost:
     """What a run is expected to take at most; ``bytes`` of memory beside its data, 0 if unknown."""
@@ -77,8 +73,8 @@ class Progress:
     examples: int
     certificate: Certificate
     theta: Array
-    tau: Array = field(default_factory=_none)
-    at: Array = field(default_factory=_none)
+    tau: Array = field(default_factory=lambda: NONE)
+    at: Array = field(default_factory=lambda: NONE)
     route: str = "frank_wolfe"
     cut: bool = False
     asking: float = 0.0

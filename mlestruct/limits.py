@@ -36,7 +36,12 @@ class limited:
     """
 
     def __init__(self, max_seconds: Any, name: str) -> None:
-        self.seconds, self.name = as_seconds(max_seconds), name
+        number = isinstance(max_seconds, (int, float, np.integer, np.floating))
+        number &= not isinstance(max_seconds, bool)
+        if max_seconds is not None and not (number and max_seconds >= 0):
+            why = "it must be a number of seconds, 0 or more, or None"
+            raise ValueError(f"max_seconds is {max_seconds!r}; {why}")
+        self.seconds, self.name = None if max_seconds is None else float(max_seconds), name
         self.end, self.hit, self.notes = np.inf, False, list[str]()
         self.outer: limited | None = None
         self._token: Token[limited | None] | None = None
@@ -64,16 +69,6 @@ class limited:
 
 
 _here: ContextVar[limited | None] = ContextVar("limit", default=None)
-
-
-def as_seconds(value: Any) -> float | None:
-    """A limit in seconds, at least 0, or None; anything else is a ValueError."""
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    if value is None or (number and not isinstance(value, bool) and value >= 0):
-        return None if value is None else float(value)
-    raise ValueError(
-        f"max_seconds is {value!r}; it must be a number of seconds, 0 or more, or None"
-    )
 
 
 def _around() -> Iterator[limited]:

@@ -252,7 +252,9 @@ class Remote:
         except TimeoutError:
             self.why = f"did not answer within {self.timeout:.3g} s"
             late = [k for k, one in enumerate(asked) if one is not None and not one.done()]
-            self._restart({pairs[k].key for k in late})
+            keys, busy = {pairs[k].key for k in late}, self.client.processing().items()
+            hanging = [address for address, tasks in busy if not keys.isdisjoint(tasks)]
+            self.client.restart_workers(hanging, raise_for_error=False)
             self.client.cancel([one for k in late for one in (asked[k], pairs[k])])
 
         def gone(one: Any) -> bool:
@@ -260,12 +262,6 @@ class Remote:
             return killed or one.status in ("cancelled", "lost")
 
         return [k for k, one in enumerate(asked) if one is None or gone(one)]
-
-    def _restart(self, keys: set[str]) -> None:
-        """The workers that are at these tasks."""
-        busy = self.client.processing().items()
-        hanging = [address for address, tasks in busy if not keys.isdisjoint(tasks)]
-        self.client.restart_workers(hanging, raise_for_error=False)
 
     def _blamed(self, lost: Sequence[int]) -> LostWorker:
         for k in lost if self.log else ():

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, Partial
 from mlestruct.estimators import door
-from mlestruct.estimators.door import ClassWeight, Columns, Given
+from mlestruct.estimators.door import Columns, Given
 from mlestruct.estimators.labelled import Weighable
-from mlestruct.estimators.labels import Labels, classes_of, missing, numbered
+from mlestruct.estimators.labels import classes_of, missing, numbered
 from mlestruct.estimators.predictor import Decision
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
@@ -64,7 +64,11 @@ class MultiLabelModel(Weighable):
         if self.class_weight is not None:
             assert batch.target is not None
             applies = batch.target.reshape(len(batch), -1)[:, 1 : 2 * labels : 2]
-            each = _applying(self.class_weight, self.classes_, applies)
+            if self.class_weight == "balanced":  # as much where it applies as where it does not
+                often, rarely = (applies == 1).sum(axis=0), (applies == 0).sum(axis=0)
+                each = np.where((often > 0) & (rarely > 0), rarely / np.maximum(often, 1), 1.0)
+            else:
+                each = door.class_weights(self.class_weight, self.classes_, np.zeros(labels))
             weights = [
                 w * np.where(row > 0, each, 1.0) for w, row in zip(weights, applies, strict=True)
             ]
@@ -182,14 +186,6 @@ def _table(X: Sequence[Any]) -> Array:
         m, j = wrong[0].tolist()
         raise ValueError(f"example {m}: feature {j} is {rows[m, j]}")
     return rows
-
-
-def _applying(setting: ClassWeight, labels: Labels, applies: Array) -> Array:
-    """What every label counts where it applies; ``balanced``: as much as where it does not."""
-    if setting != "balanced":
-        return door.class_weights(setting, labels, np.zeros(len(labels)))
-    often, rarely = (applies == 1).sum(axis=0), (applies == 0).sum(axis=0)
-    return np.where((often > 0) & (rarely > 0), rarely / np.maximum(often, 1), 1.0)
 
 
 def _last(count: int, states: int) -> sp.csr_array:

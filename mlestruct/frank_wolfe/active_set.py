@@ -304,12 +304,6 @@ class Iterate:
             widths = widths._replace(moment=wide)
             self.atoms = empty_atoms(atoms.base, atoms.base_moment, widths, cap)
 
-    def bases_to_atoms(self, vertices: Array) -> None:
-        """Every base, a vertex itself, becomes an atom."""
-        moments = self.dual.features.each(vertices)
-        self.make_room(vertices, moments)
-        sets.scaled_pass(vertices, moments, 0, 1.0, self.p, self.atoms)
-
 
 def footprint(dual: Dual, widths: Widths | None = None) -> int:
     """Bytes of a run's arrays beside its problem, with atoms of these widths if it keeps any."""

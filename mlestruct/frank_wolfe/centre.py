@@ -69,15 +69,12 @@ class Centre:
         """After a round c is θ. ``lag``: what θ ≠ ∇R*(r) added to its certificate's ``gap``."""
         if number >= HELD:
             self.at = theta
-            self._tune(lag, gap)
+            if lag > MOST * gap:
+                self.scale = max(FASTER * self.scale, LOOSE)
+            elif lag < LEAST * gap:
+                self.scale = min(SLOWER * self.scale, STIFF)
         if number and number % (OFTEN if number < EARLY else SELDOM) == 0:
             self.curvature = _curvature(dual, tau)
-
-    def _tune(self, lag: float, gap: float) -> None:
-        if lag > MOST * gap:
-            self.scale = max(FASTER * self.scale, LOOSE)
-        elif lag < LEAST * gap:
-            self.scale = min(SLOWER * self.scale, STIFF)
 
     def tree(self) -> Tree:
         return self.at, self.curvature, self.scale

@@ -534,7 +534,9 @@ class _Run(RunState):
             self.iterate = Iterate.start(dual, self.start, self.inner.tau, active=True)
             self.iterate.regularise(regulariser)
             if self.vertex_first:
-                self.iterate.bases_to_atoms(self.start)
+                each = dual.features.each(self.start)
+                self.iterate.make_room(self.start, each)
+                scaled_pass(self.start, each, 0, 1.0, self.iterate.p, self.iterate.atoms)
             self.sharing = None if dual.entropy.flat else Sharing.of(dual.batch)
             if self.sharing is not None:
                 self.bytes += 16 * LAST * dual.batch.size

@@ -58,7 +58,12 @@ def subgraphs(graph: FactorGraph, pieces: Sequence[Sequence[int]], unaries: Unar
     one more piece, the node alone (``own``).
     """
     lists = [np.asarray(factors, dtype=np.int64) for factors in pieces]
-    _check(graph, lists)
+    for number, piece in enumerate(lists):
+        if len(piece) == 0 or piece.min() < 0 or piece.max() >= graph.n_factors:
+            raise ValueError(f"piece {number} must name factors in 0..{graph.n_factors - 1}")
+    missing = set(range(graph.n_factors)).difference(*(piece.tolist() for piece in lists))
+    if missing:
+        raise ValueError(f"factor {min(missing)} is in no piece, so its scores would be lost")
     used = np.bincount(np.concatenate([*lists, np.zeros(0, np.int64)]), minlength=graph.n_factors)
     scopes = np.split(graph.scope, graph.scope_start[1:-1])[: graph.n_factors]
     nodes = [np.unique(np.concatenate([scopes[f] for f in factors])) for factors in lists]
@@ -88,15 +93,6 @@ def _piece(
     shares = sp.csr_array(entries, shape=(len(repeats), graph.size))
     weight = 1.0 if graph.weight is None else float(graph.weight[nodes].max())
     return Piece(structure, repeats, shares, weight)
-
-
-def _check(graph: FactorGraph, pieces: list[Ints]) -> None:
-    for number, factors in enumerate(pieces):
-        if len(factors) == 0 or factors.min() < 0 or factors.max() >= graph.n_factors:
-            raise ValueError(f"piece {number} must name factors in 0..{graph.n_factors - 1}")
-    missing = set(range(graph.n_factors)).difference(*(piece.tolist() for piece in pieces))
-    if missing:
-        raise ValueError(f"factor {min(missing)} is in no piece, so its scores would be lost")
 
 
 @dataclass(frozen=True)

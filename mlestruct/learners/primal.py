@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
@@ -106,9 +106,14 @@ class Primal(Fits):
                 "small": repr(self.small),
             }
 
+        if batch.partly:  # all outcomes less those that agree with what was seen
+            both = [replace(one, target=np.zeros(batch.size)) for one in (batch, pinned(batch))]
+            makers: Any = difference(*(Share.whole(self.objective(b), b, heads) for b in both))
+        else:
+            makers = Share.whole(self.objective(batch), batch, heads).split()
         besides = {name: part for name, part in places(heads).items() if name != "score"}
         method = Descending(
-            shards=lambda: closing(engine.start(self._makers(batch, heads))),
+            shards=lambda: closing(engine.start(makers)),
             regulariser=ridge,
             examples=len(batch),
             claim=partial(self._claim, batch.partly),
@@ -128,13 +133,6 @@ class Primal(Fits):
         """The learner itself where its objective knows what to do; else it is refused."""
         summed = self.partly == "summed" and self.small is None
         return self if summed or self.partly == "seen" else super().of_seen(tol)
-
-    def _makers(self, batch: Batch[Any], heads: Mapping[str, Head]) -> Sequence[Any]:
-        """What makes shards; of outcomes seen in part: all outcomes less those that agree."""
-        if not batch.partly:
-            return Share.whole(self.objective(batch), batch, heads).split()
-        both = [replace(one, target=np.zeros(batch.size)) for one in (batch, pinned(batch))]
-        return difference(*(Share.whole(self.objective(one), one, heads) for one in both))
 
     def _descents(
         self, batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
 
 TASKS = ("PR", "MAR", "MPE")
-METHODS = ("auto", "exact", "trw", "bp")
 DIGITS = 18  # of a whole number
 LARGEST = 1 << 24  # states of all variables: tables are as long as the file, these need not be
 GIB, SECONDS = 1.0, 60.0  # beyond this estimate of exact inference, ``auto`` says no
@@ -96,8 +95,8 @@ def infer(
     """
     if task not in TASKS:
         raise ValueError(f"task is {task!r}; it must be one of {', '.join(TASKS)}")
-    if method not in METHODS:
-        raise ValueError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
+    if method not in get_args(Method):
+        raise ValueError(f"method is {method!r}; it must be one of {', '.join(get_args(Method))}")
     problem = read(path, evidence)
     why = problem.graph.impossible()
     if why is not None:

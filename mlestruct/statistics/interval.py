@@ -237,7 +237,10 @@ def intervals(
             fitted = Fitted.of(problem, np.zeros(d) if start is None else start, told.basis)
             asked = told.contrasts(names, known)
             if not fitted.many:
-                fitted.announce(2 * len(asked))
+                began, ends = clock(), 2 * len(asked)
+                problem.model.slopes(fitted.top.theta, fitted.top.basis)
+                seconds = EVALUATIONS * ends * (clock() - began)
+                tell(f"looking for {ends} ends of intervals", seconds)
             rows = [_reached(fitted, one, level) for one in asked]
         except limits.OutOfTime:
             return replace(blank, refused=LATE)
@@ -363,13 +366,6 @@ class Fitted:
             but = f", but for what one unit alone tells ({shown})" if alone else ""
             return f"the units are independent of each other; not that the model is right{but}"
         return "the units are independent, and vary as the model says or evenly more"
-
-    def announce(self, ends: int) -> None:
-        """Before a search that takes a while, say how long it is to whoever sits at the screen."""
-        began = clock()
-        self.firth.likelihood.slopes(self.top.theta, self.top.basis)
-        seconds = EVALUATIONS * ends * (clock() - began)
-        tell(f"looking for {ends} ends of intervals", seconds)
 
     def interval(self, asked: Named, level: float) -> Interval:
         """A t interval; where units are few or one side has no end, by the likelihood's fall."""
