@@ -1,4 +1,4 @@
-"""The seam to every place where shards of the examples can live and work."""
+"""The seam to every place where shards of the examples can live and work; those of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Errors at the door: what is wrong with a list of examples, and where."""
+"""Errors at the door: what is wrong with a list of examples, and where.
+
+Weights of nodes and of classes are checked here too: what every label counts in learning.
+"""
 
 from __future__ import annotations
 

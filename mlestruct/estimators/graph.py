@@ -1,4 +1,7 @@
-"""GraphModel: a label per node of any graph, from features of nodes and of edges."""
+"""GraphModel and GridModel: a label per node of any graph, or per pixel of an image.
+
+Tables of two labels or more stand first: their weights, what these are called, their features.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Labels of any sortable kind, as states 0, 1, … and back."""
+"""Labels of any sortable kind, as states 0, 1, … and back.
+
+Those that are void are not known: nothing is learned or judged of them.
+"""
 
 from __future__ import annotations
 

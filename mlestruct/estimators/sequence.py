@@ -1,4 +1,7 @@
-"""SequenceModel: a label per position, from features per position and learned transitions."""
+"""SequenceModel: a label per position, from features per position and learned transitions.
+
+A SkipChainModel also ties positions at a distance.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every convex learner shares: build its dual, run the core, keep weights and certificate."""
+"""What every convex learner shares: build its dual, run the core, keep weights and certificate.
+
+A structured SVM is the same dual at temperature zero, with the loss as bias.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What every primal learner shares: L-BFGS on an objective of the weights, and Fenchel's gap."""
+"""What every primal learner shares: L-BFGS on an objective of the weights, and Fenchel's gap.
+
+Then these learners: maximum likelihood by exact sums or by loopy messages, and pseudo-likelihood,
+which takes every variable given its neighbours' observed states and needs no inference.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The seam of all objectives, their sum over shards of the examples, the surrogate likelihood."""
+"""The seam of all objectives, their sum over shards of the examples, the surrogate likelihood.
+
+At the end a sum less another: log Z, and log Z of what agrees with what was seen.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Examples (or cohorts of them) are the independent units. Never the variance between units alone
 where they are few, never a normal quantile: with few units the likelihood's own fall decides, with
-more a t distribution whose degrees of freedom are counted; and no interval where none is honest.
+more a t distribution whose degrees of freedom are counted; and no interval where none is honest. Below the rule: how a batch becomes a problem that it is asked
+of, and how far estimates spread between units.
 """
 
 from __future__ import annotations
@@ -509,19 +510,11 @@ def _mixed(batch: Batch[Any], rho: Rho) -> Infer | None:
 def inference(entropy: Entropy) -> Infer | None:
     """The routine of this entropy on any batch of the same structures; None: Frank-Wolfe alone."""
     found = routine(entropy)
-    if found is None:
-        return None
-
-    def infer(batch: Batch[Any], scores: Array) -> tuple[Array, Array]:
-        beliefs = found.many(batch, scores)
-        return beliefs.log_z, beliefs.tau
-
-    return infer
+    return None if found is None else lambda batch, scores: found.many(batch, scores)[:2]
 
 
 def _sums(batch: Batch[Any], scores: Array) -> tuple[Array, Array]:
-    found = exact(batch, scores)
-    return found.log_z, found.tau
+    return exact(batch, scores)[:2]
 
 
 CLOSED = 1e-3  # share of a unit's own residual below which it determines a direction alone
@@ -538,7 +531,11 @@ class Spread(NamedTuple):
 class Units:
     """Independent units: ``score`` (units × r) at the estimate, ``hessian`` (units × r × r).
 
-    ``exact`` is the variance that the model gives to every unit's score, where it can be had.
+    ``exact`` is the variance that the model gives to every unit's score, where it can be had. All
+    matrices are in a basis that makes the whole Hessian the identity, so that H⁻¹ drops out. CR2
+    and its degrees of freedom: Bell & McCaffrey (2002, Survey Methodology 28). The moderated
+    variance is the idea of Smyth (2004, Stat. Appl. Genet. Mol. Biol. 3): a model's variance counts
+    as so many degrees of freedom.
     """
 
     score: Array

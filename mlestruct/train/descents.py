@@ -3,6 +3,9 @@
 L-BFGS that begins with equal steps in all weights spends its rounds, and then all its digits, on a
 column of 50,000 beside one of 1. It therefore steps in z = s·θ, which is what columns divided by s
 would have for weights. The objective, its penalty and its certificate stay those of θ.
+
+Two more descents are for objectives whose gradient is not the value's: by slopes alone, and by
+stochastic steps on a few examples at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The direct route: minimise the surrogate in θ by its marginals, then certify both ends."""
+"""The direct route: minimise the surrogate in θ by its marginals, then certify both ends.
+
+What was reached is proven where the examples live: every shard proves its part.
+"""
 
 from __future__ import annotations
 
