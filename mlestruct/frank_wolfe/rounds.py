@@ -1,6 +1,6 @@
 """Rounds: one parallel oracle call per example at a common θ, then sequential exact block steps.
 
-What a round asks comes first, with what its answers prove; then the best proof so far, and the runs.
+What a round asks and its answers prove comes first; then the best proof so far, and the runs.
 """
 
 from __future__ import annotations

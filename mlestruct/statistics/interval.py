@@ -2,8 +2,10 @@
 
 Examples (or cohorts of them) are the independent units. Never the variance between units alone
 where they are few, never a normal quantile: with few units the likelihood's own fall decides, with
-more a t distribution whose degrees of freedom are counted; and no interval where none is honest. Below the rule: how a batch becomes a problem that it is asked
-of, and how far estimates spread between units.
+more a t distribution whose degrees of freedom are counted; and no interval where none is honest.
+
+Below the rule: how a batch becomes a problem that it is asked of, and how far estimates spread
+between units.
 """
 
 from __future__ import annotations
