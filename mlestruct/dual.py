@@ -344,6 +344,15 @@ def _cover(
         return [v > 1e-9, 1 - v > 1e-9, C @ v + c0 > 1e-9]
 
     found: list[Array] = []
+
+    def take(answer: Array) -> bool:
+        """Whether the answer shows a view that none before did; it counts if so."""
+        news = any((need & seen).any() for need, seen in zip(needs, shown(answer), strict=True))
+        if news or not found:
+            found.append(answer)
+        needs[:] = [need & ~seen for need, seen in zip(needs, shown(answer), strict=True)]
+        return news
+
     for _ in range(sum(int(need.sum()) for need in needs) + 1):
         score = needs[0].astype(float) - needs[1] + C.T @ needs[2].astype(float)
         try:
@@ -352,29 +361,20 @@ def _cover(
         except OutOfTime:
             nowhere = np.full(structure.size, np.nan)
             return np.mean(found, axis=0) if found else nowhere, tuple(needs), UNASKED
-        new = [need & seen for need, seen in zip(needs, shown(vertex), strict=True)]
-        fresh = any(n.any() for n in new)
-        if fresh or not found:
-            found.append(vertex)
-        needs = [need & ~n for need, n in zip(needs, new, strict=True)]
+        fresh = take(vertex)
         if not any(need.any() for need in needs):
             break
         if late():
             for seen in _observed(batch, members):
-                if _any(needs, shown(seen)):
-                    found.append(seen)
-                    needs = [need & ~n for need, n in zip(needs, shown(seen), strict=True)]
+                take(seen)
             return np.mean(found, axis=0), tuple(needs), UNASKED
         if not fresh:
             best = upper + needs[1].sum() + c0[needs[2]].sum()
             least = _least(oracle) if whole else 0.0
             if best <= max(1e-6, CLEAR * least):
                 return np.mean(found, axis=0), tuple(needs), ""
-            known = [v for v in _observed(batch, members) if _any(needs, shown(v))]
-            if not known:
+            if not any(take(seen) for seen in _observed(batch, members)):
                 return np.mean(found, axis=0), tuple(needs), _unproven(needs)
-            found += known[:1]
-            needs = [need & ~n for need, n in zip(needs, shown(known[0]), strict=True)]
             if not any(need.any() for need in needs):
                 break
     return np.mean(found, axis=0), none, ""
@@ -386,10 +386,6 @@ def _observed(batch: Batch[Any], members: Ints) -> Iterator[Array]:
         seen = batch.target[batch.coordinates(int(m))]  # type: ignore[index]
         if ((seen == 0) | (seen == 1)).all():
             yield seen
-
-
-def _any(needs: list[Any], shown: list[Any]) -> bool:
-    return any((need & n).any() for need, n in zip(needs, shown, strict=True))
 
 
 def _least(oracle: Any) -> float:

@@ -495,7 +495,10 @@ class Estimator(Predictor):
         if intervals is not None:
             _refuse_others(intervals, self.names())
         calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
-        names = door.told_apart(self.names())
+        names, trust = door.told_apart(self.names()), ""
+        if (doubt := self._doubt()) and RECALIBRATED not in (self.certificate_.withheld or ""):
+            how = "recalibrated(X, y), by other examples, finds how sharp they should be"
+            trust = f", {doubt}; {how}"
         return Summary(
             weights_by_name=dict(zip(names, self.coef_.tolist(), strict=True)),
             sure=intervals,
@@ -504,18 +507,11 @@ class Estimator(Predictor):
             alpha_scores=self.alpha_scores_,
             notes=self.notes_,
             route=self.route_,
-            inference=f"{self._inference()}{self._trust()}",
+            inference=f"{self._inference()}{trust}",
             rounds=self.n_iter_,
             calls=calls,
             seconds=seconds,
         )
-
-    def _trust(self) -> str:
-        """What a summary says of probabilities that were not learned as such."""
-        doubt = self._doubt()
-        if not doubt or RECALIBRATED in (self.certificate_.withheld or ""):
-            return ""
-        return f", {doubt}; recalibrated(X, y), by other examples, finds how sharp they should be"
 
     def _doubt(self) -> str:
         if self.learner in ("ssvm", "perceptron"):
