@@ -163,8 +163,8 @@ class SequenceModel(Labelled):
         pair = self._add_weights(given, states, node)
         pair[rules.pairs] = -np.inf
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        node[np.ix_(starts[:-1], rules.first)] = -np.inf
-        node[np.ix_(starts[1:] - 1, rules.last)] = -np.inf
+        node[starts[:-1, None], rules.first] = -np.inf
+        node[starts[1:, None] - 1, rules.last] = -np.inf
         label = np.empty(len(node), np.int64)
         sequences = Sequences(len(lengths), starts, len(node), states, node.shape[1])
         if not label_sequences(sequences, node, pair, label):

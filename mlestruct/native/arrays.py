@@ -67,6 +67,7 @@ marks = _check_of(np.bool_, "bool")
 
 def below(array: NDArray[Any], size: int, name: str) -> None:
     """Raise IndexError if an entry of an array of indices is negative, or ``size`` or more."""
-    if array.size and not (array.min() >= 0 and array.max() < size):
+    # Read as unsigned, negative numbers are the largest: one pass finds both.
+    if array.size and int(array.view(f"u{array.itemsize}").max()) >= size:
         wrong = array[(array < 0) | (array >= size)].ravel()[0]
         raise IndexError(f"{name} holds {wrong}; indices there are 0 to {size - 1}")

@@ -49,8 +49,9 @@ class ForwardBackward(Routine):
                 asked = scores.copy() if asked is scores else asked
                 asked[batch.offsets[members][:, None] + np.flatnonzero(closed)] = -np.inf
             left = members
-            if is_chain(structure):
-                log_z[members] = _swept(chain_marginals, _chain(structure), batch, left, asked, tau)
+            chain = _chain(structure)
+            if chain is not None:
+                log_z[members] = _swept(chain_marginals, chain, batch, left, asked, tau)
                 left = members[~np.isfinite(log_z[members])]
             if len(left):
                 log_z[left] = _swept(forest_marginals, _forest(structure), batch, left, asked, tau)
@@ -79,17 +80,15 @@ def _refuse_impossible(structure: FactorGraph, members: Ints, log_z: Array) -> N
         raise Infeasible(f"example {lost[0]}: {why}")
 
 
-def is_chain(structure: FactorGraph) -> bool:
-    """Return whether factor i joins variables i and i + 1."""
+@kept
+def _chain(structure: FactorGraph) -> Chain | None:
+    """Return where a chain's tables begin; None unless factor i joins variables i and i + 1."""
     n = structure.n_nodes
     steps = np.arange(n - 1)
     expected = np.stack([steps, steps + 1], axis=1).ravel()
-    return n > 1 and structure.is_pairwise and np.array_equal(structure.scope, expected)
-
-
-@kept
-def _chain(structure: FactorGraph) -> Chain:
-    return Chain(structure.n_nodes, structure.node_start, structure.table_start)
+    if n == 1 or not structure.is_pairwise or not np.array_equal(structure.scope, expected):
+        return None
+    return Chain(n, structure.node_start, structure.table_start)
 
 
 @kept

@@ -210,6 +210,10 @@ INLINE double from_bits(int64_t x) {
     std::memcpy(&found, &x, sizeof found);
     return found;
 }
+INLINE Bits shifted_left(Bits x, int by) { return x << by; }
+INLINE int64_t shifted_left(int64_t x, int by) {  // what leaves on the left is lost
+    return static_cast<int64_t>(static_cast<uint64_t>(x) << by);
+}
 template <class T>
 T everywhere(double x);
 template <>
@@ -252,7 +256,8 @@ INLINE T exponential(T x) {
                             line(1.0 / 479001600, r, 1.0 / 6227020800.0));
     const T series = add_product(add_product(a, r4, b), r4 * r4, c);
     const T y = 1.0 + add_product(r, r2, series);
-    return select(x > least, from_bits(bits_of(y) + (bits_of(turned) << 52)), everywhere<T>(0.0));
+    return select(x > least, from_bits(bits_of(y) + shifted_left(bits_of(turned), 52)),
+                  everywhere<T>(0.0));
 }
 
 // ln x of positive normal numbers.
