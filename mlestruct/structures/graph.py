@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, pairwise
 
@@ -199,12 +199,12 @@ class FactorGraph(Structure):
         vector = np.zeros(self.size)
         vector[self.node_start[:-1] + states] = 1.0
         if self.n_factors:
-            within = np.add.reduceat(states[self.scope] * self._strides, self.scope_start[:-1])
+            within = np.add.reduceat(states[self.scope] * self.strides, self.scope_start[:-1])
             vector[self.table_start[:-1] + within] = 1.0
         return vector
 
     @cached_property
-    def _strides(self) -> Ints:
+    def strides(self) -> Ints:
         """How far apart in its table the states of a factor's variable are, by place in scopes."""
         strides = np.ones(len(self.scope), dtype=np.int64)
         ends = self.scope_start[1:]
@@ -441,23 +441,32 @@ class FactorGraph(Structure):
             return Bound("upper", "edge counts are a mixture of forests")
         return Bound("none", "no theorem for these counting numbers on a graph with cycles")
 
-    def impossible(self) -> str | None:
-        """Arc consistency: the first table that loses its last entry."""
-        alive = self.fixed != 0
+    def thinned(self) -> Iterator[NDArray[np.bool_]]:
+        """Entries left by arc consistency, sweep by sweep; the next one changes the same flags.
+
+        In the end each agrees with open states, and each state is supported.
+        """
+        alive = ~self.closed()
         entry, node, slot = self.below
         width = int(self.cards.max(initial=1))
         support = slot * width + node - self.node_start[self.scope[slot]]
         while True:
-            left = np.bincount(self.table_of[alive], minlength=self.n_nodes + self.n_factors)
-            if (left == 0).any():
-                return self._name_table(int(np.argmin(left)))
-            living = np.bincount(support, weights=alive[entry], minlength=len(self.scope) * width)
+            yield alive
+            living = np.bincount(support[alive[entry]], minlength=len(self.scope) * width)
             dying = np.zeros(self.size, dtype=bool)
             dying[node[living[support] == 0]] = True
             dying[entry[~alive[node]]] = True
             if not (alive & dying).any():
-                return None
+                return
             alive &= ~dying
+
+    def impossible(self) -> str | None:
+        """The first table that loses its last entry."""
+        for alive in self.thinned():
+            left = np.bincount(self.table_of[alive], minlength=self.n_nodes + self.n_factors)
+            if (left == 0).any():
+                return self._name_table(int(np.argmin(left)))
+        return None
 
     def _name_table(self, table: int) -> str:
         part = "state" if table < self.n_nodes else "configuration"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlestruct.lanes import EIGHT
-from mlestruct.structures.base import Array, Flags, Ints
+from mlestruct.structures.base import Array, Flags, Ints, Marks
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -75,7 +76,7 @@ def plan(structure: FactorGraph, counting: Array) -> MessagePlan:
     cards = structure.cards[scope]
     owner = np.repeat(np.arange(structure.n_factors), np.diff(scope_start))
     count = counting[n:]
-    near_start, near = _neighbours(structure)
+    near_start, near = neighbours(structure)
     return MessagePlan(
         structure.node_start,
         structure.table_start,
@@ -83,7 +84,7 @@ def plan(structure: FactorGraph, counting: Array) -> MessagePlan:
         scope,
         owner,
         np.concatenate([[0], np.cumsum(cards)]),
-        _strides(cards, scope_start),
+        structure.strides,
         np.searchsorted(np.sort(scope), np.arange(n + 1)),
         np.argsort(scope, kind="stable"),
         near_start,
@@ -186,7 +187,7 @@ def _starts(sizes: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
-def _neighbours(structure: FactorGraph) -> tuple[Ints, Ints]:
+def neighbours(structure: FactorGraph) -> tuple[Ints, Ints]:
     """Every other node of every factor around a node, by node."""
     order = np.diff(structure.scope_start)
     each = np.repeat(order, order)
@@ -199,29 +200,7 @@ def _neighbours(structure: FactorGraph) -> tuple[Ints, Ints]:
     return np.searchsorted(node[by_node], np.arange(structure.n_nodes + 1)), near[by_node]
 
 
-def _strides(cards: Ints, scope_start: Ints) -> Ints:
-    stride = np.ones(len(cards), dtype=np.int64)
-    last = np.zeros(len(cards), dtype=bool)
-    last[scope_start[1:] - 1] = True
-    for s in range(len(cards) - 2, -1, -1):
-        stride[s] = 1 if last[s] else stride[s + 1] * cards[s + 1]
-    return stride
-
-
-def consistent(structure: FactorGraph) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Entries left by arc consistency: each agrees with open states, each state is supported."""
-    alive = structure.fixed != 0
-    alive &= ~structure.closed()
-    if alive.all():
-        return np.asarray(alive)
-    entry, node, slot = structure.below
-    width = int(structure.cards.max(initial=1))
-    support = slot * width + node - structure.node_start[structure.scope[slot]]
-    while True:
-        living = np.bincount(support[alive[entry]], minlength=len(structure.scope) * width)
-        dying = np.zeros(structure.size, dtype=bool)
-        dying[node[living[support] == 0]] = True
-        dying[entry[~alive[node]]] = True
-        if not (alive & dying).any():
-            return np.asarray(alive)
-        alive &= ~dying
+def consistent(structure: FactorGraph) -> Marks:
+    """Entries left by arc consistency."""
+    alive = ~structure.closed()
+    return alive if alive.all() else deque(structure.thinned(), maxlen=1).pop()

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.batch import Batch
-from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array, Ints, Structure, as_count, refuse_made
+from mlestruct.structures.base import Array, Structure, as_count, refuse_made
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,3 @@ def as_draws(count: Any, problem: Batch[Any] | Structure) -> int:
     refuse_made(count * problem.size, f"count={count}")
     return count
 
-
-def strides(graph: FactorGraph) -> Ints:
-    """How far one more state of every scope entry moves within its factor's table."""
-    factor = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_start))
-    stride = np.ones(len(graph.scope), dtype=np.int64)
-    for k in range(len(stride) - 2, -1, -1):
-        if factor[k] == factor[k + 1]:
-            stride[k] = stride[k + 1] * graph.cards[graph.scope[k + 1]]
-    return stride

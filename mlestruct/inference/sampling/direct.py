@@ -13,7 +13,7 @@ from mlestruct.errors import Infeasible
 from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.exact.elimination import sample_states
 from mlestruct.inference.exact.paths import graph_of
-from mlestruct.inference.sampling.common import Samples, as_draws, strides
+from mlestruct.inference.sampling.common import Samples, as_draws
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
 from mlestruct.native._door import sums_to_sink
@@ -100,7 +100,7 @@ def labelled(graph: FactorGraph, states: Ints) -> Array:
     row = np.arange(len(flat))[:, None]
     vertices[row, graph.node_start[:-1] + flat] = 1.0
     if graph.n_factors:
-        steps = strides(graph) * flat[:, graph.scope]
+        steps = graph.strides * flat[:, graph.scope]
         within = np.add.reduceat(steps, graph.scope_start[:-1], axis=1)
         vertices[row, graph.table_start[:-1] + within] = 1.0
     return vertices.reshape(*states.shape[:-1], graph.size)

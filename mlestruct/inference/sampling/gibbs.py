@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.treewidth import possible_states
-from mlestruct.inference.sampling.common import Samples, as_draws, strides
+from mlestruct.inference.graph.plan import MessagePlan, neighbours, plan
+from mlestruct.inference.sampling.common import Samples, as_draws
 from mlestruct.inference.sampling.direct import labelled
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
@@ -45,17 +46,6 @@ def gibbs(
     return Samples(graph, labelled(graph, chains), False, how)
 
 
-class GraphArrays(NamedTuple):
-    node_start: Ints
-    table_start: Ints
-    scope_start: Ints
-    scope: Ints
-    stride: Ints  # of every scope entry in its factor's table
-    slot_start: Ints  # per variable, into ``slots``
-    slots: Ints  # scope entries that are this variable
-    factor_of: Ints  # of a scope entry
-
-
 @dataclass(frozen=True)
 class Chain:
     """A graph made ready for sweeps, colour after colour."""
@@ -63,13 +53,13 @@ class Chain:
     graph: FactorGraph
     closed: Any
     order: Ints
-    layout: GraphArrays
+    layout: MessagePlan
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Chain:
         """O(graph)."""
         order = np.argsort(colouring(graph), kind="stable")
-        return cls(graph, graph.closed(), order, _layout(graph))
+        return cls(graph, graph.closed(), order, plan(graph, graph.counting(0.0)))
 
     def run(
         self, score: Array, states: Ints, sweeps: int, rng: np.random.Generator, one: bool = False
@@ -107,40 +97,19 @@ def colouring(graph: FactorGraph) -> Ints:
 
     Variables of one colour are independent given the others, so their order does not matter.
     """
-    near: list[set[int]] = [set() for _ in range(graph.n_nodes)]
-    for f in range(graph.n_factors):
-        scope = graph.scope[graph.scope_start[f] : graph.scope_start[f + 1]].tolist()
-        for v in scope:
-            near[v].update(scope)
+    start, near = neighbours(graph)
     colour = np.full(graph.n_nodes, -1, dtype=np.int64)
     for v in range(graph.n_nodes):
-        taken = {int(colour[u]) for u in near[v]}
+        taken = set(colour[near[start[v] : start[v + 1]]].tolist())
         colour[v] = next(k for k in range(graph.n_nodes) if k not in taken)
     return colour
-
-
-def _layout(graph: FactorGraph) -> GraphArrays:
-    factor = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_start))
-    degree = np.bincount(graph.scope, minlength=graph.n_nodes)
-    slots = np.argsort(graph.scope, kind="stable")
-    start = np.concatenate([[0], np.cumsum(degree)])
-    return GraphArrays(
-        graph.node_start,
-        graph.table_start,
-        graph.scope_start,
-        graph.scope,
-        strides(graph),
-        start,
-        slots,
-        factor,
-    )
 
 
 @kernel
 def _sweeps(
     score: Array,
     order: Ints,
-    layout: GraphArrays,
+    layout: MessagePlan,
     states: Ints,
     sweeps: int,
     one: bool,
@@ -157,14 +126,14 @@ def _sweeps(
 
 @kernel
 def _redraw(
-    v: int, score: Array, layout: GraphArrays, states: Ints, local: Array, rng: np.random.Generator
+    v: int, score: Array, layout: MessagePlan, states: Ints, local: Array, rng: np.random.Generator
 ) -> int:
     cards = layout.node_start[v + 1] - layout.node_start[v]
     for x in range(cards):
         local[x] = score[layout.node_start[v] + x]
-    for k in range(layout.slot_start[v], layout.slot_start[v + 1]):
-        slot = layout.slots[k]
-        f = layout.factor_of[slot]
+    for k in range(layout.start[v], layout.start[v + 1]):
+        slot = layout.around[k]
+        f = layout.owner[slot]
         base = layout.table_start[f]
         for other in range(layout.scope_start[f], layout.scope_start[f + 1]):
             if other != slot:
