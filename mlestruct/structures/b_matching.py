@@ -11,22 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import (
     Array,
+    Binary,
     Constraints,
     Flags,
     Ints,
-    Structure,
     as_count,
     as_fixed,
     as_numbers,
 )
-from mlestruct.structures.binary import binary_bound, binary_counting, binary_views
 from mlestruct.structures.bipartite import Pairs
 from mlestruct.structures.flow import cut_witness
 from mlestruct.structures.graph_edges import Edges, as_pairs
 from mlestruct.structures.matching import odd_component
 
 
-class BMatching(Structure):
+class BMatching(Binary):
     """Sets of edges with ``capacity`` of them at a node (one number or a list), each used once.
 
     ``exact`` says (once, or per node) that the capacity must be filled. Without ``edges`` the graph
@@ -112,8 +111,6 @@ class BMatching(Structure):
     def decode(self, vector: ArrayLike) -> Ints:
         """The pairs above ½, as (pairs × 2) node numbers."""
         return self.ends[as_numbers(vector, "vector").reshape(-1) > 0.5].astype(np.int64)
-
-    views, counting, bound = binary_views, binary_counting, binary_bound
 
     def incidence(self) -> sp.csr_array:
         """(nodes × edges)."""

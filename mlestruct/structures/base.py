@@ -524,3 +524,30 @@ def table_views(table_of: Ints, over: Ints) -> Views:
     size = len(table_of)
     D = sp.csr_array((np.ones(size), (np.arange(size), table_of)))
     return Views(sp.csr_array(sp.eye_array(size, format="csr")), np.zeros(size), D, over)
+
+
+class Binary(Structure):
+    """A structure whose entropy is the sum of its coordinates' binary entropies."""
+
+    def views(self) -> Views:
+        """Coordinates and complements; the distributions are the coordinates' own."""
+        eye = sp.eye_array(self.size, format="csr")
+        pair = sp.csr_array(sp.vstack([eye, eye]))
+        C = sp.csr_array(sp.vstack([eye, -eye]))
+        return Views(C, np.repeat([0.0, 1.0], self.size), pair, np.zeros((0, 2), dtype=np.int64))
+
+    def counting(self, rho: Any = None) -> Array:
+        """1 for every coordinate; refuses a reweighting, which would have nothing to reweight."""
+        if rho is not None:
+            raise ValueError(
+                f"a {type(self).__name__} has no reweighted Bethe entropy that separates over "
+                "nodes: leave rho out; its entropy is the sum of binary entropies, an upper bound"
+            )
+        return np.ones(self.size)
+
+    def bound(self, counting: Array) -> Bound:
+        """Never below the entropy: coordinates are at most independent."""
+        counting = as_numbers(counting, "counting")
+        if (counting == 1).all():
+            return Bound("upper", "sum of binary entropies")
+        return Bound("none", "counting numbers of no known theorem")

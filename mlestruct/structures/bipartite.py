@@ -15,28 +15,19 @@ from mlestruct.structures.base import (
     Constraints,
     Flags,
     Ints,
-    Structure,
-    Views,
     as_count,
     as_fixed,
     as_integers,
     as_numbers,
 )
 from mlestruct.structures.graph_edges import as_pairs
-from mlestruct.structures.matching_entropy import (
-    is_matching_entropy,
-    matching_concave,
-    matching_counting,
-    matching_folded,
-    matching_views,
-    shearer,
-)
+from mlestruct.structures.matching_entropy import OneToOne
 
 Kind = Literal["perfect", "one_sided", "partial"]
 Pairs = Iterable[tuple[int, int]]
 
 
-class BipartiteMatching(Structure):
+class BipartiteMatching(OneToOne):
     """Matchings of rows to columns; coordinate row·columns + column is that pair.
 
     ``perfect``: everyone is matched. ``one_sided``: every row is, columns at most once.
@@ -67,7 +58,7 @@ class BipartiteMatching(Structure):
         if kind == "one_sided" and rows > columns:
             raise ValueError(f"{rows} rows cannot each have one of {columns} columns")
         self.rows, self.columns, self.kind = rows, columns, kind
-        self.size = rows * columns
+        self.size, self.n_nodes = rows * columns, rows + columns
         flags = as_fixed(self.size, fixed)
         for pairs, flag in ((forbidden, 0), (required, 1)):
             for pair in as_pairs(pairs).tolist():
@@ -80,10 +71,6 @@ class BipartiteMatching(Structure):
     @property
     def shape(self) -> tuple[int, int]:
         return self.rows, self.columns
-
-    @property
-    def n_nodes(self) -> int:
-        return self.rows + self.columns
 
     def identity(self) -> tuple[int, int, str]:
         return self.rows, self.columns, self.kind
@@ -117,14 +104,14 @@ class BipartiteMatching(Structure):
         ends = np.stack(self.nodes_of(pair))
         return sp.csr_array(
             (np.ones(2 * self.size), (ends.ravel(), np.tile(pair, 2))),
-            shape=(self.rows + self.columns, self.size),
+            shape=(self.n_nodes, self.size),
         )
 
     @property
     def optional(self) -> Ints:
         """The nodes (rows, then columns) that may stay single."""
-        start = {"perfect": self.rows + self.columns, "one_sided": self.rows, "partial": 0}
-        return np.arange(start[self.kind], self.rows + self.columns)
+        start = {"perfect": self.n_nodes, "one_sided": self.rows, "partial": 0}
+        return np.arange(start[self.kind], self.n_nodes)
 
     def encode(self, outcome: ArrayLike) -> Array:
         partner = as_integers(outcome, "columns")
@@ -158,13 +145,8 @@ class BipartiteMatching(Structure):
         single = 1.0 - table.sum(axis=1) if self.kind == "partial" else np.zeros(self.rows)
         return np.where(taken > np.maximum(single, 0.0), best, -1)
 
-    def views(self) -> Views:
-        return matching_views(self.incidence(), self.optional)
-
-    folded, counting, convex = matching_folded, matching_counting, matching_concave
-
     def constraints(self) -> Constraints:
-        optional = np.zeros(self.rows + self.columns, dtype=bool)
+        optional = np.zeros(self.n_nodes, dtype=bool)
         optional[self.optional] = True
         return Constraints(self.incidence(), np.where(optional, 0.0, 1.0), np.ones(len(optional)))
 
@@ -182,10 +164,6 @@ class BipartiteMatching(Structure):
             raise ValueError(f"observed pair {(int(shut[0]), int(partner[shut[0]]))} is forbidden")
         fixed[pairs] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
-
-    @property
-    def movable(self) -> bool:
-        return self.kind != "partial"
 
     def levelled(self, scores: Array) -> Array:
         """Of perfect matchings less row and column means, which every outcome has alike."""
@@ -225,8 +203,8 @@ class BipartiteMatching(Structure):
 
     def bound(self, counting: Array) -> Bound:
         counting = as_numbers(counting, "counting")
-        general = shearer(self, counting)
-        if general.kind == "upper" or not is_matching_entropy(self, counting):
+        general = super().bound(counting)
+        if general.kind == "upper" or not self.is_matching_entropy(counting):
             return general
         rho = counting[self.size :]
         hypertree = 0.5 * (1 + 1 / self.rows)

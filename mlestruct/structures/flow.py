@@ -11,22 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import (
     Array,
+    Binary,
     Constraints,
     Ints,
-    Structure,
     as_count,
     as_fixed,
     as_integers,
     as_numbers,
     refuse_many,
 )
-from mlestruct.structures.binary import binary_bound, binary_counting, binary_views
 from mlestruct.structures.graph_edges import checked_arcs, net_outflow
 
 Supply = Mapping[int, int | tuple[int, int]]
 
 
-class Flow(Structure):
+class Flow(Binary):
     """Sets of arcs whose net outflow at every node lies between two whole numbers.
 
     ``supply`` maps a node to its net outflow (arcs used out of it minus arcs used into it), or to
@@ -115,8 +114,6 @@ class Flow(Structure):
             while ways:
                 walks.append(_walk(leaving, v))
         return walks
-
-    views, counting, bound = binary_views, binary_counting, binary_bound
 
     def constraints(self) -> Constraints:
         """Net outflow: with 0 ≤ τ ≤ 1 the whole convex hull (total unimodularity)."""

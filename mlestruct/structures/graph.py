@@ -373,8 +373,7 @@ class FactorGraph(Structure):
 
     def levelled(self, scores: Array) -> Array:
         """The scores unchanged: parts of a graph may be learned from one by one."""
-        scores = as_numbers(scores, "scores")
-        return scores
+        return as_numbers(scores, "scores")
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Wrong variables: their weight, 1, on every node state but the true one, else nothing."""

@@ -11,20 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.structures.base import (
     Array,
+    Binary,
     Bound,
     Ints,
-    Structure,
     as_count,
     as_fixed,
     as_integers,
     as_numbers,
 )
-from mlestruct.structures.binary import binary_views
 from mlestruct.structures.graph_edges import checked_edges
 from mlestruct.structures.spanning_trees import components, edge_appearance
 
 
-class Ising(Structure):
+class Ising(Binary):
     """Labellings of two-state nodes up to a flip of each component; 1 where an edge's ends agree.
 
     One coordinate per edge, so any score is an Ising model without field. Over planar graphs the
@@ -44,9 +43,7 @@ class Ising(Structure):
         self.size = len(self.edges)
         self.fixed = as_fixed(self.size, fixed)
 
-    @property
-    def default_oracle(self) -> str:
-        return "planar_ising"
+    default_oracle = "planar_ising"
 
     def identity(self) -> tuple[int, bytes]:
         return self.n, self.edges.tobytes()
@@ -71,8 +68,6 @@ class Ising(Structure):
             for v in order[1:]:
                 states[v] = states[parent[v]] ^ (both[v, parent[v]] == 2.0)
         return states
-
-    views = binary_views
 
     @cached_property
     def _trees(self) -> Array:
@@ -124,8 +119,3 @@ class Ising(Structure):
     def interior(self) -> Array | None:
         """Independent fair coins, when nothing is fixed."""
         return np.full(self.size, 0.5) if (self.fixed < 0).all() else None
-
-    def loss(self, vertex: Array) -> tuple[Array, float]:
-        """Edges whose agreement is wrong."""
-        vertex = as_numbers(vertex, "vertex")
-        return 1.0 - 2.0 * vertex, float(vertex.sum())

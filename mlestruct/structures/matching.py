@@ -15,24 +15,16 @@ from mlestruct.structures.base import (
     Constraints,
     Flags,
     Ints,
-    Structure,
-    Views,
     as_fixed,
     as_integers,
     as_numbers,
 )
 from mlestruct.structures.bipartite import Pairs
 from mlestruct.structures.graph_edges import Edges, as_pairs
-from mlestruct.structures.matching_entropy import (
-    matching_concave,
-    matching_counting,
-    matching_folded,
-    matching_views,
-    shearer,
-)
+from mlestruct.structures.matching_entropy import OneToOne
 
 
-class Matching(Structure):
+class Matching(OneToOne):
     """Sets of edges without a common node; coordinate k is the k-th edge, in the order listed.
 
     ``perfect``: every node is matched. ``partial``: nodes may stay single. Without ``edges`` the
@@ -123,15 +115,10 @@ class Matching(Structure):
         """The nodes that may stay single."""
         return np.arange(self.n_nodes if self.kind == "partial" else 0)
 
-    def views(self) -> Views:
-        return matching_views(self.incidence(), self.optional)
-
-    folded, counting, convex = matching_folded, matching_counting, matching_concave
-
     def bound(self, counting: Array) -> Bound:
         """Upper where ρ_u + ρ_v ≤ 1. Bethe is below on bipartite graphs only, hull or not."""
         counting = as_numbers(counting, "counting")
-        general = shearer(self, counting)
+        general = super().bound(counting)
         bethe = (counting[: self.size] == -1).all() and (counting[self.size :] == 1).all()
         if bethe and self.graph.sides is not None:
             return Bound("lower", "Bethe on bipartite matchings")
@@ -165,10 +152,6 @@ class Matching(Structure):
         fixed = self.fixed.copy()
         fixed[chosen] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
-
-    @property
-    def movable(self) -> bool:
-        return self.kind != "partial"
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Pairs of ``vertex`` that are missing; and invented pairs, where nodes may be single."""

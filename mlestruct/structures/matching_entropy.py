@@ -2,25 +2,84 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, Bound, Folded, Ints, Views, as_numbers
+from mlestruct.structures.base import Array, Bound, Folded, Ints, Structure, Views, as_numbers
 
 
-class Incident(Protocol):
-    """Edges among nodes, of which the ``optional`` ones may stay single."""
+class OneToOne(Structure):
+    """Edges among nodes, at most one at each; the ``optional`` nodes may stay single."""
 
-    size: int
+    n_nodes: int
+    kind: str
 
     @property
-    def n_nodes(self) -> int: ...
+    def optional(self) -> Ints:
+        raise NotImplementedError
+
+    def incidence(self) -> sp.csr_array:
+        raise NotImplementedError
+
     @property
-    def optional(self) -> Ints: ...
-    def incidence(self) -> sp.csr_array: ...
+    def movable(self) -> bool:
+        return self.kind != "partial"
+
+    def views(self) -> Views:
+        return matching_views(self.incidence(), self.optional)
+
+    def folded(self, counting: Array) -> Folded:
+        """The coefficients of those views, without listing them where all nodes count alike."""
+        counting = as_numbers(counting, "counting")
+        edge, rho = np.split(counting, [self.size])
+        single = self.optional
+        slack = self.incidence()[single] if len(single) else sp.csr_array((0, self.size))
+        used = rho[single] != 0
+        return Folded(
+            edge + self._at_ends(rho),
+            edge.copy(),
+            sp.csr_array(-slack[used]),
+            np.ones(int(used.sum())),
+            rho[single][used],
+        )
+
+    def _at_ends(self, rho: Array) -> Array | float:
+        """ρ_u + ρ_v of every edge."""
+        return 2.0 * float(rho[0]) if np.ptp(rho) == 0 else np.asarray(self.incidence().T @ rho)
+
+    def counting(self, rho: float | ArrayLike | None = None) -> Array:
+        """c = 1 − ρ_u − ρ_v on edges and ρ_v on vertices; default ρ = ½."""
+        given = as_numbers(0.5 if rho is None else rho, "rho")
+        weight = np.broadcast_to(given, (self.n_nodes,))
+        out = np.empty(self.size + self.n_nodes)
+        out[: self.size] = 1.0 - self._at_ends(weight)
+        out[self.size :] = weight
+        return out
+
+    def convex(self, counting: Array) -> bool:
+        """Concave for every ρ in [0, 1]^V on any graph (theorem of the MLE-Struct paper)."""
+        counting = as_numbers(counting, "counting")
+        rho = counting[self.size :]
+        return bool(((rho >= 0) & (rho <= 1)).all()) and self.is_matching_entropy(counting)
+
+    def is_matching_entropy(self, counting: Array) -> bool:
+        edge, rho = np.split(counting, [self.size])
+        expected = 1.0 - self._at_ends(rho)
+        if np.ndim(expected) == 0:
+            edge = np.array([edge.min(), edge.max()])
+        return bool(np.allclose(edge, expected))
+
+    def bound(self, counting: Array) -> Bound:
+        """An upper bound where no edge's counting number is negative; else none known."""
+        counting = as_numbers(counting, "counting")
+        if not self.is_matching_entropy(counting):
+            return Bound("none", "counting numbers of no known theorem")
+        if counting.min() >= -1e-12:
+            return Bound("upper", "Shearer: ρ_u + ρ_v ≤ 1 on every edge")
+        return Bound("none", "no theorem for this ρ")
 
 
 def matching_views(incidence: sp.csr_array, optional: Ints) -> Views:
@@ -57,58 +116,3 @@ def _rows(
     values = np.concatenate([*(b[0] for b in blocks), *(part.data for part in more)])
     columns = np.concatenate([*(b[1] for b in blocks), *(part.indices for part in more)])
     return sp.csr_array((values, columns, pointer), shape=(len(pointer) - 1, width))
-
-
-def matching_folded(graph: Incident, counting: Array) -> Folded:
-    """The coefficients of those views, without listing them where all nodes count alike."""
-    counting = as_numbers(counting, "counting")
-    edge, rho = np.split(counting, [graph.size])
-    single = graph.optional
-    slack = graph.incidence()[single] if len(single) else sp.csr_array((0, graph.size))
-    used = rho[single] != 0
-    return Folded(
-        edge + _at_ends(graph, rho),
-        edge.copy(),
-        sp.csr_array(-slack[used]),
-        np.ones(int(used.sum())),
-        rho[single][used],
-    )
-
-
-def _at_ends(graph: Incident, rho: Array) -> Array | float:
-    """ρ_u + ρ_v of every edge."""
-    return 2.0 * float(rho[0]) if np.ptp(rho) == 0 else np.asarray(graph.incidence().T @ rho)
-
-
-def matching_counting(graph: Incident, rho: float | ArrayLike | None = None) -> Array:
-    """c = 1 − ρ_u − ρ_v on edges and ρ_v on vertices; default ρ = ½."""
-    given = as_numbers(0.5 if rho is None else rho, "rho")
-    weight = np.broadcast_to(given, (graph.n_nodes,))
-    out = np.empty(graph.size + graph.n_nodes)
-    out[: graph.size] = 1.0 - _at_ends(graph, weight)
-    out[graph.size :] = weight
-    return out
-
-
-def matching_concave(graph: Incident, counting: Array) -> bool:
-    """Concave for every ρ in [0, 1]^V on any graph (theorem of the MLE-Struct paper)."""
-    counting = as_numbers(counting, "counting")
-    rho = counting[graph.size :]
-    return bool(((rho >= 0) & (rho <= 1)).all()) and is_matching_entropy(graph, counting)
-
-
-def is_matching_entropy(graph: Incident, counting: Array) -> bool:
-    edge, rho = np.split(counting, [graph.size])
-    expected = 1.0 - _at_ends(graph, rho)
-    if np.ndim(expected) == 0:
-        edge = np.array([edge.min(), edge.max()])
-    return bool(np.allclose(edge, expected))
-
-
-def shearer(graph: Incident, counting: Array) -> Bound:
-    """An upper bound on any graph where no edge's counting number is negative; else none known."""
-    if not is_matching_entropy(graph, counting):
-        return Bound("none", "counting numbers of no known theorem")
-    if counting.min() >= -1e-12:
-        return Bound("upper", "Shearer: ρ_u + ρ_v ≤ 1 on every edge")
-    return Bound("none", "no theorem for this ρ")

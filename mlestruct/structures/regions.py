@@ -130,9 +130,7 @@ class RegionGraph(Structure):
         self.size = int(self.table_start[-1])
         self.fixed = as_fixed(self.size, fixed)
 
-    @property
-    def default_oracle(self) -> str:
-        return "linear_program"
+    default_oracle = "linear_program"
 
     @property
     def n_nodes(self) -> int:

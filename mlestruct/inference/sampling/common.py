@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mlestruct.batch import Batch
 from mlestruct.structures.base import Array, Structure, as_count, refuse_made
 
@@ -42,4 +40,3 @@ def as_draws(count: Any, problem: Batch[Any] | Structure) -> int:
     count = as_count(count, "count", least=1)
     refuse_made(count * problem.size, f"count={count}")
     return count
-
