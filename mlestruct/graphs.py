@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.base import as_numbers
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
 
@@ -42,20 +42,6 @@ def from_networkx(
         )
     ends = np.array([(place[u], place[v]) for u, v in graph.edges], dtype=np.int64).reshape(-1, 2)
     return Matching(len(order), ends, kind), order
-
-
-def edge_scores(graph: Any, name: str) -> Array:
-    """An edge attribute as a score per coordinate of :func:`from_networkx`'s structure."""
-    values = [attributes.get(name) for _, _, attributes in graph.edges(data=True)]
-    if None in values:
-        u, v = list(graph.edges)[values.index(None)]
-        raise ValueError(f"edge ({u!r}, {v!r}) has no attribute {name!r}")
-    scores = as_numbers(values, f"attribute {name!r}")
-    wrong = np.flatnonzero(~np.isfinite(scores))
-    if len(wrong):
-        u, v = list(graph.edges)[wrong[0]]
-        raise ValueError(f"edge ({u!r}, {v!r}) has {name!r} = {scores[wrong[0]]}")
-    return scores
 
 
 def to_networkx(

@@ -11,7 +11,6 @@ from mlestruct.oracle import (
     CATALOGUE,
     Answer,
     BruteForce,
-    Cached,
     Counted,
     Simplices,
     Solver,
@@ -185,22 +184,11 @@ def test_an_infeasible_structure_is_named_through_any_oracle():
         ask(Validated(Solver(best)), structure)
 
 
-def test_counting_and_caching():
-    """A call per example; an answer is remembered until ``capacity`` others came."""
+def test_every_example_is_a_call_that_is_counted():
     counted = Counted(BruteForce(vertices))
-    cached = Cached(counted, capacity=3)
     batch = Batch.of([PERFECT, PERFECT, BipartiteMatching(2)])
-    scores = np.random.default_rng(0).standard_normal(batch.size)
-    first, second = cached.many(batch, scores), cached.many(batch, scores)
+    counted.many(batch, np.random.default_rng(0).standard_normal(batch.size))
     assert counted.calls == 3
-    np.testing.assert_array_equal(first[0], second[0])
-    first[0][:] = 7.0
-    np.testing.assert_array_equal(cached.many(batch, scores)[0], second[0])
-    for seed in range(3):
-        cached.many(batch.select([0]), np.random.default_rng(seed + 1).standard_normal(9))
-    assert counted.calls == 6
-    cached.many(batch, scores)
-    assert counted.calls == 9
     assert counted.seconds > 0
 
 
@@ -208,7 +196,7 @@ def test_masks_pass_through_every_wrapper():
     mask = np.array([True, False, True, True])
     oracle = Solver(lambda s: (s > 0).astype(float), mask=lambda structure: mask)
     batch = Batch.of(Custom(4), count=2)
-    for wrapped in (oracle, Validated(oracle), Counted(oracle), Cached(oracle)):
+    for wrapped in (oracle, Validated(oracle), Counted(oracle)):
         assert wrapped.perturbable(batch).tolist() == mask.tolist() * 2
         assert wrapped.polytope == "convex hull"
     base = np.array([0.0, -0.7, 0.0, 0.0])

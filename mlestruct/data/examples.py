@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.structures.base import as_count
+from mlestruct.structures.graph import grid_edges
 from mlestruct.structures.paths import Paths
-from mlestruct.structures.shapes import grid_edges
 
 Split = tuple["Examples", "Examples", "Examples"]
 

@@ -23,8 +23,7 @@ from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph, graph_of
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints, as_numbers, shape_of
-from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.shapes import grid_edges
+from mlestruct.structures.graph import FactorGraph, grid_edges
 
 Table = Literal["full", "symmetric", "potts"]  # of two labels
 CliqueTable = Literal["potts", "counts", "full"]

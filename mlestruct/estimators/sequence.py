@@ -35,8 +35,7 @@ from mlestruct.native._door import (
 from mlestruct.objectives.tied_weights import padded
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
 from mlestruct.structures.base import Array, Ints, as_count
-from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.shapes import chain, skip_chain
+from mlestruct.structures.graph import FactorGraph, chain, skip_chain
 
 if TYPE_CHECKING:
     from mlestruct.readers import Attributes

@@ -97,7 +97,7 @@ class Routine(Protocol):
 ROUTINES = (
     ("mlestruct.inference.graph.forward_backward:ForwardBackward", "FactorGraph"),
     ("mlestruct.inference.exact.paths:PathSums", "Paths"),
-    ("mlestruct.inference.exact.sums:ExactSums", "RegionGraph", "Ising"),
+    ("mlestruct.inference.exact.front:ExactSums", "RegionGraph", "Ising"),
     ("mlestruct.inference.matching.odd:HullScaling", "Matching"),
     ("mlestruct.inference.matching.scaling:Scaling", "BipartiteMatching", "Matching"),
     ("mlestruct.inference.graph.sum_product:SumProduct", "FactorGraph"),

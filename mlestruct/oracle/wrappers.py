@@ -1,8 +1,7 @@
-"""Oracles around oracles: checked, counted, remembered."""
+"""Oracles around oracles: checked, counted."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -161,34 +160,6 @@ class Counted(Around):
         self.seconds += clock() - start
         self.calls += len(batch)
         return answers
-
-
-class Cached(Around):
-    """Remembers the last ``capacity`` answers by (structure, score): asking twice costs nothing."""
-
-    def __init__(self, oracle: Oracle[Any], capacity: int = 1024) -> None:
-        self.oracle, self.capacity = oracle, capacity
-        self._answers: OrderedDict[tuple[Any, bytes], tuple[Array, float]] = OrderedDict()
-
-    def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
-        keys = [
-            (batch.structure(m).key, scores[batch.coordinates(m)].tobytes())
-            for m in range(len(batch))
-        ]
-        unknown = [m for m, key in enumerate(keys) if key not in self._answers]
-        if unknown:
-            part = batch.select(unknown)
-            asked = np.concatenate([scores[batch.coordinates(m)] for m in unknown])
-            vertices, upper = self.oracle.many(part, asked)
-            for i, m in enumerate(unknown):
-                self._answers[keys[m]] = (vertices[part.coordinates(i)], float(upper[i]))
-        found = [self._answers[key] for key in keys]
-        for key in keys:
-            self._answers.move_to_end(key)
-        while len(self._answers) > self.capacity:
-            self._answers.popitem(last=False)
-        return np.concatenate([v for v, _ in found]), np.array([u for _, u in found])
 
 
 def innermost(oracle: Any) -> Any:

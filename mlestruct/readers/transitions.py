@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.structures.base import Ints
-from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.shapes import chain
+from mlestruct.structures.graph import FactorGraph, chain
 
 SCHEMES = ("bio", "iobes")
 Forbidden = str | Iterable[tuple[Any, Any]] | None

@@ -15,7 +15,7 @@ class OneToOne(Structure):
     """Edges among nodes, at most one at each; the ``optional`` nodes may stay single."""
 
     n_nodes: int
-    kind: str
+    kind: Any
 
     @property
     def optional(self) -> Ints:

@@ -40,11 +40,11 @@ from mlestruct.inference import bounds
 from mlestruct.inference.graph.mean_field import mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.routine import ROUTINES
+from mlestruct.inference.sampling.front import perturb_and_map
 from mlestruct.inference.sampling.gibbs import gibbs
-from mlestruct.inference.sampling.perturbed import perturb_and_map
 from mlestruct.inference.sampling.swaps import sample_matchings
 from mlestruct.lazy import homes
-from mlestruct.oracle import Cached, Counted, Solver, Validated, load
+from mlestruct.oracle import Counted, Solver, Validated, load
 from mlestruct.oracle.registry import CATALOGUE
 from mlestruct.structures.base import Structure, one_of
 from mlestruct.testing import vertices
@@ -601,7 +601,7 @@ def _structure(name, rng):
                 continue
     oracle = load(solver)
     own = Validated(oracle)
-    for wrapped in (own, Counted(oracle), Cached(oracle)):
+    for wrapped in (own, Counted(oracle)):
         wrapped.many(batch, score)
     ms.oracle.BruteForce(vertices).many(batch, score)
     Solver(lambda given: listed[(listed @ given.ravel()).argmax()].reshape(s.shape)).many(

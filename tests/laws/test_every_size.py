@@ -43,7 +43,7 @@ from mlestruct.inference.exact import matchings, outcomes
 from mlestruct.inference.exact.enumeration import LISTABLE
 from mlestruct.statistics.affordability import seconds
 from mlestruct.structures import Structure
-from mlestruct.structures.shapes import grid_edges
+from mlestruct.structures.graph import grid_edges
 
 Case = tuple[Any, list[Any], list[Any]]  # a model to fit, examples, outcomes
 

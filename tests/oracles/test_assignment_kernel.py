@@ -13,7 +13,7 @@ from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.oracle import Cached, Counted, Solver, Validated, memory, remember, resolve
+from mlestruct.oracle import Counted, Solver, Validated, memory, remember, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Custom
 
@@ -168,7 +168,7 @@ def test_the_oracle_remembers_the_batch_and_no_other(structure, scale, rng):
     assert not oracle._last.starts
 
 
-@pytest.mark.parametrize("wrap", [lambda oracle: oracle, lambda o: Validated(Counted(Cached(o)))])
+@pytest.mark.parametrize("wrap", [lambda oracle: oracle, lambda o: Validated(Counted(o))])
 def test_memory_given_to_another_oracle_continues_its_answers(wrap, rng):
     """Among equally good matchings too; without it some answers differ, so the scores do tie."""
     structure = BipartiteMatching(6)

@@ -24,7 +24,7 @@ from mlestruct.oracle import (
     load,
     resolve,
 )
-from mlestruct.structures.forests import in_forest_polytope
+from mlestruct.structures.concavity import in_forest_polytope
 from mlestruct.structures.spanning_trees import edge_appearance
 from mlestruct.testing import check_oracle, vertices
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, overload
 
@@ -10,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from mlestruct import limits
 from mlestruct.batch import Batch
+from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import elimination, grids, matching, paths
 from mlestruct.inference.exact.common import MEMORY, Exact, over_rows, refuse_large, two_to
 from mlestruct.inference.exact.enumeration import outcomes
 from mlestruct.inference.exact.kasteleyn import kasteleyn
 from mlestruct.inference.exact.treewidth import estimate
 from mlestruct.inference.graph.forward_backward import ForwardBackward
-from mlestruct.inference.routine import Beliefs
+from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.inference.scores import as_scores
 from mlestruct.structures import (
     BipartiteMatching,
@@ -193,3 +195,24 @@ def _(structure: Structure, scores: Array, memory: float) -> tuple[Array, Array]
 
 def _each(found: list[Exact]) -> tuple[Array, Array]:
     return np.array([f.log_z for f in found]), np.array([f.tau for f in found])
+
+
+@dataclass(frozen=True)
+class ExactSums(Routine):
+    """log Z and τ of junction forests of regions and of Ising forests, by elimination.
+
+    The tables of a junction forest are as large as those of elimination, so sums are in reach.
+    """
+
+    exact = True
+
+    @classmethod
+    def serve(cls, entropy: Entropy) -> ExactSums | None:
+        """Serve entropies that equal the outcomes' own."""
+        return cls() if entropy.bound.kind == "exact" else None
+
+    def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
+        """Compute log Z and marginals; there is nothing to keep for the next call."""
+        from mlestruct.inference.exact import exact
+
+        return exact(batch, scores)

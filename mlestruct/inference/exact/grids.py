@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 from mlestruct.inference.exact.common import MEMORY, Exact, refuse_memory
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, as_numbers, kept
-from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.shapes import grid
+from mlestruct.structures.graph import FactorGraph, grid
 
 RANGE = 300.0  # spread of logarithms within one table that linear numbers are trusted with
 

@@ -64,12 +64,6 @@ def exponential(x: Row) -> Row:
 
 
 @rows
-def take_logs(x: Row) -> Row:
-    """Logarithms of rows."""
-    return logarithm(x)
-
-
-@rows
 def exponentiate(x: Row) -> Row:
     """Exponentials of rows."""
     return exponential(x)

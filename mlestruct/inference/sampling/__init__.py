@@ -2,9 +2,8 @@
 
 from mlestruct.inference.sampling.common import Samples, as_draws
 from mlestruct.inference.sampling.direct import sample
-from mlestruct.inference.sampling.front import sampler
+from mlestruct.inference.sampling.front import perturb_and_map, sampler
 from mlestruct.inference.sampling.gibbs import colouring, gibbs
-from mlestruct.inference.sampling.perturbed import perturb_and_map
 from mlestruct.inference.sampling.swaps import sample_matchings
 
 __all__ = [

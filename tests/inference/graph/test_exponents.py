@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlestruct.inference.graph.exponents import LEAST, exponentiate, take_logs
+from mlestruct.inference.graph.exponents import LEAST, exponentiate, logarithm
 from mlestruct.kernels import kernel
+from mlestruct.lanes import Row, rows
 
 EIGHTS = [1, 3, 125]
+
+
+@rows
+def take_logs(x: Row) -> Row:
+    return logarithm(x)
 
 
 @kernel
