@@ -6,6 +6,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+REMOVED = {  # until version 0.3: names and settings that went, and what serves instead
+    "--language": "report and page are in English",
+    "Report.of(language=)": "a report is in English",
+}
+
+
+def refuse_removed(name: str, kind: type[Exception] = ValueError) -> None:
+    """Raise if a name or a setting was removed, saying what serves instead."""
+    if name in REMOVED:
+        raise kind(f"{name} was removed: {REMOVED[name]}")
+
 
 class Infeasible(ValueError):
     """No answer of the structure exists; the message names what makes it impossible.

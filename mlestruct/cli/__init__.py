@@ -11,7 +11,7 @@ from typing import Any
 from mlestruct import __version__
 from mlestruct.cli import check, infer, roommates
 from mlestruct.cli.options import for_shell, limit_for_shell
-from mlestruct.errors import ConvergenceWarning
+from mlestruct.errors import ConvergenceWarning, refuse_removed
 from mlestruct.html import visible
 
 
@@ -28,8 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in (roommates, check, infer):
         command.add(commands)
-    given = parser.parse_args(arguments)
     try:
+        for argument in sys.argv[1:] if arguments is None else arguments:
+            refuse_removed(argument.partition("=")[0])
+        given = parser.parse_args(arguments)
         return _heard(given)
     except TimeoutError as error:
         return _refused(for_shell(str(error)))

@@ -8,28 +8,24 @@ from math import exp
 
 from mlestruct.estimators.roommates import Evaluation, PairContrast, Plan, RoommateSummary
 from mlestruct.estimators.roommates.questionnaire import Answers
-from mlestruct.report.words import Words
+from mlestruct.report.words import number, words
 
 TOP = 3  # answers named
 BASELINES = ("random", "logistic", "score", "constant", "ceiling")  # probabilities, then scores
 
 
 def headline(
-    plan: Plan,
-    summary: RoommateSummary,
-    asked: Sequence[Answers],
-    found: Evaluation | None,
-    words: Words,
+    plan: Plan, summary: RoommateSummary, asked: Sequence[Answers], found: Evaluation | None
 ) -> list[str]:
     """Who is paired up, how good that is, and which answers matter most."""
     return [
-        whose(plan, words),
-        words("untested") if found is None else picks(found, words),
-        matters(summary, asked, words),
+        whose(plan),
+        words("untested") if found is None else picks(found),
+        matters(summary, asked),
     ]
 
 
-def whose(plan: Plan, words: Words) -> str:
+def whose(plan: Plan) -> str:
     """How many people, and how many of them have no partner."""
     alone = len(plan.singles)
     key = ("nobody alone", "one alone")[alone] if alone < 2 else "some alone"
@@ -37,7 +33,7 @@ def whose(plan: Plan, words: Words) -> str:
     return words("people", people=people, pairs=len(plan.pairs), alone=words(key, count=alone))
 
 
-def picks(found: Evaluation, words: Words) -> str:
+def picks(found: Evaluation) -> str:
     """How often the right pair is picked, by the model and by simpler rules.
 
     The model's probabilities stand beside those of others, and its scores beside theirs.
@@ -50,17 +46,17 @@ def picks(found: Evaluation, words: Words) -> str:
     return words("picks", model=f"{100 * found.auc['marginal']:.0f}", others=", ".join(others))
 
 
-def matters(summary: RoommateSummary, asked: Sequence[Answers], words: Words) -> str:
+def matters(summary: RoommateSummary, asked: Sequence[Answers]) -> str:
     """The answers whose influence is surest, each as a factor."""
     sure = [c for c in summary.surest if c.low > 0 or c.high < 0]
     if not sure:
         return words("nothing sure")
-    return words("matters most", effects="; ".join(effect(c, asked, words) for c in sure[:TOP]))
+    return words("matters most", effects="; ".join(effect(c, asked) for c in sure[:TOP]))
 
 
-def effect(found: PairContrast, asked: Sequence[Answers], words: Words) -> str:
+def effect(found: PairContrast, asked: Sequence[Answers]) -> str:
     """A contrast in words: how many times as often people share by it."""
-    factor = words.number(exp(found.estimate))
+    factor = number(exp(found.estimate))
     column, name = found.column, found.name
     own = next((answers for answers in asked if answers.column == column), None)
     if own is None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mlestruct.errors import refuse_removed
 from mlestruct.estimators import Calibration, RoommateModel
 from mlestruct.estimators.roommates import Evaluation, Plan
 from mlestruct.estimators.roommates.learning import Truth
@@ -23,7 +24,7 @@ from mlestruct.report.export import export_csv
 from mlestruct.report.headline import headline
 from mlestruct.report.look import SCRIPT, STYLE
 from mlestruct.report.survey import survey
-from mlestruct.report.words import Words
+from mlestruct.report.words import words
 from mlestruct.tables import Table
 
 
@@ -36,9 +37,7 @@ class Section:
     content: Sequence[object]
 
 
-def page(
-    title: str, sections: Sequence[Section], opening: Sequence[object] = (), language: str = "en"
-) -> str:
+def page(title: str, sections: Sequence[Section], opening: Sequence[object] = ()) -> str:
     """The whole document: title, opening, links to the sections, the sections that have content."""
     full = [section for section in sections if inner(section.content)]
     links = [element("a", section.heading, href=f"#{section.id}") for section in full]
@@ -60,7 +59,7 @@ def page(
             element("main", body),
             element("script", Html(SCRIPT)),
         ),
-        lang=language,
+        lang="en",
     )
 
 
@@ -71,8 +70,7 @@ EACH = 10  # most probable partners of everybody in probabilities.csv
 class Report:
     """A plan for people, its reasons and, where their own pairs are known, how well it predicts.
 
-    ``names`` is a column to show beside ids; ``protected`` itemises what explanations withhold;
-    ``language`` is ``en`` or ``de``.
+    ``names`` is a column to show beside ids; ``protected`` itemises what explanations withhold.
     """
 
     model: RoommateModel
@@ -82,7 +80,6 @@ class Report:
     calibration: Calibration | None = None
     names: str | None = None
     protected: bool = False
-    language: str = "en"
     files: ClassVar = ("pairs.csv", "probabilities.csv", "report.html")
 
     @classmethod
@@ -94,7 +91,6 @@ class Report:
         *,
         names: str | None = None,
         protected: bool = False,
-        language: str = "en",
         truth: Truth | None = None,
         **rules: Any,
     ) -> Self:
@@ -103,12 +99,14 @@ class Report:
         ``rules`` are the settings of :meth:`RoommateModel.assign`. ``truth`` computes the scores
         that generated pairs were drawn by.
         """
+        for name in rules:
+            refuse_removed(f"Report.of({name}=)")
         plan = model.assign(people, **rules)
         evaluation = calibration = None
         if pairs is not None:
             evaluation = model.evaluate(people, pairs, truth=truth)
             calibration = _calibration(plan, model.together(plan.people, pairs))
-        return cls(model, people, plan, evaluation, calibration, names, protected, language)
+        return cls(model, people, plan, evaluation, calibration, names, protected)
 
     def write(self, folder: str | os.PathLike[str], each: int | None = EACH) -> list[Path]:
         """The plan (with those who stay single), probabilities, and the page: the paths of these.
@@ -133,37 +131,36 @@ class Report:
     def headline(self) -> list[str]:
         """How many people, how good the plan is, and what matters most: a line each."""
         summary, asked = self.model.summary(), self.model.questions_
-        return headline(self.plan, summary, asked, self.evaluation, Words.of(self.language))
+        return headline(self.plan, summary, asked, self.evaluation)
 
     def html(self) -> str:
         """The page."""
         model, plan, summary = self.model, self.plan, self.model.summary()
-        words = Words.of(self.language)
         columns = [column for column in survey(self.people) if column.column in model.roles_]
         groups = {pairing.group.label: len(pairing.ids) for pairing in plan.pairings}
         content = {
-            "plan": self._cards(words),
-            "effects": sections.effects(summary, model.questions_, words),
-            "evaluation": sections.evaluation(self.evaluation, self.calibration, words),
-            "proof": sections.proof(summary, plan, self.evaluation, words),
-            "data": sections.data(groups, columns, summary.notes, words),
-            "limits": sections.limits(words),
+            "plan": self._cards(),
+            "effects": sections.effects(summary, model.questions_),
+            "evaluation": sections.evaluation(self.evaluation, self.calibration),
+            "proof": sections.proof(summary, plan, self.evaluation),
+            "data": sections.data(groups, columns, summary.notes),
+            "limits": sections.limits(),
         }
         opening = [
             element("p", words("made"), " ", words("lead"), class_="soft"),
             element("div", paragraphs(*self.headline()), class_="glance"),
         ]
         parts = [Section(key, words(key), parts) for key, parts in content.items()]
-        return page(words("title"), parts, opening, self.language)
+        return page(words("title"), parts, opening)
 
-    def _cards(self, words: Words) -> list[Html]:
+    def _cards(self) -> list[Html]:
         """The plan, its reasons, and what is withheld."""
         model, plan = self.model, self.plan
         reasons = [model.explain(plan, p.a, p.b, protected=self.protected) for p in plan.pairs]
         hidden = [] if self.protected else list(model.protected_)
         withheld = words("withheld", columns=", ".join(hidden)) if hidden else ""
         told = paragraphs(words("plan meaning"), withheld)
-        return [*told, *cards(plan, reasons, self._shown, words)]
+        return [*told, *cards(plan, reasons, self._shown)]
 
     @cached_property
     def _shown(self) -> Callable[[Any], str]:

@@ -16,7 +16,7 @@ from mlestruct.html import Html, by_field, element, folded, paragraphs, shown, t
 from mlestruct.report.charts import calibration_plot, factors, shares
 from mlestruct.report.headline import effect
 from mlestruct.report.survey import Surveyed
-from mlestruct.report.words import Words
+from mlestruct.report.words import TEXTS, number, percent, words
 
 CHARTED = 30  # effects in the picture; all are in the table
 GUESSING = 50.0  # right picks in 100 without knowing anything
@@ -24,7 +24,7 @@ LIMITS = ("wishes", "cause", "probability", "future", "groups")
 
 
 def data(
-    groups: Mapping[str, int], columns: Sequence[Surveyed], notes: Sequence[str], words: Words
+    groups: Mapping[str, int], columns: Sequence[Surveyed], notes: Sequence[str]
 ) -> list[Html]:
     """Who was paired up, and the answers that were compared."""
     listed: dict[str, list[Any]] = {
@@ -38,7 +38,7 @@ def data(
     ]
 
 
-def effects(summary: RoommateSummary, asked: Sequence[Answers], words: Words) -> list[Html]:
+def effects(summary: RoommateSummary, asked: Sequence[Answers]) -> list[Html]:
     """Every answer's influence: the surest in a picture, all in words and in a table."""
     found = summary.surest if summary.sure else []
     if not found:
@@ -51,7 +51,7 @@ def effects(summary: RoommateSummary, asked: Sequence[Answers], words: Words) ->
         [c.high for c in top],
     )
     caption = words("effects chart", shown=len(top), all=len(found))
-    told = [element("li", effect(c, asked, words)) for c in found if c.low > 0 or c.high < 0]
+    told = [element("li", effect(c, asked)) for c in found if c.low > 0 or c.high < 0]
     parts = [
         element("figure", picture, element("figcaption", caption)),
         *([element("ul", told[:CHARTED])] if told else []),
@@ -68,17 +68,15 @@ def _numbers(found: Sequence[PairContrast]) -> Html:
     return by_field(("", "×", "log", "±", "2.5 %", "97.5 %"), rows)
 
 
-def evaluation(
-    found: Evaluation | None, calibrated: Calibration | None, words: Words
-) -> list[Html]:
+def evaluation(found: Evaluation | None, calibrated: Calibration | None) -> list[Html]:
     """How often the right pair is picked, beside simpler rules; whether probabilities hold."""
     if found is None:
         return []
-    picks = {words(name): 100 * area for name, area in found.auc.items() if name in words.texts}
+    picks = {words(name): 100 * area for name, area in found.auc.items() if name in TEXTS}
     top: dict[str, list[Any]] = {
         words("top among"): list(found.top),
-        words("top model"): [words.percent(share) for share in found.top.values()],
-        words("top random"): [words.percent(found.top_random[k]) for k in found.top],
+        words("top model"): [percent(share) for share in found.top.values()],
+        words("top random"): [percent(found.top_random[k]) for k in found.top],
     }
     return [
         *paragraphs(
@@ -90,21 +88,21 @@ def evaluation(
         ),
         element("figure", shares(picks, GUESSING), element("figcaption", words("ranked chart"))),
         table(top, words("top caption")),
-        *calibration(calibrated, words),
+        *calibration(calibrated),
     ]
 
 
-def calibration(found: Calibration | None, words: Words) -> list[Html]:
+def calibration(found: Calibration | None) -> list[Html]:
     """Whether probabilities came true as often as they say."""
     if found is None:
         return []
     low, high = found.interval
     columns = {
         words("pairs column"): found.count.tolist(),
-        words("predicted"): [words.percent(p) for p in found.predicted],
-        words("came true"): [words.percent(p) for p in found.observed],
-        words("from"): [words.percent(p) for p in low],
-        words("to"): [words.percent(p) for p in high],
+        words("predicted"): [percent(p) for p in found.predicted],
+        words("came true"): [percent(p) for p in found.observed],
+        words("from"): [percent(p) for p in low],
+        words("to"): [percent(p) for p in high],
     }
     axes = words("predicted"), words("came true")
     picture = calibration_plot(found.predicted, found.observed, low, high, axes)
@@ -114,13 +112,11 @@ def calibration(found: Calibration | None, words: Words) -> list[Html]:
     ]
 
 
-def proof(
-    summary: RoommateSummary, plan: Plan, found: Evaluation | None, words: Words
-) -> list[Html]:
+def proof(summary: RoommateSummary, plan: Plan, found: Evaluation | None) -> list[Html]:
     """What is proven, what is not, and the technical words folded away."""
     certificate = summary.certificate
     best = (
-        words("fit proven", relative=words.number(certificate.relative, 1))
+        words("fit proven", relative=number(certificate.relative, 1))
         if certificate.withheld is None
         else words("fit unproven", why=certificate.withheld)
     )
@@ -135,12 +131,12 @@ def proof(
         }
         technical += paragraphs(words("likelihood", pairs=found.pairs, **numbers), *found.notes)
     return [
-        *paragraphs(best, words("plan best", gap=words.number(max(plan.gap, 0.0), 1))),
+        *paragraphs(best, words("plan best", gap=number(max(plan.gap, 0.0), 1))),
         *paragraphs(words("scope")),
         folded(words("technical"), technical),
     ]
 
 
-def limits(words: Words) -> list[Html]:
+def limits() -> list[Html]:
     """What the numbers cannot tell."""
     return [element("ul", [element("li", words(f"limit {name}")) for name in LIMITS])]

@@ -1,9 +1,6 @@
-"""Every sentence of a report in English and in German, one beside the other."""
+"""Every sentence of a report."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 TEXTS = {
     "title": "Room-mates: a plan and its reasons",
@@ -27,8 +24,7 @@ TEXTS = {
     ),
     "baseline random": "Guessing does so {share} times",
     "baseline score": (
-        "by its scores alone, which leave out who else is there, the model does so {share} "
-        "times"
+        "by its scores alone, which leave out who else is there, the model does so {share} times"
     ),
     "baseline constant": "counting differences without learning {share}",
     "baseline logistic": "a simple regression on pairs {share}",
@@ -140,8 +136,7 @@ TEXTS = {
         "whom, from all that led to it: wishes, habits, and the office's own rules."
     ),
     "limit cause": (
-        "Answers that go together with what was not asked speak for both. An effect is no "
-        "cause."
+        "Answers that go together with what was not asked speak for both. An effect is no cause."
     ),
     "limit probability": (
         "Percentages come from an approximation; trust them as far as pairs that the model "
@@ -154,46 +149,23 @@ TEXTS = {
 }
 
 
-def by_language(texts: Mapping[str, tuple[str, str]]) -> dict[str, Mapping[str, str]]:
-    """Each language's sentences, of sentences in English and German."""
-    return {
-        language: {key: both[k] for key, both in texts.items()}
-        for k, language in enumerate(("en", "de"))
-    }
+def words(key: str, **values: object) -> str:
+    """A sentence of a report: ``words("people", people=4, …)``."""
+    return TEXTS[key].format(**values)
 
 
-CATALOGUE = by_language(TEXTS)
+def number(value: float, digits: int = 2) -> str:
+    """To so many significant digits.
 
-
-@dataclass(frozen=True)
-class Words:
-    """A language: ``words("people", people=4, …)`` is its sentence, numbers in its spelling.
-
-    >>> Words.of("de").number(0.567)
-    '0,57'
+    >>> number(-0.567)
+    '−0.57'
     """
+    plain = f"{value:.{digits}g}"
+    if "e" in plain and 1e-4 <= abs(value) < 1e6:
+        plain = f"{value:.0f}"
+    return plain.replace("-", "−")
 
-    language: str
-    texts: Mapping[str, str]
 
-    @classmethod
-    def of(cls, language: str) -> Words:
-        """By its two letters."""
-        if language not in CATALOGUE:
-            raise ValueError(f"no language {language!r}; there are {', '.join(CATALOGUE)}")
-        return cls(language, CATALOGUE[language])
-
-    def __call__(self, key: str, **values: object) -> str:
-        return self.texts[key].format(**values)
-
-    def number(self, value: float, digits: int = 2) -> str:
-        """To so many significant digits."""
-        plain = f"{value:.{digits}g}"
-        if "e" in plain and 1e-4 <= abs(value) < 1e6:
-            plain = f"{value:.0f}"
-        plain = plain.replace("-", "−")
-        return plain.replace(".", ",") if self.language == "de" else plain
-
-    def percent(self, share: float) -> str:
-        """A share in two digits."""
-        return f"{self.number(100 * share)} %"
+def percent(share: float) -> str:
+    """A share in two digits."""
+    return f"{number(100 * share)} %"

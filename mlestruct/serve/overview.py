@@ -7,28 +7,27 @@ from itertools import permutations
 from pathlib import Path
 
 from mlestruct.doctor.roles import who_is_who
-from mlestruct.serve import german
 from mlestruct.serve.inputs import EXAMINED, SETTINGS, WANTED, Inputs, Json
 from mlestruct.serve.project import Choices, Dropped, Project
-from mlestruct.serve.words import CATALOGUE
+from mlestruct.serve.words import TEXTS
 from mlestruct.tables import Table, read, sheets
 
 TRIED = 8  # sheets of a workbook that are looked into
 LEARNED_FROM = ("people", "pairs")  # a new file of these needs a new fit
 
 
-def overview(given: Inputs, language: str) -> Json:
+def overview(given: Inputs) -> Json:
     """Every dropped file, what the doctor says, what columns are for, and the cohorts."""
-    known = {kind: _file(given, kind, language) for kind in given.choices.files}
+    known = {kind: _file(given, kind) for kind in given.choices.files}
     listed = {kind: given.tables[kind].names if kind in given.tables else [] for kind in EXAMINED}
-    found: Json = {"files": known, "columns": listed, "language": language, "settings": SETTINGS}
+    found: Json = {"files": known, "columns": listed, "settings": SETTINGS}
     found |= {"roles": None, "findings": [], "cohorts": [], "planned": None, "command": ""}
-    found |= {"agreeing": [], **decisions(given, language)}
+    found |= {"agreeing": [], **decisions(given)}
     found["fitted"] = given.project.model.exists()
     if not given.ready or any(kind in given.faults for kind in EXAMINED):
         return found
     findings = [
-        {"kind": f.kind} | _said(f.words, language)
+        {"kind": f.kind, "words": f.words}
         for f in sorted(given.examined.findings, key=lambda f: f.kind != "fault")
     ]
     return found | {
@@ -42,47 +41,37 @@ def overview(given: Inputs, language: str) -> Json:
     }
 
 
-def decisions(given: Inputs, language: str) -> Json:
+def decisions(given: Inputs) -> Json:
     """What was decided; each with the reason why it is out of use now, or null."""
-    said = CATALOGUE[language]
     found: list[Json] = [
         {
             "kind": part.kind,
             "who": list(part.who),
             "room": part.room,
-            "why": part.why and said[part.why[0]].format(**part.why[1]),
+            "why": part.why and TEXTS[part.why[0]].format(**part.why[1]),
         }
         for part in given.decided
     ]
     for name, roles in given.columns_gone:
-        was = ", ".join(said[role] for role in roles)
-        why = said["unfit column"].format(roles=was)
+        was = ", ".join(TEXTS[role] for role in roles)
+        why = TEXTS["unfit column"].format(roles=was)
         found.append({"kind": "column", "who": [name], "room": None, "why": why})
     planned = given.choices.planned
     own = "people" in given.tables and "new" not in given.choices.files
     if own and planned is not None and planned not in given.cohorts:
-        why = said["unfit planned"]
+        why = TEXTS["unfit planned"]
         found.append({"kind": "planned", "who": [planned], "room": None, "why": why})
     return {"decisions": found, "undo": bool(given.choices.before)}
 
 
-def _said(words: str, language: str) -> Json:
-    """A finding in the page's language where it has one, with the language that it is in."""
-    translated = german.finding(words) if language == "de" else None
-    return {"words": translated or words, "language": "de" if translated else "en"}
-
-
-def _file(given: Inputs, kind: str, language: str) -> Json:
+def _file(given: Inputs, kind: str) -> Json:
     file = given.choices.files[kind]
     found: Json = {"name": file.name, "sheets": given.sheets.get(kind, []), "sheet": file.sheet}
     if kind in given.faults:
         return found | {"fault": given.faults[kind]}
     read_in = given.tables[kind]
     said = "; ".join(read_in.said) or file.name
-    return found | {
-        "rows": len(read_in),
-        "said": german.reading(said) if language == "de" else said,
-    }
+    return found | {"rows": len(read_in), "said": said}
 
 
 def readable(kind: str, path: Path) -> None:

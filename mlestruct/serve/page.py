@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from mlestruct.html import Html, element
 from mlestruct.report.look import STYLE
 from mlestruct.serve.project import KINDS
 from mlestruct.serve.script import SCRIPT
-from mlestruct.serve.words import CATALOGUE, NAMES
+from mlestruct.serve.words import TEXTS
 
 NEEDED = ("people", "pairs")
 ACCEPTED = ".csv,.tsv,.txt,.xlsx,.xlsm,.parquet"
 FETCHED = {"csv": "pairs.csv", "xlsx": "pairs.xlsx", "report": "report.html"}
 
 OWN = """
-header { display: flex; flex-wrap: wrap; gap: 0 1.5rem; align-items: baseline;
-  justify-content: space-between; } header p { flex-basis: 100%; order: 3; margin: .2rem 0; }
+header p { margin: .2rem 0; }
 ol.steps { list-style: none; padding: 0; counter-reset: step; }
 ol.steps > li { background: var(--card); border: 1px solid var(--line); border-radius: .5rem;
   padding: .8rem 1.1rem 1rem; margin: 1rem 0; max-width: none; counter-increment: step; }
@@ -67,59 +65,50 @@ code { font-size: .85rem; overflow-wrap: anywhere; }
 """
 
 
-def page(language: str, token: str, nonce: str) -> str:
-    """The document in a language, for this token; the script runs by the nonce alone."""
-    words = CATALOGUE[language]
-    told = json.dumps({"token": token, "language": language, "words": words})
+def page(token: str, nonce: str) -> str:
+    """The document for this token; the script runs by the nonce alone."""
+    told = json.dumps({"token": token, "words": TEXTS})
     script = f"const GIVEN = {told.replace('<', chr(92) + 'u003c')};{SCRIPT}"
     head = (
         Html(
             '<meta charset="utf-8"><meta name="viewport" '
             'content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         ),
-        element("title", words["title"]),
+        element("title", TEXTS["title"]),
         element("style", Html(STYLE + OWN)),
     )
-    body = (_header(words, language), _main(words), element("script", Html(script), nonce=nonce))
+    body = (_header(), _main(), element("script", Html(script), nonce=nonce))
     return "<!DOCTYPE html>\n" + element(
-        "html", element("head", *head), element("body", *body), lang=language
+        "html", element("head", *head), element("body", *body), lang="en"
     )
 
 
-def _header(words: Mapping[str, str], language: str) -> Html:
-    options = [
-        element("option", name, value=key, **({"selected": ""} if key == language else {}))
-        for key, name in NAMES.items()
-    ]
-    return element(
-        "header",
-        element("h1", words["title"]),
-        element("p", words["lead"], class_="soft"),
-        element("label", words["language"], " ", element("select", options, id="language")),
-    )
+def _header() -> Html:
+    lead = element("p", TEXTS["lead"], class_="soft")
+    return element("header", element("h1", TEXTS["title"]), lead)
 
 
-def _main(words: Mapping[str, str]) -> Html:
+def _main() -> Html:
     steps = [
-        element("li", element("h2", words["files"]), _files(words)),
-        element("li", element("h2", words["columns"]), _columns(words), id="columns", hidden=""),
-        element("li", element("h2", words["decided"]), _decided(words), id="decided", hidden=""),
-        element("li", element("h2", words["plan"]), _plan(words), id="plan", hidden=""),
+        element("li", element("h2", TEXTS["files"]), _files()),
+        element("li", element("h2", TEXTS["columns"]), _columns(), id="columns", hidden=""),
+        element("li", element("h2", TEXTS["decided"]), _decided(), id="decided", hidden=""),
+        element("li", element("h2", TEXTS["plan"]), _plan(), id="plan", hidden=""),
     ]
     fault = element("p", class_="fault", id="fault", role="alert")
     return element("main", element("ol", steps, class_="steps"), fault)
 
 
-def _files(words: Mapping[str, str]) -> Html:
+def _files() -> Html:
     drops = []
     for kind in KINDS:
-        more = "" if kind in NEEDED else f" ({words['if you like']})"
+        more = "" if kind in NEEDED else f" ({TEXTS['if you like']})"
         drops.append(
             element(
                 "div",
-                element("label", words[kind], for_=kind),
+                element("label", TEXTS[kind], for_=kind),
                 more,
-                element("p", words[f"{kind} what"], class_="soft"),
+                element("p", TEXTS[f"{kind} what"], class_="soft"),
                 Html(f'<input type="file" id="{kind}" accept="{ACCEPTED}">'),
                 element("p", class_="said", role="status"),
                 element("p", class_="which", hidden=""),
@@ -130,69 +119,69 @@ def _files(words: Mapping[str, str]) -> Html:
     return element("div", drops, class_="files")
 
 
-def _columns(words: Mapping[str, str]) -> list[Html]:
+def _columns() -> list[Html]:
     return [
         element(
             "details",
-            element("summary", words["found"], ": ", element("span", id="count")),
+            element("summary", TEXTS["found"], ": ", element("span", id="count")),
             element("ul", class_="found", id="found"),
             id="findings",
         ),
-        element("p", words["columns what"]),
+        element("p", TEXTS["columns what"]),
         element("div", class_="roles", id="roles"),
-        element("h3", words["questions"]),
+        element("h3", TEXTS["questions"]),
         element("div", element("table", class_="asked", id="asked"), class_="wide"),
-        element("p", words["protected what"], class_="soft"),
-        element("h3", words["more rules"]),
+        element("p", TEXTS["protected what"], class_="soft"),
+        element("h3", TEXTS["more rules"]),
         element("div", class_="roles", id="settings"),
         element(
             "div",
-            element("button", words["learn"], id="learn"),
-            element("progress", id="bar", hidden="", aria_label=words["learn"]),
+            element("button", TEXTS["learn"], id="learn"),
+            element("progress", id="bar", hidden="", aria_label=TEXTS["learn"]),
             element("span", id="progress", role="status", aria_live="polite"),
             class_="row",
         ),
         element(
             "details",
-            element("summary", words["technical"]),
+            element("summary", TEXTS["technical"]),
             element("p", element("code", id="command")),
         ),
     ]
 
 
-def _decided(words: Mapping[str, str]) -> list[Html]:
+def _decided() -> list[Html]:
     return [
-        element("p", words["decided what"], class_="soft"),
+        element("p", TEXTS["decided what"], class_="soft"),
         element("ul", class_="found", id="decisions"),
-        element("button", words["undo"], class_="quiet", id="undo"),
+        element("button", TEXTS["undo"], class_="quiet", id="undo"),
     ]
 
 
-def _plan(words: Mapping[str, str]) -> list[Html]:
+def _plan() -> list[Html]:
     person = Html('<input id="{}" list="everybody" autocomplete="off">')
     fields = [
-        element("label", words[word], " ", Html(person.format(name)))
+        element("label", TEXTS[word], " ", Html(person.format(name)))
         for word, name in (("person", "first"), ("other", "second"))
     ]
     buttons = [
-        element("button", words[word], class_="quiet", id=name)
+        element("button", TEXTS[word], class_="quiet", id=name)
         for word, name in (("ask swap", "swap"), ("ask together", "ask"), ("apart", "apart"))
     ]
     links = [
-        element("a", words.get(name, file), id=name, href=file, download=file)
+        element("a", TEXTS.get(name, file), id=name, href=file, download=file)
         for name, file in FETCHED.items()
     ]
     return [
         element("div", class_="glance", id="lines"),
         element(
             "fieldset",
-            element("legend", words["change"]),
+            element("legend", TEXTS["change"]),
             element("div", fields, element("datalist", id="everybody"), class_="row"),
             element("div", buttons, class_="row"),
             element("p", id="cost", role="status", aria_live="polite"),
-            element("button", words["do it"], id="do", hidden=""),
+            element("button", TEXTS["do it"], id="do", hidden=""),
         ),
-        element("p", f"{words['downloads']}: ", [[link, " "] for link in links], class_="row"),
-        element("label", words["find"], " ", Html('<input type="search" id="find">')),
+        element("p", f"{TEXTS['downloads']}: ", [[link, " "] for link in links], class_="row"),
+        element("label", TEXTS["find"], " ", Html('<input type="search" id="find">')),
         element("ul", class_="cards", id="cards"),
     ]

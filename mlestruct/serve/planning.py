@@ -17,11 +17,10 @@ from mlestruct.method import Progress
 from mlestruct.report import Report
 from mlestruct.report.cards import reason
 from mlestruct.report.export import export_csv, guarded
-from mlestruct.report.words import Words
 from mlestruct.serve.decisions import apart, joined, together
 from mlestruct.serve.inputs import Inputs, Json
 from mlestruct.serve.project import Decisions, Project, Rule
-from mlestruct.serve.words import CATALOGUE
+from mlestruct.serve.words import TEXTS
 from mlestruct.tables.cells import written
 
 OTHERS = 3  # reasons named on a card
@@ -39,10 +38,9 @@ def fit(project: Project, told: Callable[[Progress], None]) -> None:
 class Planned:
     """A fitted project's plan under what was decided; made anew whenever that changes."""
 
-    def __init__(self, project: Project, language: str) -> None:
+    def __init__(self, project: Project) -> None:
         given = Inputs(project)
-        self.project, self.choices, self.words = project, given.choices, Words.of(language)
-        self.language = language
+        self.project, self.choices = project, given.choices
         self.model = RoommateModel.load(project.model)
         self.model.set_params(unknown=given.roles["unknown"])
         self.people = given.parts[1]
@@ -80,14 +78,13 @@ class Planned:
         try:
             yield
         except Crossed as error:
-            said = CATALOGUE[self.language]
             lines = []
             for agreed, broken in error.found:
                 values = {**agreed._asdict(), "broken": broken, "planned": error.planned}
                 values["chance"] = f"{100 * agreed.chance:.0f}"
                 values["alike"] = "; ".join(", ".join(block) for block in agreed.blocks)
                 way = "crossed" if agreed.whole else "crossed spelled"
-                lines.append(said[way].format(**values))
+                lines.append(TEXTS[way].format(**values))
             raise ValueError("\n".join(lines)) from error
 
     def _id(self, text: str) -> Any:
@@ -140,7 +137,7 @@ class Planned:
     def _reasons(self, pair: Pair) -> list[str]:
         why = self.model.explain(self.plan, pair.a, pair.b)
         told = sorted(why.contributions, key=lambda part: -abs(part.contribution))[:OTHERS]
-        return [reason(part, self.words) for part in told]
+        return [reason(part) for part in told]
 
     def cost(self, kind: str, a: int, b: int) -> Json:
         """How much less probable the plan becomes by a change, and which pairs would be new.
@@ -198,8 +195,7 @@ class Planned:
 
     def report(self) -> Report:
         """The same plan as a page."""
-        language = self.words.language
-        return Report(self.model, self.people, self.plan, names=self.names, language=language)
+        return Report(self.model, self.people, self.plan, names=self.names)
 
     def csv(self) -> bytes:
         """The plan for a spreadsheet."""

@@ -64,7 +64,6 @@ class Choices(Decisions):
     files: Mapping[str, Dropped] = field(default_factory=dict)
     roles: Mapping[str, Any] = field(default_factory=dict)
     planned: str | None = None
-    language: str | None = None
     before: tuple[Decisions, ...] = ()
     known: tuple[str, ...] = ()
 
@@ -183,7 +182,6 @@ def _read(kept: Mapping[str, Any]) -> Choices:
         {kind: Dropped(*map(_text, file)) for kind, file in kept["files"].items()},
         dict(kept["roles"]),
         _text(kept["planned"]),
-        _text(kept["language"]),
         tuple(map(_decisions, kept.get("before", ()))),
         tuple(map(str, kept.get("known", ()))),
     )

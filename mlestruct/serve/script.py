@@ -6,7 +6,7 @@ const {token: TOKEN, words: WORDS} = GIVEN;
 const $ = id => document.getElementById(id);
 const say = (key, values) => Object.entries(values || {}).reduce(
   (text, [name, value]) => text.replaceAll(`{${name}}`, value), WORDS[key] ?? key);
-const TWO = new Intl.NumberFormat(GIVEN.language, {maximumSignificantDigits: 2});
+const TWO = new Intl.NumberFormat("en", {maximumSignificantDigits: 2});
 const digits = value => TWO.format(value);
 const make = (name, text, given, ...inside) => {
   const made = Object.assign(document.createElement(name),
@@ -74,7 +74,7 @@ function findings() {
   $("findings").open = first > 0;
   $("found").replaceChildren(...state.findings.map(found => make("li", undefined,
     {className: found.kind === "fault" ? "first" : ""}, make("b", `${WORDS[found.kind]}:`),
-    make("span", found.words, {lang: found.language}))));
+    make("span", found.words))));
 }
 
 function columns() {
@@ -334,9 +334,5 @@ $("undo").onclick = tried(async () => {
   await follow();
 });
 $("find").oninput = search;
-$("language").onchange = tried(async () => {
-  await post("language", {language: $("language").value});
-  location.reload();
-});
 tried(async () => show(await ask("state")))();
 """

@@ -42,7 +42,6 @@ EXPECTED: Mapping[str, Mapping[str, tuple[str, Check]]] = {
     "choose": {"roles": ("an object", lambda value: isinstance(value, dict)), "planned": NAME},
     "fit": {},
     "sheet": {"kind": TEXT, "sheet": TEXT},
-    "language": {"language": TEXT},
     "rule": {"kind": TEXT, "pairs": ("a list of pairs of rows", _pairs), "keep": SWITCH},
     "change": {"kind": TEXT, "a": ROW, "b": ROW},
     "undo": {},

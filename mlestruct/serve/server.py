@@ -26,7 +26,6 @@ from mlestruct.serve.page import page
 from mlestruct.serve.planning import Planned, fit
 from mlestruct.serve.project import LARGEST, Choices, Decisions, Project
 from mlestruct.serve.sent import sent
-from mlestruct.serve.words import CATALOGUE
 
 HOST = "127.0.0.1"
 JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
@@ -56,21 +55,16 @@ POLICY = (
 class Session:
     """One project, the fit that runs in the background, and the plan on the page."""
 
-    def __init__(self, project: Project, language: str = "en", ready: Ready = None) -> None:
+    def __init__(self, project: Project, ready: Ready = None) -> None:
         self.project, self.lock = project, threading.RLock()
         self._reading = threading.RLock()  # held while files are read, which may take seconds
         self._shown: Json = {}
-        self._usual, self._ready = language, ready
+        self._ready = ready
         self._given: Inputs | None = None
         self._planned: Planned | None = None
         self._fit: threading.Thread | None = None
         self._began, self._fault = 0.0, ""
         self._progress: Json = {"round": 0, "relative": None}
-
-    @property
-    def language(self) -> str:
-        """As chosen on the page; else as the program was started."""
-        return self.project.choices().language or self._usual
 
     def state(self) -> Json:
         """What the page shows: files, findings, roles, and how far a fit is."""
@@ -88,7 +82,7 @@ class Session:
         if not self._reading.acquire(blocking=not self._shown):
             return self._shown
         try:
-            self._shown = overview(self._inputs(), self.language)
+            self._shown = overview(self._inputs())
             return self._shown
         finally:
             self._reading.release()
@@ -104,7 +98,7 @@ class Session:
         """What was decided, and why some of it is out of use."""
         given = self._inputs()
         with self.lock:
-            return decisions(given, self.language)
+            return decisions(given)
 
     def put(self, kind: str, name: str, data: bytes) -> Json:
         """A dropped file; what was learned from an older one is not kept.
@@ -167,16 +161,6 @@ class Session:
             self.keep(replace(old, roles=roles, planned=asked["planned"], known=known))
         return self.state()
 
-    def speak(self, asked: Mapping[str, Any]) -> Json:
-        """Another language, from now on."""
-        language = asked["language"]
-        if language not in CATALOGUE:
-            raise ValueError(f"no language {language!r}; there are {', '.join(CATALOGUE)}")
-        with self.lock:
-            self.project.keep(replace(self.project.choices(), language=language))
-            self._planned = None
-        return {"language": language}
-
     def keep(self, choices: Choices, kind: str = "people") -> None:
         """Other choices; the model is of the old ones, unless only rooms or rules are new."""
         self.project.keep(choices)
@@ -222,7 +206,7 @@ class Session:
             if not self.project.model.exists():
                 raise ValueError("nothing is learned yet: choose the columns and learn first")
             if self._planned is None:
-                self._planned = Planned(self.project, self.language)
+                self._planned = Planned(self.project)
             return self._planned
 
     def rule(self, asked: Mapping[str, Any]) -> Json:
@@ -309,7 +293,6 @@ class Handler(BaseHTTPRequestHandler):
             "choose": lambda: self._json(session.choose(self._sent("choose"))),
             "fit": lambda: self._json(session.begin(self._sent("fit"))),
             "sheet": lambda: self._json(session.choose_sheet(self._sent("sheet"))),
-            "language": lambda: self._json(session.speak(self._sent("language"))),
             "rule": lambda: self._json(session.rule(self._sent("rule"))),
             "change": lambda: self._json(session.change(self._sent("change"))),
             "lock": lambda: self._json(session.hold(self._sent("lock"))),
@@ -370,7 +353,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _page(self) -> None:
         nonce = secrets.token_urlsafe(12)
-        text = page(self.server.session.language, self.server.token, nonce)
+        text = page(self.server.token, nonce)
         self._send(text.encode(), HTML, policy=POLICY.format(nonce=nonce))
 
     def _file(self) -> None:
@@ -421,13 +404,12 @@ class Server(ThreadingHTTPServer):
         self,
         project: Project,
         port: int = 0,
-        language: str = "en",
         ready: Ready = None,
         seconds: float = SECONDS,
         most: int = MOST,
     ) -> None:
         super().__init__((HOST, port), Handler)
-        self.session, self.token = Session(project, language, ready), secrets.token_urlsafe(16)
+        self.session, self.token = Session(project, ready), secrets.token_urlsafe(16)
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
         self.seconds, self.most = seconds, most
         self._turn = threading.Lock()
@@ -497,9 +479,7 @@ def _end(request: socket.socket) -> None:
         request.shutdown(socket.SHUT_RDWR)
 
 
-def serve(
-    folder: str, port: int = 0, ready: Callable[[str], None] = print, language: str = "en"
-) -> None:
+def serve(folder: str, port: int = 0, ready: Callable[[str], None] = print) -> None:
     """Serve a project's folder until Ctrl-C; ``ready`` is told the address.
 
     Meanwhile a process compiles what the first fit needs, so that it is done, or nearly, when
@@ -507,7 +487,7 @@ def serve(
     """
     warming = subprocess.Popen([sys.executable, "-m", "mlestruct", "warm", "roommates"], **SILENT)
     try:
-        with Server(Project(folder), port, language, lambda: warming.wait()) as server:
+        with Server(Project(folder), port, lambda: warming.wait()) as server:
             ready(server.address)
             with suppress(KeyboardInterrupt):
                 server.serve_forever()

@@ -1,13 +1,8 @@
-"""Every sentence of the page in English and in German, one beside the other."""
-
-from __future__ import annotations
-
-from mlestruct.report.words import by_language
+"""Every sentence of the page."""
 
 TEXTS = {
     "title": "Room-mates",
     "lead": "From your tables to a plan. Everything stays on this machine.",
-    "language": "Language",
     "files": "Files",
     "people": "People",
     "people what": "A line for each person: an id, and answers.",
@@ -133,6 +128,3 @@ TEXTS = {
     "loading": "reading …",
     "lost": "The program does not answer. Start it again: everything is kept.",
 }
-
-CATALOGUE = by_language(TEXTS)
-NAMES = {"en": "English", "de": "Deutsch"}

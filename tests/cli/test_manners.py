@@ -165,7 +165,7 @@ def test_no_words_of_python_and_no_traceback(here, capsys, command):
     assert not set(said.replace("'", " ").split()) & {"int", "float", "invalid", "None"}
 
 
-@pytest.mark.parametrize("command", ["warm", "infer", "check", "roommates", "roommates serve"])
+@pytest.mark.parametrize("command", ["infer", "check", "roommates", "roommates serve"])
 def test_every_command_speaks_json(command, capsys):
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])

@@ -126,14 +126,6 @@ def test_evaluate_reports_what_it_prints(folder, fitted, capsys):
     ).read_text(encoding="utf-8")
 
 
-def test_the_report_is_in_the_language_asked_for(folder, fitted):
-    order = ["assign", "people.csv", "--only", "2", "--model", fitted, "--language", "de"]
-    assert main(["roommates", *order, "--out", "german"]) == 0
-    page = (folder / "german" / "report.html").read_text(encoding="utf-8")
-    assert '<html lang="de">' in page
-    assert "Der Plan" in page
-
-
 def test_explain_itemises_protected_columns_only_when_asked(folder, fitted, capsys):
     who = str(table("people.csv")["id"][-1])
     order = ["roommates", "explain", "people.csv", who, "--only", "2", "--model", fitted]

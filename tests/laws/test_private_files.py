@@ -77,7 +77,6 @@ def session(folder):
             time.sleep(0.02)
         home = told("plan")["homes"][0]["rows"]
         told("lock", {"rows": home, "room": None, "keep": True})
-        told("language", {"language": "de"})
         for name in ("pairs.csv", "pairs.xlsx", "report.html"):
             ask(name)
         server.shutdown()

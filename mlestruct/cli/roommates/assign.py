@@ -55,7 +55,6 @@ def run(given: argparse.Namespace) -> int:
         mix=given.mix,
         names=given.names,
         protected=given.show_protected,
-        language=given.language,
     )
     wrote = finish(report.plan, report, given)
     plan = report.plan

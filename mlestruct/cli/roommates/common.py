@@ -84,9 +84,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         help="most probable partners of everybody in probabilities.csv (default: 10)",
     )
     parser.add_argument("--all", action="store_true", help="every pair in probabilities.csv")
-    parser.add_argument(
-        "--language", choices=("en", "de"), default="en", help="of the report (default: en)"
-    )
     add_protected(parser)
     add_out(parser)
 

@@ -37,7 +37,6 @@ def run(given: argparse.Namespace) -> int:
     shown = {
         "names": given.names,
         "protected": given.show_protected,
-        "language": given.language,
         "mix": given.mix,
     }
     report = Report.of(model, people, pairs, **shown)

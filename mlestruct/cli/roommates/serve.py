@@ -18,10 +18,6 @@ def add(parts: Any) -> None:
     parser.add_argument(
         "--port", type=whole(0, 65535), default=0, metavar="N", help="default: any that is free"
     )
-    parser.add_argument(
-        "--language", choices=("en", "de"), default="en",
-        help="of the page, where none was chosen on it (default: en)",
-    )  # fmt: skip
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -39,5 +35,5 @@ def run(given: argparse.Namespace) -> int:
 
             webbrowser.open(address)
 
-    serve(given.project, given.port, ready, given.language)
+    serve(given.project, given.port, ready)
     return 0

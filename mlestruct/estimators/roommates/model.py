@@ -505,8 +505,7 @@ class RoommateModel(Parameters):
         """Write the page that ``mlestruct roommates assign`` writes: the plan and its reasons.
 
         With the people's own ``pairs`` it also says how good the plan is. ``asked`` is what
-        :meth:`assign` takes, ``names`` (a column to show beside ids), ``protected`` and
-        ``language`` (``en`` or ``de``).
+        :meth:`assign` takes, ``names`` (a column to show beside ids) and ``protected``.
         """
         from mlestruct.report import Report
 
