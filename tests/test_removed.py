@@ -5,7 +5,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.cli import main
 from mlestruct.errors import REMOVED
-from mlestruct.report import Report
+from mlestruct.roommates.report import Report
 
 USES = {
     "Report.of(language=)": lambda: Report.of(ms.RoommateModel(), [], language="de"),

@@ -8,10 +8,10 @@ import pytest
 import mlestruct as ms
 from mlestruct import blocks, data
 from mlestruct.engine.local import Local
-from mlestruct.estimators.roommates import learning
 from mlestruct.inference import marginals
 from mlestruct.inference.matching.graph import layout
 from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.roommates import learning
 from mlestruct.structures import definite
 from mlestruct.threads import at_hand, each, sharing
 

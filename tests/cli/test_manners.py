@@ -7,8 +7,7 @@ import pytest
 
 from mlestruct import __version__, data
 from mlestruct.cli import main
-from mlestruct.cli.options import for_shell
-from mlestruct.cli.roommates.common import new_folder
+from mlestruct.roommates.options import for_shell, new_folder
 from mlestruct.tables import write_csv
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from mlestruct import data
 from mlestruct.cli import main
-from mlestruct.cli.roommates.fit import outcomes
 from mlestruct.estimators import RoommateModel
+from mlestruct.roommates.commands import outcomes
 from mlestruct.tables import table, write_csv
 
 COLUMNS = ["--cohort", "year", "--same", "gender", "--ordinal", "q*"]

@@ -13,7 +13,7 @@ import mlestruct as ms
 from mlestruct import data, files
 from mlestruct.cli import main
 from mlestruct.readers import read_columns, uai
-from mlestruct.report.export import export_csv
+from mlestruct.roommates.report import export_csv
 from mlestruct.tables import read
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices and pipes of POSIX")

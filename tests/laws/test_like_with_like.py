@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mlestruct import RoommateModel
-from mlestruct.estimators.roommates.evaluation import ALIKE, RULES, Held, evaluate
 from mlestruct.inference.bounds import ProvenInterval
-from mlestruct.report.headline import picks
+from mlestruct.roommates.evaluation import ALIKE, RULES, Held, evaluate
+from mlestruct.roommates.sections import picks
 
 OF = {"logistic": "marginal", "random": "marginal", "constant": "score", "ceiling": "score"}
 
@@ -51,7 +51,7 @@ def held(seed: int) -> tuple[RoommateModel, list[Held]]:
 
 
 def like_with_like(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluation = "mlestruct.estimators.roommates.evaluation"
+    evaluation = "mlestruct.roommates.evaluation"
     none = ProvenInterval(0.0, 0.0, "")
     monkeypatch.setattr(f"{evaluation}._log_likelihood", lambda one: none)
     _, groups = held(seed)

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from mlestruct import data
-from mlestruct.serve.project import Project
-from mlestruct.serve.server import Server
-from mlestruct.serve.words import TEXTS
+from mlestruct.roommates.project import Project
+from mlestruct.roommates.server import Server
+from mlestruct.roommates.words import PAGE
 from tests.serve.webdriver import Browser
 
 NASTY = "<img src=x onerror=alert(1)>"
@@ -63,7 +63,7 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
             browser.type("#second", homes[2][0])
             _press(browser, "swap")
             told = browser.wait("return document.getElementById('cost').textContent")
-            assert told.startswith((TEXTS["cost"].partition("{")[0], TEXTS["cost same"]))
+            assert told.startswith((PAGE["cost"].partition("{")[0], PAGE["cost same"]))
             _picture(browser, size, "cost", "first")
             _press(browser, "do")
             browser.wait("return document.querySelectorAll('#decisions li').length === 2")
@@ -143,7 +143,7 @@ def _drop(browser: Browser, kind: str, path: Path) -> None:
     browser.type(f"#{kind}", str(path))
     browser.wait(
         f"const said = document.querySelector('[data-kind={kind}] .said').textContent;"
-        f"return said && said !== {TEXTS['loading']!r}"
+        f"return said && said !== {PAGE['loading']!r}"
     )
 
 

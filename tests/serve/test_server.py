@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mlestruct import data
-from mlestruct.serve.project import Choices, Project
-from mlestruct.serve.server import Server
+from mlestruct.roommates.project import Choices, Project
+from mlestruct.roommates.server import Server
 
 NASTY = "<img src=x onerror=alert(1)>"
 

@@ -1,0 +1,209 @@
+"""What is in a column: a survey of it, probable codes for no answer, odd spellings, no use."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlestruct.roommates.cells import number, stripped, written
+from mlestruct.roommates.frames import Column, Table, missing
+
+PHRASES = frozenset(
+    """
+    - | -- | --- | — | – | . | .. | ... | … | / | // | ? | ?? | xxx | # | #n/a | #nv
+    n/a | na | n.a. | n. a. | nan | null | (blank) | missing
+    unknown | undefined | refused | declined | no answer | no response | not answered | no data
+    not applicable | not available | not stated | don't know | dont know | do not know
+    prefer not to say | prefer not to answer | rather not say
+    keine angabe | keine angaben | keine antwort | keine aussage | ohne angabe | k.a. | k. a. | ka
+    k.a | k/a | weiß nicht | weiss nicht | nicht beantwortet | nicht zutreffend | entfällt
+    verweigert | fehlt | unbekannt | leer | (leer)
+    sans réponse | pas de réponse | non renseigné | nsp | ne sait pas | inconnu
+    sin respuesta | no contesta | no sabe | ns/nc | nessuna risposta | non so
+    geen antwoord | weet niet | n.v.t. | ingen svar | vet inte
+    brak odpowiedzi | brak danych | nie wiem | bez odpovědi
+    """.strip()
+    .replace(" | ", "\n")
+    .replace("\n    ", "\n")
+    .split("\n")
+)
+CODE = re.compile(r"-?([7-9])\1*|-?[6-9][6-9]|9+[678]|-[1-9]")  # 9, 99, 97, 88, -1, -9, 998
+FEW = 60  # more different numbers than that are no scale with a code beside it
+
+
+class Suspect(NamedTuple):
+    """A value that many questionnaires use for "no answer", and how many gave it."""
+
+    value: str
+    given: int
+
+
+def suspects(column: Column) -> list[Suspect]:
+    """Values that are probably no answers, the most frequent first.
+
+    Words are known by a list. Numbers are made of 7, 8 and 9, or are below 0 where no other is,
+    and stand apart from the others: 9 is one beside 1 to 5, and none beside 0 to 10.
+    """
+    present = column[~missing(column)].tolist()
+    counts: Counter[str] = Counter()
+    for value, given in Counter(present).items():
+        counts[str(written(value))] += given
+    words = [value for value in counts if stripped(value).casefold() in PHRASES]
+    scale = {value: n for value in counts if (n := number(value)) is not None}
+    found = [*words, *(_codes(scale) if len(scale) <= FEW else [])]
+    return [Suspect(v, counts[v]) for v in sorted(found, key=lambda v: (-counts[v], v))]
+
+
+def _codes(scale: dict[str, float]) -> list[str]:
+    """The spellings of numbers that stand apart on either side."""
+    values = np.unique(list(scale.values()))
+    apart = {float(v) for v in (*_above(values), *(-_above(-values[::-1])))}
+    negative = values[values < 0]
+    if len(negative) == 1 and len(values) > 2 and CODE.fullmatch(str(written(float(negative[0])))):
+        apart.add(float(negative[0]))
+    return [spelling for spelling, value in scale.items() if value in apart]
+
+
+def _above(values: np.ndarray) -> np.ndarray:
+    """The largest values, if a wide gap parts them from the others and all of them are codes."""
+    steps = np.diff(values)
+    for k in range(len(steps) - 1, 0, -1):
+        within = steps[:k].max()
+        codes = all(CODE.fullmatch(str(written(abs(float(v))))) for v in values[k + 1 :])
+        if codes and steps[k] >= 2 * within and steps[k] >= 2:
+            return np.asarray(values[k + 1 :])
+    return values[:0]
+
+
+def variants(column: Column) -> list[list[str]]:
+    """Sets of answers that differ only in case, accents, blanks or signs between words."""
+    alike: dict[str, set[str]] = defaultdict(set)
+    if column.dtype.kind == "O":
+        for value in set(column[~missing(column)].tolist()):
+            alike[folded(value)].add(value)
+    return sorted(sorted(spellings) for spellings in alike.values() if len(spellings) > 1)
+
+
+def folded(text: str) -> str:
+    """A text by its letters and digits alone; signs where there are no others."""
+    plain = unicodedata.normalize("NFKD", stripped(text).casefold())
+    kept = "".join(ch for ch in plain if ch.isalnum())
+    return kept or plain
+
+
+MOST_LEVELS = 40  # of one question; its weights grow with their square
+EACH = 5  # faults of one kind in one message
+NEAR_CONSTANT, MOSTLY_MISSING, NEAR_ID = 0.95, 0.5, 0.9
+
+
+def codes(table: Table, name: str) -> Iterator[str]:
+    """Values that probably mean that there is no answer, with the first places."""
+    shown = [written(value) for value in table[name].tolist()]
+    for suspect in suspects(table[name]):
+        rows = [row for row, value in enumerate(shown) if value == suspect.value]
+        where = ", ".join(table.at(row, name) for row in rows[:1])
+        yield (
+            f"column {name!r}: {suspect.value!r}, {suspect.given} times, the first in {where}, "
+            f"looks like a code for no answer; if it is, say no_answer={name}={suspect.value}, "
+            f"else trust={name}"
+        )
+
+
+def words_among_numbers(table: Table, name: str) -> Iterator[str]:
+    """A few cells of text in a column of numbers."""
+    column = table[name]
+    if column.dtype.kind != "O":
+        return
+    known = {suspect.value for suspect in suspects(column)}
+    cells = [(row, v) for row, v in enumerate(column.tolist()) if v is not None]
+    odd = [(row, v) for row, v in cells if number(v) is None and number(v, ",") is None]
+    if odd and len(odd) <= 0.2 * len(cells):
+        rest = [(row, v) for row, v in odd if v not in known]
+        for row, value in rest[:EACH]:
+            yield f"column {name!r} holds numbers, and {value!r} in {table.at(row, name)}"
+
+
+def spellings(table: Table, name: str) -> Iterator[str]:
+    """One answer in several spellings."""
+    counts = Counter(table.as_levels(name).tolist())
+    for alike in variants(table.as_levels(name)):
+        listed = ", ".join(f"{value!r} ({counts[value]})" for value in alike)
+        yield f"column {name!r}: {listed} differ in case or signs only, and count as different"
+
+
+def remarks(table: Table, name: str) -> Iterator[str]:
+    """What makes a column of little use."""
+    gone = missing(table[name])
+    shown = [str(written(value)) for value in table[name][~gone].tolist()]
+    counts = Counter(shown)
+    if np.mean(gone) >= MOSTLY_MISSING:
+        yield f"column {name!r}: {int(gone.sum())} of {len(gone)} cells are blank"
+    if not counts:
+        return
+    value, most = counts.most_common(1)[0]
+    if len(counts) == 1 and len(shown) > 1:
+        yield f"column {name!r} is {value!r} for all {most} who answered: it tells nobody apart"
+    elif len(shown) > 1 and most >= NEAR_CONSTANT * len(shown):
+        yield f"column {name!r} is {value!r} for {most} of {len(shown)}: it tells few people apart"
+    if len(counts) >= NEAR_ID * len(shown) and len(counts) > MOST_LEVELS:
+        yield f"column {name!r} is different for nearly everybody, as an id or a free text is"
+
+
+KINDS = {"i": "whole numbers", "f": "numbers", "b": "yes/no", "O": "text"}
+SHOWN = 5  # different values
+
+
+class Surveyed(NamedTuple):
+    """One column: its type, gaps, different values, first and last of them, and a remark."""
+
+    column: str
+    type: str
+    missing: int
+    different: int
+    values: str
+    remark: str
+
+
+def survey(table: Table) -> list[Surveyed]:
+    """Every column in the table's order."""
+    return [_surveyed(name, column) for name, column in table.columns.items()]
+
+
+def _surveyed(name: str, column: Column) -> Surveyed:
+    gone = missing(column)
+    present = column[~gone]
+    seen = np.unique(present.astype(str) if present.dtype.kind == "O" else present)
+    remark = "constant: it tells nobody apart" if len(seen) == 1 else ""
+    if len(seen) == 0:
+        remark = "empty"
+    elif infinite(column):
+        remark = "holds infinite numbers"
+    elif len(seen) == len(column) > 1:
+        remark = "different in every row"
+    return Surveyed(name, KINDS[column.dtype.kind], int(gone.sum()), len(seen), _span(seen), remark)
+
+
+def _span(seen: Column) -> str:
+    """All of few values, else the first and the last."""
+    told = [" ".join(str(written(v)).split()) for v in seen.tolist()]
+    words = [word if len(word) <= 16 else f"{word[:15]}…" for word in told]
+    return ", ".join(words) if len(words) <= SHOWN else f"{words[0]} … {words[-1]}"
+
+
+def infinite(column: Column) -> bool:
+    """Whether a column holds an infinite number."""
+    return column.dtype.kind == "f" and bool(np.isinf(column).any())
+
+
+def repeats(values: Iterable[Any]) -> Iterator[int]:
+    """The places of values that came before."""
+    seen: set[Any] = set()
+    for place, value in enumerate(values):
+        if value in seen and value is not None:
+            yield place
+        seen.add(value)
