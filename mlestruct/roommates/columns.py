@@ -1,4 +1,4 @@
-"""What is in a column: a survey of it, probable codes for no answer, odd spellings, no use."""
+"""What is odd in a column: probable codes for no answer, spellings, values that tell nothing."""
 
 from __future__ import annotations
 
@@ -152,52 +152,6 @@ def remarks(table: Table, name: str) -> Iterator[str]:
         yield f"column {name!r} is {value!r} for {most} of {len(shown)}: it tells few people apart"
     if len(counts) >= NEAR_ID * len(shown) and len(counts) > MOST_LEVELS:
         yield f"column {name!r} is different for nearly everybody, as an id or a free text is"
-
-
-KINDS = {"i": "whole numbers", "f": "numbers", "b": "yes/no", "O": "text"}
-SHOWN = 5  # different values
-
-
-class Surveyed(NamedTuple):
-    """One column: its type, gaps, different values, first and last of them, and a remark."""
-
-    column: str
-    type: str
-    missing: int
-    different: int
-    values: str
-    remark: str
-
-
-def survey(table: Table) -> list[Surveyed]:
-    """Every column in the table's order."""
-    return [_surveyed(name, column) for name, column in table.columns.items()]
-
-
-def _surveyed(name: str, column: Column) -> Surveyed:
-    gone = missing(column)
-    present = column[~gone]
-    seen = np.unique(present.astype(str) if present.dtype.kind == "O" else present)
-    remark = "constant: it tells nobody apart" if len(seen) == 1 else ""
-    if len(seen) == 0:
-        remark = "empty"
-    elif infinite(column):
-        remark = "holds infinite numbers"
-    elif len(seen) == len(column) > 1:
-        remark = "different in every row"
-    return Surveyed(name, KINDS[column.dtype.kind], int(gone.sum()), len(seen), _span(seen), remark)
-
-
-def _span(seen: Column) -> str:
-    """All of few values, else the first and the last."""
-    told = [" ".join(str(written(v)).split()) for v in seen.tolist()]
-    words = [word if len(word) <= 16 else f"{word[:15]}…" for word in told]
-    return ", ".join(words) if len(words) <= SHOWN else f"{words[0]} … {words[-1]}"
-
-
-def infinite(column: Column) -> bool:
-    """Whether a column holds an infinite number."""
-    return column.dtype.kind == "f" and bool(np.isinf(column).any())
 
 
 def repeats(values: Iterable[Any]) -> Iterator[int]:

@@ -17,7 +17,7 @@ from mlestruct.roommates.frames import Table
 from mlestruct.roommates.leaks import KEPT, Leak, leaks
 from mlestruct.roommates.observed import ColumnNames, homes_of, read_pairs
 from mlestruct.roommates.pairing import Worth
-from mlestruct.roommates.people import People, Rule, faults_of_people, groups_of
+from mlestruct.roommates.people import People, faults_of_people, groups_of
 from mlestruct.roommates.plan import Plan
 from mlestruct.roommates.questionnaire import some
 from mlestruct.roommates.roles import (
@@ -28,6 +28,7 @@ from mlestruct.roommates.roles import (
     rule_of,
     who_is_who,
 )
+from mlestruct.roommates.rooms import Rule
 from mlestruct.structures.base import Ints
 
 PAIRS_PER_WEIGHT = 5  # fewer say little: docs/roommates.md

@@ -16,9 +16,10 @@ from mlestruct.roommates.doctor import Diagnosis, Told, examine, paired
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.leaks import leaks
 from mlestruct.roommates.model import RoommateModel
-from mlestruct.roommates.people import COLUMNS, groups_of, listed_rules
+from mlestruct.roommates.people import groups_of
 from mlestruct.roommates.project import Decided, Dropped, Project, judged
 from mlestruct.roommates.reading import read, sheets
+from mlestruct.roommates.rooms import COLUMNS, listed_rules
 
 ALPHAS, ALPHA = (1.0, 10.0, 100.0), 10.0
 EXAMINED = ("people", "pairs")

@@ -54,10 +54,8 @@ from mlestruct.threads import sharing
 if TYPE_CHECKING:
     from mlestruct.roommates.evaluation import Evaluation, Held
     from mlestruct.roommates.pairing import Decision
-    from mlestruct.roommates.people import Consent, Rule
-    from mlestruct.roommates.plan import Plan
-    from mlestruct.roommates.rooms import Fixed
-    from mlestruct.roommates.summary import Explanation
+    from mlestruct.roommates.plan import Explanation, Plan
+    from mlestruct.roommates.rooms import Consent, Fixed, Rule
 
 NoAnswer = Sequence[Any] | Mapping[str, Any]
 ROLES = ("ordinal", "binary", "categorical", "ignore")
@@ -361,9 +359,8 @@ class RoommateModel(Parameters):
         once, as exactly as that allows. Where groups are left without a plan by then, a
         TimeoutError says how many.
         """
-        from mlestruct.roommates.people import refused_by
         from mlestruct.roommates.plan import Plan
-        from mlestruct.roommates.rooms import rooms_of
+        from mlestruct.roommates.rooms import refused_by, rooms_of
 
         if decision not in ("map", "expected"):
             raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
@@ -427,7 +424,7 @@ class RoommateModel(Parameters):
         What answers add is exact whatever the time; after ``max_seconds`` the pair's probability is
         as good as was found by then, and a warning says so.
         """
-        from mlestruct.roommates.summary import Explanation
+        from mlestruct.roommates.plan import Explanation
 
         other = plan.partner(person) if partner is None else partner
         if other is None:

@@ -220,7 +220,7 @@ def own_ids(ids: Iterable[Any]) -> dict[str, Any]:
 
 def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
     """``forbid``, ``require`` and ``consent``: pairs of the table's own ids, with their places."""
-    from mlestruct.roommates.people import COLUMNS, Placed, listed_rules
+    from mlestruct.roommates.rooms import COLUMNS, Placed, listed_rules
 
     own = own_ids(ids)
 
@@ -243,7 +243,7 @@ def _consent(
     given: argparse.Namespace, own: Mapping[str, Any]
 ) -> Iterable[tuple[tuple[Any, Any], str]]:
     """((person, other), place) of a table with a list of others in one cell or in several."""
-    from mlestruct.roommates.people import ids_in
+    from mlestruct.roommates.rooms import ids_in
 
     if not given.consent:
         return

@@ -15,8 +15,8 @@ from mlestruct.errors import Infeasible
 from mlestruct.features import Pairs, Question
 from mlestruct.inference import Marginals, best, marginals
 from mlestruct.roommates.frames import Column, Columns
-from mlestruct.roommates.people import Group, People, Rules, conflict
-from mlestruct.roommates.rooms import Room
+from mlestruct.roommates.people import Group, People
+from mlestruct.roommates.rooms import Room, Rules, conflict
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints, as_count
 

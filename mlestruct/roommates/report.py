@@ -19,16 +19,14 @@ from mlestruct.estimators import Calibration
 from mlestruct.files import fresh
 from mlestruct.html import Html, element, inner, paragraphs
 from mlestruct.roommates import sections
-from mlestruct.roommates.columns import survey
 from mlestruct.roommates.evaluation import Evaluation
 from mlestruct.roommates.frames import Column, Table
 from mlestruct.roommates.learning import Truth
 from mlestruct.roommates.model import RoommateModel
 from mlestruct.roommates.pairing import likely, nearest
-from mlestruct.roommates.plan import Pair, Plan
-from mlestruct.roommates.sections import headline
+from mlestruct.roommates.plan import Contribution, Explanation, Pair, Plan
+from mlestruct.roommates.sections import headline, survey
 from mlestruct.roommates.separated import write_csv
-from mlestruct.roommates.summary import Contribution, Explanation
 from mlestruct.roommates.words import number, percent, words
 
 STYLE, SCRIPT = (

@@ -10,15 +10,16 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.estimators import Calibration
 from mlestruct.html import Html, by_field, element, folded, paragraphs, shown, table
-from mlestruct.roommates.columns import Surveyed
+from mlestruct.roommates.cells import written
 from mlestruct.roommates.evaluation import Evaluation
+from mlestruct.roommates.frames import Column, Table, missing
 from mlestruct.roommates.plan import Plan
 from mlestruct.roommates.questionnaire import Answers
 from mlestruct.roommates.summary import PairContrast, RoommateSummary
@@ -26,6 +27,8 @@ from mlestruct.roommates.words import REPORT, number, percent, words
 
 CHARTED = 30  # effects in the picture; all are in the table
 GUESSING = 50.0  # right picks in 100 without knowing anything
+KINDS = {"i": "whole numbers", "f": "numbers", "b": "yes/no", "O": "text"}
+SHOWN = 5  # different values of a column
 LIMITS = ("wishes", "cause", "probability", "future", "groups")
 
 
@@ -352,3 +355,40 @@ def circle(x: float, y: float, colour: str, hollow: bool = False) -> Html:
     fill = CARD if hollow else colour
     style = f"fill:var({fill});stroke:var({colour});stroke-width:1.5"
     return element("circle", cx=x, cy=y, r=4, style=style)
+
+
+class Surveyed(NamedTuple):
+    """One column: its type, gaps, different values, first and last of them, and a remark."""
+
+    column: str
+    type: str
+    missing: int
+    different: int
+    values: str
+    remark: str
+
+
+def survey(table: Table) -> list[Surveyed]:
+    """Every column in the table's order."""
+    return [_surveyed(name, column) for name, column in table.columns.items()]
+
+
+def _surveyed(name: str, column: Column) -> Surveyed:
+    gone = missing(column)
+    present = column[~gone]
+    seen = np.unique(present.astype(str) if present.dtype.kind == "O" else present)
+    remark = "constant: it tells nobody apart" if len(seen) == 1 else ""
+    if len(seen) == 0:
+        remark = "empty"
+    elif column.dtype.kind == "f" and np.isinf(column).any():
+        remark = "holds infinite numbers"
+    elif len(seen) == len(column) > 1:
+        remark = "different in every row"
+    return Surveyed(name, KINDS[column.dtype.kind], int(gone.sum()), len(seen), _span(seen), remark)
+
+
+def _span(seen: Column) -> str:
+    """All of few values, else the first and the last."""
+    told = [" ".join(str(written(v)).split()) for v in seen.tolist()]
+    words = [word if len(word) <= 16 else f"{word[:15]}…" for word in told]
+    return ", ".join(words) if len(words) <= SHOWN else f"{words[0]} … {words[-1]}"

@@ -60,8 +60,8 @@ def add_check(commands: Any) -> None:
 
 def run_check(given: argparse.Namespace) -> int:
     """A survey and the findings of every table; 1 if there are faults."""
-    from mlestruct.roommates.columns import Surveyed, survey
     from mlestruct.roommates.doctor import examine
+    from mlestruct.roommates.sections import Surveyed, survey
 
     told = _told(given)
     tables = [opened(given, path) for path in given.tables]
