@@ -6,8 +6,10 @@ It asks nothing but its own server.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from html import escape
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -24,133 +26,38 @@ from mlestruct.roommates.words import PAGE
 
 NEEDED = ("people", "pairs")
 ACCEPTED = ".csv,.tsv,.txt,.xlsx,.xlsm,.parquet"
-FETCHED = {"csv": "pairs.csv", "xlsx": "pairs.xlsx", "report": "report.html"}
-
-OWN, SCRIPT = (
-    Path(__file__).with_name(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
+OWN, SCRIPT, DOCUMENT = (
+    Path(__file__).with_name(f"page.{kind}").read_text("utf-8") for kind in ("css", "js", "html")
 )
 
 
 def page(token: str, nonce: str) -> str:
     """The document for this token; the script runs by the nonce alone."""
-    told = json.dumps({"token": token, "words": PAGE})
-    script = f"const GIVEN = {told.replace('<', chr(92) + 'u003c')};{SCRIPT}"
-    head = (
-        Html(
-            '<meta charset="utf-8"><meta name="viewport" '
-            'content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        ),
-        element("title", PAGE["title"]),
-        element("style", Html(STYLE + OWN)),
-    )
-    body = (_header(), _main(), element("script", Html(script), nonce=nonce))
-    return "<!DOCTYPE html>\n" + element(
-        "html", element("head", *head), element("body", *body), lang="en"
+    told = json.dumps({"token": token, "words": PAGE}).replace("<", "\\u003c")
+    parts = {
+        "STYLE": STYLE + OWN,
+        "FILES": "".join(map(_drop, KINDS)),
+        "NONCE": nonce,
+        "SCRIPT": f"const GIVEN = {told};{SCRIPT}",
+    }
+    return re.sub(
+        r"{{([\w ]+)}}", lambda name: parts.get(name[1]) or escape(PAGE[name[1]]), DOCUMENT
     )
 
 
-def _header() -> Html:
-    lead = element("p", PAGE["lead"], class_="soft")
-    return element("header", element("h1", PAGE["title"]), lead)
-
-
-def _main() -> Html:
-    steps = [
-        element("li", element("h2", PAGE["files"]), _files()),
-        element("li", element("h2", PAGE["columns"]), _columns(), id="columns", hidden=""),
-        element("li", element("h2", PAGE["decided"]), _decided(), id="decided", hidden=""),
-        element("li", element("h2", PAGE["plan"]), _plan(), id="plan", hidden=""),
-    ]
-    fault = element("p", class_="fault", id="fault", role="alert")
-    return element("main", element("ol", steps, class_="steps"), fault)
-
-
-def _files() -> Html:
-    drops = []
-    for kind in KINDS:
-        more = "" if kind in NEEDED else f" ({PAGE['if you like']})"
-        drops.append(
-            element(
-                "div",
-                element("label", PAGE[kind], for_=kind),
-                more,
-                element("p", PAGE[f"{kind} what"], class_="soft"),
-                Html(f'<input type="file" id="{kind}" accept="{ACCEPTED}">'),
-                element("p", class_="said", role="status"),
-                element("p", class_="which", hidden=""),
-                class_="drop needed" if kind in NEEDED else "drop",
-                data_kind=kind,
-            )
-        )
-    return element("div", drops, class_="files")
-
-
-def _columns() -> list[Html]:
-    return [
-        element(
-            "details",
-            element("summary", PAGE["found"], ": ", element("span", id="count")),
-            element("ul", class_="found", id="found"),
-            id="findings",
-        ),
-        element("p", PAGE["columns what"]),
-        element("div", class_="roles", id="roles"),
-        element("h3", PAGE["questions"]),
-        element("div", element("table", class_="asked", id="asked"), class_="wide"),
-        element("p", PAGE["protected what"], class_="soft"),
-        element("h3", PAGE["more rules"]),
-        element("div", class_="roles", id="settings"),
-        element(
-            "div",
-            element("button", PAGE["learn"], id="learn"),
-            element("progress", id="bar", hidden="", aria_label=PAGE["learn"]),
-            element("span", id="progress", role="status", aria_live="polite"),
-            class_="row",
-        ),
-        element(
-            "details",
-            element("summary", PAGE["technical"]),
-            element("p", element("code", id="command")),
-        ),
-    ]
-
-
-def _decided() -> list[Html]:
-    return [
-        element("p", PAGE["decided what"], class_="soft"),
-        element("ul", class_="found", id="decisions"),
-        element("button", PAGE["undo"], class_="quiet", id="undo"),
-    ]
-
-
-def _plan() -> list[Html]:
-    person = Html('<input id="{}" list="everybody" autocomplete="off">')
-    fields = [
-        element("label", PAGE[word], " ", Html(person.format(name)))
-        for word, name in (("person", "first"), ("other", "second"))
-    ]
-    buttons = [
-        element("button", PAGE[word], class_="quiet", id=name)
-        for word, name in (("ask swap", "swap"), ("ask together", "ask"), ("apart", "apart"))
-    ]
-    links = [
-        element("a", PAGE.get(name, file), id=name, href=file, download=file)
-        for name, file in FETCHED.items()
-    ]
-    return [
-        element("div", class_="glance", id="lines"),
-        element(
-            "fieldset",
-            element("legend", PAGE["change"]),
-            element("div", fields, element("datalist", id="everybody"), class_="row"),
-            element("div", buttons, class_="row"),
-            element("p", id="cost", role="status", aria_live="polite"),
-            element("button", PAGE["do it"], id="do", hidden=""),
-        ),
-        element("p", f"{PAGE['downloads']}: ", [[link, " "] for link in links], class_="row"),
-        element("label", PAGE["find"], " ", Html('<input type="search" id="find">')),
-        element("ul", class_="cards", id="cards"),
-    ]
+def _drop(kind: str) -> Html:
+    """Where a file of a kind is dropped."""
+    return element(
+        "div",
+        element("label", PAGE[kind], for_=kind),
+        "" if kind in NEEDED else f" ({PAGE['if you like']})",
+        element("p", PAGE[f"{kind} what"], class_="soft"),
+        Html(f'<input type="file" id="{kind}" accept="{ACCEPTED}">'),
+        element("p", class_="said", role="status"),
+        element("p", class_="which", hidden=""),
+        class_="drop needed" if kind in NEEDED else "drop",
+        data_kind=kind,
+    )
 
 
 TRIED = 8  # sheets of a workbook that are looked into

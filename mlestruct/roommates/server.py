@@ -10,7 +10,6 @@ import json
 import re
 import secrets
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -25,6 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 from mlestruct.method import Progress
 from mlestruct.roommates.inputs import Inputs, Json, checked, forgotten, merged
 from mlestruct.roommates.page import (
+    EXPECTED,
     LEARNED_FROM,
     decisions,
     dropped,
@@ -51,9 +51,6 @@ MOST = 32  # connections at a time
 NEVER = float("inf")
 PATIENCE = 0.5  # seconds that a change waits while a file is read
 LATER = 1.0  # seconds in which what was sent beyond an answer is read, so that it can arrive
-SILENT: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-Ready = Callable[[], object] | None
-"""What a fit waits for, such as the end of compiling."""
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; "
@@ -64,11 +61,10 @@ POLICY = (
 class Session:
     """One project, the fit that runs in the background, and the plan on the page."""
 
-    def __init__(self, project: Project, ready: Ready = None) -> None:
-        self.project, self.lock = project, threading.RLock()
+    def __init__(self, project: Project) -> None:
+        self.project, self._lock = project, threading.RLock()
         self._reading = threading.RLock()  # held while files are read, which may take seconds
         self._shown: Json = {}
-        self._ready = ready
         self._given: Inputs | None = None
         self._planned: Planned | None = None
         self._fit: threading.Thread | None = None
@@ -106,7 +102,7 @@ class Session:
     def decisions(self) -> Json:
         """What was decided, and why some of it is out of use."""
         given = self._inputs()
-        with self.lock:
+        with self._lock:
             return decisions(given)
 
     def put(self, kind: str, name: str, data: bytes) -> Json:
@@ -120,37 +116,32 @@ class Session:
             kept = self.project.put(kind, name, data, partial(readable, kind) if good else None)
             before = self.project.choices()
             after = dropped(self.project, kind, kept)
-            with self.lock:
+            with self._lock:
                 if self.project.choices() != before:  # a rule of this moment
                     after = dropped(self.project, kind, kept)
                 self.keep(after, kind)
             return self.state()
 
     @contextmanager
-    def _quiet(self) -> Iterator[None]:
-        """Nobody else reads files, or changes them or what was chosen: the order of both locks."""
+    def _unread(self) -> Iterator[None]:
+        """Nobody else reads files meanwhile; whoever needs both locks takes this one first."""
         if not self._reading.acquire(timeout=PATIENCE):
             raise ValueError("wait until the file before is read")
         try:
-            with self.lock:
-                yield
+            yield
         finally:
             self._reading.release()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Files and choices change while nobody else reads them or learns."""
-        if not self._reading.acquire(timeout=PATIENCE):
-            raise ValueError("wait until the file before is read")
-        try:
+        with self._unread():
             self._refuse_while_learning()
             yield
-        finally:
-            self._reading.release()
 
-    def choose_sheet(self, asked: Mapping[str, Any]) -> Json:
+    def sheet(self, asked: Mapping[str, Any]) -> Json:
         """Another sheet of a dropped workbook."""
-        with self._alone(), self.lock:
+        with self._alone(), self._lock:
             old, kind = self.project.choices(), asked["kind"]
             if kind not in old.files:
                 raise ValueError(f"no file of {kind!r}; there are {', '.join(old.files) or 'none'}")
@@ -160,7 +151,7 @@ class Session:
 
     def choose(self, asked: Mapping[str, Any]) -> Json:
         """What columns are for, and the cohort to pair up."""
-        with self._alone(), self.lock:
+        with self._alone(), self._lock:
             old = self.project.choices()
             given = self._inputs()
             gone = [name for name, _ in given.columns_gone]
@@ -182,11 +173,11 @@ class Session:
         if self._fit is not None and self._fit.is_alive():
             raise ValueError("wait until learning is over")
 
-    def begin(self, _: object = None) -> Json:
+    def fit(self, _: object = None) -> Json:
         """Fit in the background, unless that is already going on."""
         if self._fit is not None and self._fit.is_alive():
             return self.state()
-        with self._alone(), self.lock:
+        with self._alone(), self._lock:
             if self._fit is None or not self._fit.is_alive():
                 self._began, self._fault = time.monotonic(), ""
                 self._progress = {"round": 0, "relative": None}
@@ -196,8 +187,6 @@ class Session:
 
     def _learn(self) -> None:
         try:
-            if self._ready is not None:
-                self._ready()
             fit(self.project, self._told)
         except Exception as error:
             self._fault = str(error) or type(error).__name__
@@ -211,7 +200,7 @@ class Session:
 
     def planned(self) -> Planned:
         """The plan at hand, made where there is none."""
-        with self.lock:
+        with self._lock:
             if not self.project.model.exists():
                 raise ValueError("nothing is learned yet: choose the columns and learn first")
             if self._planned is None:
@@ -226,18 +215,18 @@ class Session:
 
     def change(self, asked: Mapping[str, Any]) -> Json:
         """Put two people together, swap their partners, or keep them apart."""
-        with self._quiet():
+        with self._unread(), self._lock:
             made, _ = self.planned().changed(asked["kind"], asked["a"], asked["b"])
             return self._under(lambda _: made)
 
-    def hold(self, asked: Mapping[str, Any]) -> Json:
+    def lock(self, asked: Mapping[str, Any]) -> Json:
         """Lock a home, or unlock it."""
         who, room, keep = self.planned().named(asked["rows"]), asked["room"], asked["keep"]
         return self._under(lambda old: locked(old, who, room, keep))
 
     def _under(self, changed: Callable[[Decisions], Decisions]) -> Json:
         """The plan after other decisions; those that leave no plan, or do not fit, are not kept."""
-        with self._quiet():
+        with self._unread(), self._lock:
             old, unfit = self.project.choices(), self._unfit()
             self._decide(old.decided(changed(old.decisions)))
             try:
@@ -258,14 +247,14 @@ class Session:
 
     def undo(self, _: object = None) -> Json:
         """Take the last change of decisions about people back."""
-        with self._quiet():
+        with self._unread(), self._lock:
             self._decide(self.project.choices().undone())
         return self.state()
 
     def let_go(self, asked: Mapping[str, Any]) -> Json:
         """Forget one decision, or what was chosen for a column that is not there any more."""
         kind, who = asked["kind"], asked["who"]
-        with self._quiet():
+        with self._unread(), self._lock:
             self._refuse_while_learning()
             old = self.project.choices()
             if kind == "planned":
@@ -299,15 +288,11 @@ class Handler(BaseHTTPRequestHandler):
         session = self.server.session
         self._answer({
             "file": self._file,
-            "choose": lambda: self._json(session.choose(self._sent("choose"))),
-            "fit": lambda: self._json(session.begin(self._sent("fit"))),
-            "sheet": lambda: self._json(session.choose_sheet(self._sent("sheet"))),
-            "rule": lambda: self._json(session.rule(self._sent("rule"))),
-            "change": lambda: self._json(session.change(self._sent("change"))),
-            "lock": lambda: self._json(session.hold(self._sent("lock"))),
-            "let_go": lambda: self._json(session.let_go(self._sent("let_go"))),
-            "undo": lambda: self._json(session.undo(self._sent("undo"))),
+            **{name: partial(self._does, name, getattr(session, name)) for name in EXPECTED},
         })  # fmt: skip
+
+    def _does(self, name: str, action: Callable[[Json], Json]) -> None:
+        self._json(action(sent(name, self._body)))
 
     def setup(self) -> None:
         super().setup()
@@ -383,9 +368,6 @@ class Handler(BaseHTTPRequestHandler):
             raise ValueError(f"the address lacks {name}")
         return found[0]
 
-    def _sent(self, asked: str) -> dict[str, Any]:
-        return sent(asked, self._body)
-
     def _json(self, found: Json) -> None:
         self._send(json.dumps(found).encode(), JSON)
 
@@ -410,15 +392,10 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 4 * MOST
 
     def __init__(
-        self,
-        project: Project,
-        port: int = 0,
-        ready: Ready = None,
-        seconds: float = SECONDS,
-        most: int = MOST,
+        self, project: Project, port: int = 0, seconds: float = SECONDS, most: int = MOST
     ) -> None:
         super().__init__((HOST, port), Handler)
-        self.session, self.token = Session(project, ready), secrets.token_urlsafe(16)
+        self.session, self.token = Session(project), secrets.token_urlsafe(16)
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
         self.seconds, self.most = seconds, most
         self._turn = threading.Lock()
@@ -489,17 +466,8 @@ def _end(request: socket.socket) -> None:
 
 
 def serve(folder: str, port: int = 0, ready: Callable[[str], None] = print) -> None:
-    """Serve a project's folder until Ctrl-C; ``ready`` is told the address.
-
-    Meanwhile a process compiles what the first fit needs, so that it is done, or nearly, when
-    files and columns are chosen.
-    """
-    warming = subprocess.Popen([sys.executable, "-m", "mlestruct", "warm", "roommates"], **SILENT)
-    try:
-        with Server(Project(folder), port, lambda: warming.wait()) as server:
-            ready(server.address)
-            with suppress(KeyboardInterrupt):
-                server.serve_forever()
-    finally:
-        warming.terminate()
-        warming.wait()
+    """Serve a project's folder until Ctrl-C; ``ready`` is told the address."""
+    with Server(Project(folder), port) as server:
+        ready(server.address)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()

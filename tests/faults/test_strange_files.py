@@ -57,7 +57,7 @@ def test_a_pipe_that_was_opened_for_a_command_is_read():
 @pytest.fixture(scope="module")
 def hall():
     people, pairs, _ = data.roommates(12, 2, 0)
-    return ms.RoommateModel(cohort="year", ordinal="q*").fit(people, pairs), people
+    return ms.RoommateModel(cohort="year", ordinal="q*", mix="gender").fit(people, pairs), people
 
 
 def writers(hall):
