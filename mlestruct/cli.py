@@ -12,7 +12,7 @@ from mlestruct import __version__
 from mlestruct.errors import ConvergenceWarning, refuse_removed
 from mlestruct.html import visible
 from mlestruct.roommates.commands import add as add_roommates
-from mlestruct.roommates.options import add_json, for_shell, limit_for_shell, tell
+from mlestruct.roommates.options import add_options, for_shell, limit_for_shell, tell
 from mlestruct.roommates.starting import add_check
 
 
@@ -76,7 +76,7 @@ def add_infer(commands: Any) -> None:
     parser.add_argument("--task", default="MAR", help="PR, MAR (default) or MPE")
     parser.add_argument("--evidence", metavar="FILE.evid", help="observed variables")
     parser.add_argument("--method", default="auto", help="auto, exact, trw or bp")
-    add_json(parser)
+    add_options(parser, "json")
     parser.set_defaults(run=run_infer)
 
 

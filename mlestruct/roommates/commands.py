@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from mlestruct.roommates.options import (
     add_columns,
-    add_force,
+    add_options,
     add_people,
-    add_protected,
     add_report,
     add_rules,
-    add_unknown,
     aligned,
     among,
     chosen,
@@ -22,11 +20,10 @@ from mlestruct.roommates.options import (
     finish,
     finite,
     load,
-    load_all,
     names,
     new_file,
     opened,
-    own_ids,
+    reader,
     rules,
     say,
     tell,
@@ -69,7 +66,7 @@ def add_fit(parts: Any) -> None:
         default="refuse",
         help="answers that are missing: refused, or counted as average ones",
     )
-    add_unknown(parser)
+    add_options(parser, "unknown")
     parser.add_argument(
         "--unpaired",
         choices=("leave_out", "refuse"),
@@ -90,19 +87,16 @@ def add_fit(parts: Any) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 if the fit has not converged"
     )
-    add_force(parser)
+    add_options(parser, "force")
     parser.set_defaults(run=run_fit)
 
 
-def numbers(text: str) -> list[float]:
-    """``1,10`` as numbers above 0."""
-    try:
-        found = [float(number) for number in names(text)]
-    except ValueError:
-        found = []
-    if not found or not all(0 < number < float("inf") for number in found):
-        raise argparse.ArgumentTypeError(f"needs numbers above 0, not {text!r}")
-    return found
+numbers = reader(
+    lambda text: [float(number) for number in names(text)],
+    "needs numbers above 0",
+    lambda found: bool(found) and all(0 < number < float("inf") for number in found),
+)
+entropy_weight = reader(float, "is a number such as 0.5 or 1")
 
 
 def outcomes(text: str) -> dict[Any, float]:
@@ -117,14 +111,6 @@ def outcomes(text: str) -> dict[Any, float]:
             words = f"needs words with weights such as moved=0.3,stayed=1, not {text!r}"
             raise argparse.ArgumentTypeError(words) from error
     return weights
-
-
-def entropy_weight(text: str) -> float:
-    """``0.5`` or ``1``."""
-    try:
-        return float(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"is a number such as 0.5 or 1, not {text!r}") from error
 
 
 def table_of_pairs(given: argparse.Namespace, model: RoommateModel) -> Table | None:
@@ -170,7 +156,7 @@ def add_assign(parts: Any) -> None:
     parser = parts.add_parser("assign", help="pair up people")
     add_people(parser)
     add_rules(parser)
-    add_unknown(parser)
+    add_options(parser, "unknown")
     parser.add_argument(
         "--rooms", metavar="ROOMS", help="columns room, size, and perhaps fixed and accessible"
     )
@@ -196,7 +182,7 @@ def run_assign(given: argparse.Namespace) -> int:
     """Print the plan; write pairs.csv, probabilities.csv and report.html."""
     from mlestruct.roommates.report import Report
 
-    model, people = load(given)
+    model, _, people = load(given)
     ids = {str(who): who for who in people.as_names(model.id).tolist()}
     report = Report.of(
         model,
@@ -231,7 +217,7 @@ def add_evaluate(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("evaluate", help="judge a model on pairs it has not seen")
     add_people(parser, "pairs")
-    add_unknown(parser)
+    add_options(parser, "unknown")
     add_report(parser)
     parser.set_defaults(run=run_evaluate)
 
@@ -240,7 +226,7 @@ def run_evaluate(given: argparse.Namespace) -> int:
     """Print the evaluation; write what assign writes, with the evaluation in the report."""
     from mlestruct.roommates.report import Report
 
-    model, everybody, people = load_all(given)
+    model, everybody, people = load(given)
     pairs = among(table_of_pairs(given, model), everybody, people, model)
     pairs = people if pairs is None else pairs
     shown = {
@@ -261,15 +247,14 @@ def add_explain(parts: Any) -> None:
     add_people(parser, "person")
     parser.add_argument("--partner", metavar="ID", help="default: the plan's")
     add_rules(parser)
-    add_unknown(parser)
-    add_protected(parser)
+    add_options(parser, "unknown", "show-protected")
     parser.set_defaults(run=run_explain)
 
 
 def run_explain(given: argparse.Namespace) -> int:
     """Print the contributions of all answers, then the alternatives."""
-    model, people = load(given)
-    own = own_ids(people.as_names(model.id).tolist())
+    model, _, people = load(given)
+    own = {str(who): who for who in people.as_names(model.id).tolist()}
     plan = model.assign(people, **rules(given, own.values()), mix=given.mix)
     person, partner = (own.get(who, who) for who in (given.person, given.partner))
     found = model.explain(plan, person, partner, protected=given.show_protected)

@@ -165,9 +165,14 @@ def bare(column: Column) -> Column:
     """Text without blanks around it; a cell of blanks alone is missing."""
     if column.dtype.kind != "O":
         return column
-    out = np.empty(len(column), dtype=object)
-    out[:] = [None if value is None else stripped(value) or None for value in column.tolist()]
-    return out
+    return objects([None if v is None else stripped(v) or None for v in column.tolist()])
+
+
+def objects(values: Sequence[Any]) -> Column:
+    """A column of these values as they are."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
 
 
 def missing(column: Column) -> NDArray[np.bool_]:
@@ -188,8 +193,8 @@ def checked(lists: Mapping[str, list[Any]], back: Callable[[Columns], Any]) -> T
         try:
             columns[name] = column_of(name, values)
         except MixedColumn as error:
-            columns[name], mixed[name] = np.empty(len(values), dtype=object), str(error)
-            columns[name][:] = [None if absent(value) else value for value in values]
+            mixed[name] = str(error)
+            columns[name] = objects([None if absent(value) else value for value in values])
     return Table(columns, back, mixed=mixed)
 
 
@@ -210,9 +215,7 @@ def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Co
         doubt = f"column {name!r} has decimal commas and points, so it stays text"
     if fits:
         return column_of(name, spelled(cells, mark) or []), doubt
-    text = np.empty(len(cells), dtype=object)
-    text[:] = [written(cell) for cell in cells]
-    return text, doubt
+    return objects([written(cell) for cell in cells]), doubt
 
 
 def _pointed(cell: Cell) -> Cell:
@@ -238,9 +241,7 @@ def column_of(name: str, values: list[Any]) -> Column:
     present = [value for value, gone in zip(values, none, strict=True) if not gone]
     kinds = _kinds(name, values, none)
     if kinds.keys() <= {"text"}:
-        column = np.empty(len(values), dtype=object)
-        column[:] = [None if gone else str(v) for v, gone in zip(values, none, strict=True)]
-        return column
+        return objects([None if gone else str(v) for v, gone in zip(values, none, strict=True)])
     if "text" in kinds:
         row = kinds["text"]
         raise MixedColumn(
@@ -296,7 +297,7 @@ def _kind(value: Any) -> str:
 def table(given: Any, wanted: Collection[str] = ()) -> Table:
     """A table from columns by name, a list of dicts, a file, or a pandas or polars frame.
 
-    Files are read as :func:`mlestruct.tables.reading.read` does. Frames need the extra
+    Files are read as :func:`mlestruct.tables.read` does. Frames need the extra
     ``mlestruct[tables]``. ``wanted`` columns decide which sheet, or which of two lines of names, is
     meant.
 

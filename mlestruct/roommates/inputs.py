@@ -211,7 +211,8 @@ class Inputs:
     def model(self, progress: Show) -> RoommateModel:
         """To be fitted as chosen."""
         roles, way = self.roles, self.roles["way"]
-        several = len({written(c) for c in self._cohorts_learned()}) > 1
+        cohort: str | None = roles["cohort"] or None
+        cohorts = self.parts[0].as_names(cohort).tolist() if cohort else []
         if not roles[way] or (way == "partners" and len(set(roles[way])) < 2):
             raise ValueError("choose the columns that say who shared")
         named = (*KINDS_OF_ANSWERS, *SETTINGS, "id", "same", "mix")
@@ -220,16 +221,12 @@ class Inputs:
         asked[way] = tuple(roles[way])
         return RoommateModel(
             **asked,
-            cohort=roles["cohort"] or None,
-            alpha=ALPHAS if several else ALPHA,
+            cohort=cohort,
+            alpha=ALPHAS if len(set(map(written, cohorts))) > 1 else ALPHA,
             progress=progress,
             no_answer=codes,
             protected=[name for name in roles["protected"] if name in _asked(roles)],
         )
-
-    def _cohorts_learned(self) -> list[Any]:
-        cohort, learned = self.roles.get("cohort"), self.parts[0]
-        return learned.as_names(cohort).tolist() if cohort else []
 
     def pairs(self, learned: Table) -> Table | None:
         """Who shared, but for others than are learned from; None where people's own table says."""
@@ -273,17 +270,17 @@ def proposed(found: Diagnosis) -> Json:
     """The doctor's proposal in the page's words; every part can be changed there."""
     told = found.told
     way = "room" if told.room else "partner" if told.partner else "partners"
-    by_role = {
-        role: [name for name, own in found.roles.items() if own == role]
-        for role in KINDS_OF_ANSWERS
-    }
+
+    def of(role: str) -> list[str]:
+        return [name for name, own in found.roles.items() if own == role]
+
     return {
         "id": told.id,
-        "cohort": next((name for name, own in found.roles.items() if own == "cohort"), None),
-        "same": [name for name, own in found.roles.items() if own == "same"],
+        "cohort": next(iter(of("cohort")), None),
+        "same": of("same"),
         "way": way,
         **{name: list(getattr(told, name)) for name in WAYS},
-        **by_role,
+        **{role: of(role) for role in KINDS_OF_ANSWERS},
         "mix": list(told.mix),
         "protected": [],
         "no_answer": {name: list(values) for name, values in found.codes.items()},

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlestruct.html import HIDDEN, visible
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from mlestruct.roommates.frames import Table
@@ -54,36 +56,43 @@ def names(text: str) -> list[str]:
     return [name.strip() for row in rows for name in row if name.strip()]
 
 
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A reader of whole numbers from ``least`` to ``most``."""
-    limit = f"{least} or more" if most is None else f"from {least} to {most}"
+def reader(
+    convert: Callable[[str], T], words: str, holds: Callable[[T], bool] = lambda _: True
+) -> Callable[[str], T]:
+    """What reads an option's text, or says in words what it needs."""
 
-    def read(text: str) -> int:
-        number = int(text) if re.fullmatch(r"-?[0-9]{1,18}", text.strip()) else None
-        if number is None or number < least or (most is not None and number > most):
-            raise argparse.ArgumentTypeError(f"needs a whole number, {limit}, not {text!r}")
-        return number
+    def read(text: str) -> T:
+        try:
+            found = convert(text)
+            if holds(found):
+                return found
+        except ValueError:
+            pass
+        raise argparse.ArgumentTypeError(f"{words}, not {text!r}")
 
     return read
 
 
-def seconds(text: str) -> float:
-    """A limit of time."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not number >= 0:
-        raise argparse.ArgumentTypeError(f"needs a number of seconds, 0 or more, not {text!r}")
-    return number
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A reader of whole numbers from ``least`` to ``most``."""
+    limit = f"{least} or more" if most is None else f"from {least} to {most}"
+
+    def convert(text: str) -> int:
+        return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text.strip()) else least - 1
+
+    return reader(
+        convert,
+        f"needs a whole number, {limit}",
+        lambda number: least <= number and (most is None or number <= most),
+    )
 
 
-def partners(text: str) -> tuple[str, ...]:
-    """Two names or more."""
-    listed = names(text)
-    if len(listed) < 2:
-        raise argparse.ArgumentTypeError(f"needs two columns such as id_a,id_b, not {text!r}")
-    return tuple(listed)
+seconds = reader(float, "needs a number of seconds, 0 or more", lambda number: number >= 0)
+partners = reader(
+    lambda text: tuple(names(text)),
+    "needs two columns such as id_a,id_b",
+    lambda listed: len(listed) > 1,
+)
 
 
 def by_column(text: str) -> Any:
@@ -107,6 +116,32 @@ def unknown_rule(text: str) -> Any:
         if rule not in ("refuse", "neutral", "nearest"):
             raise argparse.ArgumentTypeError(f"is refuse, neutral or nearest, not {text!r}")
     return one
+
+
+MODEL, OUT = "roommates.npz", "roommates-out"
+OPTIONS: dict[str, dict[str, Any]] = {  # of several commands
+    "force": {"action": "store_true", "help": "overwrite files that are there"},
+    "json": {"action": "store_true", "help": "print one JSON object"},
+    "mix": {
+        "type": names,
+        "default": [],
+        "metavar": "COLUMNS",
+        "help": "partners may differ in these, though (nearly) all observed pairs agree",
+    },
+    "out": {"default": OUT, "metavar": "FOLDER", "help": f"default: {OUT}, or {OUT}-2 and so on"},
+    "show-protected": {"action": "store_true", "help": "itemise protected columns"},
+    "unknown": {
+        "type": unknown_rule,
+        "metavar": "RULE",
+        "help": "answers new since the fit: refuse (default), neutral or nearest; or q1=neutral,…",
+    },
+}
+
+
+def add_options(parser: argparse.ArgumentParser, *listed: str) -> None:
+    """Options that several commands have, by their names."""
+    for name in listed:
+        parser.add_argument(f"--{name}", **OPTIONS[name])
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
@@ -139,12 +174,6 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_mix(parser: argparse.ArgumentParser) -> None:
-    """The option that says in which columns partners may differ though all observed pairs agree."""
-    words = "partners may differ in these, though (nearly) all observed pairs agree"
-    parser.add_argument("--mix", type=names, default=[], metavar="COLUMNS", help=words)
-
-
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Options that say how files are to be read, where what was found is wrong."""
     told = parser.add_argument_group("files (found by themselves unless told; FILE.xlsx#SHEET)")
@@ -152,11 +181,6 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     told.add_argument("--decimal", choices=(".", ","), help="the decimal mark of numbers")
     told.add_argument("--encoding", metavar="NAME", help="such as utf-8, cp1252 or mac_roman")
     told.add_argument("--header", type=whole(1), metavar="LINE", help="the line of column names")
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """The option that makes output one JSON object."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def opened(given: argparse.Namespace, path: str, wanted: Sequence[str] = ()) -> Table:
@@ -213,16 +237,11 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def own_ids(ids: Iterable[Any]) -> dict[str, Any]:
-    """Ids by what a shell can say of them."""
-    return {str(person): person for person in ids}
-
-
 def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
     """``forbid``, ``require`` and ``consent``: pairs of the table's own ids, with their places."""
     from mlestruct.roommates.rooms import COLUMNS, Placed, listed_rules
 
-    own = own_ids(ids)
+    own = {str(person): person for person in ids}
 
     def placed(pair: Sequence[Any], where: str) -> Placed:
         return Placed.of([own.get(str(who), who) for who in pair], where)
@@ -281,7 +300,6 @@ def fields(row: Any) -> Mapping[str, Any]:
     return {name: finite(v) if isinstance(v, float) else v for name, v in row._asdict().items()}
 
 
-MODEL, OUT = "roommates.npz", "roommates-out"
 TABLES = ("people", "pairs", "rules", "consent", "rooms", "model")  # what commands read
 
 
@@ -292,41 +310,12 @@ def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
         optional: dict[str, Any] = {"nargs": "?"} if name == "pairs" else {}
         parser.add_argument(name, metavar=word, **optional)
     parser.add_argument("--only", type=names, metavar="COHORTS", help="people of these cohorts")
-    add_mix(parser)
+    add_options(parser, "mix", "json")
     parser.add_argument("--model", default=MODEL, metavar="FILE", help=f"default: {MODEL}")
     parser.add_argument(
         "--max-seconds", type=seconds, metavar="SECONDS", help="end after these with what is found"
     )
     add_reading(parser)
-    add_json(parser)
-
-
-def add_unknown(parser: argparse.ArgumentParser) -> None:
-    """The option for answers that nobody gave before."""
-    parser.add_argument(
-        "--unknown",
-        type=unknown_rule,
-        metavar="RULE",
-        help="answers new since the fit: refuse (default), neutral or nearest; or q1=neutral,…",
-    )
-
-
-def add_force(parser: argparse.ArgumentParser) -> None:
-    """The option that lets files be overwritten."""
-    parser.add_argument("--force", action="store_true", help="overwrite files that are there")
-
-
-def add_out(parser: argparse.ArgumentParser) -> None:
-    """The options that say where results go."""
-    parser.add_argument(
-        "--out", default=OUT, metavar="FOLDER", help=f"default: {OUT}, or {OUT}-2 and so on"
-    )
-    add_force(parser)
-
-
-def add_protected(parser: argparse.ArgumentParser) -> None:
-    """The option that shows what explanations withhold."""
-    parser.add_argument("--show-protected", action="store_true", help="itemise protected columns")
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -340,18 +329,11 @@ def add_report(parser: argparse.ArgumentParser) -> None:
         help="most probable partners of everybody in probabilities.csv (default: 10)",
     )
     parser.add_argument("--all", action="store_true", help="every pair in probabilities.csv")
-    add_protected(parser)
-    add_out(parser)
+    add_options(parser, "show-protected", "out", "force")
 
 
-def load(given: argparse.Namespace) -> tuple[RoommateModel, Table]:
-    """The model, with what is told of unknown answers, and the people of the cohorts asked for."""
-    model, _, people = load_all(given)
-    return model, people
-
-
-def load_all(given: argparse.Namespace) -> tuple[RoommateModel, Table, Table]:
-    """As :func:`load`, and everybody in the table, whatever ``--only`` says."""
+def load(given: argparse.Namespace) -> tuple[RoommateModel, Table, Table]:
+    """The model, with what is told of unknown answers; everybody, and those that --only names."""
     from mlestruct.roommates.model import RoommateModel
 
     model = RoommateModel.load(given.model)

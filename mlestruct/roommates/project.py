@@ -182,17 +182,14 @@ def _tighten(folder: Path) -> None:
 
 def _read(kept: Mapping[str, Any]) -> Choices:
     """Choices from their JSON."""
-    now = _decisions(kept)
+    files = {kind: Dropped(*map(_text, file)) for kind, file in kept["files"].items()}
     return Choices(
-        now.require,
-        now.forbid,
-        now.together,
-        now.fixed,
-        {kind: Dropped(*map(_text, file)) for kind, file in kept["files"].items()},
-        dict(kept["roles"]),
-        _text(kept["planned"]),
-        tuple(map(_decisions, kept.get("before", ()))),
-        tuple(map(str, kept.get("known", ()))),
+        **vars(_decisions(kept)),
+        files=files,
+        roles=dict(kept["roles"]),
+        planned=_text(kept["planned"]),
+        before=tuple(map(_decisions, kept.get("before", ()))),
+        known=tuple(map(str, kept.get("known", ()))),
     )
 
 

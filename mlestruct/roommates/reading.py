@@ -15,14 +15,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 
 from mlestruct.files import content
 from mlestruct.roommates import separated, workbooks
 from mlestruct.roommates.cells import Cell, Decimal, Grid, Places, filled, letters, number, written
-from mlestruct.roommates.frames import Table, checked, evident, of_columns, typed
+from mlestruct.roommates.frames import Table, checked, evident, objects, of_columns, typed
 from mlestruct.roommates.separated import decoded
 
 FULL = 0.6  # share of a usual row's cells that names fill
@@ -325,7 +324,7 @@ def _table(
     return Table(
         {name: column for name, (column, _) in read.items()},
         dict,
-        {name: _as_written(column) for name, column in cells.items()},
+        {name: objects(list(map(written, column))) for name, column in cells.items()},
         Places(grid.path, lines, grid.sheet, sheet),
         shown or usual,
         (f"{grid.path}: {len(lines)} rows; {', '.join(said)}",),
@@ -341,12 +340,6 @@ def _stripping(grid: Grid, found: Headed) -> list[str]:
     row, k = lost[0]
     place = f"{letters(k)}{grid.lines[row]}" if grid.sheet else f"in line {grid.lines[row]}"
     return [f"blanks taken off {len(lost)} cell{'s' * (len(lost) > 1)} (the first {place})"]
-
-
-def _as_written(cells: Sequence[Cell]) -> Any:
-    column = np.empty(len(cells), dtype=object)
-    column[:] = [written(cell) for cell in cells]
-    return column
 
 
 def _parquet(data: bytes, path: str) -> Table:

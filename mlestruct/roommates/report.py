@@ -25,7 +25,7 @@ from mlestruct.roommates.learning import Truth
 from mlestruct.roommates.model import RoommateModel
 from mlestruct.roommates.pairing import likely, nearest
 from mlestruct.roommates.plan import Contribution, Explanation, Pair, Plan
-from mlestruct.roommates.sections import headline, survey
+from mlestruct.roommates.sections import matters, picks, survey, whose
 from mlestruct.roommates.separated import write_csv
 from mlestruct.roommates.words import number, percent, words
 
@@ -136,8 +136,9 @@ class Report:
 
     def headline(self) -> list[str]:
         """How many people, how good the plan is, and what matters most: a line each."""
-        summary, asked = self.model.summary(), self.model.questions_
-        return headline(self.plan, summary, asked, self.evaluation)
+        found = self.evaluation
+        how_good = words("untested") if found is None else picks(found)
+        return [whose(self.plan), how_good, matters(self.model.summary(), self.model.questions_)]
 
     def html(self) -> str:
         """The page."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from mlestruct.roommates.cells import number, written
 from mlestruct.roommates.columns import MOST_LEVELS, repeats, suspects, variants
-from mlestruct.roommates.frames import Column, Columns, Table, bare, missing
+from mlestruct.roommates.frames import Column, Columns, Table, bare, missing, objects
 from mlestruct.roommates.leaks import Agreement, Leak
 
 IDS = re.compile(
@@ -244,9 +244,7 @@ def _shown(table: Table, name: str) -> Column:
     column, cells = table[name], table.as_written(name)
     if column.dtype.kind != "f":
         return cells
-    out = np.array(cells, dtype=object)
-    out[:] = [c.replace(",", ".") if isinstance(c, str) else c for c in cells.tolist()]
-    return out
+    return objects([c.replace(",", ".") if isinstance(c, str) else c for c in cells.tolist()])
 
 
 def _spellings(table: Table, name: str) -> dict[str, str]:

@@ -155,17 +155,6 @@ TOP = 3  # answers named
 BASELINES = ("random", "logistic", "score", "constant", "ceiling")  # probabilities, then scores
 
 
-def headline(
-    plan: Plan, summary: RoommateSummary, asked: Sequence[Answers], found: Evaluation | None
-) -> list[str]:
-    """Who is paired up, how good that is, and which answers matter most."""
-    return [
-        whose(plan),
-        words("untested") if found is None else picks(found),
-        matters(summary, asked),
-    ]
-
-
 def whose(plan: Plan) -> str:
     """How many people, and how many of them have no partner."""
     alone = len(plan.singles)

@@ -273,15 +273,16 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
+        session = self.server.session
         self._answer({
             "": self._page,
-            "state": lambda: self._json(self.server.session.state()),
-            "decisions": lambda: self._json(self.server.session.decisions()),
-            "plan": lambda: self._json(self.server.session.planned().shown()),
+            "state": lambda: self._json(session.state()),
+            "decisions": lambda: self._json(session.decisions()),
+            "plan": lambda: self._json(session.planned().shown()),
             "cost": self._cost,
-            "report.html": lambda: self._send(self._planned().report().html().encode(), HTML),
-            "pairs.csv": lambda: self._send(self._planned().csv(), "text/csv; charset=utf-8"),
-            "pairs.xlsx": lambda: self._send(self._planned().xlsx(), XLSX),
+            "report.html": lambda: self._send(session.planned().report().html().encode(), HTML),
+            "pairs.csv": lambda: self._send(session.planned().csv(), "text/csv; charset=utf-8"),
+            "pairs.xlsx": lambda: self._send(session.planned().xlsx(), XLSX),
         })  # fmt: skip
 
     def do_POST(self) -> None:
@@ -356,10 +357,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _cost(self) -> None:
         a, b = int(self._asked("a")), int(self._asked("b"))
-        self._json(self._planned().cost(self._asked("kind"), a, b))
-
-    def _planned(self) -> Planned:
-        return self.server.session.planned()
+        self._json(self.server.session.planned().cost(self._asked("kind"), a, b))
 
     def _asked(self, name: str) -> str:
         """A value of the address."""

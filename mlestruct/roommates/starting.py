@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlestruct.roommates.options import (
     add_columns,
-    add_force,
-    add_json,
-    add_mix,
-    add_out,
+    add_options,
     add_reading,
     add_rules,
     aligned,
@@ -45,7 +42,7 @@ def add_check(commands: Any) -> None:
     )
     parser.add_argument("tables", nargs="+", metavar="TABLE", help="people, pairs, others")
     add_columns(parser)
-    add_mix(parser)
+    add_options(parser, "mix")
     add_rules(parser)
     parser.add_argument(
         "--trust", type=names, default=[], metavar="COLUMNS", help="answers there are as meant"
@@ -54,7 +51,7 @@ def add_check(commands: Any) -> None:
         "--fix", metavar="FOLDER", help="write cleaned copies there, and a list of the changes"
     )
     add_reading(parser)
-    add_json(parser)
+    add_options(parser, "json")
     parser.set_defaults(run=run_check)
 
 
@@ -103,9 +100,7 @@ def run_check(given: argparse.Namespace) -> int:
 
 def _refuse_unknown(told: Told, tables: Sequence[Table]) -> None:
     """Columns that were named and are in no table; the usual ones may be missing."""
-    from mlestruct.roommates.doctor import Told
-
-    usual = Told()
+    usual = type(told)()
     named = [(told.id,) if told.id != usual.id else (), told.groups, told.room, told.partner]
     named += [told.partners if told.partners != usual.partners else (), told.trust, told.mix]
     known = dict.fromkeys(name for table in tables for name in table.names)
@@ -115,19 +110,12 @@ def _refuse_unknown(told: Told, tables: Sequence[Table]) -> None:
 
 
 def _told(given: argparse.Namespace) -> Told:
+    """What options say of columns, lists of names as tuples."""
     from mlestruct.roommates.doctor import Told
 
-    return Told(
-        given.id,
-        given.cohort,
-        tuple(given.same),
-        tuple(given.partners),
-        tuple(given.room),
-        tuple(given.partner),
-        given.no_answer,
-        tuple(given.trust),
-        tuple(given.mix),
-    )
+    asked = {name: value for name, value in vars(given).items() if name in Told.__annotations__}
+    lists = {n: tuple(v) for n, v in asked.items() if isinstance(v, list)}
+    return Told(**(asked | lists))
 
 
 def _of_rules(table: Table, given: argparse.Namespace) -> list[Any]:
@@ -146,7 +134,6 @@ def _of_rules(table: Table, given: argparse.Namespace) -> list[Any]:
 
 def _fix(given: argparse.Namespace, tables: Sequence[Table]) -> list[str]:
     """Cleaned copies and the list of changes, in a folder of their own."""
-    from mlestruct.roommates.options import new_folder
     from mlestruct.roommates.report import export_csv
     from mlestruct.roommates.roles import Change, cleaned
 
@@ -195,8 +182,7 @@ def add_example(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--technical", action="store_true", help="every weight, the proof and all measures too"
     )
-    add_json(parser)
-    add_out(parser)
+    add_options(parser, "json", "out", "force")
     parser.set_defaults(run=run_example)
 
 
@@ -249,8 +235,7 @@ def add_generate(parts: Any) -> None:
     parser.add_argument(
         "--seed", type=whole(0), default=0, metavar="N", help="another one, other students"
     )
-    add_force(parser)
-    add_json(parser)
+    add_options(parser, "force", "json")
     parser.set_defaults(run=run_generate)
 
 
@@ -293,7 +278,7 @@ def add_serve(parts: Any) -> None:
         "--port", type=whole(0, 65535), default=0, metavar="N", help="default: any that is free"
     )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    add_json(parser)
+    add_options(parser, "json")
     parser.set_defaults(run=run_serve)
 
 
