@@ -8,6 +8,7 @@ from typing import Any, cast
 
 REMOVED = {  # until version 0.3: names and settings that went, and what serves instead
     "--language": "report and page are in English",
+    "mlestruct.doctor": "mlestruct.roommates.doctor examines tables",
     "Report.of(language=)": "a report is in English",
 }
 

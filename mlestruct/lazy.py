@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from mlestruct.errors import refuse_removed
+
 _SHOWN = re.compile(r"^    from (\S+) import (\w+) as ", re.MULTILINE)
 
 
@@ -34,6 +36,7 @@ def getter(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
 
     def get(name: str) -> Any:
         if name not in home:
+            refuse_removed(f"{package}.{name}", ImportError)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if home[name] == package:
             return import_module(f"{package}.{name}")

@@ -21,7 +21,8 @@ LAYERS = [
     ["kernels", "threads"],
     ["compiler", "stubs"],
     ["blocks", "lanes"],
-    ["digest", "errors", "html", "lazy", "trees"],
+    ["digest", "errors", "html", "trees"],
+    ["lazy"],
     ["limits"],
     ["engine", "files", "lock", "structures"],
     ["batch", "checkpoint", "plot"],
@@ -452,6 +453,7 @@ def test_a_first_fit_loads_what_it_runs(front: str) -> None:
     solvers = [name for name, *_ in loaded if name.startswith("mlestruct_oracles")]
     assert not (solvers and front in ("matching", "sequence")), "no proof of these asks an oracle"
     assert idle <= {
+        "mlestruct.errors",  # what may go wrong
         "mlestruct.structures.matching",  # kinds that inference tells apart
         "mlestruct.structures.bipartite",
         "mlestruct.features.dense",  # a kind whose columns can be levelled

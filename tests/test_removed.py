@@ -8,6 +8,7 @@ from mlestruct.errors import REMOVED
 from mlestruct.roommates.report import Report
 
 USES = {
+    "mlestruct.doctor": lambda: ms.doctor,
     "Report.of(language=)": lambda: Report.of(ms.RoommateModel(), [], language="de"),
 }
 

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mlestruct.roommates.cells import written
-from mlestruct.roommates.columns import codes, remarks, repeats, spellings, words_among_numbers
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.leaks import KEPT, Leak, leaks
 from mlestruct.roommates.observed import ColumnNames, homes_of, read_pairs
@@ -21,12 +20,17 @@ from mlestruct.roommates.people import People, faults_of_people, groups_of
 from mlestruct.roommates.plan import Plan
 from mlestruct.roommates.questionnaire import some
 from mlestruct.roommates.roles import (
+    codes,
     cohort_of,
     command,
     gaps_in,
+    remarks,
+    repeats,
     roles_of_answers,
     rule_of,
+    spellings,
     who_is_who,
+    words_among_numbers,
 )
 from mlestruct.roommates.rooms import Rule
 from mlestruct.structures.base import Ints

@@ -1,17 +1,17 @@
-"""What each column is probably for, the command to learn with, and cleaned copies of tables."""
+"""What each column is probably for, what is odd in it, and cleaned copies of tables."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlestruct.roommates.cells import number, written
-from mlestruct.roommates.columns import MOST_LEVELS, repeats, suspects, variants
+from mlestruct.roommates.columns import EACH, MOST_LEVELS, suspects, variants
 from mlestruct.roommates.frames import Column, Columns, Table, bare, missing, objects
 from mlestruct.roommates.leaks import Agreement, Leak
 
@@ -21,6 +21,7 @@ IDS = re.compile(
 )
 ROOMS = re.compile(r"(?:.*[ _.-])?(?:rooms?|zimmer|raum|apartment|wohnung)(?:[ _.-]?(?:nr|no)\.?)?")
 KNOWN, DIFFERENT = 0.8, 0.5  # shares of cells that are ids, and that are not the same id again
+NEAR_CONSTANT, MOSTLY_MISSING, NEAR_ID = 0.95, 0.5, 0.9
 NEARLY = 0.9  # share of rows with an id of their own, where somebody is listed twice
 
 
@@ -256,3 +257,65 @@ def _spellings(table: Table, name: str) -> dict[str, str]:
         best = max(alike, key=lambda value: (counts[value], value))
         found |= {value: best for value in alike if value != best}
     return found
+
+
+def codes(table: Table, name: str) -> Iterator[str]:
+    """Values that probably mean that there is no answer, with the first places."""
+    shown = [written(value) for value in table[name].tolist()]
+    for suspect in suspects(table[name]):
+        rows = [row for row, value in enumerate(shown) if value == suspect.value]
+        where = ", ".join(table.at(row, name) for row in rows[:1])
+        yield (
+            f"column {name!r}: {suspect.value!r}, {suspect.given} times, the first in {where}, "
+            f"looks like a code for no answer; if it is, say no_answer={name}={suspect.value}, "
+            f"else trust={name}"
+        )
+
+
+def words_among_numbers(table: Table, name: str) -> Iterator[str]:
+    """A few cells of text in a column of numbers."""
+    column = table[name]
+    if column.dtype.kind != "O":
+        return
+    known = {suspect.value for suspect in suspects(column)}
+    cells = [(row, v) for row, v in enumerate(column.tolist()) if v is not None]
+    odd = [(row, v) for row, v in cells if number(v) is None and number(v, ",") is None]
+    if odd and len(odd) <= 0.2 * len(cells):
+        rest = [(row, v) for row, v in odd if v not in known]
+        for row, value in rest[:EACH]:
+            yield f"column {name!r} holds numbers, and {value!r} in {table.at(row, name)}"
+
+
+def spellings(table: Table, name: str) -> Iterator[str]:
+    """One answer in several spellings."""
+    counts = Counter(table.as_levels(name).tolist())
+    for alike in variants(table.as_levels(name)):
+        listed = ", ".join(f"{value!r} ({counts[value]})" for value in alike)
+        yield f"column {name!r}: {listed} differ in case or signs only, and count as different"
+
+
+def remarks(table: Table, name: str) -> Iterator[str]:
+    """What makes a column of little use."""
+    gone = missing(table[name])
+    shown = [str(written(value)) for value in table[name][~gone].tolist()]
+    counts = Counter(shown)
+    if np.mean(gone) >= MOSTLY_MISSING:
+        yield f"column {name!r}: {int(gone.sum())} of {len(gone)} cells are blank"
+    if not counts:
+        return
+    value, most = counts.most_common(1)[0]
+    if len(counts) == 1 and len(shown) > 1:
+        yield f"column {name!r} is {value!r} for all {most} who answered: it tells nobody apart"
+    elif len(shown) > 1 and most >= NEAR_CONSTANT * len(shown):
+        yield f"column {name!r} is {value!r} for {most} of {len(shown)}: it tells few people apart"
+    if len(counts) >= NEAR_ID * len(shown) and len(counts) > MOST_LEVELS:
+        yield f"column {name!r} is different for nearly everybody, as an id or a free text is"
+
+
+def repeats(values: Iterable[Any]) -> Iterator[int]:
+    """The places of values that came before."""
+    seen: set[Any] = set()
+    for place, value in enumerate(values):
+        if value in seen and value is not None:
+            yield place
+        seen.add(value)
