@@ -212,7 +212,7 @@ class Planned:
         sheet = book.active
         sheet.append([guarded(name) for name in columns])
         for row in zip(*columns.values(), strict=True):
-            sheet.append([guarded(_plain(value)) for value in row])
+            sheet.append([guarded(v.item() if hasattr(v, "item") else v) for v in row])
         book.save(out)
         return out.getvalue()
 
@@ -223,7 +223,3 @@ def _people(home: Sequence[Pair]) -> frozenset[Any]:
 
 def _text(room: Any) -> str | None:
     return None if room is None else str(written(room))
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value

@@ -54,10 +54,9 @@ def page(title: str, sections: Sequence[Section], opening: Sequence[object] = ()
     head = Html(
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     )
-    style = element("style", Html(STYLE))
     return "<!DOCTYPE html>\n" + element(
         "html",
-        element("head", head, element("title", title), style),
+        element("head", head, element("title", title), element("style", Html(STYLE))),
         element(
             "body",
             element("header", element("h1", title), opening),
