@@ -29,10 +29,10 @@ import numpy as np
 import mlestruct as ms
 from mlestruct import RoommateModel, data
 from mlestruct.batch import Batch
-from mlestruct.data.students import ANSWERS, DIFFERENCE, QUESTIONS
 from mlestruct.features import Dense, Features, Tied
 from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.sampling import sample
+from mlestruct.roommates.students import ANSWERS, DIFFERENCE, QUESTIONS
 from mlestruct.statistics import Identified, Intervals, intervals, problem
 from mlestruct.statistics.firth import Firth
 from mlestruct.statistics.interval import refusal

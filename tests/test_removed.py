@@ -5,8 +5,10 @@ import importlib
 import pytest
 
 import mlestruct as ms
+from mlestruct.cli import main
 from mlestruct.engine import engine_of
 from mlestruct.errors import REMOVED
+from mlestruct.roommates.report import Report
 
 USES = {
     "engine='processes'": lambda: engine_of("processes", 2),
@@ -14,10 +16,12 @@ USES = {
     "mlestruct.learners.streamed": lambda: importlib.import_module("mlestruct.learners").streamed,
     "mlestruct.data.Stored": lambda: ms.data.Stored,
     "RoommateModel(workers=)": lambda: ms.RoommateModel(workers=4),
+    "mlestruct.doctor": lambda: ms.doctor,
+    "Report.of(language=)": lambda: Report.of(ms.RoommateModel(), [], language="de"),
 }
 
 
-@pytest.mark.parametrize("name", REMOVED)
+@pytest.mark.parametrize("name", USES)
 def test_a_removed_name_says_what_serves_instead(name):
     with pytest.raises((ValueError, ImportError)) as caught:
         USES[name]()
@@ -35,3 +39,11 @@ def test_names_that_never_were_are_unknown_as_before():
     assert not hasattr(ms.data, "Storage")
     with pytest.raises(TypeError, match="unexpected keyword argument 'worker'"):
         ms.RoommateModel(worker=2)
+
+
+@pytest.mark.parametrize("command", ["assign people.csv", "serve"])
+@pytest.mark.parametrize("language", ["--language de", "--language=en"])
+def test_a_removed_option_says_what_serves_instead(command, language, capsys):
+    assert main(["roommates", *command.split(), *language.split()]) == 2
+    said = f"mlestruct: --language was removed: {REMOVED['--language']}\n"
+    assert capsys.readouterr().err == said

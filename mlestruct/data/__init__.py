@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from mlestruct.data.examples import landmarks as landmarks
     from mlestruct.data.examples import routes as routes
     from mlestruct.data.examples import sequences as sequences
-    from mlestruct.data.students import Roommates as Roommates
-    from mlestruct.data.students import Taste as Taste
-    from mlestruct.data.students import roommates as roommates
-    from mlestruct.data.students import shipped as shipped
+    from mlestruct.roommates.students import Roommates as Roommates
+    from mlestruct.roommates.students import Taste as Taste
+    from mlestruct.roommates.students import roommates as roommates
+    from mlestruct.roommates.students import shipped as shipped
 
 __getattr__, __all__ = lazily(__name__)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from mlestruct.estimators.matching import MatchingModel as MatchingModel
     from mlestruct.estimators.multi_label import MultiLabelModel as MultiLabelModel
     from mlestruct.estimators.predictor import Draws as Draws
-    from mlestruct.estimators.roommates import RoommateModel as RoommateModel
     from mlestruct.estimators.sequence import SequenceModel as SequenceModel
     from mlestruct.estimators.sequence import SkipChainModel as SkipChainModel
     from mlestruct.estimators.sequence import capitalised_pairs as capitalised_pairs
     from mlestruct.estimators.structured import StructuredModel as StructuredModel
     from mlestruct.estimators.summary import Summary as Summary
     from mlestruct.families.joint.model import JointModel as JointModel
+    from mlestruct.roommates.model import RoommateModel as RoommateModel
 
 __getattr__, __all__ = lazily(__name__)

@@ -14,10 +14,6 @@ import cffi
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Marks = NDArray[np.bool_]
-
 NO_MEMORY = -(2**63)  # what a kernel returns where it could not get memory
 
 _ffi = cffi.FFI()

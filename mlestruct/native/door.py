@@ -44,7 +44,7 @@ PART = re.compile(
 
 
 @dataclass(frozen=True)
-class Part:
+class Declaration:
     """A parameter of a function, or a field of a struct."""
 
     name: str
@@ -56,7 +56,7 @@ class Part:
     maybe: bool
 
     @classmethod
-    def of(cls, text: str) -> Part:
+    def of(cls, text: str) -> Declaration:
         """Read one declaration with its annotations."""
         found = PART.fullmatch(text.strip())
         if found is None:
@@ -116,14 +116,14 @@ def class_name(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-def _parts(body: str, separator: str) -> list[Part]:
+def _parts(body: str, separator: str) -> list[Declaration]:
     texts, depth, start = [], 0, 0
     for at, letter in enumerate(body + separator):
         depth += {"(": 1, ")": -1}.get(letter, 0)
         if letter == separator and depth == 0:
             texts.append((body + separator)[start:at])
             start = at + 1
-    return [Part.of(text) for text in texts if text.strip() not in ("", "void")]
+    return [Declaration.of(text) for text in texts if text.strip() not in ("", "void")]
 
 
 def _doc(text: str | None, fallback: str, indent: str) -> str:
@@ -190,7 +190,7 @@ PREAMBLE = '''"""Checked calls of the kernels, written by build.py from this fol
 # ruff: noqa
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,6 +198,9 @@ from numpy.typing import NDArray
 from mlestruct.native.arrays import *
 from mlestruct.native.library import load
 {own}
+
+if TYPE_CHECKING:
+    from mlestruct.structures.base import Array, Ints, Marks
 
 FFI: Any = ffi
 LIB: Any = load(FFI, __file__, "{digest}")

@@ -79,8 +79,8 @@ def _factored(n: int, pairs: Ints, kappa: Array) -> Array:
     inverse, differences, left = np.zeros(lower.nnz), np.empty((len(pairs), 2)), len(kept)
     while left:
         left = invert_columns(shape, left, WORK, inverse)
-    ends = np.ascontiguousarray(row[pairs] + 1, dtype=np.int64)
-    inverse_differences(shape, inverse, len(pairs), ends, differences)
+    rows = np.ascontiguousarray(row[pairs] + 1, dtype=np.int64)
+    inverse_differences(shape, inverse, len(pairs), rows, differences)
     return np.maximum(kappa[:, None] * differences, 0.0)
 
 

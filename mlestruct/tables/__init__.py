@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
-    from mlestruct.tables.frames import Column as Column
-    from mlestruct.tables.frames import Columns as Columns
-    from mlestruct.tables.frames import Table as Table
-    from mlestruct.tables.frames import missing as missing
-    from mlestruct.tables.frames import table as table
-    from mlestruct.tables.reading import read as read
-    from mlestruct.tables.reading import sheets as sheets
-    from mlestruct.tables.separated import write_csv as write_csv
+    from mlestruct.roommates.frames import Column as Column
+    from mlestruct.roommates.frames import Columns as Columns
+    from mlestruct.roommates.frames import Table as Table
+    from mlestruct.roommates.frames import missing as missing
+    from mlestruct.roommates.frames import table as table
+    from mlestruct.roommates.reading import read as read
+    from mlestruct.roommates.reading import sheets as sheets
+    from mlestruct.roommates.separated import write_csv as write_csv
 
 __getattr__, __all__ = lazily(__name__)

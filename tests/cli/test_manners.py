@@ -7,8 +7,7 @@ import pytest
 
 from mlestruct import __version__, data
 from mlestruct.cli import main
-from mlestruct.cli.options import for_shell
-from mlestruct.cli.roommates.common import new_folder
+from mlestruct.roommates.options import for_shell, new_folder
 from mlestruct.tables import write_csv
 
 
@@ -165,7 +164,7 @@ def test_no_words_of_python_and_no_traceback(here, capsys, command):
     assert not set(said.replace("'", " ").split()) & {"int", "float", "invalid", "None"}
 
 
-@pytest.mark.parametrize("command", ["warm", "infer", "check", "roommates", "roommates serve"])
+@pytest.mark.parametrize("command", ["infer", "check", "roommates", "roommates serve"])
 def test_every_command_speaks_json(command, capsys):
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])

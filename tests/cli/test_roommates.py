@@ -9,8 +9,8 @@ import pytest
 
 from mlestruct import data
 from mlestruct.cli import main
-from mlestruct.cli.roommates.fit import outcomes
 from mlestruct.estimators import RoommateModel
+from mlestruct.roommates.commands import outcomes
 from mlestruct.tables import table, write_csv
 
 COLUMNS = ["--cohort", "year", "--same", "gender", "--ordinal", "q*"]
@@ -124,14 +124,6 @@ def test_evaluate_reports_what_it_prints(folder, fitted, capsys):
     assert "30 pairs that the model has not" in (
         folder / "roommates-out" / "report.html"
     ).read_text(encoding="utf-8")
-
-
-def test_the_report_is_in_the_language_asked_for(folder, fitted):
-    order = ["assign", "people.csv", "--only", "2", "--model", fitted, "--language", "de"]
-    assert main(["roommates", *order, "--out", "german"]) == 0
-    page = (folder / "german" / "report.html").read_text(encoding="utf-8")
-    assert '<html lang="de">' in page
-    assert "Der Plan" in page
 
 
 def test_explain_itemises_protected_columns_only_when_asked(folder, fitted, capsys):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mlestruct import data
-from mlestruct.data.students import ANSWERS, BURN, DIFFERENCE, QUESTIONS, _pair_up
 from mlestruct.inference.exact import outcomes
 from mlestruct.inference.sampling import sample_matchings
+from mlestruct.roommates.students import ANSWERS, BURN, DIFFERENCE, QUESTIONS, _pair_up
 from mlestruct.structures import Matching
 from mlestruct.tables import table, write_csv
 

@@ -5,9 +5,8 @@ import pytest
 
 import mlestruct as ms
 from mlestruct import data
-from mlestruct.doctor import examine
-from mlestruct.doctor.diagnosis import Told
 from mlestruct.errors import DataWarning
+from mlestruct.roommates.doctor import Told, examine
 from mlestruct.tables import table
 
 

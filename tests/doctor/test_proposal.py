@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mlestruct import data
-from mlestruct.doctor import examine
-from mlestruct.doctor.roles import who_is_who
+from mlestruct.roommates.doctor import examine
+from mlestruct.roommates.roles import who_is_who
 from mlestruct.tables import table
 
 

@@ -2,15 +2,10 @@
 
 import pytest
 
-from mlestruct.doctor import Told, examine
-from mlestruct.doctor.columns import remarks
-from mlestruct.doctor.rows import (
-    faults,
-    faults_of_rules,
-    remarks_on_groups,
-)
-from mlestruct.estimators.roommates.people import faults_of_people
-from mlestruct.estimators.roommates.questionnaire import EACH
+from mlestruct.roommates.columns import EACH
+from mlestruct.roommates.doctor import Told, examine, faults, faults_of_rules, remarks_on_groups
+from mlestruct.roommates.people import faults_of_people
+from mlestruct.roommates.roles import remarks
 from mlestruct.tables import table
 
 PEOPLE = table({"id": [1, 2, 3, 4], "gender": ["F", "F", "M", "M"], "q1": [1.0, None, 3.0, 1.0]})

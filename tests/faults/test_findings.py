@@ -208,7 +208,7 @@ def test_60_a_planted_link_is_not_followed(tmp_path):
 
 
 def test_60_no_cell_is_a_formula_behind_a_semicolon(tmp_path):
-    from mlestruct.report.export import export_csv
+    from mlestruct.roommates.report import export_csv
 
     export_csv(tmp_path / "x.csv", {"a": ["a;=cmd|' /C calc'!A0"]})
     assert ";=" not in (tmp_path / "x.csv").read_text(encoding="utf-8")

@@ -6,8 +6,7 @@ import re
 import pytest
 
 import mlestruct as ms
-from mlestruct.report import Report
-from mlestruct.report.export import FORMULA
+from mlestruct.roommates.report import FORMULA, Report
 from mlestruct.tables import table
 
 NASTY = [

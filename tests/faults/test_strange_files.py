@@ -13,7 +13,7 @@ import mlestruct as ms
 from mlestruct import data, files
 from mlestruct.cli import main
 from mlestruct.readers import read_columns, uai
-from mlestruct.report.export import export_csv
+from mlestruct.roommates.report import export_csv
 from mlestruct.tables import read
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices and pipes of POSIX")
@@ -57,7 +57,7 @@ def test_a_pipe_that_was_opened_for_a_command_is_read():
 @pytest.fixture(scope="module")
 def hall():
     people, pairs, _ = data.roommates(12, 2, 0)
-    return ms.RoommateModel(cohort="year", ordinal="q*").fit(people, pairs), people
+    return ms.RoommateModel(cohort="year", ordinal="q*", mix="gender").fit(people, pairs), people
 
 
 def writers(hall):

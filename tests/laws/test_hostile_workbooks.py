@@ -14,7 +14,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from mlestruct.tables import read, sheets, workbooks
+from mlestruct.roommates import workbooks
+from mlestruct.tables import read, sheets
 
 pytest.importorskip("openpyxl")
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from mlestruct import RoommateModel
-from mlestruct.estimators.roommates.evaluation import ALIKE, RULES, Held, evaluate
 from mlestruct.inference.bounds import ProvenInterval
-from mlestruct.report.headline import picks
-from mlestruct.report.words import Words
+from mlestruct.roommates.evaluation import ALIKE, RULES, Held, evaluate
+from mlestruct.roommates.sections import picks
 
 OF = {"logistic": "marginal", "random": "marginal", "constant": "score", "ceiling": "score"}
 
@@ -52,7 +51,7 @@ def held(seed: int) -> tuple[RoommateModel, list[Held]]:
 
 
 def like_with_like(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluation = "mlestruct.estimators.roommates.evaluation"
+    evaluation = "mlestruct.roommates.evaluation"
     none = ProvenInterval(0.0, 0.0, "")
     monkeypatch.setattr(f"{evaluation}._log_likelihood", lambda one: none)
     _, groups = held(seed)
@@ -70,7 +69,7 @@ def like_with_like(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         tied = evaluate(same, [1], [])
         for name in {"logistic", "constant", "ceiling"} & {n for n in OF if OF[n] == own}:
             assert tied.auc_lead[name] == tied.auc_lead_error[name] == 0.0
-    words = picks(found, Words.of("en"))
+    words = picks(found)
     shares = [int(n) for n in re.findall(r" (\d+) times", words)]
     assert shares[0] == round(100 * found.auc["marginal"])
     assert words.index("simple regression") < words.index("by its scores alone")

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from mlestruct.cli import main
-from mlestruct.serve.project import Project
-from mlestruct.serve.server import Server
+from mlestruct.roommates.project import Project
+from mlestruct.roommates.server import Server
 from tests.serve.test_server import Client
 
 HEADERS = ("gender", "I am …", "Geschl.", "Sex (f, m)", "wing", "Muttersprache", "q_flat", "x")

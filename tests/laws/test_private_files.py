@@ -16,8 +16,8 @@ from mlestruct import data
 from mlestruct.cli import main
 from mlestruct.files import save
 from mlestruct.lock import Lock
-from mlestruct.serve.project import Project
-from mlestruct.serve.server import Server
+from mlestruct.roommates.project import Project
+from mlestruct.roommates.server import Server
 from mlestruct.tables import write_csv
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="rights of others are a matter of POSIX")
@@ -77,7 +77,6 @@ def session(folder):
             time.sleep(0.02)
         home = told("plan")["homes"][0]["rows"]
         told("lock", {"rows": home, "room": None, "keep": True})
-        told("language", {"language": "de"})
         for name in ("pairs.csv", "pairs.xlsx", "report.html"):
             ask(name)
         server.shutdown()
@@ -141,7 +140,7 @@ def test_what_commands_write_about_people_is_private(tmp_path, monkeypatch, caps
 
 
 def test_an_overwritten_file_becomes_private(tmp_path):
-    from mlestruct.report.export import export_csv
+    from mlestruct.roommates.report import export_csv
 
     path = tmp_path / "pairs.csv"
     path.write_text("old")

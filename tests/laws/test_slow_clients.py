@@ -12,9 +12,9 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-import mlestruct.serve.server as serving
-from mlestruct.serve.project import LARGEST, Project
-from mlestruct.serve.server import Server
+import mlestruct.roommates.server as serving
+from mlestruct.roommates.project import LARGEST, Project
+from mlestruct.roommates.server import Server
 
 SECONDS, MOST = 0.4, 8
 

@@ -11,10 +11,7 @@ from mlestruct.batch import Batch
 from mlestruct.inference.exact import Exact, exact, grid_by_rows
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.base import Array
-from mlestruct.structures.spanning_trees import (
-    components,
-    edge_appearance,
-)
+from mlestruct.structures.spanning_trees import components, edge_appearance
 from tests.reference.cases import Fields, Malformed
 from tests.reference.core import Got
 from tests.reference.joint import joint_scores

@@ -9,7 +9,7 @@ import pytest
 
 from mlestruct import data
 from mlestruct.estimators import RoommateModel
-from mlestruct.report import Report
+from mlestruct.roommates.report import Report
 from mlestruct.tables import table
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from mlestruct.report.export import export_csv
+from mlestruct.roommates.report import export_csv
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mlestruct.html import Html, element, shown, table
-from mlestruct.report.charts import APART, Axis, calibration_plot, factors, shares, spread
-from mlestruct.report.roommates import Section, page
+from mlestruct.roommates.report import Section, page
+from mlestruct.roommates.sections import APART, Axis, calibration_plot, factors, shares, spread
 
 NASTY = "<script>alert('x')</script>&\"=1+1"
 

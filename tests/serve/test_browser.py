@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from mlestruct import data
-from mlestruct.serve.project import Project
-from mlestruct.serve.server import Server
-from mlestruct.serve.words import CATALOGUE
+from mlestruct.roommates.project import Project
+from mlestruct.roommates.server import Server
+from mlestruct.roommates.words import PAGE
 from tests.serve.webdriver import Browser
 
 NASTY = "<img src=x onerror=alert(1)>"
@@ -44,11 +44,10 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("size", "language"), [((1280, 1000), "en"), ((360, 740), "de")])
-def test_from_files_to_a_changed_plan(files, tmp_path, size, language) -> None:
+@pytest.mark.parametrize("size", [(1280, 1000), (360, 740)])
+def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
     """Files, columns, fit, plan, a swap that is read and done; no error in the console."""
-    words = CATALOGUE[language]
-    with Server(Project(tmp_path / "project"), language=language) as server:
+    with Server(Project(tmp_path / "project")) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with Browser(tmp_path / "profile", size) as browser:
             browser.open(server.address)
@@ -64,7 +63,7 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size, language) -> None:
             browser.type("#second", homes[2][0])
             _press(browser, "swap")
             told = browser.wait("return document.getElementById('cost').textContent")
-            assert told.startswith((words["cost"].partition("{")[0], words["cost same"]))
+            assert told.startswith((PAGE["cost"].partition("{")[0], PAGE["cost same"]))
             _picture(browser, size, "cost", "first")
             _press(browser, "do")
             browser.wait("return document.querySelectorAll('#decisions li').length === 2")
@@ -79,21 +78,6 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size, language) -> None:
             browser.wait("return document.querySelector('[data-kind=rules] .said.fault')")
             wide = "const r = document.documentElement; return r.scrollWidth - r.clientWidth"
             assert browser.run(wide) == 0
-            assert browser.log() == []
-        server.shutdown()
-
-
-def test_the_language_is_switched_on_the_page_and_kept(tmp_path) -> None:
-    with Server(Project(tmp_path / "project")) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with Browser(tmp_path / "profile") as browser:
-            browser.open(server.address)
-            browser.run("document.getElementById('language').focus()")
-            browser.keys("\ue015")  # down
-            title = CATALOGUE["de"]["title"]
-            browser.wait(f"return document.title === '{title}'")
-            browser.open(server.address)
-            assert browser.run("return document.documentElement.lang") == "de"
             assert browser.log() == []
         server.shutdown()
 
@@ -157,10 +141,9 @@ def _spent() -> float:
 def _drop(browser: Browser, kind: str, path: Path) -> None:
     """A file into its field, until the page says how it was read."""
     browser.type(f"#{kind}", str(path))
-    reading = CATALOGUE["en"]["loading"], CATALOGUE["de"]["loading"]
     browser.wait(
         f"const said = document.querySelector('[data-kind={kind}] .said').textContent;"
-        f"return said && !{list(reading)}.includes(said)"
+        f"return said && said !== {PAGE['loading']!r}"
     )
 
 

@@ -8,25 +8,24 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, Certificate, Entropy, FrankWolfe, Regulariser, certificate
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
 from mlestruct.drive import Progress, drive, within
 from mlestruct.drive import last as ended
-from mlestruct.dual import Certificate, Dual, certificate
-from mlestruct.entropy import Entropy
+from mlestruct.dual import Dual
 from mlestruct.families.consistency.coupled import Coupled, mean_targets
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference import Marginals
 from mlestruct.inference.choose import Inference, Reweighted, Route, Search
-from mlestruct.inference.predict import Marginals, unproven
+from mlestruct.inference.predict import unproven
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.model import Fits, check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, counting_numbers, in_words
-from mlestruct.structures.base import Array, Structure
+from mlestruct.structures import Structure
+from mlestruct.structures.base import Array
 from mlestruct.structures.cover import Cover
 from mlestruct.train.direct import direct
 from mlestruct.trees import Tree

@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, Certificate
 from mlestruct.checkpoint import AnyCheckpoint, Loop, never
 from mlestruct.digest import digest
 from mlestruct.drive import Budget, Progress, drive, last
-from mlestruct.dual import Certificate, Dual
+from mlestruct.dual import Dual
 from mlestruct.lbfgs import descent, next_step
 from mlestruct.structures.base import Array
 from mlestruct.structures.cover import Cover

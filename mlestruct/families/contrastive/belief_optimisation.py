@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, FactorGraph
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Flags, Ints, as_numbers
-from mlestruct.structures.graph import FactorGraph
 
 
 @kernel(error_model="numpy")

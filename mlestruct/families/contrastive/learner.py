@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
+from mlestruct import Batch, Entropy, FrankWolfe, Regulariser
 from mlestruct.families.contrastive.objectives import (
     BetheSteps,
     Contrastive,
@@ -18,11 +17,9 @@ from mlestruct.families.contrastive.objectives import (
     MeanFieldSteps,
     TreeSteps,
 )
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.graph.mean_field import NaiveMeanField
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.primal import Primal, refuse
-from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures.graph import only_graphs
 from mlestruct.train.descents import SmallBatches

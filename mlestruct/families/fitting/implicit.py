@@ -9,19 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
+from mlestruct import Batch, Entropy, FrankWolfe, Regulariser
 from mlestruct.families.fitting.condensed import Condensed, Newton, Optima, recalled
 from mlestruct.families.fitting.losses import Loss, ObservedTables, named, where_seen
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.inference import Marginals
 from mlestruct.inference.choose import Inference, Search
-from mlestruct.inference.predict import Marginals, unproven
+from mlestruct.inference.predict import unproven
 from mlestruct.learners.primal import Heads, Primal, pseudo_likelihood, refuse, scored
 from mlestruct.objectives import Head, Surrogate
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Counting, Rho, in_words
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_count

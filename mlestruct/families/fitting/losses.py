@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, FactorGraph
 from mlestruct.entropy import TINY
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints, as_vector
-from mlestruct.structures.graph import FactorGraph, only_graphs
+from mlestruct.structures.graph import only_graphs
 
 
 class ObservedTables(NamedTuple):

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch
 from mlestruct.families.fitting.implicit import surrogate_start
 from mlestruct.families.fitting.losses import Loss, ObservedTables, named, where_seen
 from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs
 from mlestruct.families.fitting.truncated.methods import groups, rows
+from mlestruct.inference import Marginals
 from mlestruct.inference.choose import Inference, Search
-from mlestruct.inference.predict import Marginals, unproven
+from mlestruct.inference.predict import unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.oracle.registry import AnyOracle

@@ -8,7 +8,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, FactorGraph
 from mlestruct.errors import not_fitted
 from mlestruct.estimators.door import check_lengths
 from mlestruct.estimators.params import Parameters
@@ -20,10 +20,9 @@ from mlestruct.families.joint.prediction import (
     stability,
     strays,
 )
-from mlestruct.learners.tree_reweighted import match_moments
+from mlestruct.learners import match_moments
 from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
-from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(eq=False, repr=False)

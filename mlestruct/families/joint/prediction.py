@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, Entropy, Regulariser, exact
 from mlestruct.dual import Dual
-from mlestruct.entropy import Entropy
 from mlestruct.errors import ConvergenceWarning, outside
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.curvature import respond
-from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.tree_reweighted import Matched
-from mlestruct.regulariser import Regulariser
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import stdtrit
 
 from mlestruct import RoommateModel
-from mlestruct.estimators.roommates.pairing import centred
+from mlestruct.roommates.pairing import centred
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct import RoommateModel
-from mlestruct.estimators.roommates.evaluation import _areas
+from mlestruct.roommates.evaluation import _areas
 
 
 def area(every, true) -> float:

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.families.fitting.condensed import (
-    Condensed,
-    Newton,
-    sparse,
-)
+from mlestruct.families.fitting.condensed import Condensed, Newton, sparse
 from mlestruct.families.fitting.implicit import Implicit, coefficients, implicit
 from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.families.fitting.procedural import procedural

@@ -7,13 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.inference.exact import exact, outcomes
-from mlestruct.inference.sampling import (
-    colouring,
-    gibbs,
-    perturb_and_map,
-    sample,
-    sample_matchings,
-)
+from mlestruct.inference.sampling import colouring, gibbs, perturb_and_map, sample, sample_matchings
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Paths
 
 LABELLED = {

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, FactorGraph
 from mlestruct.inference.routine import Routine
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.structures.base import Array
-from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree
 
 

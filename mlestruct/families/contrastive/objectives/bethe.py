@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, FactorGraph
 from mlestruct.families.contrastive.belief_optimisation import (
     CLIP,
     STEPS,
@@ -20,7 +20,6 @@ from mlestruct.families.contrastive.belief_optimisation import (
 )
 from mlestruct.families.contrastive.objectives.base import BeforeAfter
 from mlestruct.structures.base import Array
-from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(frozen=True)

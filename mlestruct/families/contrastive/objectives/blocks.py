@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, FactorGraph
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
 from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.structures.base import Array, Ints, kept
-from mlestruct.structures.graph import FactorGraph
 
 CLAMPED, TOL = 1000, 1e-8  # sweeps over hidden variables until F falls no further
 

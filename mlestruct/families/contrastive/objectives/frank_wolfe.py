@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, Entropy
 from mlestruct.dual import interior
-from mlestruct.entropy import Entropy
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.reweighting import Rho

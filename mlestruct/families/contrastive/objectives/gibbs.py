@@ -8,11 +8,10 @@ from zlib import crc32
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, FactorGraph
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped
 from mlestruct.inference.sampling.gibbs import Chain
 from mlestruct.structures.base import Array, kept
-from mlestruct.structures.graph import FactorGraph
 
 CLAMPED = 20  # sweeps of hidden variables given what was seen
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, FactorGraph
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
 from mlestruct.inference.graph.mean_field import (
     compiled,
@@ -18,7 +18,6 @@ from mlestruct.inference.graph.mean_field import (
 )
 from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array
-from mlestruct.structures.graph import FactorGraph
 
 CLAMPED, TOL = 1000, 1e-8  # sweeps over hidden variables until none moves further
 GROW, LEAST = 1.1, 1e-9

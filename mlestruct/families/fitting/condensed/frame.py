@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mlestruct import FactorGraph
 from mlestruct.errors import Unserved
 from mlestruct.families.fitting.condensed.sparse import Pattern, pattern
 from mlestruct.structures.base import Ints, kept
-from mlestruct.structures.graph import FactorGraph, only_graphs
+from mlestruct.structures.graph import only_graphs
 
 
 class Frame(NamedTuple):

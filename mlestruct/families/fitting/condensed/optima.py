@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
+from mlestruct import Batch, Entropy, FactorGraph
 from mlestruct.families.fitting.condensed.descent import (
     EARLY,
     FOLLOW,
@@ -24,7 +23,7 @@ from mlestruct.families.fitting.condensed.sparse import LANES
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.graph import FactorGraph, only_graphs
+from mlestruct.structures.graph import only_graphs
 from mlestruct.trees import Tree, like
 
 STEPS = 150

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlestruct import FactorGraph
 from mlestruct.errors import Unserved
 from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.structures.base import Array, Ints, kept
-from mlestruct.structures.graph import FactorGraph, only_graphs
+from mlestruct.structures.graph import only_graphs
 
 
 class Sweep(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mlestruct.batch import Batch
+from mlestruct import Batch, FactorGraph
 from mlestruct.families.fitting.truncated import message_steps
 from mlestruct.families.fitting.truncated.compiled import (
     CompiledGraph,
@@ -21,7 +21,6 @@ from mlestruct.families.fitting.truncated.runs import FieldRun, MessageRun, Odds
 from mlestruct.inference.graph.plan import MessagePlan, plan
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints, as_numbers, kept
-from mlestruct.structures.graph import FactorGraph
 
 
 class Run(Protocol):

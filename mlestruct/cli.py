@@ -1,0 +1,93 @@
+"""The command line; every command's machinery is imported only when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from mlestruct import __version__
+from mlestruct.errors import ConvergenceWarning, refuse_removed
+from mlestruct.html import visible
+from mlestruct.roommates.commands import add as add_roommates
+from mlestruct.roommates.options import add_options, for_shell, limit_for_shell, tell
+from mlestruct.roommates.starting import add_check
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``mlestruct …``; returns the exit code.
+
+    2 for whatever the user can put right; 1 where ``--strict`` was given and something was warned
+    of, such as a fit that has not converged.
+    """
+    parser = argparse.ArgumentParser(
+        prog="mlestruct", description="Learn who goes with whom, and prove how well it was learned."
+    )
+    parser.add_argument("--version", action="version", version=f"mlestruct {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add in (add_roommates, add_check, add_infer):
+        add(commands)
+    try:
+        for argument in sys.argv[1:] if arguments is None else arguments:
+            refuse_removed(argument.partition("=")[0])
+        given = parser.parse_args(arguments)
+        return _heard(given)
+    except TimeoutError as error:
+        return _refused(for_shell(str(error)))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _refused(f"{where}{error.strerror or error}")
+    except ValueError as error:
+        return _refused(for_shell(str(error)))
+    except KeyboardInterrupt:
+        print("mlestruct: stopped", file=sys.stderr)
+        return 130
+
+
+def _heard(given: argparse.Namespace) -> int:
+    """Run a command; its warnings are printed, and one of convergence fails a strict command."""
+    missed = False
+
+    def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        nonlocal missed
+        missed |= issubclass(category, ConvergenceWarning)
+        print(f"mlestruct: warning: {visible(limit_for_shell(str(message)))}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.showwarning = show
+        code = int(given.run(given))
+    return max(code, 1) if missed and getattr(given, "strict", False) else code
+
+
+def _refused(why: str) -> int:
+    print(f"mlestruct: {visible(why)}", file=sys.stderr)
+    return 2
+
+
+def add_infer(commands: Any) -> None:
+    """Options of ``mlestruct infer``."""
+    parser = commands.add_parser(
+        "infer", help="log Z, marginals or the best labelling of a .uai file"
+    )
+    parser.add_argument("file", metavar="FILE.uai")
+    parser.add_argument("--task", default="MAR", help="PR, MAR (default) or MPE")
+    parser.add_argument("--evidence", metavar="FILE.evid", help="observed variables")
+    parser.add_argument("--method", default="auto", help="auto, exact, trw or bp")
+    add_options(parser, "json")
+    parser.set_defaults(run=run_infer)
+
+
+def run_infer(given: argparse.Namespace) -> int:
+    """The answer in the competition's format; how it was found goes to the error stream."""
+    from mlestruct.readers import uai
+
+    answer = uai.infer(given.file, given.task, given.evidence, given.method)
+    if given.json:
+        tell(given, task=given.task, answer=answer.text, method=answer.method)
+        return 0
+    print(answer.text, end="")
+    print(answer.method, file=sys.stderr)
+    return 0

@@ -1,0 +1,189 @@
+"""Cells as they are written, the numbers that they spell, and the grids that hold them.
+
+Nothing is read that is not sure.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Decimal = Literal[".", ","]
+Cell = str | int | float | None
+"""Text as written, a number that a workbook or frame holds as one, or None for a blank cell."""
+
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"  # zero-width characters, which str.strip() leaves
+WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+SIGN = re.compile("[\u2212\u2012\u2013](?=[0-9])")  # minus signs and dashes in front of a digit
+NUMBERS = {
+    mark: re.compile(rf"-?(?:(?:0|[1-9][0-9]{{0,14}})(?:{m}[0-9]*)?|{m}[0-9]+)(?:[eE][-+]?[0-9]+)?")
+    for mark, m in ((".", r"\."), (",", ","))
+}
+GROUPED = {
+    ".": re.compile(r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]+"),
+    ",": re.compile(r"-?[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+"),
+}
+# 1'234.5 and 1 234,5 with a narrow blank: signs that never are decimal marks
+SPACED = re.compile(
+    "-?[1-9][0-9]{0,2}(['\u2019\u00a0\u2009\u202f])[0-9]{3}(?:\\1[0-9]{3})*(?:[.,][0-9]+)?"
+)
+THOUSANDS = {
+    mark: re.compile(rf"-?[1-9][0-9]{{0,2}}(?:{m}[0-9]{{3}})+")
+    for mark, m in ((".", r"\."), (",", ","))
+}
+
+
+def stripped(text: str) -> str:
+    """Without the blanks, of any kind, at both ends."""
+    text = text.strip()
+    while text and (text[0] in INVISIBLE or text[-1] in INVISIBLE):
+        text = text.strip(INVISIBLE).strip()
+    return text
+
+
+def composed(text: str) -> str:
+    """With each letter and its accent as one character, as keyboards make them."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def written(cell: Cell) -> str | None:
+    """What a cell shows: 7 and 7.0 are both "7"."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    return None if cell is None else str(cell)
+
+
+def whole(cell: Cell) -> int | None:
+    """A whole number that reads back as written; ``007``, ``1.0`` and ``١٢`` are none."""
+    if isinstance(cell, str):
+        plain = WHOLE.fullmatch(cell) and cell != "-0" and abs(int(cell)) < 1 << 63
+        return int(cell) if plain else None
+    return cell if isinstance(cell, int) else None
+
+
+def number(cell: Cell, decimal: Decimal = ".") -> float | None:
+    """The number that a cell spells in ASCII digits, with this decimal mark; else None.
+
+    Leading zeros and more than fifteen digits make a name, such as 007 or an account's number.
+    """
+    if not isinstance(cell, str):
+        return None if cell is None else float(cell)
+    plain = SIGN.sub("-", cell, count=1)
+    if GROUPED[decimal].fullmatch(plain):  # 1.234,5 has both marks, so it can be read in one way
+        plain = plain.replace("." if decimal == "," else ",", "")
+    elif apart := SPACED.fullmatch(plain):
+        plain = plain.replace(apart[1], "")
+    return float(plain.replace(",", ".")) if NUMBERS[decimal].fullmatch(plain) else None
+
+
+def in_thousands(cell: Cell, mark: Decimal) -> bool:
+    """Whether a mark may part thousands as well as decimals: ``1,234`` but not ``1,23``."""
+    return isinstance(cell, str) and THOUSANDS[mark].fullmatch(cell) is not None
+
+
+def spelled(cells: Sequence[Cell], decimal: Decimal) -> list[Any] | None:
+    """The numbers of a column, None for its blank cells; None if a cell is no number."""
+    spellings = set(cells) - {None}
+    for read in (whole, lambda cell: number(cell, decimal)):
+        found: dict[Cell, Any] = {cell: read(cell) for cell in spellings}
+        if None not in found.values():
+            found[None] = None
+            return [found[cell] for cell in cells]
+    return None
+
+
+def marks(cells: Sequence[Cell]) -> set[Decimal]:
+    """The decimal marks with which every cell of a column is a number."""
+    shapes: tuple[Decimal, ...] = (".", ",")
+    return {mark for mark in shapes if spelled(cells, mark) is not None}
+
+
+def unsure(cells: Sequence[Cell], mark: Decimal) -> bool:
+    """Whether all cells that have this mark could as well be in thousands."""
+    marked = [cell for cell in cells if isinstance(cell, str) and mark in cell]
+    return bool(marked) and all(in_thousands(cell, mark) for cell in marked)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where rows and columns of a table stand in its file, for messages a person can follow.
+
+    ``lines`` count from 1 as an editor or a spreadsheet does; ``columns`` are a sheet's letters
+    by name, and empty for text files.
+    """
+
+    path: str
+    lines: NDArray[np.int64] = field(repr=False)
+    sheet: str | None = None
+    columns: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def file(self) -> str:
+        return self.path if self.sheet is None else f"{self.path}, sheet {self.sheet!r}"
+
+    def at(self, row: int, column: str | None = None) -> str:
+        """``people.csv, line 12`` or ``people.xlsx, sheet 'Students', cell D12``."""
+        line = int(self.lines[row])
+        if self.sheet is None:
+            return f"{self.path}, line {line}"
+        letter = self.columns.get(column or "")
+        return f"{self.file}, cell {letter}{line}" if letter else f"{self.file}, row {line}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows of cells (None: blank) with their lines in the file, and in words how they were read."""
+
+    rows: list[list[Cell]]
+    lines: list[int]
+    path: str
+    sheet: str | None = None
+    said: tuple[str, ...] = ()
+    blanks: tuple[tuple[int, int], ...] = ()  # (row, column) of cells that lost blanks
+
+    def cell(self, row: int, column: int) -> str:
+        """Where a cell stands."""
+        if self.sheet is None:
+            return f"{self.path}, line {self.lines[row]}"
+        return f"{self.path}, sheet {self.sheet!r}, cell {letters(column)}{self.lines[row]}"
+
+    @property
+    def file(self) -> str:
+        return self.path if self.sheet is None else f"{self.path}, sheet {self.sheet!r}"
+
+    def stripped(self) -> Grid:
+        """Without blanks around text, and with letters in one piece; what changed is kept."""
+        rows: list[list[Cell]] = []
+        lost: list[tuple[int, int]] = []
+        joined = 0
+        for number, row in enumerate(self.rows):
+            whole = [composed(c) if isinstance(c, str) else c for c in row]
+            joined += sum(a != b for a, b in zip(row, whole, strict=True))
+            bare = [stripped(c) if isinstance(c, str) else c for c in whole]
+            lost += [
+                (number, k) for k, (a, b) in enumerate(zip(whole, bare, strict=True)) if a != b
+            ]
+            rows.append([None if cell == "" else cell for cell in bare])
+        more = (f"letters and their accents joined in {joined} cells",) if joined else ()
+        return replace(self, rows=rows, blanks=tuple(lost), said=(*self.said, *more))
+
+
+def letters(column: int) -> str:
+    """A sheet's name for its column: 0 is A, 26 is AA."""
+    name = ""
+    column += 1
+    while column:
+        column, rest = divmod(column - 1, 26)
+        name = chr(65 + rest) + name
+    return name
+
+
+def filled(row: Sequence[Cell]) -> int:
+    """How many cells are not blank."""
+    return sum(cell is not None for cell in row)

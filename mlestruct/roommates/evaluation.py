@@ -1,0 +1,371 @@
+"""Judging a model on pairs it did not learn from: ranks, probabilities, likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, log1p
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlestruct import Batch
+from mlestruct.inference import marginals
+from mlestruct.inference.bounds import (
+    ProvenInterval,
+    bethe_value,
+    halves,
+    halves_interval,
+    log_z_interval,
+)
+from mlestruct.results import Shown
+from mlestruct.roommates.pairing import Pairing
+from mlestruct.roommates.questionnaire import listed
+from mlestruct.statistics.annealing import annealed, log_pairings
+from mlestruct.structures.base import Array, Ints, as_count
+
+TINY = 1e-300
+
+
+class Held(NamedTuple):
+    """One group: its people, who really shared with whom, and every pair's score by other rules.
+
+    ``score`` is the learned one; ``others`` those of the baselines and of the generator, by name.
+    ``learned`` says how many of the pairs were learned from.
+    """
+
+    pairing: Pairing
+    partner: Ints
+    score: Array
+    others: dict[str, Array]
+    learned: int
+
+
+RULES = {
+    "random": "guessing",
+    "constant": "all questions weigh the same: −1 for every difference, +1 for the same answer",
+    "logistic": "a logistic regression on pairs, learned from the same people one pair at a time",
+    "ceiling": "the scores that the pairs were drawn by",
+}
+ALIKE = {"random": "marginal", "logistic": "marginal", "constant": "score", "ceiling": "score"}
+"""What of the model each rule is compared with: a probability with probabilities, as a logistic
+regression's rank like its scores, and a score with scores. Marginals know of competitors, too."""
+FEW = 20  # pairs below which no comparison is worth more than its error
+
+
+@dataclass(frozen=True)
+class Evaluation(Shown):
+    """How well held-out pairs rank among all that were possible, and how probable they were.
+
+    ``auc``: the chance that a true pair ranks above another pair of its cohort, by ``marginal``,
+    by ``score``, and by the rules that ``rules`` puts into words: ``constant``, ``logistic``,
+    ``random``, and the ``ceiling`` where the generator's scores are known. ``auc_error`` are their
+    standard errors, each pair with its two people being one unit; ``auc_lead`` is by how much the
+    model is above each other rule, and ``auc_lead_error`` the error of that difference: its
+    marginals above ``random`` and ``logistic``, which are probabilities, and its scores above
+    ``constant`` and ``ceiling``, which are scores.
+    ``top[k]``: the share of people whose partner is among their k most probable; ``top_error``,
+    ``top_random``. ``log_likelihood``: an interval for the exact one, by the theorems that ``why``
+    names; ``log_likelihood_estimate``: by the Bethe value, exact if all were alike; no bound;
+    ``log_likelihood_random``: that of a uniform matching; ``log_likelihood_error``: that of the
+    difference of these two. ``log_likelihood_tested``, with ``evidence``: estimate and both ends
+    of a 95 % interval by annealing, whose coverage is tested, not proven. ``learned`` of the
+    ``pairs`` were learned from.
+    """
+
+    auc: dict[str, float]
+    auc_error: dict[str, float]
+    auc_lead: dict[str, float]
+    auc_lead_error: dict[str, float]
+    top: dict[int, float]
+    top_error: dict[int, float]
+    top_random: dict[int, float]
+    log_likelihood: tuple[float, float]
+    log_likelihood_estimate: float
+    log_likelihood_random: float
+    log_likelihood_error: float
+    why: str
+    pairs: int
+    learned: int
+    notes: list[str]
+    log_likelihood_tested: tuple[float, float, float] | None = None
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """The rules that the model is compared with, in words."""
+        return {name: words for name, words in RULES.items() if name in self.auc}
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few pairs to compare anything by."""
+        return self.pairs < FEW
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each measure, beside its error and its value at random."""
+        none = {"random": 0.0}
+        rows: list[tuple[Any, ...]] = [
+            (f"AUC by {name}", value, (self.auc_error | none)[name], self.auc["random"])
+            for name, value in self.auc.items()
+        ]
+        rows += [
+            (f"partner among {k}", share, self.top_error[k], self.top_random[k])
+            for k, share in self.top.items()
+        ]
+        likely = self.log_likelihood_estimate, self.log_likelihood_error, self.log_likelihood_random
+        rows.append(("log-likelihood, about", *likely))
+        names = "measure", "value", "error", "random"
+        return {n: [row[k] for row in rows] for k, n in enumerate(names)}
+
+    def remarks(self) -> list[str]:
+        return [self._count(), *self._compared(), *self._tested(), *self.notes]
+
+    def plot(self, ax: Any = None) -> Any:
+        """The areas under the curve, and chance."""
+        from mlestruct.plot import dots
+
+        return dots(list(self.auc), list(self.auc.values()), mark=0.5, label="AUC", ax=ax)
+
+    def __str__(self) -> str:
+        hits = ", ".join(
+            f"{k}: {100 * share:.1f} ± {100 * self.top_error[k]:.1f} % "
+            f"({100 * self.top_random[k]:.1f} % at random)"
+            for k, share in self.top.items()
+        )
+        return "\n".join(
+            [
+                self._count(),
+                f"AUC within cohort by score {self._area('score')}, by marginal "
+                f"{self._area('marginal')}",
+                *self._compared(),
+                f"partner among the most probable {hits}",
+                self._likely(),
+                *self._tested(),
+                *self.notes,
+            ]
+        )
+
+    def _count(self) -> str:
+        told = f"{self.pairs} pairs, none of them learned from"
+        if self.learned:
+            told = f"{self.pairs} pairs, of which {self.learned} WERE LEARNED FROM: too good"
+        return told + "; too few to compare anything by" * self.few
+
+    def _area(self, name: str) -> str:
+        return f"{self.auc[name]:.3f} ± {self.auc_error[name]:.3f}"
+
+    def _compared(self) -> list[str]:
+        return [
+            f"  {self.auc[name]:.3f} by {words}: the model's {ALIKE[name]}s are "
+            f"{self.auc_lead[name]:+.3f} ± {self.auc_lead_error[name]:.3f} beside it"
+            for name, words in self.rules.items()
+        ]
+
+    def _likely(self) -> str:
+        low, high = self.log_likelihood
+        gain = self.log_likelihood_estimate - self.log_likelihood_random
+        told = (
+            f"log-likelihood about {self.log_likelihood_estimate:.1f} (by Bethe), "
+            f"{gain:+.1f} ± {self.log_likelihood_error:.1f} beside random pairing"
+        )
+        if low > self.log_likelihood_random:
+            return f"{told}; proven in [{low:.1f}, {high:.1f}] ({self.why})"
+        return f"{told}; no theorem tells it from random ({self.why})"
+
+    def _tested(self) -> list[str]:
+        if self.log_likelihood_tested is None:
+            return []
+        middle, low, high = self.log_likelihood_tested
+        return [
+            f"log-likelihood {middle:.2f}, tested 95 % interval [{low:.2f}, {high:.2f}] (annealed "
+            f"importance sampling); {self.log_likelihood_random:.1f} at random"
+        ]
+
+
+def evaluate(
+    groups: Sequence[Held], tops: Sequence[int], notes: list[str], evidence: bool = False
+) -> Evaluation:
+    """Areas are averaged over cohorts, weighted by their pairs."""
+    tops = [as_count(k, "top", least=1) for k in listed(tops)]
+    ranked = [_ranks(held) for held in groups]
+    people = sum(len(rank) for rank in ranked)
+    bounds = [_log_likelihood(held) for held in groups]
+    areas = {
+        "marginal": _areas(groups, [held.pairing.tau for held in groups]),
+        "score": _areas(groups, [held.score for held in groups]),
+        **{n: _areas(groups, [held.others[n] for held in groups]) for n in groups[0].others},
+        "random": Area(0.5, np.zeros(people // 2)),
+    }
+    own = {name: areas[ALIKE.get(name, name)] for name in areas}
+    hits = {k: [_by_pair(rank <= k, h.partner) for rank, h in zip(ranked, groups, strict=True)]
+            for k in tops}  # fmt: skip
+    return Evaluation(
+        auc={name: found.area for name, found in areas.items()},
+        auc_error={name: found.error for name, found in areas.items() if name != "random"},
+        auc_lead={name: own[name].area - found.area for name, found in areas.items()},
+        auc_lead_error={
+            name: Area(0.0, own[name].pull - found.pull).error for name, found in areas.items()
+        },
+        top={k: float(np.concatenate(hits[k]).mean()) for k in tops},
+        top_error={k: _mean_error(np.concatenate(hits[k])) for k in tops},
+        top_random={
+            k: sum(len(r) * min(1.0, k / (len(r) - 1)) for r in ranked) / people for k in tops
+        },
+        log_likelihood=(
+            float(sum(i.lower for i in bounds)), float(sum(i.upper for i in bounds))
+        ),
+        log_likelihood_estimate=sum(_bethe(held) for held in groups),
+        log_likelihood_random=-sum(log_pairings(len(rank)) for rank in ranked),
+        log_likelihood_error=_gain_error(groups),
+        why=bounds[0].why,
+        pairs=people // 2,
+        learned=sum(held.learned for held in groups),
+        notes=notes,
+        log_likelihood_tested=_annealed(groups) if evidence else None,
+    )  # fmt: skip
+
+
+class Area(NamedTuple):
+    """An area under the curve, and how far each true pair with its two people pulls it."""
+
+    area: float
+    pull: Array
+
+    @property
+    def error(self) -> float:
+        """The infinitesimal jackknife's standard error; NaN of a single pair."""
+        n = len(self.pull)
+        return float(np.sqrt(n / (n - 1) * (self.pull**2).sum())) if n > 1 else float("nan")
+
+
+def _mean_error(values: Array) -> float:
+    n = len(values)
+    return float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+
+
+def _by_pair(values: NDArray[Any], partner: Ints) -> Array:
+    """The mean over both people of every pair."""
+    low, high = _pairs(partner).T
+    return np.asarray((values[low].astype(float) + values[high]) / 2.0)
+
+
+def _gain_error(groups: Sequence[Held]) -> float:
+    """Of Σ log probability less that at random, its true pairs being the units."""
+    gains = []
+    for held in groups:
+        true = held.pairing.structure.graph.index(_pairs(held.partner))
+        chance = np.maximum(held.pairing.tau[true], TINY)
+        gains.append(np.log(chance) + log(len(held.partner) - 1))
+    found = np.concatenate(gains)
+    return len(found) * _mean_error(found)
+
+
+def _areas(groups: Sequence[Held], values: Sequence[Array]) -> Area:
+    """The mean of the cohorts' areas under the curve, weighted by their pairs."""
+    cohorts: dict[Any, list[int]] = {}
+    for k, held in enumerate(groups):
+        cohorts.setdefault(held.pairing.group.key[:1], []).append(k)
+    total = sum(len(held.partner) for held in groups) // 2
+    mean, pulls = 0.0, []
+    for members in cohorts.values():
+        found = _area([groups[k] for k in members], [values[k] for k in members])
+        share = len(found.pull) / total
+        mean += share * found.area
+        pulls.append(share * found.pull)
+    return Area(mean, np.concatenate(pulls))
+
+
+def _area(groups: Sequence[Held], values: Sequence[Array]) -> Area:
+    """Of one cohort: Σ of true pairs over Σ of other pairs, each weighed by its pairs' weights.
+
+    The area is a ratio of sums in which a true pair's weight stands for itself, and for its two
+    people in the other pairs: the slopes by these weights are what it pulls.
+    """
+    places = [held.pairing.structure.graph.index(_pairs(held.partner)) for held in groups]
+    true = np.concatenate([value[place] for value, place in zip(values, places, strict=True)])
+    every = np.concatenate(list(values))
+    others = len(every) - len(true)
+    if not others:
+        return Area(0.5, np.zeros(len(true)))
+    below, less = _orders(every, true)
+    above = (less - _orders(true, true)[1]) / others
+    mean = float(above.mean())
+    pulls, done, first = [], 0, 0
+    for held, value, place in zip(groups, values, places, strict=True):
+        n = len(place)
+        lost = 1.0 - below[first : first + len(value)] / len(true) - mean
+        lost[place] = 0.0
+        low, high = held.pairing.structure.ends.T
+        people = np.bincount(low, lost, 2 * n) + np.bincount(high, lost, 2 * n)
+        a, b = _pairs(held.partner).T
+        own = (above[done : done + n] - mean) / len(true)
+        pulls.append(own + (people[a] + people[b]) / others)
+        done, first = done + n, first + len(value)
+    return Area(mean, np.concatenate(pulls))
+
+
+def _orders(every: Array, true: Array) -> tuple[Array, Array]:
+    """(how many of ``true`` are below each of all, how many of all are below each of ``true``).
+
+    Ties count half. Only ``true`` is sorted: O(all · log true).
+    """
+    ordered = np.sort(true)
+    left = np.searchsorted(ordered, every)
+    right, last = left.copy(), len(ordered) - 1
+    tied = ordered[np.minimum(left, last)] == every
+    right[tied] = np.searchsorted(ordered, every[tied], "right")
+    place = np.searchsorted(ordered, true, "left")
+    size = len(true) + 1
+    less, most = (np.bincount(n, minlength=size).cumsum()[place] for n in (right, left))
+    return (left + right) / 2.0, (less + most) / 2.0
+
+
+def _pairs(partner: Ints) -> Ints:
+    people = np.arange(len(partner))
+    return np.stack([people, partner], axis=1)[people < partner]
+
+
+def _ranks(held: Held) -> NDArray[np.float64]:
+    """Where everybody's partner stands among the others by probability, ties shared."""
+    people = np.arange(len(held.partner))
+    ranks = np.empty(len(people))
+    for person in people:
+        tau = np.delete(held.pairing.at(person, people)[1], person)
+        true = held.pairing.at(person, held.partner[person])[1]
+        ranks[person] = (tau > true).sum() + 0.5 * ((tau == true).sum() + 1)
+    return ranks
+
+
+def _log_likelihood(held: Held) -> ProvenInterval:
+    """Of one group's matching: ρ = ½ bounds log Z above, any split into two halves below."""
+    pairing = held.pairing
+    batch = Batch.of(pairing.structure, count=1)
+    above = marginals(batch, pairing.scores, rho=0.5)
+    side = halves(pairing.structure.n_nodes, pairing.tau, pairing.solution.partner)
+    inside = log_z_interval(above) & halves_interval(pairing.structure, pairing.scores, side)
+    reached = _reached(held)
+    return ProvenInterval(reached - inside.upper[0], reached - inside.lower[0], inside.why)
+
+
+def _annealed(groups: Sequence[Held]) -> tuple[float, float, float]:
+    """Of all groups together: estimates add up, and the squares of how far their ends are."""
+    rng = np.random.default_rng(0)
+    found = [annealed(held.pairing.structure, held.pairing.scores, rng) for held in groups]
+    middle = sum(map(_reached, groups)) - sum(one.log_z for one in found)
+    below = np.sqrt(sum((one.high - one.log_z) ** 2 for one in found))
+    above = np.sqrt(sum((one.log_z - one.low) ** 2 for one in found))
+    return float(middle), float(middle - below), float(middle + above)
+
+
+def _bethe(held: Held) -> float:
+    """By the Bethe value of log Z, moved so that it is exact where all scores are equal."""
+    n, scores = len(held.partner), held.pairing.scores
+    value = bethe_value(held.pairing.structure, scores)
+    uniform = n / 2 * (log(n - 1) + (n - 2) * log1p(-1 / (n - 1))) if n > 2 else 0.0
+    return _reached(held) - (value + log_pairings(n) - uniform)
+
+
+def _reached(held: Held) -> float:
+    """The score of the true matching."""
+    place = held.pairing.structure.graph.index(_pairs(held.partner))
+    return float(held.pairing.scores[place].sum())

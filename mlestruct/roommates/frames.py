@@ -1,0 +1,385 @@
+"""Columns of any make as NumPy arrays, and back to the user's make."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from reprlib import repr as short
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mlestruct.roommates.cells import (
+    Cell,
+    Decimal,
+    Places,
+    marks,
+    spelled,
+    stripped,
+    unsure,
+    written,
+)
+from mlestruct.structures.base import absent
+
+EXACT = 1 << 53  # beyond it floats skip integers
+NEVER_ABSENT = {bool, int, str, np.bool_, np.int64, np.str_}
+Column = NDArray[Any]
+Columns = dict[str, Column]
+
+
+class MixedColumn(ValueError):
+    """A column has numbers and text, or what is neither."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of one length: integers, floats (NaN: missing), booleans or text (None: missing).
+
+    ``back`` turns columns into the kind of table this one was made of. A table from a file also
+    knows each cell as ``written`` there, its ``places``, and has ``said`` how the file was read.
+    Columns that are ``mixed``, of numbers and text or of what is neither, are as they were given:
+    they can be carried along, but not used until :meth:`without` has taken codes for "no answer"
+    out of them.
+    """
+
+    columns: Columns
+    back: Callable[[Columns], Any]
+    written: Columns | None = field(default=None, repr=False)
+    places: Places | None = field(default=None, repr=False)
+    decimal: Decimal | None = None
+    said: tuple[str, ...] = ()
+    mixed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What is wrong with each of them."""
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self.columns:
+            like = [n for n in self.columns if n.casefold() == str(name).casefold()]
+            hint = f", and {like[0]!r} is another name" if like else ""
+            file = f"{self.places.file}: " if self.places else ""
+            raise ValueError(
+                f"{file}there is no column {name!r}; there are {', '.join(self.columns)}{hint}"
+            )
+        if name in self.mixed:
+            raise ValueError(self.mixed[name])
+        return self.columns[name]
+
+    def as_names(self, name: str) -> Column:
+        """A column of ids or groups: whole numbers where all are, else text as it was written.
+
+        So ``1.1`` and ``1.10``, or ``1e3`` and ``1000``, are two houses, and 007 is not 7.
+        """
+        column = self[name]
+        if self.written is None or column.dtype.kind == "i":
+            return column
+        return self.written[name]
+
+    def listed(self, name: str) -> list[Any]:
+        """A column of ids or groups as it is written; None for blank cells."""
+        column = self.as_names(name)
+        gone = missing(bare(column)).tolist()
+        return [None if blank else cell for cell, blank in zip(column.tolist(), gone, strict=True)]
+
+    def labels(self, name: str) -> list[Any]:
+        """The same without blanks around text."""
+        return [stripped(cell) if isinstance(cell, str) else cell for cell in self.listed(name)]
+
+    def as_written(self, name: str) -> Column:
+        """The text of a file's cells; the column itself in a table that is no file."""
+        column = bare(self[name])
+        return column if self.written is None else self.written[name]
+
+    def as_levels(self, name: str) -> Column:
+        """A column of answers without an order: numbers only if none is spelled in two ways."""
+        column = self[name]
+        if self.written is None or column.dtype.kind != "f":
+            return bare(column)
+        spellings = {cell for cell in self.written[name].tolist() if cell is not None}
+        several = len(spellings) > len(np.unique(column[~missing(column)]))
+        return self.written[name] if several else column
+
+    def at(self, row: int, column: str | None = None) -> str:
+        """Where a row or a cell stands: its line in the file, or its number, counted from 0."""
+        return f"row {row}" if self.places is None else self.places.at(row, column)
+
+    def both(self, first: int, second: int) -> str:
+        """Where two rows stand."""
+        if self.places is None:
+            return f"rows {first} and {second}"
+        a, b = (int(self.places.lines[row]) for row in (first, second))
+        return f"{self.places.file}, {'rows' if self.places.sheet else 'lines'} {a} and {b}"
+
+    @property
+    def file(self) -> str:
+        """The name in front of a message about a table from a file, as in "people.csv: …"."""
+        return "" if self.places is None else f"{self.places.file}: "
+
+    def rows(self, chosen: ArrayLike) -> Table:
+        """These rows, by number or by mask, in this order."""
+        index = np.arange(len(self))[np.asarray(chosen)]
+        cells = self.written
+        return replace(
+            self,
+            columns={name: column[index] for name, column in self.columns.items()},
+            written=cells and {name: column[index] for name, column in cells.items()},
+            places=self.places and replace(self.places, lines=self.places.lines[index]),
+        )
+
+    def without_rows_of(self, names: Sequence[str], values: Collection[Any]) -> Table:
+        """The rows in which none of these columns holds one of the values, compared as text."""
+        gone = {written(value) for value in values}
+        listed = zip(*(map(written, self.as_names(name).tolist()) for name in names), strict=True)
+        return self.rows(np.array([gone.isdisjoint(cells) for cells in listed], dtype=bool))
+
+    def without(self, codes: Mapping[str, Sequence[Any]]) -> Table:
+        """With these values of each column as blank cells: codes for "no answer", as written."""
+        columns, cells, mixed = dict(self.columns), dict(self.written or {}), dict(self.mixed)
+        for name, values in codes.items():
+            shown = [written(cell) for cell in cells.get(name, columns[name]).tolist()]
+            coded = {written(value) for value in values} - {None}
+            gone = np.array([cell in coded for cell in shown], dtype=bool)
+            if name in cells:
+                cells[name] = cells[name].copy()
+                cells[name][gone] = None
+                columns[name], _ = typed(name, cells[name].tolist(), self.decimal)
+            elif gone.any():
+                kept = zip(columns[name].tolist(), gone, strict=True)
+                columns[name] = column_of(name, [None if g else value for value, g in kept])
+                mixed.pop(name, None)
+        return replace(self, columns=columns, written=self.written and cells, mixed=mixed)
+
+    def native(self) -> Any:
+        """The same rows in the user's kind of table."""
+        return self.back(self.columns)
+
+
+def bare(column: Column) -> Column:
+    """Text without blanks around it; a cell of blanks alone is missing."""
+    if column.dtype.kind != "O":
+        return column
+    return objects([None if v is None else stripped(v) or None for v in column.tolist()])
+
+
+def objects(values: Sequence[Any]) -> Column:
+    """A column of these values as they are."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def missing(column: Column) -> NDArray[np.bool_]:
+    """Where a column has no answer."""
+    if column.dtype.kind == "O":
+        return np.array([value is None for value in column], dtype=bool)
+    return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
+
+
+def checked(lists: Mapping[str, list[Any]], back: Callable[[Columns], Any]) -> Table:
+    if not lists:
+        raise ValueError("a table needs a column, this has none")
+    lengths = {name: len(values) for name, values in lists.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"columns have different lengths: {lengths}")
+    columns, mixed = {}, {}
+    for name, values in lists.items():
+        try:
+            columns[name] = column_of(name, values)
+        except MixedColumn as error:
+            mixed[name] = str(error)
+            columns[name] = objects([None if absent(value) else value for value in values])
+    return Table(columns, back, mixed=mixed)
+
+
+def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Column, str]:
+    """A file's column as numbers if every cell is one, else as text; and what is in doubt.
+
+    ``decimal`` is the file's own mark where it is known; cells such as ``1,234`` are numbers only
+    then, since the mark may part thousands too.
+    """
+    fits = marks(cells)
+    mark: Decimal = "," if fits == {","} else "."
+    doubt = ""
+    if len(fits) == 1 and unsure(cells, mark) and mark != decimal:
+        some = next(str(cell) for cell in cells if isinstance(cell, str) and mark in cell)
+        doubt = f"{some!r} in column {name!r} may have decimals or thousands, so it stays text"
+        fits = set()
+    elif not fits and spelled([_pointed(cell) for cell in cells], ".") is not None:
+        doubt = f"column {name!r} has decimal commas and points, so it stays text"
+    if fits:
+        return column_of(name, spelled(cells, mark) or []), doubt
+    return objects([written(cell) for cell in cells]), doubt
+
+
+def _pointed(cell: Cell) -> Cell:
+    return cell.replace(",", ".") if isinstance(cell, str) else cell
+
+
+def evident(columns: Iterable[Sequence[Cell]]) -> Decimal | None:
+    """The decimal mark that a file's unmistakable columns show; None if there is none, or both."""
+    sure = {
+        mark
+        for cells in columns
+        if len(fits := marks(cells)) == 1
+        for mark in fits
+        if not unsure(cells, mark)
+    }
+    return sure.pop() if len(sure) == 1 else None
+
+
+def column_of(name: str, values: list[Any]) -> Column:
+    """The one type that all present values share."""
+    whole = set(map(type, values)) <= NEVER_ABSENT
+    none = [False] * len(values) if whole else [absent(value) for value in values]
+    present = [value for value, gone in zip(values, none, strict=True) if not gone]
+    kinds = _kinds(name, values, none)
+    if kinds.keys() <= {"text"}:
+        return objects([None if gone else str(v) for v, gone in zip(values, none, strict=True)])
+    if "text" in kinds:
+        row = kinds["text"]
+        raise MixedColumn(
+            f"column {name!r} mixes numbers and text: row {row} is {short(values[row])}; make it "
+            "one or the other, or name codes for no answer in no_answer="
+        )
+    if len(present) == len(values) and kinds.keys() == {"boolean"}:
+        return np.array(values, dtype=bool)
+    if len(present) == len(values) and "float" not in kinds:
+        try:
+            return np.array(values, dtype=np.int64)
+        except OverflowError as error:
+            most = max((int(value) for value in values), key=abs)
+            words = f"column {name!r} holds {most}, beyond 2^63; hand such numbers in as text"
+            raise ValueError(words) from error
+    integers = (v for v in present if _kind(v) == "integer") if "integer" in kinds else ()
+    long = next((v for v in integers if abs(v) > EXACT), None)
+    if long is not None:
+        raise ValueError(f"column {name!r} has gaps or fractions, and {long} would lose digits")
+    numbers = zip(values, none, strict=True)
+    return np.array([np.nan if gone else float(v) for v, gone in numbers])
+
+
+def _kinds(name: str, values: list[Any], none: list[bool]) -> dict[str, int]:
+    """The kinds of values there are, with the last row of each; a value's kind is its type's."""
+    types = [type(value) for value in values]
+    last = {one: row for row, (one, gone) in enumerate(zip(types, none, strict=True)) if not gone}
+    kinds: dict[str, int] = {}
+    for one, row in last.items():  # in the order of their first rows
+        first = types.index(one)
+        try:
+            kind = _kind(values[first])
+        except ValueError as error:
+            raise MixedColumn(f"column {name!r}, row {first}: {error}") from error
+        kinds[kind] = max(row, kinds.get(kind, row))
+    return kinds
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "boolean"
+    if isinstance(value, int) or (isinstance(value, np.generic) and value.dtype.kind in "iu"):
+        return "integer"
+    if isinstance(value, (float, np.floating)):
+        return "float"
+    if isinstance(value, str) or hasattr(value, "isoformat"):
+        return "text"
+    if type(value).__name__ in ("Decimal", "Fraction"):  # as databases have them
+        return "integer" if value == int(value) else "float"
+    raise ValueError(f"{short(value)} is no number, text or date")
+
+
+def table(given: Any, wanted: Collection[str] = ()) -> Table:
+    """A table from columns by name, a list of dicts, a file, or a pandas or polars frame.
+
+    Files are read as :func:`mlestruct.tables.read` does. Frames need the extra
+    ``mlestruct[tables]``. ``wanted`` columns decide which sheet, or which of two lines of names, is
+    meant.
+
+    >>> people = table([{"id": 7, "age": 20}, {"id": 8, "age": None}])
+    >>> people["age"].tolist(), people.rows([0]).native()
+    ([20.0, nan], [{'id': 7, 'age': 20.0}])
+    """
+    if isinstance(given, Table):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        from mlestruct.roommates.reading import read
+
+        return read(given, wanted)
+    if isinstance(given, Mapping):
+        return checked(of_columns(given), dict)
+    if isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray, memoryview)):
+        return checked(of_rows(given), to_rows)
+    return of_frame(given, wanted)
+
+
+def of_columns(given: Mapping[Any, Any]) -> dict[str, list[Any]]:
+    for name, values in given.items():
+        if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
+            raise ValueError(f"column {name!r} is {short(values)}; expected a list of values")
+    return {name: list(values) for name, values in _as_text(given.items()).items()}
+
+
+def of_rows(rows: Sequence[Any]) -> dict[str, list[Any]]:
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise ValueError(f"row {number} is {short(row)}; a list of rows holds dicts")
+    texts = [_as_text(row.items()) for row in rows]
+    names = dict.fromkeys(name for row in texts for name in row)
+    return {name: [row.get(name) for row in texts] for name in names}
+
+
+def _as_text(named: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """By names as text, of which no two may be one."""
+    listed = list(named)
+    found = {str(name): value for name, value in listed}
+    if len(found) < len(listed):
+        names = [name for name, _ in listed]
+        raise ValueError(f"two columns have one name, as text, among {names}; rename one of them")
+    return found
+
+
+def to_rows(columns: Columns) -> list[dict[str, Any]]:
+    listed = [column.tolist() for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*listed, strict=True)]
+
+
+def of_frame(given: Any, wanted: Collection[str] = ()) -> Table:
+    """A frame's columns, and levels of its index that are ``wanted`` and no column."""
+    levels = getattr(getattr(given, "index", None), "names", None) or ()
+    named = [name for name in levels if name in wanted and name not in given.columns]
+    given = given.reset_index(named) if named else given
+    try:
+        import narwhals as nw
+    except ImportError as error:
+        raise ValueError(
+            f"a {type(given).__name__} needs the extra mlestruct[tables]; without it a table is "
+            "columns by name, a list of dicts or the path of a CSV file"
+        ) from error
+    try:
+        frame = nw.from_native(given, eager_only=True)
+    except TypeError as error:
+        raise ValueError(
+            f"a table is columns by name, a list of dicts, a CSV path, or a pandas or polars "
+            f"frame, not a {type(given).__name__}"
+        ) from error
+    except nw.exceptions.DuplicateError as error:
+        names = list(given.columns)
+        raise ValueError(f"two columns have one name among {names}; rename one of them") from error
+    lists = _as_text((series.name, _listed(series)) for series in frame.iter_columns())
+
+    def back(columns: Columns) -> Any:
+        listed = {name: column.tolist() for name, column in columns.items()}
+        return nw.from_dict(listed, backend=frame.implementation).to_native()
+
+    return checked(lists, back)
+
+
+def _listed(series: Any) -> list[Any]:
+    pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+    return [None if gone else value for value, gone in pairs]

@@ -1,0 +1,252 @@
+"""Answers that say who shares: a room's number, a key, or a rule that all pairs keep.
+
+A room's number is known only after the pairs, or decides them; learned from, it takes the place of
+all that people could be matched by. A rule that all observed pairs keep, such as gender or a
+building, says who may share, and a plan that breaks it is refused until somebody decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlestruct.roommates.cells import number, written
+from mlestruct.roommates.columns import folded
+from mlestruct.roommates.frames import Column, Table, missing
+from mlestruct.structures.base import Ints
+
+LEAST = 6  # pairs that tell of a room
+MOST = 0.8  # share of pairs that agree, or are neighbours
+BY_CHANCE, CROWD = 0.25, 4  # of two people in a group; people who have an answer that few have
+KEPT = 0.95  # the share of pairs that keep a rule
+RULE = 12  # pairs that tell of a rule
+WOMEN = "f w k female weiblich woman girl frau dame femme mujer femenino donna kobieta vrouw"
+MEN = "m h male mannlich man boy mann herr homme hombre masculino uomo mezczyzna"
+UNLIKELY = log(4000.0)  # chance agrees less often than once in so many columns
+RATHER = 0.25  # pairs that break a rule, of those that would by chance
+
+
+class Agreement(NamedTuple):
+    """A column in which (nearly) all observed pairs agree, far more than chance would.
+
+    ``blocks`` are the values that go together, as text: one value each, or its spellings. With
+    ``whole``, partners have the same value as it is written. With ``few``, hardly anybody but
+    partners has the same, as with a room's number.
+    """
+
+    column: str
+    blocks: tuple[tuple[str, ...], ...]
+    agree: int
+    pairs: int
+    chance: float
+    whole: bool = True
+    few: bool = False
+
+    def __str__(self) -> str:
+        by = f"by chance {100 * self.chance:.0f} in 100 would"
+        words = f"{self.agree} of {self.pairs} pairs agree in it ({by})"
+        several = [block for block in self.blocks if len(block) > 1]
+        if self.whole or not several:
+            return words
+        alike = " and ".join(", ".join(map(repr, block)) for block in several)
+        return f"{words} where {alike} mean the same"
+
+
+class Crossed(ValueError):
+    """A plan breaks what all observed pairs keep: (agreement, planned pairs that break it)."""
+
+    def __init__(self, found: Sequence[tuple[Agreement, int]], planned: int) -> None:
+        self.found, self.planned = tuple(found), planned
+        super().__init__("\n".join(self._words(*one) for one in found))
+
+    def _words(self, agreed: Agreement, broken: int) -> str:
+        name = agreed.column
+        once = "" if agreed.whole else "write each of them in one way and "
+        return (
+            f"column {name!r}: {agreed}, and {broken} of {self.planned} planned pairs do not, or "
+            f"are not known to: if that is a rule, {once}fit with same={name!r}; if partners may "
+            f"differ there, say mix={name!r}"
+        )
+
+
+class Leak(NamedTuple):
+    """A column, what pairs do in it, whether a rule would explain that, and how far they agree."""
+
+    column: str
+    words: str
+    rule: bool
+    agreed: Agreement | None = None
+
+
+def leaks(columns: Mapping[str, Column], pairs: Ints, group: Ints) -> list[Leak]:
+    """The columns in which partners agree far more than answers do; rows are people."""
+    found = []
+    for name, column in columns.items():
+        known = ~missing(column)
+        told = pairs[known[pairs].all(axis=1)] if len(pairs) else pairs
+        if len(told) >= LEAST:
+            found += [leak for leak in (_leak(name, column, known, told, group),) if leak]
+    return found
+
+
+def _leak(name: str, column: Column, known: Column, pairs: Ints, group: Ints) -> Leak | None:
+    texts = [str(written(v)) for v in column.tolist()]
+    codes = np.unique(texts, return_inverse=True)[1]
+    same = codes[pairs[:, 0]] == codes[pairs[:, 1]]
+    chance, crowd = _chance(codes, known, pairs, group)
+    share, count = float(same.mean()), f"{int(same.sum())} of {len(pairs)} pairs"
+    agreed = _agreement(name, texts, pairs, group)
+    by = f"by chance {100 * chance:.0f} in 100 would"
+    if share >= MOST and chance <= BY_CHANCE and np.median(crowd[same]) <= CROWD:
+        words = f"{count} have the same ({by}), and hardly anybody else has it"
+        few = None if agreed is None else agreed._replace(few=True)
+        return Leak(name, f"{words}: does it say who shares, such as a room?", False, few)
+    if column.dtype.kind in "if" and _neighbours(column, known, pairs, group) >= MOST:
+        words = "partners are next to each other in it, among all of their group"
+        return Leak(name, f"{words}: does it say who shares, such as a room?", False)
+    return None if agreed is None else Leak(name, f"{agreed}: is that a rule?", True, agreed)
+
+
+def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agreement | None:
+    """Whether pairs agree in a column's values, in values but for spelling, or in sets of values.
+
+    Sets are found by joining those that are paired most often for their sizes, until hardly any
+    pair is of two sets. Many sets of values could be found so; the more there are, the less does
+    it say that one was.
+    """
+    held, places = np.unique([texts[row] for row in pairs.ravel().tolist()], return_inverse=True)
+    ends = places.reshape(pairs.shape)
+    alike, block = np.unique([_key(str(text)) for text in held], return_inverse=True)
+    spellings = block
+
+    def told(block: Ints, whole: bool, searched: float = 0.0) -> Agreement | None:
+        own = block[ends]
+        agree, chance = int((own[:, 0] == own[:, 1]).sum()), _expected(own, pairs, group)
+        if not _beyond(agree, len(pairs), chance, searched):
+            return None
+        shown = spellings if whole else block
+        sets = tuple(tuple(held[shown == k].tolist()) for k in np.unique(shown))
+        return Agreement(name, sets, agree, len(pairs), chance, whole)
+
+    gender = dict.fromkeys(WOMEN.split(), WOMEN) | dict.fromkeys(MEN.split(), MEN)
+    sexes = [gender.get(own, own) for own in alike.tolist()]
+    found = told(np.arange(len(held)), True) or told(block, False)
+    found = found or told(np.unique(sexes, return_inverse=True)[1][block], False)
+    if found or len(alike) > len(pairs) / 2:
+        return found
+    counts = np.zeros((len(alike), len(alike)))
+    np.add.at(counts, tuple(block[ends].T), 1.0)
+    counts += counts.T
+    for left in range(len(alike) - 1, 1, -1):
+        size = np.maximum(counts.sum(axis=1), 1.0)
+        lift = np.triu(counts / np.outer(size, size), 1)
+        one, other = np.unravel_index(int(lift.argmax()), lift.shape)
+        if lift[one, other] == 0.0:
+            return None
+        counts[one] += counts[other]
+        counts[:, one] += counts[:, other]
+        counts[other] = counts[:, other] = 0.0
+        block = np.where(block == other, one, block)
+        found = told(block, False, len(alike) * log(left))
+        if found:
+            return found
+    return None
+
+
+def _key(text: str) -> str:
+    """A text whatever its spelling; numbers differ by their signs, too."""
+    return text if number(text) is not None else folded(text)
+
+
+def _beyond(agree: int, pairs: int, chance: float, searched: float) -> bool:
+    """Whether so many pairs agree that neither chance nor a taste explains it.
+
+    The binomial tail's bound, exp(−pairs · KL(share, chance)), times the number of ways to join
+    values that were tried (``searched``, its logarithm).
+    """
+    apart, share = pairs - agree, agree / pairs
+    if pairs < RULE or apart > ceil((1.0 - KEPT) * pairs) or not 0.0 < chance < share:
+        return False
+    if 1.0 - share > RATHER * (1.0 - chance):
+        return False
+    kl = share * log(share / chance)
+    kl += (1.0 - share) * log((1.0 - share) / (1.0 - chance)) if apart else 0.0
+    return pairs * kl - searched >= UNLIKELY
+
+
+def _expected(codes: Ints, pairs: Ints, group: Ints) -> float:
+    """The share of pairs that would agree if partners were drawn within their groups.
+
+    ``codes`` are those of both ends of every pair.
+    """
+    total = 0.0
+    for own in np.unique(group[pairs[:, 0]]):
+        mine = codes[group[pairs[:, 0]] == own]
+        counts = np.unique(mine, return_counts=True)[1]
+        total += len(mine) * (counts * (counts - 1)).sum() / (mine.size * (mine.size - 1))
+    return float(total / len(pairs))
+
+
+def refuse_crossed(agreed: Iterable[Agreement], table: Table, pairs: Ints) -> None:
+    """Raise :class:`Crossed` if planned pairs (rows of the table) break an agreement.
+
+    A pair of whom one has no value is not known to keep it; nor is any, without the column. For a
+    room's number, which comes after a plan, only two different values count.
+    """
+    found = []
+    for one in agreed:
+        block = {_key(text): k for k, texts in enumerate(one.blocks) for text in texts}
+        own: list[Any] = [None] * len(table)
+        if one.column in table.names:
+            column = table.columns[one.column]
+            gone = missing(column)
+            keys = [_key(str(written(cell))) for cell in column.tolist()]
+            own = [None if g else block.get(k, k) for k, g in zip(keys, gone, strict=True)]
+        twos = [(own[a], own[b]) for a, b in pairs.tolist()]
+        known = [two for two in twos if None not in two]
+        broken = sum(a != b for a, b in known) + (0 if one.few else len(twos) - len(known))
+        if broken:
+            found.append((one, broken))
+    if found:
+        raise Crossed(found, len(pairs))
+
+
+def _chance(codes: Ints, known: Column, pairs: Ints, group: Ints) -> tuple[float, Ints]:
+    """(how often two of a group agree, how many of the first's group have the first's answer)."""
+    agree = np.zeros(int(group.max()) + 1)
+    crowd = np.zeros(len(codes), dtype=np.int64)
+    for one in np.unique(group[pairs[:, 0]]):
+        mine = np.flatnonzero((group == one) & known)
+        counts = np.bincount(codes[mine])
+        agree[one] = (counts * (counts - 1)).sum() / max(len(mine) * (len(mine) - 1), 1)
+        crowd[mine] = counts[codes[mine]]
+    return float(agree[group[pairs[:, 0]]].mean()), crowd[pairs[:, 0]]
+
+
+def _neighbours(column: Column, known: Column, pairs: Ints, group: Ints) -> float:
+    """The share of pairs at most two places apart in a column that few others share."""
+    near, least = [], 2 * LEAST
+    for one in np.unique(group[pairs[:, 0]]):
+        mine = np.flatnonzero((group == one) & known)
+        values = column[mine]
+        if len(mine) < least or len(np.unique(values)) < len(mine) / 2:
+            return 0.0
+        place = np.empty(len(column))
+        place[mine] = np.argsort(np.argsort(values, kind="stable"))
+        own = pairs[group[pairs[:, 0]] == one]
+        near += (np.abs(place[own[:, 0]] - place[own[:, 1]]) <= 2).tolist()
+    return float(np.mean(near))
+
+
+def in_words(found: Iterable[Leak]) -> list[str]:
+    """As warnings of a fit."""
+    return [f"{leak.column}: {leak.words} {_advice(leak)}" for leak in found]
+
+
+def _advice(leak: Leak) -> str:
+    if leak.rule:
+        return f"If so, say same={leak.column!r}; if partners may differ, mix={leak.column!r}"
+    return f"If so, say ignore={leak.column!r}"

@@ -1,0 +1,327 @@
+"""Observed pairs: checked against the people, weighted, and cut into examples to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from mlestruct.roommates.cells import written
+from mlestruct.roommates.frames import Table, table
+from mlestruct.roommates.people import Group, People, are_ids, by_text, meant
+from mlestruct.roommates.questionnaire import refuse, some
+from mlestruct.structures.base import Array, Ints
+
+Larger = Literal["refuse", "leave_out"]
+ANY = object()  # the cohort of a row that names none
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """How a table of pairs names its columns; ``outcomes`` maps values of ``weight`` to numbers.
+
+    Who shares is said by rows with two ids (``partners``; a row with one is a single), or by rows
+    of one person each: with a ``room``, which may take several columns, or with a ``partner``.
+    Rooms of three and more are refused, or the people in them are left out (``larger``).
+    """
+
+    partners: tuple[str, ...]
+    cohort: str | None = None
+    weight: str | None = None
+    outcomes: Mapping[Any, float] | None = None
+    id: str = "id"
+    room: tuple[str, ...] = ()
+    partner: tuple[str, ...] = ()
+    larger: Larger = "refuse"
+
+    @property
+    def by_person(self) -> bool:
+        return bool(self.room or self.partner)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns without which a table of pairs says nothing."""
+        return (self.id, *self.room, *self.partner) if self.by_person else self.partners
+
+
+@dataclass(frozen=True)
+class Observed:
+    """(pairs × 2) rows of people, each pair's weight, and in words who is not among them."""
+
+    rows: Ints
+    weight: Array
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """What looks wrong, and was taken as it stands."""
+
+
+class Home(NamedTuple):
+    """People who share, as somebody wrote them down: ids, and the rows of the table."""
+
+    ids: tuple[Any, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ObservedGroup:
+    """The people of one group whose pairs have one weight, as an example to learn from.
+
+    Given that these people were paired among themselves, their matching has the model's own
+    distribution: so nobody is compared with people who were not paired, and a pair of weight ½
+    counts half without changing what the rest says.
+    """
+
+    group: Group
+    weight: float
+    members: Ints = field(repr=False)
+    pairs: Ints = field(repr=False)
+
+
+def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
+    """Every pair within one group, nobody in two; pairs of cohorts without people are skipped.
+
+    Without a table of pairs the table of people says who shares. All faults are in one message.
+    """
+    pairs = as_table(people.table if given is None else given, columns)
+    if given is None and not columns.by_person:
+        raise ValueError("who shares is not said: give a table of pairs, or room= or partner=")
+    named = _cohorts(pairs, people, columns.cohort)
+    homes = [h for h in homes_of(pairs, people, columns) if named[h.rows[0]] is not None]
+    by_text = pairs.written is not None
+    twos, notes = _twos(pairs, homes, columns)
+    once: dict[frozenset[int], tuple[Home, tuple[int, int]]] = {}
+    strange = []
+    for home in twos:
+        a, b = (people.known(who, by_text) for who in home.ids)
+        for who, row in zip(home.ids, (a, b), strict=True):
+            if row is None:
+                strange.append(f"{_place(pairs, home)}: nobody has id {who!r}{people.like(who)}")
+        if a is not None and b is not None:
+            once.setdefault(frozenset((a, b)), (home, (a, b)))
+    shared = [home for home, _ in once.values()]
+    rows = np.array([two for _, two in once.values()], dtype=np.int64).reshape(-1, 2)
+    places = [_place(pairs, home) for home in shared]
+    refuse([*some(strange), *_faults(rows, people, places)])
+    weight = _weights(pairs, columns, shared)
+    doubts = _elsewhere([named[h.rows[0]] for h in shared], people, places, rows, columns.cohort)
+    skipped = named.count(None)
+    if skipped:
+        what = "rows" if columns.by_person else "pairs"
+        notes.append(f"{skipped} {what} are of cohorts that are not in the table of people")
+    return Observed(rows, weight, tuple(notes), tuple(doubts))
+
+
+def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
+    """Sets of people who share, in the table's order; singles among them."""
+    if columns.room:
+        return _by_room(pairs, people, columns)
+    if columns.partner:
+        return _by_partner(pairs, columns)
+    strange = [name for name in columns.partners if name not in pairs.columns]
+    if strange:
+        raise ValueError(
+            f"{pairs.file}there is no column {strange[0]!r}; there are {', '.join(pairs.columns)}: "
+            "partners= names the two columns of ids"
+        )
+    listed = zip(*map(pairs.listed, columns.partners), strict=True)
+    found = (tuple(who for who in row if who is not None) for row in listed)
+    return [Home(ids, (row,)) for row, ids in enumerate(found) if ids]
+
+
+def _by_room(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
+    """Who has the same room in the same cohort; nobody shares a blank one."""
+    listed = [pairs.listed(name) for name in columns.room]
+    homes: dict[tuple[Any, ...], list[int]] = {}
+    ids = pairs.as_names(columns.id).tolist()
+    for row, room in enumerate(zip(*listed, strict=True)):
+        me = people.known(ids[row], pairs.written is not None)
+        when = people.cohort_of(me) if columns.cohort and me is not None else None
+        if None not in room:
+            homes.setdefault((when, *room), []).append(row)
+    return [Home(tuple(ids[row] for row in rows), tuple(rows)) for rows in homes.values()]
+
+
+def _by_partner(pairs: Table, columns: ColumnNames) -> list[Home]:
+    """Everybody with the partners named in the same row; once where each names the other."""
+    ids = pairs.as_names(columns.id).tolist()
+    listed = zip(*map(pairs.listed, columns.partner), strict=True)
+    homes: dict[frozenset[Any], Home] = {}
+    for row, (me, named) in enumerate(zip(ids, listed, strict=True)):
+        home = tuple(dict.fromkeys((me, *(who for who in named if who is not None))))
+        told = (me, me) if len(home) == 1 and me in named else home  # a partner of themself
+        key = frozenset(map(written, told))
+        rows = homes[key].rows if key in homes else ()
+        homes[key] = Home(homes[key].ids if rows else told, (*rows, row))
+    return list(homes.values())
+
+
+def _twos(
+    pairs: Table, homes: Sequence[Home], columns: ColumnNames
+) -> tuple[list[Home], list[str]]:
+    """The homes of two; larger ones are refused, or left out in words."""
+    large = [home for home in homes if len(home.ids) > 2]
+    if large and columns.larger == "refuse":
+        advice = (
+            "only pairs can be learned from: split them into pairs, or leave these people out by "
+            "larger=leave_out"
+        )
+        refuse(
+            some(
+                f"{_place(pairs, home)}: {len(home.ids)} people share ({_shown(home.ids)}); "
+                + advice
+                for home in large
+            )
+        )
+    people = sum(len(home.ids) for home in large)
+    notes = [f"{people} people live in {len(large)} rooms of three or more"] if large else []
+    return [home for home in homes if len(home.ids) == 2], notes
+
+
+def _shown(ids: Sequence[Any]) -> str:
+    return ", ".join(repr(who) for who in ids[:4]) + ", …" * (len(ids) > 4)
+
+
+def _place(pairs: Table, home: Home) -> str:
+    """``pairs, row 3``, or the lines of a file."""
+    rows = home.rows
+    if pairs.places is None:
+        return f"pairs, row {rows[0]}"
+    return pairs.at(rows[0]) if len(rows) == 1 else pairs.both(rows[0], rows[1])
+
+
+def blocks_of(
+    observed: Observed, people: People, what: str = "learn from"
+) -> tuple[list[ObservedGroup], list[str]]:
+    """Examples by group and weight; and in words who is left out of them."""
+    blocks, alone = [], 0
+    group = people.group_of[observed.rows[:, 0]]
+    for number, whole in enumerate(people.groups):
+        mine = group == number
+        for weight in np.unique(observed.weight[mine & (observed.weight > 0)]):
+            pairs = observed.rows[mine & (observed.weight == weight)]
+            alone += len(pairs) == 1
+            if len(pairs) > 1:
+                members = np.sort(pairs.ravel())
+                local = np.searchsorted(members, pairs)
+                blocks.append(ObservedGroup(whole, float(weight), members, local))
+    counts = (
+        (len(people) - 2 * len(observed.rows), f"of {len(people)} people are in no pair"),
+        (int((observed.weight == 0).sum()), "pairs have weight 0"),
+        (alone, "pairs are alone in their group with their weight"),
+    )
+    notes = [f"left out: {count} {why}" for count, why in counts if count]
+    notes += [f"left out: {note}" for note in observed.notes]
+    if not blocks:
+        raise ValueError("; ".join([f"there is nothing to {what}", *notes]))
+    return blocks, notes
+
+
+def refuse_unpaired(people: People, observed: Observed) -> None:
+    """For who wants to hear of it when somebody has no pair."""
+    alone = np.setdiff1d(np.arange(len(people)), observed.rows)
+    if len(alone):
+        raise ValueError(
+            f"{people.ids[alone[0]]!r} and {len(alone) - 1} more are in no pair; learn from the "
+            "others by unpaired='leave_out'"
+        )
+
+
+def as_table(given: Any, columns: ColumnNames) -> Table:
+    """A table, or (id, id) tuples as one."""
+    listed = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str)
+    if not listed or (len(given) and isinstance(given[0], Mapping)):
+        return table(given, columns.needed)
+    for row, pair in enumerate(given):
+        if not are_ids(pair, 2):
+            raise ValueError(f"pairs, row {row} is {pair!r}; expected two ids")
+    return table({name: [pair[k] for pair in given] for k, name in enumerate(columns.partners[:2])})
+
+
+def _cohorts(pairs: Table, people: People, cohort: str | None) -> list[Any]:
+    """The people's cohort that every row names: None for another one, ANY where it names none."""
+    if cohort is None or cohort not in pairs.names:
+        return [ANY] * len(pairs)
+    listed = people.table.labels(cohort)
+    known = by_text(listed)
+    said = pairs.labels(cohort)
+    return [ANY if own is None else meant(str(written(own)), known, listed) for own in said]
+
+
+def _elsewhere(
+    named: Sequence[Any], people: People, places: Sequence[str], rows: Ints, cohort: str | None
+) -> list[str]:
+    """Pairs of another cohort than their people: one of the two tables is wrong."""
+    odd = [
+        f"{place}, {cohort} {own} for {theirs}"
+        for own, place, (a, _) in zip(named, places, rows.tolist(), strict=True)
+        if own is not ANY and own != (theirs := people.cohort_of(a))
+    ]
+    words = f"pairs are said to be of another {cohort} than their people, and count with these"
+    return [f"{len(odd)} {words} (the first: {odd[0]})"] if odd else []
+
+
+def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:
+    """Self-pairs, people in two pairs, and pairs across groups."""
+    seen: dict[int, int] = {}
+    alone, twice, apart = [], [], []
+    for k, (a, b) in enumerate(rows.tolist()):
+        if a == b:
+            alone.append(f"{where[k]}: {people.ids[a]!r} is paired with themself")
+        for person in {a, b}:
+            if seen.setdefault(person, k) != k:
+                twice.append(
+                    f"{where[k]}: {people.ids[person]!r} is in another pair too, in "
+                    f"{where[seen[person]]}"
+                )
+        one, other = people.group_of[[a, b]]
+        if one != other:
+            apart.append(
+                f"{where[k]}: {people.ids[a]!r} ({people.groups[one].label}) and "
+                f"{people.ids[b]!r} ({people.groups[other].label}) are of different groups"
+            )
+    return [*some(alone), *some(twice), *some(apart)]
+
+
+def _weights(pairs: Table, columns: ColumnNames, homes: Sequence[Home]) -> Array:
+    """Each pair's weight; where two rows are about one pair, both say the same."""
+    if columns.weight is None:
+        return np.ones(len(homes))
+    values = pairs[columns.weight]
+    named = values if columns.outcomes is None else pairs.as_levels(columns.weight)
+    if columns.outcomes is None and values.dtype.kind == "O":
+        raise ValueError(f"column {columns.weight!r} holds text; map it to weights by outcomes=")
+    out, faults = np.empty(len(homes)), []
+    for k, home in enumerate(homes):
+        said = {row: _weight(named[row], columns) for row in home.rows}
+        out[k] = said[home.rows[0]]
+        faults += [
+            f"{_place(pairs, Home((), (row,)))}: {why}"
+            for row, w in said.items()
+            if (why := _wrong(w, named[row], columns))
+        ]
+        if len(set(said.values())) > 1 and not faults:
+            faults.append(
+                f"{_place(pairs, home)}: one pair, and two weights: {list(said.values())}"
+            )
+    refuse(some(faults))
+    return out
+
+
+def _weight(value: Any, columns: ColumnNames) -> float:
+    """The number that an outcome weighs; NaN for one without a weight."""
+    if columns.outcomes is None:
+        return float(value)
+    known = {written(name): float(weight) for name, weight in columns.outcomes.items()}
+    return known.get(written(value), np.nan) if value is not None else np.nan
+
+
+def _wrong(weight: float, value: Any, columns: ColumnNames) -> str:
+    """Why this is no weight; nothing for one."""
+    if columns.outcomes is not None and np.isnan(weight):
+        known = ", ".join(repr(v) for v in columns.outcomes)
+        value = value.item() if hasattr(value, "item") else value
+        return f"outcome {value!r} has no weight; known are {known}"
+    sound = np.isfinite(weight) and weight >= 0
+    return "" if sound else f"weight {weight}; it must be 0 or more"

@@ -1,0 +1,271 @@
+"""The page: its document, what it shows of the dropped files, and what it may send.
+
+It asks nothing but its own server.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from html import escape
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+from mlestruct.files import parsed
+from mlestruct.html import Html, element
+from mlestruct.roommates.frames import Table
+from mlestruct.roommates.inputs import EXAMINED, SETTINGS, WANTED, Inputs, Json
+from mlestruct.roommates.project import KINDS, Choices, Dropped, Project
+from mlestruct.roommates.reading import read, sheets
+from mlestruct.roommates.report import STYLE
+from mlestruct.roommates.roles import who_is_who
+from mlestruct.roommates.words import PAGE
+
+NEEDED = ("people", "pairs")
+ACCEPTED = ".csv,.tsv,.txt,.xlsx,.xlsm,.parquet"
+OWN, SCRIPT, DOCUMENT = (
+    Path(__file__).with_name(f"page.{kind}").read_text("utf-8") for kind in ("css", "js", "html")
+)
+
+
+def page(token: str, nonce: str) -> str:
+    """The document for this token; the script runs by the nonce alone."""
+    told = json.dumps({"token": token, "words": PAGE}).replace("<", "\\u003c")
+    parts = {
+        "STYLE": STYLE + OWN,
+        "FILES": "".join(map(_drop, KINDS)),
+        "NONCE": nonce,
+        "SCRIPT": f"const GIVEN = {told};{SCRIPT}",
+    }
+    return re.sub(
+        r"{{([\w ]+)}}", lambda name: parts.get(name[1]) or escape(PAGE[name[1]]), DOCUMENT
+    )
+
+
+def _drop(kind: str) -> Html:
+    """Where a file of a kind is dropped."""
+    return element(
+        "div",
+        element("label", PAGE[kind], for_=kind),
+        "" if kind in NEEDED else f" ({PAGE['if you like']})",
+        element("p", PAGE[f"{kind} what"], class_="soft"),
+        Html(f'<input type="file" id="{kind}" accept="{ACCEPTED}">'),
+        element("p", class_="said", role="status"),
+        element("p", class_="which", hidden=""),
+        class_="drop needed" if kind in NEEDED else "drop",
+        data_kind=kind,
+    )
+
+
+TRIED = 8  # sheets of a workbook that are looked into
+LEARNED_FROM = ("people", "pairs")  # a new file of these needs a new fit
+
+
+def overview(given: Inputs) -> Json:
+    """Every dropped file, what the doctor says, what columns are for, and the cohorts."""
+    known = {kind: _file(given, kind) for kind in given.choices.files}
+    listed = {kind: given.tables[kind].names if kind in given.tables else [] for kind in EXAMINED}
+    found: Json = {"files": known, "columns": listed, "settings": SETTINGS}
+    found |= {"roles": None, "findings": [], "cohorts": [], "planned": None, "command": ""}
+    found |= {"agreeing": [], **decisions(given)}
+    found["fitted"] = given.project.model.exists()
+    if not given.ready or any(kind in given.faults for kind in EXAMINED):
+        return found
+    findings = [
+        {"kind": f.kind, "words": f.words}
+        for f in sorted(given.examined.findings, key=lambda f: f.kind != "fault")
+    ]
+    return found | {
+        "roles": given.roles,
+        "offered": given.offered,
+        "agreeing": given.agreeing,
+        "findings": findings,
+        "cohorts": given.cohorts,
+        "planned": given.planned,
+        "command": given.examined.command,
+    }
+
+
+def decisions(given: Inputs) -> Json:
+    """What was decided; each with the reason why it is out of use now, or null."""
+    found: list[Json] = [
+        {
+            "kind": part.kind,
+            "who": list(part.who),
+            "room": part.room,
+            "why": part.why and PAGE[part.why[0]].format(**part.why[1]),
+        }
+        for part in given.decided
+    ]
+    for name, roles in given.columns_gone:
+        was = ", ".join(PAGE[role] for role in roles)
+        why = PAGE["unfit column"].format(roles=was)
+        found.append({"kind": "column", "who": [name], "room": None, "why": why})
+    planned = given.choices.planned
+    own = "people" in given.tables and "new" not in given.choices.files
+    if own and planned is not None and planned not in given.cohorts:
+        why = PAGE["unfit planned"]
+        found.append({"kind": "planned", "who": [planned], "room": None, "why": why})
+    return {"decisions": found, "undo": bool(given.choices.before)}
+
+
+def _file(given: Inputs, kind: str) -> Json:
+    file = given.choices.files[kind]
+    found: Json = {"name": file.name, "sheets": given.sheets.get(kind, []), "sheet": file.sheet}
+    if kind in given.faults:
+        return found | {"fault": given.faults[kind]}
+    read_in = given.tables[kind]
+    said = "; ".join(read_in.said) or file.name
+    return found | {"rows": len(read_in), "said": said}
+
+
+def readable(kind: str, path: Path) -> None:
+    """ValueError where no sheet of a file is a table of its kind."""
+    faults: list[ValueError] = []
+    listed: list[str | None] = [*sheets(path)[:TRIED]]
+    for sheet in listed or [None]:
+        try:
+            found = read(path, WANTED.get(kind, ()), sheet=sheet)
+            for name in WANTED.get(kind, ()):
+                _ = found[name]
+            return
+        except ValueError as error:
+            faults.append(error)
+    raise faults[0]
+
+
+def dropped(project: Project, kind: str, file: Dropped) -> Choices:
+    """The choices with a new file; a workbook with people and pairs is taken as both."""
+    old = project.choices()
+    files = {**old.files, kind: file}
+    if kind == "people" and "pairs" not in old.files:
+        both = _two_sheets(project, file)
+        if both is not None:
+            files["people"], files["pairs"] = (file._replace(sheet=sheet) for sheet in both)
+    elif kind in EXAMINED:
+        files[kind] = _with_sheet(project, files, kind)
+    return replace(old, files=files)
+
+
+def _two_sheets(project: Project, file: Dropped) -> tuple[str, str] | None:
+    """The sheets of people and of who shared, where exactly two go together so."""
+    names = _sheets(project, file)
+    read_in = {name: _sheet(project, file, name) for name in names if len(names) <= TRIED}
+    tables = {name: found for name, found in read_in.items() if found is not None}
+    fits = []
+    for one, other in permutations(tables, 2):
+        who = who_is_who([tables[one], tables[other]])
+        if who and who.id in tables[one].names and (who.partners or who.room):
+            ends = set(who.partners or (who.id, *who.room))
+            if ends <= set(tables[other].names) and not set(who.partners) & set(tables[one].names):
+                fits.append((one, other))
+    return fits[0] if len(fits) == 1 else None
+
+
+def _with_sheet(project: Project, files: dict[str, Dropped], kind: str) -> Dropped:
+    """The only sheet, or one that is not taken by the other table of the same workbook."""
+    file = files[kind]
+    names = _sheets(project, file)
+    other = next((files[k] for k in EXAMINED if k != kind and k in files), None)
+    if len(names) < 2 or other is None or other.name != file.name or other.sheet is None:
+        return file
+    left = [name for name in names if name != other.sheet]
+    return file._replace(sheet=left[0]) if len(left) == 1 else file
+
+
+def _sheets(project: Project, file: Dropped) -> list[str]:
+    try:
+        return sheets(project.path(file))
+    except ValueError:
+        return []
+
+
+def _sheet(project: Project, file: Dropped, sheet: str) -> Table | None:
+    """A sheet as a table; None where it is none."""
+    try:
+        return read(project.path(file), sheet=sheet)
+    except ValueError:
+        return None
+
+
+MOST = 1_000_000  # signs of a request's text and entries of its lists; a page never comes near
+Check = Callable[[Any], bool]
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MOST
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MOST and all(map(_text, value))
+
+
+def _row(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MOST
+
+
+def _rows(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MOST and all(map(_row, value))
+
+
+def _pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(_rows(pair) and len(pair) == 2 for pair in value)
+
+
+TEXT: tuple[str, Check] = "a text", _text
+NAME: tuple[str, Check] = "a text or null", lambda value: value is None or _text(value)
+ROW: tuple[str, Check] = "a row's number", _row
+SWITCH: tuple[str, Check] = "true or false", lambda value: isinstance(value, bool)
+EXPECTED: Mapping[str, Mapping[str, tuple[str, Check]]] = {
+    "choose": {"roles": ("an object", lambda value: isinstance(value, dict)), "planned": NAME},
+    "fit": {},
+    "sheet": {"kind": TEXT, "sheet": TEXT},
+    "rule": {"kind": TEXT, "pairs": ("a list of pairs of rows", _pairs), "keep": SWITCH},
+    "change": {"kind": TEXT, "a": ROW, "b": ROW},
+    "undo": {},
+    "let_go": {"kind": TEXT, "who": ("a list of ids", _texts)},
+    "lock": {"rows": ("a list of rows", _rows), "room": NAME, "keep": SWITCH},
+}
+"""By what is asked: every entry, in words, and whether a value is one."""
+
+
+def sent(asked: str, body: bytes) -> dict[str, Any]:
+    """The entries of a request, or a ValueError with the entry, its value and what is expected."""
+    try:
+        text = body.decode() or "{}"
+        found = parsed(text, parse_constant=_no_number, object_pairs_hook=_once)
+    except ValueError as error:
+        raise ValueError(f"{asked}: no JSON that is read here: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{asked}: expected an object, not {_short(found)}")
+    expected = EXPECTED[asked]
+    for name in found:
+        if name not in expected:
+            known = ", ".join(expected) or "no entries"
+            raise ValueError(f"{asked}: unknown entry {_short(name)}; expected {known}")
+    for name, (words, holds) in expected.items():
+        if name not in found:
+            raise ValueError(f"{asked}: {name!r} is missing; expected {words}")
+        if not holds(found[name]):
+            raise ValueError(f"{asked}: {name} is {_short(found[name])}; expected {words}")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"entry {max(names, key=names.count)!r} comes twice")
+    return found
+
+
+def _no_number(value: str) -> Any:
+    raise ValueError(f"{value} is no number in JSON")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

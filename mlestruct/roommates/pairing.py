@@ -1,0 +1,344 @@
+"""One group to pair up: what pairs are worth, the best pairing with a proof, probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlestruct import Batch
+from mlestruct.errors import Infeasible
+from mlestruct.features import Pairs, Question
+from mlestruct.inference import Marginals, best, marginals
+from mlestruct.roommates.frames import Column, Columns
+from mlestruct.roommates.people import Group, People
+from mlestruct.roommates.rooms import Room, Rules, conflict
+from mlestruct.structures import Matching
+from mlestruct.structures.base import Array, Ints, as_count
+
+Decision = Literal["map", "expected"]
+BLOCK = 256  # people whose probabilities are held at once
+KEPT = ("structure", "scores", "beliefs", "place")  # what does not depend on the rules
+
+
+@dataclass(frozen=True)
+class Worth:
+    """A group's scores in parts: a table for each question, a matrix for each feature of one's own.
+
+    Every person's mean over the others is 0 in every part. A perfect matching's total changes by
+    a constant only, so nothing else could have been learned from pairs.
+    """
+
+    questions: tuple[Question, ...]
+    codes: Ints = field(repr=False)
+    extra: Mapping[str, Array] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, questions: Sequence[Question], codes: Ints, theta: Array, extra: Mapping[str, Array]
+    ) -> Self:
+        """From the weights of :class:`Pairs` and the matrices of one's own, not yet weighted."""
+        ends = np.cumsum([len(q.weights) for q in questions], dtype=np.int64)
+        *parts, own = np.split(theta, ends)
+        centres = []
+        for question, codes_of, weights in zip(questions, codes.T, parts, strict=True):
+            table = np.tensordot(weights, question.tables, 1)
+            counts = np.bincount(codes_of, minlength=len(table)).astype(float)
+            worth = centred(table, counts)[None]
+            centres.append(Question(question.name, question.levels, (question.name,), worth))
+        ones = np.ones(len(codes))
+        planes = {
+            name: weight * centred(plane, ones)
+            for (name, plane), weight in zip(extra.items(), own, strict=True)
+        }
+        return cls(tuple(centres), codes, planes)
+
+    def scores(self, beds: int) -> Array:
+        """Of all pairs u < v of the people and some empty beds, which are worth 0 to everybody."""
+        codes = np.pad(self.codes, ((0, beds), (0, 0)), constant_values=-1)
+        planes = [np.pad(plane, (0, beds)) for plane in self.extra.values()]
+        batch = Batch.of(Matching(len(codes)), count=1)
+        whole = np.stack(planes) if planes else np.empty((0, len(codes), len(codes)))
+        pairs = Pairs.of(batch, [codes], self.questions, planes=[whole], extra=tuple(self.extra))
+        return pairs.potentials(np.ones(pairs.d))
+
+    def parts(self, a: int, b: int) -> dict[str, float]:
+        """What each question adds to the score of two people."""
+        first, second = self.codes[[a, b]]
+        asked = {
+            question.name: float(question.tables[0, i, j])
+            for question, i, j in zip(self.questions, first, second, strict=True)
+        }
+        return asked | {name: float(plane[a, b]) for name, plane in self.extra.items()}
+
+
+def centred(table: Array, counts: Array) -> Array:
+    """table[a, b] − r_a − r_b, such that every person's mean over all others is 0.
+
+    ``counts`` says how many people gave each answer.
+    """
+    n, alone = counts.sum(), np.diagonal(table)
+    if n <= 2:
+        return np.zeros_like(table)
+    sums = table @ counts - alone
+    shift = (sums - (counts @ sums) / (2.0 * (n - 1))) / (n - 2)
+    return np.asarray(table - (shift[:, None] + shift))
+
+
+class Solution(NamedTuple):
+    """Everybody's partner (−1: stays single), the total reached, and a proven bound on it."""
+
+    partner: Ints
+    objective: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The people of a group, numbered from 0, rules among them, and how many stay single.
+
+    Who stays single shares with an empty bed, which is worth 0: as much as an average partner.
+    Beds are numbered after the people, so that a rule may require one.
+    """
+
+    group: Group
+    ids: list[Any] = field(repr=False)
+    worth: Worth = field(repr=False)
+    singles: int
+    forbid: Ints = field(repr=False)
+    require: Ints = field(repr=False)
+    decision: Decision
+    rho: float
+
+    @classmethod
+    def of(
+        cls,
+        people: People,
+        group: Group,
+        worth: Worth,
+        rho: float,
+        rules: Rules | None = None,
+        rooms: Sequence[Room] | None = None,
+        decision: Decision = "map",
+    ) -> Pairing:
+        """One group under the rules; without rooms, one person of an odd group stays single."""
+        ids = [people.ids[row] for row in group.members.tolist()]
+        ones = [room for room in rooms or () if room.size == 1]
+        singles = len(ids) % 2 if rooms is None else len(ones)
+        none = np.zeros((0, 2), dtype=np.int64)
+        forbid, require = (none, none) if rules is None else rules.within(group)
+        place = {row: k for k, row in enumerate(group.members.tolist())}
+        alone = [[place[row], len(ids) + k] for k, r in enumerate(ones) for row in r.fixed]
+        for person, _ in alone:
+            if person in require:
+                raise Infeasible(f"{ids[person]!r} has a room for 1 and is in a required pair")
+        require = np.concatenate([require, np.array(alone, dtype=np.int64).reshape(-1, 2)])
+        shared = [place[room.fixed[0]] for room in rooms or () if room.size > 1 == len(room.fixed)]
+        beds = [[person, len(ids) + k] for person in shared for k in range(singles)]
+        forbid = np.concatenate([forbid, np.array(beds, dtype=np.int64).reshape(-1, 2)])
+        return cls(group, ids, worth, singles, forbid, require, decision, rho)
+
+    @cached_property
+    def place(self) -> dict[int, int]:
+        """Everybody's number, from the row in the table of people."""
+        return {int(row): k for k, row in enumerate(self.group.members)}
+
+    @cached_property
+    def structure(self) -> Matching:
+        """All pairings of the people, rules or not; beds are never paired with each other."""
+        n = len(self.ids)
+        return Matching(n + self.singles, forbidden=_all_pairs(n, self.singles))
+
+    @cached_property
+    def scores(self) -> Array:
+        return self.worth.scores(self.singles)
+
+    @cached_property
+    def beliefs(self) -> Marginals:
+        """Every pair's pseudo-probability among these people: rules bind plans, not beliefs."""
+        return marginals(Batch.of(self.structure, count=1), self.scores, rho=self.rho)
+
+    @property
+    def tau(self) -> Array:
+        return self.beliefs.tau
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The best pairing that keeps the rules, proven by the duals of the matching."""
+        weights = self.scores if self.decision == "map" else self.tau
+        shut = np.concatenate([self.forbid, _all_pairs(len(self.ids), self.singles)])
+        ruled = Matching(self.structure.n_nodes, forbidden=shut, required=self.require)
+        try:
+            (mate,), objective, upper = best(Batch.of(ruled, count=1), weights)
+        except Infeasible as error:
+            if not len(error.groups):
+                raise
+            witness = error.separators, error.groups
+            raise Infeasible(conflict(self.group.label, self.ids, self.forbid, *witness)) from error
+        mate = mate[: len(self.ids)]
+        partner = np.where(mate < len(self.ids), mate, -1)
+        return Solution(partner, float(objective[0]), float(upper[0]))
+
+    def under(self, forbid: Ints, require: Ints) -> Pairing:
+        """The same people under other rules; those about empty beds stay."""
+        n = len(self.ids)
+        forbid = np.concatenate([forbid, self.forbid[(self.forbid >= n).any(axis=1)]])
+        require = np.concatenate([require, self.require[(self.require >= n).any(axis=1)]])
+        twin = replace(self, forbid=forbid, require=require)
+        known = {name: self.__dict__[name] for name in KEPT if name in self.__dict__}
+        twin.__dict__.update(known)
+        return twin
+
+    def at(self, first: Any, second: Any) -> tuple[Array, Array]:
+        """(scores, probabilities) of people with people, pair by pair; 0 with oneself."""
+        a, b = np.broadcast_arrays(first, second)
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        apart = low < high
+        out = np.zeros((2, *low.shape))
+        place = self.structure.graph.place(low[apart], high[apart])
+        out[:, apart] = self.scores[place], self.tau[place]
+        return out[0], out[1]
+
+    def chances(self, people: Ints) -> Array:
+        """(people × everybody) probabilities that these share with each; of themselves any."""
+        everybody = np.arange(len(self.ids))
+        low, high = np.minimum(people[:, None], everybody), np.maximum(people[:, None], everybody)
+        place = self.structure.graph.place(low, high)
+        return self.tau[np.minimum(place, len(self.tau) - 1, out=place)]
+
+    def single(self, person: Any) -> Array:
+        """The probability that somebody stays single."""
+        beds = np.arange(self.singles) + len(self.ids)
+        place = self.structure.graph.place(np.asarray(person)[..., None], beds)
+        return np.asarray(self.tau[place].sum(axis=-1))
+
+    def homes(self, fours: int, kept: Sequence[Ints]) -> list[Ints]:
+        """Who lives together: singles, pairs, and ``fours`` times two pairs that go well together.
+
+        Fours are chosen after the pairs, best in total cross scores, and never of people who must
+        not share. Who is fixed to a room (``kept``, by rooms) lives with nobody else.
+        """
+        partner = self.solution.partner
+        people = np.arange(len(partner))
+        pairs = np.stack([people, partner], axis=1)[people < partner]
+        ones = [np.array([v]) for v in np.flatnonzero(partner < 0)]
+        whole = [room for room in kept if len(room) == 4]
+        pairs = pairs[~np.isin(pairs, np.concatenate([[-1], *whole])).any(axis=1)]
+        if not fours:
+            return [*whole, *pairs, *ones]
+        apart = np.isin(pairs, np.concatenate([[-1], *kept])).any(axis=1)
+        joined = self._joined(pairs[~apart], fours)
+        return [*whole, *pairs[apart], *joined, *ones]
+
+    def _joined(self, pairs: Ints, fours: int) -> list[Ints]:
+        """Pairs, of which ``fours`` twos are joined: the best by the matching of pairs."""
+        low, high = np.triu_indices(len(pairs), 1)
+        cross = sum(self.at(pairs[low, i], pairs[high, j])[0] for i in (0, 1) for j in (0, 1))
+        table = np.zeros((2 * len(pairs) - 2 * fours,) * 2)
+        table[low, high] = cross
+        beds = _all_pairs(len(pairs), len(pairs) - 2 * fours)
+        shut = np.zeros((len(self.ids) + self.singles,) * 2, dtype=bool)
+        shut[tuple(self.forbid.T)] = True
+        shut |= shut.T
+        never = np.any(
+            [shut[pairs[low, i], pairs[high, j]] for i in (0, 1) for j in (0, 1)], axis=0
+        )
+        closed = np.stack([low[never], high[never]], axis=1)
+        structure = Matching(len(table), forbidden=np.concatenate([beds, closed]))
+        weights = table[structure.ends[:, 0], structure.ends[:, 1]]
+        try:
+            (mate,), _, _ = best(Batch.of(structure, count=1), weights)
+        except Infeasible as error:
+            raise Infeasible(
+                f"{self.group.label}: rooms for 4 cannot be filled without people who must not "
+                "share; list rooms for 2 before them, or let such a rule go"
+            ) from error
+        mate = mate[: len(pairs)]
+        twos = [pairs[k] for k in np.flatnonzero(mate >= len(pairs))]
+        both = [k for k in np.flatnonzero(mate < len(pairs)) if k < mate[k]]
+        return [*twos, *(np.concatenate([pairs[k], pairs[mate[k]]]) for k in both)]
+
+
+def _all_pairs(first: int, count: int) -> Ints:
+    """All pairs of ``count`` nodes from ``first`` on."""
+    return first + np.stack(np.triu_indices(count, 1), axis=1)
+
+
+def likely(
+    ids: Column, pairings: Sequence[Pairing], count: int | None = None, each: int | None = None
+) -> Columns:
+    """The ``count`` most probable pairs of all groups, or all pairs; empty beds are left out.
+
+    With ``each``, only pairs that are among either person's so many most probable ones.
+    """
+    count = None if count is None else as_count(count, "count", least=1)
+    if each is not None:
+        k = as_count(each, "each", least=1)
+        parts = [_of_each(pairing, k) for pairing in pairings]
+    else:
+        parts = [_pairs(pairing, count) for pairing in pairings]
+    ends, tau, scores = (
+        part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*parts, strict=True)
+    )
+    group = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
+    order = np.argsort(-tau)[:count]  # stable sorting takes three times as long
+    labels = np.array([pairing.group.label for pairing in pairings], dtype=object)
+    return {
+        "a": ids[ends[order, 0]],
+        "b": ids[ends[order, 1]],
+        "probability": tau[order],
+        "score": scores[order],
+        "group": labels[group[order]],
+    }
+
+
+def _pairs(pairing: Pairing, count: int | None) -> tuple[NDArray[np.int32], Array, Array]:
+    """(rows of people, probability, score) of one group's most probable pairs."""
+    ends, tau, scores = pairing.structure.ends, pairing.tau, pairing.scores
+    if pairing.singles:
+        real = (ends < len(pairing.ids)).all(axis=1)
+        ends, tau, scores = ends[real], tau[real], scores[real]
+    if count is not None and count < len(tau):
+        best = np.argpartition(-tau, count - 1)[:count]
+        ends, tau, scores = ends[best], tau[best], scores[best]
+    return pairing.group.members.astype(np.int32)[ends], tau, scores
+
+
+def _of_each(pairing: Pairing, count: int) -> tuple[NDArray[np.int32], Array, Array]:
+    """(rows of people, probability, score) of everybody's most probable pairs, each pair once."""
+    n, (near, _) = len(pairing.ids), nearest(pairing, count)
+    pairs = np.stack([np.repeat(np.arange(n), near.shape[1]), near.ravel()], axis=1)
+    low, high = np.divmod(np.unique(np.sort(pairs, axis=1) @ np.array([n, 1])), n)
+    scores, tau = pairing.at(low, high)
+    rows = pairing.group.members.astype(np.int32)
+    return rows[np.stack([low, high], axis=1)], tau, scores
+
+
+def nearest(pairing: Pairing, count: int) -> tuple[Ints, Array]:
+    """(people × count) everybody's most probable partners, most probable first; how probable.
+
+    A report asks for more of them for its file than for its page: the most are kept.
+    """
+    wanted = min(count, len(pairing.ids) - 1)
+    known = pairing.__dict__.get("nearest")
+    if known is None or known[0].shape[1] < wanted:
+        known = pairing.__dict__["nearest"] = _nearest(pairing, wanted)
+    return known[0][:, :wanted], known[1][:, :wanted]
+
+
+def _nearest(pairing: Pairing, k: int) -> tuple[Ints, Array]:
+    """The same, from blocks of people with all others."""
+    n = len(pairing.ids)
+    who, how = np.empty((n, k), dtype=np.int64), np.empty((n, k))
+    for rows in np.array_split(np.arange(n), -(-n // BLOCK)) if k else []:
+        tau = pairing.chances(rows)
+        tau[np.arange(len(rows)), rows] = -1.0  # nobody is a partner of themself
+        best = np.argpartition(-tau, k - 1, axis=1)[:, :k]
+        order = np.argsort(-np.take_along_axis(tau, best, axis=1), axis=1, kind="stable")
+        who[rows] = np.take_along_axis(best, order, axis=1)
+        how[rows] = np.take_along_axis(tau, who[rows], axis=1)
+    return who, how

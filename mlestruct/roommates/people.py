@@ -1,0 +1,214 @@
+"""A table of people: checked once, then ids, groups and the levels of all answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from mlestruct.roommates.cells import written
+from mlestruct.roommates.columns import folded
+from mlestruct.roommates.frames import Table
+from mlestruct.roommates.questionnaire import Answers, Unknown, person, refuse, some, spelled_twice
+from mlestruct.structures.base import Ints
+
+Missing = Literal["refuse", "neutral"]
+POINT_ZERO = re.compile(r"(-?[0-9]+)[.,]0+")
+
+
+@dataclass(frozen=True)
+class Group:
+    """People of one cohort who agree in every ``same`` column: only they may share a room."""
+
+    label: str
+    key: tuple[Any, ...]
+    members: Ints = field(repr=False)
+
+
+@dataclass(frozen=True)
+class People:
+    """Ids, answers' levels (people × questions), groups, and what was done to answers.
+
+    The last level of a question is that of an answer that is missing or unknown.
+    """
+
+    table: Table
+    ids: list[Any]
+    codes: Ints
+    groups: tuple[Group, ...]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def read(
+        cls,
+        table: Table,
+        id_column: str,
+        group_columns: Sequence[str],
+        answers: Sequence[Answers],
+        missing_rule: Missing,
+        unknown: Mapping[str, Unknown] = MappingProxyType({}),
+        faults: Sequence[str] = (),
+    ) -> People:
+        """Checked: ids present and different, groups known, answers as when fitted.
+
+        Everything that is wrong is in one message, after ``faults`` already known.
+        """
+        ids, wrong = ids_of(table, id_column), list(faults)
+        columns, notes = [], []
+        for known in answers:
+            try:
+                rule = unknown.get(known.column, "refuse")
+                codes, told = _codes(table, known, ids, missing_rule, rule)
+                columns.append(codes)
+                notes += told
+            except ValueError as error:
+                wrong.append(str(error))
+        refuse([*wrong, *without(table, group_columns)])
+        codes = np.stack(columns, axis=1) if columns else np.empty((len(ids), 0), dtype=np.int64)
+        notes += [*_silent(table, ids, codes, answers), *spelled_twice(table, group_columns)]
+        return cls(table, ids, codes, groups_of(table, group_columns), tuple(notes))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def row(self) -> dict[Any, int]:
+        return {person: row for row, person in enumerate(self.ids)}
+
+    @cached_property
+    def group_of(self) -> Ints:
+        """The number of each person's group."""
+        out = np.empty(len(self), dtype=np.int64)
+        for number, group in enumerate(self.groups):
+            out[group.members] = number
+        return out
+
+    @cached_property
+    def spelled(self) -> dict[str, int]:
+        """The row of an id by its text: where one side is a file, 7 and "7" are one person."""
+        return {text: self.row[person] for text, person in by_text(self.ids).items()}
+
+    def find(self, person: Any, where: str, by_text: bool = False) -> int:
+        """The row of an id; unknown ones are refused by name and place."""
+        row = self.known(person, by_text)
+        if row is None:
+            raise ValueError(f"{where}: nobody has id {person!r}{self.like(person)}")
+        return row
+
+    def known(self, person: Any, by_text: bool = False) -> int | None:
+        """The row of an id, None for an unknown one; by its text where a file is involved."""
+        try:
+            return self.row[person]
+        except (KeyError, TypeError):
+            if not (by_text or self.table.written is not None):
+                return None
+            spelling = str(written(person))
+            return meant(spelling, self.spelled, self.ids)
+
+    def cohort_of(self, row: int) -> Any:
+        """The first of the columns that keep people apart."""
+        return self.groups[self.group_of[row]].key[0]
+
+    def like(self, person: Any) -> str:
+        """An id that was perhaps meant: 7 for 007, a1 for A1."""
+        bare = folded(str(person)).lstrip("0")
+        like = next((i for i in self.ids if bare and folded(str(i)).lstrip("0") == bare), None)
+        if like is None:
+            return ""
+        kind = "of another type" if str(like) == str(person) else "which is written differently"
+        return f"; there is {like!r}, {kind}"
+
+
+def by_text(names: Iterable[Any]) -> dict[str, Any]:
+    """Names by their text; where all are spelled 7.0, by 7 too."""
+    found = {str(written(name)): name for name in names}
+    whole = {match[1]: found[text] for text in found if (match := POINT_ZERO.fullmatch(text))}
+    return {**found, **whole} if len(whole) == len(found) else found
+
+
+def meant(spelling: str, known: Mapping[str, Any], names: Iterable[Any]) -> Any:
+    """What is known by a spelling, None for nothing.
+
+    7.0 is 7 where all names are whole numbers: programs that know gaps write whole numbers so.
+    """
+    match = None if spelling in known else POINT_ZERO.fullmatch(spelling)
+    bare = match and all(isinstance(name, int) for name in names)
+    return known.get(match[1] if match and bare else spelling)
+
+
+def are_ids(given: Any, count: int | None = None) -> bool:
+    """Whether this is a list of ids, of so many, and no id by itself."""
+    return isinstance(given, (tuple, list, np.ndarray)) and count in (None, len(given))
+
+
+def ids_of(table: Table, column: str) -> list[Any]:
+    """Everybody's id, as it is written; none missing, none twice."""
+    if len(table) == 0:
+        raise ValueError("the table of people is empty")
+    refuse(faults_of_people(table, column))
+    return table.as_names(column).tolist()
+
+
+def faults_of_people(table: Table, id_column: str, groups: Sequence[str] = ()) -> list[str]:
+    """Whose id is missing, which are given twice, and who is in no group."""
+    first: dict[Any, int] = {}
+    twice = []
+    for row, own in enumerate(table.listed(id_column)):
+        if own is not None and first.setdefault(own, row) != row:
+            twice.append(f"id {own!r} is in {table.both(first[own], row)}")
+    return [*without(table, [id_column]), *some(twice), *without(table, groups)]
+
+
+def without(table: Table, columns: Sequence[str]) -> list[str]:
+    """Rows with blank cells in these columns."""
+    gone = {name: [row for row, cell in enumerate(table.listed(name)) if cell is None]
+            for name in columns}  # fmt: skip
+    return [
+        fault
+        for name, rows in gone.items()
+        for fault in some(f"{table.at(row, name)} has no {name!r}" for row in rows)
+    ]
+
+
+def _codes(
+    table: Table, known: Answers, ids: list[Any], rule: Missing, unknown: Unknown
+) -> tuple[Ints, list[str]]:
+    codes, notes = known.codes(table, ids, unknown)
+    gone = np.flatnonzero(codes < 0)
+    if len(gone) and rule == "refuse":
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        raise ValueError(
+            f"column {known.column!r}: {person(table, ids, int(gone[0]), known.column)}{more} gave "
+            "no answer; leave them out, or count such answers as average ones: fit with "
+            "missing='neutral'"
+        )
+    codes[gone] = len(known.levels)
+    return codes, notes
+
+
+def _silent(table: Table, ids: list[Any], codes: Ints, answers: Sequence[Answers]) -> list[str]:
+    """Rows without any answer, such as a line of totals or a remark below a list."""
+    nothing = np.array([len(known.levels) for known in answers])
+    rows: Ints = np.flatnonzero((codes == nothing).all(axis=1))
+    if len(answers) < 2 or not len(rows):
+        return []
+    first = person(table, ids, int(rows[0]), answers[0].column)
+    return [f"answered no question: {len(rows)}, the first {first}; are these people?"]
+
+
+def groups_of(table: Table, columns: Sequence[str]) -> tuple[Group, ...]:
+    """The groups, each with its name in words: ``year 3, gender F``."""
+    keys = zip(*map(table.labels, columns), strict=True) if columns else [()] * len(table)
+    members: dict[tuple[Any, ...], list[int]] = {}
+    for row, key in enumerate(keys):
+        members.setdefault(key, []).append(row)
+    found = []
+    for key, rows in members.items():
+        words = ", ".join(f"{c} {k}" for c, k in zip(columns, key, strict=True))
+        found.append(Group(words or "everyone", key, np.array(rows)))
+    return tuple(found)

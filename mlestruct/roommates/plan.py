@@ -1,0 +1,370 @@
+"""A plan: who shares, how probable that is, what else was near; and why two people score so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+from math import exp, isnan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlestruct.errors import Infeasible
+from mlestruct.limits import late
+from mlestruct.results import Shown
+from mlestruct.roommates.frames import Table
+from mlestruct.roommates.pairing import Decision, Pairing, Worth
+from mlestruct.roommates.people import People
+from mlestruct.roommates.rooms import Room, Rule, Rules, housed, needs
+from mlestruct.structures.base import Ints
+
+SHOWN = 20
+
+
+class Pair(NamedTuple):
+    """Two people who share; lists of these make a table (``pandas.DataFrame(plan.pairs)``)."""
+
+    a: Any
+    b: Any
+    probability: float
+    score: float
+    group: str
+    room: Any = None
+
+
+class Single(NamedTuple):
+    """Somebody without a partner, how probable that is, and the room where there is one."""
+
+    person: Any
+    probability: float
+    group: str
+    room: Any = None
+
+
+class Alternative(NamedTuple):
+    """Another partner for one person; :meth:`Plan.what_if` says what that pair would cost."""
+
+    partner: Any
+    probability: float
+    score: float
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The best plan under further rules, what the total loses by them, and which pairs are new."""
+
+    plan: Plan
+    loss: float
+    new: list[Pair]
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
+    """Pairs that together score best (``map``), or are most often right (``expected``).
+
+    ``probability`` is the pair's pseudo-probability, whatever the rules; ``score`` is the learned
+    score, centred so that 0 is an average partner for both. ``objective`` is the total, of scores
+    or of probabilities, that the plan maximises, and ``upper`` a proven bound on it.
+    """
+
+    people: People = field(repr=False)
+    pairings: tuple[Pairing, ...] = field(repr=False)
+    rooms: tuple[tuple[Room, ...], ...] = field(repr=False)
+    forbid: tuple[Rule, ...] = ()
+    require: tuple[Rule, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        people: People,
+        worths: Sequence[Worth],
+        forbid: Sequence[Rule],
+        require: Sequence[Rule],
+        rooms: Sequence[Sequence[Room]] | None,
+        decision: Decision,
+        rho: float,
+    ) -> Plan:
+        """Every group by itself; two people fixed to one room are a required pair."""
+        given = [()] * len(people.groups) if rooms is None else [tuple(r) for r in rooms]
+        fixed = [[people.ids[row] for row in room.fixed] for group in given for room in group]
+        twos = (who[k : k + 2] for who in fixed if len(who) > 1 for k in range(0, len(who), 2))
+        must = (*require, *((pair[0], pair[1]) for pair in twos))
+        rules = Rules.read(people, forbid, must)
+        pairings = tuple(
+            Pairing.of(people, group, worth, rho, rules, None if rooms is None else own, decision)
+            for group, worth, own in zip(people.groups, worths, given, strict=True)
+        )
+        for number, pairing in enumerate(pairings):
+            if number and late():
+                raise TimeoutError(
+                    f"max_seconds ran out when {number} of {len(pairings)} groups were paired up: "
+                    "raise max_seconds, or pair up fewer groups at a time"
+                )
+            _ = pairing.solution
+        plan = cls(people, pairings, tuple(given), tuple(forbid), must)
+        _ = plan.objective, plan._homes  # rules and rooms that leave no plan are refused here
+        return plan
+
+    @property
+    def objective(self) -> float:
+        return sum(pairing.solution.objective for pairing in self.pairings)
+
+    @property
+    def upper(self) -> float:
+        return sum(pairing.solution.upper for pairing in self.pairings)
+
+    @property
+    def gap(self) -> float:
+        """How much more another plan could reach at most."""
+        return self.upper - self.objective
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """Who shares with whom; in a room for four, two pairs with the same room."""
+        return [pair for pairing, homes in self._homes for pair in _pairs(pairing, homes)]
+
+    @property
+    def twos(self) -> Ints:
+        """(pairs × 2) rows of any two people who share a home, also in a room for four."""
+        found = [
+            np.stack([pairing.group.members[home[ends]] for ends in np.triu_indices(len(home), 1)])
+            for pairing, homes in self._homes
+            for home, _ in homes
+        ]
+        return np.concatenate([np.empty((2, 0), dtype=np.int64), *found], axis=1).T
+
+    @property
+    def shared(self) -> list[list[Pair]]:
+        """The pairs of each home: two in a room for four, else one by itself."""
+        keys = [(p.group, p.room is None, k if p.room is None else p.room)
+                for k, p in enumerate(self.pairs)]  # fmt: skip
+        homes = groupby(range(len(keys)), key=keys.__getitem__)
+        return [[self.pairs[k] for k in home] for _, home in homes]
+
+    @cached_property
+    def singles(self) -> list[Single]:
+        """Who shares with nobody: one in an odd group, and who gets a room for one."""
+        return [
+            Single(pairing.ids[home[0]], float(pairing.single(home[0])), pairing.group.label, room)
+            for pairing, homes in self._homes
+            for home, room in homes
+            if len(home) == 1
+        ]
+
+    @property
+    def left_over(self) -> list[Any]:
+        """The ids of those for whom there is neither a partner nor a room of their own."""
+        return [single.person for single in self.singles if single.room is None]
+
+    @cached_property
+    def _homes(self) -> list[tuple[Pairing, list[tuple[Any, Any]]]]:
+        """(people who share, their room) of every group."""
+        found = []
+        for pairing, rooms in zip(self.pairings, self.rooms, strict=True):
+            fours = sum(room.size == 4 and not room.fixed for room in rooms)
+            kept = [np.array([pairing.place[row] for row in r.fixed]) for r in rooms if r.fixed]
+            homes = pairing.homes(fours, kept)
+            places = self._placed(pairing, rooms, homes)
+            found.append((pairing, list(zip(homes, places, strict=True))))
+        return found
+
+    def _placed(self, pairing: Pairing, rooms: Sequence[Room], homes: Sequence[Ints]) -> list[Any]:
+        """The room of each home, accessible where somebody needs that."""
+        living = [pairing.group.members[home] for home in homes]
+        needing = needs(self.people) & set(pairing.group.members.tolist()) if rooms else set()
+        places = housed(rooms, living, needing)
+        if len(places) < len(homes):
+            who = ", ".join(repr(self.people.ids[row]) for row in sorted(needing)[:SHOWN])
+            raise Infeasible(
+                f"{pairing.group.label}: {len(needing)} people need an accessible room ({who}), "
+                f"and {sum(room.accessible for room in rooms)} of the rooms used are accessible; "
+                "fix them to rooms, require that two of them share, or list more such rooms first"
+            )
+        return places
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each pair, then for each single person, whose partner is None."""
+        alone = [(s.person, None, s.probability, None, s.group, s.room) for s in self.singles]
+        rows = [*map(tuple, self.pairs), *alone]
+        return {name: [row[k] for row in rows] for k, name in enumerate(Pair._fields)}
+
+    def remarks(self) -> list[str]:
+        alone = ", ".join(map(str, self.left_over)) or "nobody"
+        housed = [f"{s.person} ({s.room})" for s in self.singles if s.room is not None]
+        return [
+            *([f"alone in a room: {', '.join(housed)}"] if housed else []),
+            f"left over: {alone}",
+            f"total {self.objective:.6g}, proven best up to {self.gap:.2g}",
+            *self.people.notes,
+        ]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Every pair's probability, most probable first; at most 40 pairs."""
+        from mlestruct.plot import dots
+
+        first = sorted(self.pairs, key=lambda pair: -pair.probability)[: 2 * SHOWN]
+        names = [f"{pair.a} + {pair.b}" for pair in first]
+        return dots(names, [pair.probability for pair in first], label="probability", ax=ax)
+
+    def __repr__(self) -> str:
+        return f"<Plan of {len(self.pairs)} pairs, {len(self.singles)} people alone: print it>"
+
+    def __str__(self) -> str:
+        rows = [
+            f"{p.a!s:>10} {p.b!s:>10} {p.probability:12.4f} {p.score:+8.3f}  {p.group}"
+            for p in self.pairs[:SHOWN]
+        ]
+        if len(self.pairs) > SHOWN:
+            rows.append(f"… and {len(self.pairs) - SHOWN} more pairs")
+        return "\n".join(
+            [
+                f"{'person':>10} {'with':>10} {'probability':>12} {'score':>8}  group",
+                *rows,
+                *self.remarks(),
+            ]
+        )
+
+    def partner(self, person: Hashable) -> Any:
+        """The id of somebody's partner; None for who is left over."""
+        pairing, me = self.find(person)
+        other = int(pairing.solution.partner[me])
+        return None if other < 0 else pairing.ids[other]
+
+    def find(self, person: Hashable, where: str = "the plan") -> tuple[Pairing, int]:
+        """Somebody's group and number in it."""
+        row = self.people.find(person, where)
+        pairing = self.pairings[self.people.group_of[row]]
+        return pairing, pairing.place[row]
+
+    def alternatives(self, person: Hashable, count: int = 5) -> list[Alternative]:
+        """The most probable other partners that are not forbidden, most probable first."""
+        pairing, me = self.find(person, "alternatives")
+        barred = pairing.forbid[(pairing.forbid == me).any(axis=1)].ravel()
+        others = np.arange(len(pairing.ids))
+        others = np.setdiff1d(others, [me, pairing.solution.partner[me], *barred])
+        scores, tau = pairing.at(me, others)
+        order = np.argsort(-tau, kind="stable")[:count]
+        return [Alternative(pairing.ids[others[k]], float(tau[k]), float(scores[k])) for k in order]
+
+    def what_if(self, forbid: Sequence[Rule] = (), require: Sequence[Rule] = ()) -> WhatIf:
+        """The best plan when these rules are added to the plan's own."""
+        more = replace(self, forbid=(*self.forbid, *forbid), require=(*self.require, *require))
+        rules = Rules.read(self.people, more.forbid, more.require)
+        touched = {
+            self.people.group_of[self.people.find(p, "what_if")]
+            for r in (*forbid, *require)
+            for p in r
+        }
+        pairings = tuple(
+            pairing.under(*rules.within(pairing.group)) if number in touched else pairing
+            for number, pairing in enumerate(self.pairings)
+        )
+        plan = replace(more, pairings=pairings)
+        old = {frozenset(pair[:2]) for pair in self.pairs}
+        new = [pair for pair in plan.pairs if frozenset(pair[:2]) not in old]
+        return WhatIf(plan, self.objective - plan.objective, new)
+
+
+def _pairs(pairing: Pairing, homes: Sequence[tuple[Any, Any]]) -> list[Pair]:
+    """The pairs in homes for two, and the two in each home for four."""
+    twos = [(home[k : k + 2], room) for home, room in homes for k in range(0, len(home) - 1, 2)]
+    if not twos:
+        return []
+    scores, tau = pairing.at(*np.array([two for two, _ in twos]).T)
+    return [
+        Pair(pairing.ids[a], pairing.ids[b], float(p), float(s), pairing.group.label, room)
+        for ((a, b), room), p, s in zip(twos, tau, scores, strict=True)
+    ]
+
+
+class Contribution(NamedTuple):
+    """What two answers to one question add to a score: above 0 they help, below they hurt."""
+
+    column: str
+    answer_a: Any
+    answer_b: Any
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Explanation(Shown):
+    """A pair's score in parts: ``contributions``, largest first, and ``withheld`` add up to it.
+
+    ``withheld`` is the sum over protected columns, which are itemised only when asked for.
+    """
+
+    a: Any
+    b: Any
+    score: float
+    probability: float
+    contributions: list[Contribution]
+    withheld: float
+
+    @classmethod
+    def of(
+        cls, table: Table, pairing: Pairing, pair: tuple[int, int], protected: Collection[str]
+    ) -> Explanation:
+        """Of two people, by their numbers in the group."""
+        score, probability = pairing.at(*pair)
+        parts = pairing.worth.parts(*pair)
+        rows = pairing.group.members[list(pair)].tolist()
+        found = [
+            Contribution(name, *_answers(table, name, rows), part)
+            for name, part in parts.items()
+            if name not in protected
+        ]
+        return cls(
+            pairing.ids[pair[0]],
+            pairing.ids[pair[1]],
+            float(score),
+            float(probability),
+            sorted(found, key=lambda row: -abs(row.contribution)),
+            sum(part for name, part in parts.items() if name in protected),
+        )
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each answer: what it adds to the score, and by what it multiplies the odds."""
+        rows = [(*row, exp(row.contribution)) for row in self.contributions]
+        names = (*Contribution._fields, "odds")
+        return {name: [row[k] for row in rows] for k, name in enumerate(names)}
+
+    def remarks(self) -> list[str]:
+        return str(self).splitlines()[:1]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Every answer's share of the score; right of 0 speaks for the pair."""
+        from mlestruct.plot import dots
+
+        names = [row.column for row in self.contributions]
+        shares = [row.contribution for row in self.contributions]
+        return dots(names, shares, mark=0.0, label="share of the score", ax=ax)
+
+    def __str__(self) -> str:
+        rows = [
+            f"{part:+8.3f}  {column}: {_told(a)} and {_told(b)}"
+            for column, a, b, part in self.contributions
+        ]
+        rows += [f"{self.withheld:+8.3f}  protected columns"] if self.withheld else []
+        head = f"{self.a} and {self.b}: probability {self.probability:.3g}, score {self.score:+.3f}"
+        return "\n".join([f"{head} (0 is an average partner)", *rows])
+
+
+def _told(answer: Any) -> str:
+    return "no answer" if answer is None else str(answer)
+
+
+def _answers(table: Table, name: str, rows: Any) -> tuple[Any, Any]:
+    """Both people's answers; None for one that is missing, and for a feature that is no column."""
+    if name not in table.names:
+        return None, None
+    column, (first, second) = table[name], rows
+    return _answer(column.item(first)), _answer(column.item(second))
+
+
+def _answer(cell: Any) -> Any:
+    """5 for 5.0, which a column with gaps holds; None for a gap."""
+    if not isinstance(cell, float):
+        return cell
+    return None if isnan(cell) else int(cell) if cell.is_integer() else cell

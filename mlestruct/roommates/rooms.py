@@ -1,0 +1,439 @@
+"""What a plan must keep: rooms, with who is to be in them, and pairs that must or must not be."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mlestruct.errors import DataWarning, Infeasible, outside
+from mlestruct.roommates.cells import number, written
+from mlestruct.roommates.columns import folded
+from mlestruct.roommates.frames import Table
+from mlestruct.roommates.people import Group, People, are_ids, without
+from mlestruct.roommates.questionnaire import refuse, some
+from mlestruct.structures.base import Ints
+
+SIZES = (1, 2, 4)
+CAPACITY = ("size", "capacity", "beds", "places")  # the column of a room's size; one of them
+ACCESSIBLE, FIXED = "accessible", "fixed"
+YES = frozenset(
+    ("yes", "y", "true", "1", "x", "ja", "j", "wahr", "oui", "o", "si", "sí", "sim", "tak", "ano")
+)
+NO = frozenset(("no", "n", "false", "0", "-", "nein", "falsch", "non", "não", "nie", "ne"))
+Fixed = Mapping[Any, Sequence[Any]]
+Rule = tuple[Hashable, Hashable]
+Consent = Sequence[Rule]
+COLUMNS = ("rule", "id_a", "id_b")  # of a table of rules
+KINDS = {"forbid": "forbid", "require": "require", "allow": "consent"}
+SHOWN = 6  # people or pairs named in a message
+APART = re.compile(r"\s*(?:[;,/&|\n+]|\bund\b|\band\b)\s*")
+
+
+@dataclass(frozen=True)
+class Room:
+    """A room, how many people it is to hold, and the rows of those who must be among them."""
+
+    name: Any
+    size: int
+    fixed: tuple[int, ...] = ()
+    accessible: bool = False
+
+
+def rooms_of(
+    table: Table, people: People, columns: Sequence[str], fixed: Fixed
+) -> list[list[Room]]:
+    """The rooms that each group fills: fixed ones first, then in the table's order."""
+    table = _usual(table)
+    names = table.labels("room")
+    _doubt_sizes(table, columns)
+    fixed = _fixed(table, people, names, fixed)
+    accessible = _yes(table, ACCESSIBLE) if ACCESSIBLE in table.names else [False] * len(names)
+    sizes, capacity = _sizes(table)
+    given: list[list[Room]] = [[] for _ in people.groups]
+    faults = [*_nameless(table, names), *_of_nobody(table, people, columns)]
+    for row, owner in enumerate(_owners(table, people, columns)):
+        who = fixed.get(row, ())
+        fault = _fault(names[row], sizes[row], who, table, row, capacity)
+        if fault:
+            faults.append(fault)
+        elif owner is not None:
+            given[owner].append(Room(names[row], int(sizes[row]), who, accessible[row]))
+        elif who:
+            faults.append(f"fixed: room {names[row]!r} belongs to no group of these people")
+    refuse(faults)
+    for group, rooms in zip(people.groups, given, strict=True):
+        _refuse_strangers(people, group, rooms)
+    _refuse_twice(people, given)
+    needing = needs(people)
+    return [
+        _filled(rooms, group, needing & set(group.members.tolist()))
+        for rooms, group in zip(given, people.groups, strict=True)
+    ]
+
+
+def _usual(table: Table) -> Table:
+    """With ``fixed`` and ``accessible`` called so, however they are spelled: Fixed, FIXED."""
+    alike = {n: n.casefold() for n in table.names if n.casefold() in (FIXED, ACCESSIBLE)}
+    twice = [n for n in set(alike.values()) if list(alike.values()).count(n) > 1]
+    if twice:
+        raise ValueError(f"{table.file}two columns are called {twice[0]!r} but for capitals")
+
+    def renamed(columns: Mapping[str, Any]) -> dict[str, Any]:
+        return {alike.get(name, name): column for name, column in columns.items()}
+
+    return replace(
+        table, columns=renamed(table.columns), written=table.written and renamed(table.written)
+    )
+
+
+def _doubt_sizes(table: Table, columns: Sequence[str]) -> None:
+    """Where nothing says how large rooms are, a column that might: Betten, 1, 2, 4."""
+    used = {"room", FIXED, ACCESSIBLE, *CAPACITY, *columns}
+    if any(name.casefold() in CAPACITY for name in table.names):
+        return
+    for name in table.names:
+        column = table.columns[name]
+        small = column.dtype.kind == "i" and len(column) and 0 < column.min() <= column.max() <= 9
+        if name not in used and small:
+            words = f"{table.file}no column 'size', so all rooms are for 2; is it {name!r}?"
+            warnings.warn(words, DataWarning, stacklevel=outside())
+
+
+def needs(people: People) -> set[int]:
+    """The rows of people who need an accessible room."""
+    if ACCESSIBLE not in people.table.names:
+        return set()
+    return {row for row, yes in enumerate(_yes(people.table, ACCESSIBLE)) if yes}
+
+
+def _nameless(table: Table, names: Sequence[Any]) -> list[str]:
+    seen: dict[Any, int] = {}
+    faults = [f"{table.at(k)}: a room without a name" for k, n in enumerate(names) if n is None]
+    for row, name in enumerate(names):
+        if name is not None and seen.setdefault(name, row) != row:
+            place = "" if table.places is None else f": {table.both(seen[name], row)}"
+            faults.append(f"room {name!r} is listed twice{place}")
+    return faults
+
+
+def _of_nobody(table: Table, people: People, columns: Sequence[str]) -> list[str]:
+    """Rooms that do not say which group they are for; and groups that look like another."""
+    faults: list[str] = []
+    for k, name in enumerate(columns):
+        if name in table.names:
+            faults += without(table, [name])
+            there = {written(group.key[k]) for group in people.groups}
+            cells = [cell for cell in table.labels(name) if cell is not None]
+            gone = [own for own in dict.fromkeys(map(written, cells)) if own not in there]
+            like = {folded(str(own)): own for own in there}
+            near = [f"{own!r} (is it {like[key]!r}?)"
+                    for own in gone if (key := folded(str(own))) in like]  # fmt: skip
+            if near:
+                faults.append(f"{table.file}nobody is of {name} {', '.join(near)}")
+    return faults
+
+
+def _sizes(table: Table) -> tuple[list[Any], str | None]:
+    """How many people every room is for, and the column that says so."""
+    found = [name for name in table.names if name.casefold() in CAPACITY]
+    if len(found) > 1:
+        raise ValueError(f"{table.file}both {found[0]!r} and {found[1]!r} say how large a room is")
+    if not found:
+        return [2] * len(table), None
+    cells = table.as_written(found[0]).tolist()  # a remark in one cell makes text of the others
+    return [cell if (n := number(cell)) is None else n for cell in cells], found[0]
+
+
+def _yes(table: Table, column: str) -> list[bool]:
+    """A column of yes and no, blank for no."""
+    out, faults = [], []
+    for row, value in enumerate(table.labels(column)):
+        word = "" if value is None else str(written(value)).casefold()
+        out.append(word in YES)
+        if word not in YES and word not in NO and word:
+            faults.append(f"{table.at(row, column)}: {column!r} is yes or no, not {value!r}")
+    refuse(some(faults))
+    return out
+
+
+def _fixed(
+    table: Table, people: People, names: Sequence[Any], given: Fixed
+) -> dict[int, tuple[int, ...]]:
+    """Who is to be in which room, by rows: from the mapping, and from the column ``fixed``."""
+    row_of = {written(name): row for row, name in enumerate(names)}
+    found: dict[int, list[int]] = {}
+    for name, who in given.items():
+        if written(name) not in row_of:
+            raise ValueError(f"fixed: there is no room {name!r} in the table of rooms")
+        if not are_ids(who):
+            raise ValueError(f"fixed: room {name!r} has {who!r}; expected a list of ids")
+        where = f"fixed room {name!r}"
+        found[row_of[written(name)]] = [people.find(person, where) for person in who]
+    cells = table.labels(FIXED) if FIXED in table.names else []
+    for row, cell in enumerate(cells):
+        if cell is not None:
+            whole = people.known(cell, True)
+            parts = ids_in(str(cell), lambda word: people.known(word, True) is not None)
+            where = f"{table.at(row, FIXED)}: fixed room {names[row]!r}"
+            mine = [people.find(p, where, True) for p in parts] if whole is None else [whole]
+            found[row] = list(dict.fromkeys([*found.get(row, []), *mine]))
+    return {row: tuple(who) for row, who in found.items()}
+
+
+def _refuse_twice(people: People, given: Sequence[Sequence[Room]]) -> None:
+    """Nobody is fixed to two rooms."""
+    home: dict[int, Any] = {}
+    for room in (room for rooms in given for room in rooms):
+        for row in room.fixed:
+            if home.setdefault(row, room.name) != room.name:
+                raise ValueError(
+                    f"fixed: {people.ids[row]!r} has room {home[row]!r} and room {room.name!r}"
+                )
+
+
+def _fault(
+    name: Any, size: Any, who: Sequence[int], table: Table, row: int, capacity: str | None
+) -> str:
+    """Why this room cannot be planned; nothing for one that can."""
+    place = "" if table.places is None else f"{table.at(row, capacity)}: "
+    if size is None or size != size:
+        return f"{place}room {name!r} has no size; say how many people it is for: 1, 2 or 4"
+    if size not in SIZES:
+        return (
+            f"{place}room {name!r} is for {written(size)}; rooms for 1, 2 and 4 can be planned (a "
+            "four is two pairs that go well together); fill others by hand and leave those people "
+            "out"
+        )
+    if who and (len(who) != 4 if size > 2 else len(who) > size):
+        return f"{place}fixed: room {name!r} for {int(size)} cannot be fixed to {len(who)} people"
+    return ""
+
+
+def _refuse_strangers(people: People, group: Group, rooms: list[Room]) -> None:
+    mine = set(group.members.tolist())
+    for room in rooms:
+        for row in set(room.fixed) - mine:
+            other = people.groups[people.group_of[row]].label
+            raise ValueError(
+                f"fixed: room {room.name!r} is {group.label}'s; {people.ids[row]!r} is of {other}"
+            )
+
+
+def _owners(table: Table, people: People, columns: Sequence[str]) -> Iterator[int | None]:
+    """The number of the one group that each room fits; None where it fits none."""
+    shared = [k for k, name in enumerate(columns) if name in table.names]
+    listed = [table.labels(columns[k]) for k in shared]
+    mine = [[written(group.key[k]) for k in shared] for group in people.groups]
+    for row, name in enumerate(table["room"].tolist()):
+        key = [written(column[row]) for column in listed]
+        fit = [g for g, own in enumerate(mine) if own == key]
+        if len(fit) > 1:
+            raise ValueError(
+                f"room {name!r} fits {people.groups[fit[0]].label} and "
+                f"{people.groups[fit[1]].label}; the table of rooms needs the columns "
+                f"{', '.join(columns)}"
+            )
+        yield fit[0] if fit else None
+
+
+def _filled(rooms: list[Room], group: Group, needing: set[int]) -> list[Room]:
+    """As many rooms as are needed; the last may have a free place."""
+    rooms = sorted(rooms, key=lambda room: (not room.fixed, not (needing and room.accessible)))
+    ends = np.cumsum([0, *(room.size for room in rooms)])
+    people = len(group.members)
+    if ends[-1] < people:
+        raise Infeasible(
+            f"{group.label}: {len(rooms)} rooms have {ends[-1]} places for {people} people"
+        )
+    used = int(np.searchsorted(ends, people)) - 1
+    left = people - int(ends[used])
+    if left == 3:
+        raise ValueError(
+            f"{group.label}: room {rooms[used].name!r} for 4 would hold 3; list a room for 1 or 2 "
+            "before it"
+        )
+    return [*rooms[:used], replace(rooms[used], size=left)]
+
+
+def housed(
+    rooms: Sequence[Room], homes: Sequence[Ints], needing: Collection[int] = ()
+) -> list[Any]:
+    """The room of each set of people who share: fixed ones, then by size, in order; or None.
+
+    Who needs an accessible room gets one first; the others get the remaining ones last.
+    """
+    places: list[Any] = [None] * len(homes)
+    if not rooms:
+        return places
+    free = list(rooms)
+    served = [bool(set(needing) & set(home.tolist())) for home in homes]
+    order = sorted(range(len(homes)), key=lambda h: (not _fixed_in(homes[h], rooms), not served[h]))
+    for h in order:
+        fits = [room for room in free if room.size == len(homes[h]) and not room.fixed]
+        if served[h]:
+            fits = [room for room in fits if room.accessible]
+        fits.sort(key=lambda room: bool(needing) and room.accessible)
+        mine = _fixed_in(homes[h], free) or next(iter(fits), None)
+        if mine is None or (served[h] and not mine.accessible):
+            return []
+        free.remove(mine)
+        places[h] = mine.name
+    return places
+
+
+def _fixed_in(home: Ints, rooms: Sequence[Room]) -> Room | None:
+    return next((room for room in rooms if set(room.fixed) & set(home.tolist())), None)
+
+
+class Placed(tuple[Hashable, ...]):
+    """A rule that knows where it was written, for messages."""
+
+    where: str = ""
+
+    @classmethod
+    def of(cls, rule: Sequence[Hashable], where: str) -> Placed:
+        placed = cls(rule)
+        placed.where = where
+        return placed
+
+
+@dataclass(frozen=True)
+class Rules:
+    """(rules × 2) rows of people who must not share, and who must; each within one group."""
+
+    forbid: Ints
+    require: Ints
+
+    @classmethod
+    def read(cls, people: People, forbid: Sequence[Rule], require: Sequence[Rule]) -> Rules:
+        """Known people, no contradictions; forbidding pairs across groups says nothing new."""
+        never = _rows(people, forbid, "forbid")
+        apart = people.group_of[never[:, 0]] != people.group_of[never[:, 1]]
+        must = _rows(people, require, "require")
+        for (a, b), names in zip(must.tolist(), require, strict=True):
+            one, other = people.group_of[[a, b]]
+            if one != other:
+                raise Infeasible(
+                    f"require: {names[0]!r} ({people.groups[one].label}) and {names[1]!r} "
+                    f"({people.groups[other].label}) are of groups that never share"
+                )
+        used, counts = np.unique(must, return_counts=True)
+        if (counts > 1).any():
+            twice = people.ids[used[counts.argmax()]]
+            pairs = [f"{a!r} with {b!r}" for a, b in require if twice in (a, b)]
+            raise Infeasible(
+                f"require: {twice!r} cannot be in {len(pairs)} pairs: {', '.join(pairs)}"
+            )
+        both = {frozenset(r) for r in never.tolist()} & {frozenset(r) for r in must.tolist()}
+        for a, b in (sorted(pair) for pair in both):
+            raise Infeasible(
+                f"{people.ids[a]!r} with {people.ids[b]!r} is both forbidden and required"
+            )
+        return cls(never[~apart], must)
+
+    def within(self, group: Group) -> tuple[Ints, Ints]:
+        """The rules of one group, as places among its members."""
+        place = {row: k for k, row in enumerate(group.members.tolist())}
+
+        def local(rules: Ints) -> Ints:
+            mine = [[place[a], place[b]] for a, b in rules.tolist() if a in place]
+            return np.array(mine, dtype=np.int64).reshape(-1, 2)
+
+        return local(self.forbid), local(self.require)
+
+
+def refused_by(people: People, consent: Consent) -> list[Rule]:
+    """The pairs that lists of consent leave out: whoever has a list shares with nobody else."""
+    rows = _rows(people, consent, "consent")
+    allowed: dict[int, set[int]] = {}
+    for me, other in rows.tolist():
+        allowed.setdefault(me, {me}).add(other)
+    ids = people.ids
+    return [
+        (ids[me], ids[other])
+        for me, others in allowed.items()
+        for other in people.groups[people.group_of[me]].members.tolist()
+        if other not in others
+    ]
+
+
+def _rows(people: People, rules: Sequence[Rule], name: str) -> Ints:
+    rows = []
+    for k, rule in enumerate(rules):
+        where = getattr(rule, "where", "") or f"{name}[{k}]"
+        if not are_ids(rule, 2):
+            raise ValueError(f"{where} is {rule!r}; expected two ids")
+        a, b = (people.find(person, where) for person in rule)
+        if a == b:
+            raise ValueError(f"{where} names {people.ids[a]!r} twice")
+        rows.append((a, b))
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def conflict(
+    label: str,
+    ids: Sequence[Any],
+    forbidden: Ints,
+    separators: Sequence[Any],
+    groups: Sequence[Sequence[Any]],
+) -> str:
+    """Tutte's witness in words: odd groups that only too few others may join, and why.
+
+    A group that nobody may join is a conflict of its own, and the smallest one is named.
+    """
+    if not len(separators):
+        groups = [min(groups, key=len)]
+    group_of = {int(v): k for k, members in enumerate(groups) for v in members}
+    served = {int(v) for v in separators}
+    blame = [
+        f"({ids[a]!r}, {ids[b]!r})"
+        for a, b in forbidden.tolist()
+        if group_of.get(a) != group_of.get(b) and not {a, b} & served
+    ]
+    named = "; ".join(_named(members, ids) for members in groups[:SHOWN])
+    named += f" and {len(groups) - SHOWN} more" if len(groups) > SHOWN else ""
+    joined = f"each other, only with {_named(separators, ids)}" if len(groups) > 1 else "others"
+    more = f" and {len(blame) - SHOWN} more" if len(blame) > SHOWN else ""
+    return (
+        f"{label}: not everybody can be paired: {named} may not be paired with {joined}, because "
+        f"of consent= or forbid={', '.join(blame[:SHOWN])}{more}"
+    )
+
+
+def _named(places: Sequence[Any] | Ints, ids: Sequence[Any]) -> str:
+    named = [repr(ids[v]) if v < len(ids) else "an empty bed" for v in places[:SHOWN]]
+    return f"[{', '.join(named)}{', …' if len(places) > SHOWN else ''}]"
+
+
+def ids_in(cell: str, is_id: Callable[[str], bool]) -> list[str]:
+    """The ids in one cell: parted by commas and the like, else by blanks where all are ids."""
+    parts, words = [part for part in APART.split(cell) if part], cell.split()
+    return words if len(parts) == 1 and not is_id(cell) and all(map(is_id, words)) else parts
+
+
+def listed_rules(table: Table, own: Mapping[str, Any]) -> dict[str, list[Placed]]:
+    """``forbid``, ``require`` and ``consent`` of columns rule, id_a, id_b; ``own`` ids by text."""
+    made: dict[str, list[Placed]] = {kind: [] for kind in KINDS.values()}
+    third = next((n for n in table.names if n.startswith("id_") and n not in COLUMNS), None)
+    if third is not None:
+        raise ValueError(
+            f"{table.file}a rule is about two people, {COLUMNS[1]} and {COLUMNS[2]}; {third!r} "
+            "would be a third: write a line for every two of them"
+        )
+    columns = (table.as_names(name).tolist() for name in COLUMNS)
+    for row, (rule, a, b) in enumerate(zip(*columns, strict=True)):
+        kind = KINDS.get(str(rule).casefold())
+        if kind is None:
+            raise ValueError(
+                f"{table.at(row, 'rule')}: a rule is forbid, require or allow, "
+                + ("and this is blank" if rule is None else f"not {rule!r}")
+            )
+        if a is None or b is None:
+            raise ValueError(f"{table.at(row)}: a rule is about two people, and one is missing")
+        made[kind].append(Placed.of([own.get(str(who), who) for who in (a, b)], table.at(row)))
+    return made

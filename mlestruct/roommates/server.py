@@ -1,0 +1,471 @@
+"""``mlestruct roommates serve``: a page from files to an accepted plan, on this machine only.
+
+The standard library's server on 127.0.0.1, a random token in every address, the host checked,
+nothing asked from outside: what people answered never leaves the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from mlestruct.drive import Progress
+from mlestruct.roommates.inputs import Inputs, Json, checked, forgotten, merged
+from mlestruct.roommates.page import (
+    EXPECTED,
+    LEARNED_FROM,
+    decisions,
+    dropped,
+    overview,
+    page,
+    readable,
+    sent,
+)
+from mlestruct.roommates.planning import Planned, fit
+from mlestruct.roommates.project import LARGEST, Choices, Decisions, Project, let_go, locked, ruled
+
+HOST = "127.0.0.1"
+JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+REQUEST = 4 << 20  # bytes of a request that is no file
+SECONDS = 20.0  # for all of a request to arrive, and for its answer to be taken
+MOST = 32  # connections at a time
+NEVER = float("inf")
+PATIENCE = 0.5  # seconds that a change waits while a file is read
+LATER = 1.0  # seconds in which what was sent beyond an answer is read, so that it can arrive
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+)
+
+
+class Session:
+    """One project, the fit that runs in the background, and the plan on the page."""
+
+    def __init__(self, project: Project) -> None:
+        self.project, self._lock = project, threading.RLock()
+        self._reading = threading.RLock()  # held while files are read, which may take seconds
+        self._shown: Json = {}
+        self._given: Inputs | None = None
+        self._planned: Planned | None = None
+        self._fit: threading.Thread | None = None
+        self._began, self._fault = 0.0, ""
+        self._progress: Json = {"round": 0, "relative": None}
+
+    def state(self) -> Json:
+        """What the page shows: files, findings, roles, and how far a fit is."""
+        found = self._overview()
+        running = self._fit is not None and self._fit.is_alive()
+        return found | {
+            "running": running,
+            "seconds": time.monotonic() - self._began if running else 0.0,
+            "progress": self._progress,
+            "fault": self._fault,
+        }
+
+    def _overview(self) -> Json:
+        """What is in the files; the last that was known, while another thread reads them."""
+        if not self._reading.acquire(blocking=not self._shown):
+            return self._shown
+        try:
+            self._shown = overview(self._inputs())
+            return self._shown
+        finally:
+            self._reading.release()
+
+    def _inputs(self) -> Inputs:
+        """The files as read; whoever changes them or their choices holds ``_reading`` too."""
+        with self._reading:
+            if self._given is None:
+                self._given = Inputs(self.project)
+            return self._given
+
+    def decisions(self) -> Json:
+        """What was decided, and why some of it is out of use."""
+        given = self._inputs()
+        with self._lock:
+            return decisions(given)
+
+    def put(self, kind: str, name: str, data: bytes) -> Json:
+        """A dropped file; what was learned from an older one is not kept.
+
+        One that cannot be read does not take the place of one that can.
+        """
+        with self._alone():
+            given = self._inputs()
+            good = kind in given.choices.files and kind not in given.faults
+            kept = self.project.put(kind, name, data, partial(readable, kind) if good else None)
+            before = self.project.choices()
+            after = dropped(self.project, kind, kept)
+            with self._lock:
+                if self.project.choices() != before:  # a rule of this moment
+                    after = dropped(self.project, kind, kept)
+                self.keep(after, kind)
+            return self.state()
+
+    @contextmanager
+    def _unread(self) -> Iterator[None]:
+        """Nobody else reads files meanwhile; whoever needs both locks takes this one first."""
+        if not self._reading.acquire(timeout=PATIENCE):
+            raise ValueError("wait until the file before is read")
+        try:
+            yield
+        finally:
+            self._reading.release()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Files and choices change while nobody else reads them or learns."""
+        with self._unread():
+            self._refuse_while_learning()
+            yield
+
+    def sheet(self, asked: Mapping[str, Any]) -> Json:
+        """Another sheet of a dropped workbook."""
+        with self._alone(), self._lock:
+            old, kind = self.project.choices(), asked["kind"]
+            if kind not in old.files:
+                raise ValueError(f"no file of {kind!r}; there are {', '.join(old.files) or 'none'}")
+            files = {**old.files, kind: old.files[kind]._replace(sheet=asked["sheet"])}
+            self.keep(replace(old, files=files), kind)
+        return self.state()
+
+    def choose(self, asked: Mapping[str, Any]) -> Json:
+        """What columns are for, and the cohort to pair up."""
+        with self._alone(), self._lock:
+            old = self.project.choices()
+            given = self._inputs()
+            gone = [name for name, _ in given.columns_gone]
+            roles = merged(checked(asked["roles"]), old.roles, gone)
+            people = given.tables.get("people")
+            known = (*people.names, *gone) if people else ()
+            self.keep(replace(old, roles=roles, planned=asked["planned"], known=known))
+        return self.state()
+
+    def keep(self, choices: Choices, kind: str = "people") -> None:
+        """Other choices; the model is of the old ones, unless only rooms or rules are new."""
+        self.project.keep(choices)
+        self._given = self._planned = None
+        self._fault = ""
+        if kind in LEARNED_FROM:
+            self.project.model.unlink(missing_ok=True)
+
+    def _refuse_while_learning(self) -> None:
+        if self._fit is not None and self._fit.is_alive():
+            raise ValueError("wait until learning is over")
+
+    def fit(self, _: object = None) -> Json:
+        """Fit in the background, unless that is already going on."""
+        if self._fit is not None and self._fit.is_alive():
+            return self.state()
+        with self._alone(), self._lock:
+            if self._fit is None or not self._fit.is_alive():
+                self._began, self._fault = time.monotonic(), ""
+                self._progress = {"round": 0, "relative": None}
+                self._fit = threading.Thread(target=self._learn, daemon=True)
+                self._fit.start()
+        return self.state()
+
+    def _learn(self) -> None:
+        try:
+            fit(self.project, self._told)
+        except Exception as error:
+            self._fault = str(error) or type(error).__name__
+        self._planned = None
+
+    def _told(self, state: Progress) -> None:
+        """A round of the fit, for whoever asks how far it is."""
+        relative = state.certificate.relative
+        known = relative if 0.0 <= relative < 1.0 else None
+        self._progress = {"round": self._progress["round"] + 1, "relative": known}
+
+    def planned(self) -> Planned:
+        """The plan at hand, made where there is none."""
+        with self._lock:
+            if not self.project.model.exists():
+                raise ValueError("nothing is learned yet: choose the columns and learn first")
+            if self._planned is None:
+                self._planned = Planned(self.project)
+            return self._planned
+
+    def rule(self, asked: Mapping[str, Any]) -> Json:
+        """Keep or drop rules about two people."""
+        planned, kind, keep = self.planned(), asked["kind"], asked["keep"]
+        pairs = [(a, b) for a, b in map(planned.named, asked["pairs"])]
+        return self._under(lambda old: ruled(old, kind, pairs, keep))
+
+    def change(self, asked: Mapping[str, Any]) -> Json:
+        """Put two people together, swap their partners, or keep them apart."""
+        with self._unread(), self._lock:
+            made, _ = self.planned().changed(asked["kind"], asked["a"], asked["b"])
+            return self._under(lambda _: made)
+
+    def lock(self, asked: Mapping[str, Any]) -> Json:
+        """Lock a home, or unlock it."""
+        who, room, keep = self.planned().named(asked["rows"]), asked["room"], asked["keep"]
+        return self._under(lambda old: locked(old, who, room, keep))
+
+    def _under(self, changed: Callable[[Decisions], Decisions]) -> Json:
+        """The plan after other decisions; those that leave no plan, or do not fit, are not kept."""
+        with self._unread(), self._lock:
+            old, unfit = self.project.choices(), self._unfit()
+            self._decide(old.decided(changed(old.decisions)))
+            try:
+                more = [part["why"] for part in self._unfit() if part not in unfit]
+                if more:
+                    raise ValueError(more[0])
+                return self.planned().shown()
+            except (ValueError, LookupError):
+                self._decide(old)
+                raise
+
+    def _unfit(self) -> list[Json]:
+        return [part for part in self.decisions()["decisions"] if part["why"] is not None]
+
+    def _decide(self, choices: Choices) -> None:
+        self.project.keep(choices)
+        self._given = self._planned = None
+
+    def undo(self, _: object = None) -> Json:
+        """Take the last change of decisions about people back."""
+        with self._unread(), self._lock:
+            self._decide(self.project.choices().undone())
+        return self.state()
+
+    def let_go(self, asked: Mapping[str, Any]) -> Json:
+        """Forget one decision, or what was chosen for a column that is not there any more."""
+        kind, who = asked["kind"], asked["who"]
+        with self._unread(), self._lock:
+            self._refuse_while_learning()
+            old = self.project.choices()
+            if kind == "planned":
+                self._decide(replace(old, planned=None))
+            elif kind == "column":
+                self._decide(replace(old, roles=forgotten(old.roles, self._inputs().roles, who)))
+            else:
+                self._decide(old.decided(let_go(old.decisions, kind, who)))
+        return self.state()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one request; whatever is not asked for with the token on this host is refused."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        session = self.server.session
+        self._answer({
+            "": self._page,
+            "state": lambda: self._json(session.state()),
+            "decisions": lambda: self._json(session.decisions()),
+            "plan": lambda: self._json(session.planned().shown()),
+            "cost": self._cost,
+            "report.html": lambda: self._send(session.planned().report().html().encode(), HTML),
+            "pairs.csv": lambda: self._send(session.planned().csv(), "text/csv; charset=utf-8"),
+            "pairs.xlsx": lambda: self._send(session.planned().xlsx(), XLSX),
+        })  # fmt: skip
+
+    def do_POST(self) -> None:
+        session = self.server.session
+        self._answer({
+            "file": self._file,
+            **{name: partial(self._does, name, getattr(session, name)) for name in EXPECTED},
+        })  # fmt: skip
+
+    def _does(self, name: str, action: Callable[[Json], Json]) -> None:
+        self._json(action(sent(name, self._body)))
+
+    def setup(self) -> None:
+        super().setup()
+        self.connection.settimeout(self.server.seconds)
+
+    def _answer(self, actions: Mapping[str, Callable[[], None]]) -> None:
+        """One answer a connection: what is sent behind a request is never read as another one."""
+        self.close_connection = True
+        refused = self._refused(actions) or self._received()
+        self.server.received(self.request)
+        if refused is not None:
+            self._send(json.dumps({"refused": refused[1]}).encode(), JSON, refused[0])
+            return
+        try:
+            actions[self._parts()[2]]()
+        except (ValueError, LookupError, TypeError, ImportError, OSError) as error:
+            self._json({"refused": str(error) or type(error).__name__})  # no fault of the page
+
+    def _received(self) -> tuple[int, str] | None:
+        """Read the body, of which the length must be known; or why it is refused."""
+        told = self.headers.get_all("Content-Length", [])
+        if "Transfer-Encoding" in self.headers or (self.command == "POST" and not told):
+            return 411, "a body needs a Content-Length"
+        number = told[0].strip() if told else "0"
+        if len(told) > 1 or not re.fullmatch("[0-9]{1,20}", number):
+            return 400, "the Content-Length is no number"
+        length = int(number)
+        if self.command == "GET" and length:
+            return 400, "this request has no body"
+        largest = LARGEST if self._parts()[2] == "file" else REQUEST
+        if length > largest:
+            return 413, f"at most {largest} bytes are read, not {length}"
+        try:
+            self._body = self.rfile.read(length)
+        except OSError:
+            self._body = b""
+        return None if len(self._body) == length else (400, "the body came in part only")
+
+    def _parts(self) -> list[str]:
+        return urlsplit(self.path).path.split("/")
+
+    def _refused(self, actions: Mapping[str, Any]) -> tuple[int, str] | None:
+        """Why this is not answered: another host's name, no token, not from the page, unknown."""
+        parts, token = self._parts(), self.server.token
+        if self.headers.get("Host") not in self.server.hosts:
+            return 403, "not here"
+        if len(parts) != 3 or not secrets.compare_digest(parts[1].encode(), token.encode()):
+            return 403, "this address lacks its token"
+        if self.command == "POST" and self.headers.get("X-Mlestruct") != token:
+            return 403, "not from the page"
+        return None if parts[2] in actions else (404, "there is no such thing")
+
+    def _page(self) -> None:
+        nonce = secrets.token_urlsafe(12)
+        text = page(self.server.token, nonce)
+        self._send(text.encode(), HTML, policy=POLICY.format(nonce=nonce))
+
+    def _file(self) -> None:
+        kind, name = self._asked("kind"), self._asked("name")
+        self._json(self.server.session.put(kind, name, self._body))
+
+    def _cost(self) -> None:
+        a, b = int(self._asked("a")), int(self._asked("b"))
+        self._json(self.server.session.planned().cost(self._asked("kind"), a, b))
+
+    def _asked(self, name: str) -> str:
+        """A value of the address."""
+        found = parse_qs(urlsplit(self.path).query).get(name)
+        if not found:
+            raise ValueError(f"the address lacks {name}")
+        return found[0]
+
+    def _json(self, found: Json) -> None:
+        self._send(json.dumps(found).encode(), JSON)
+
+    def _send(self, body: bytes, kind: str, status: int = 200, policy: str = "") -> None:
+        self.send_response(status)
+        own = {"Content-Type": kind, "Content-Length": str(len(body)), "Connection": "close"}
+        own |= {"Content-Security-Policy": policy} if policy else {}
+        for name, value in (HEADERS | own).items():
+            self.send_header(name, value)
+        self.end_headers()
+        with suppress(OSError):  # of who does not wait for the answer
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is logged: addresses hold the token."""
+
+
+class Server(ThreadingHTTPServer):
+    """A project's page on a port of this machine."""
+
+    daemon_threads = True
+    request_queue_size = 4 * MOST
+
+    def __init__(
+        self, project: Project, port: int = 0, seconds: float = SECONDS, most: int = MOST
+    ) -> None:
+        super().__init__((HOST, port), Handler)
+        self.session, self.token = Session(project), secrets.token_urlsafe(16)
+        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+        self.seconds, self.most = seconds, most
+        self._turn = threading.Lock()
+        self._open: dict[socket.socket, float] = {}  # until when its request must have arrived
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for a connection; where there are too many, the longest waiting one ends."""
+        with self._turn:
+            oldest = min(self._open, key=self._open.__getitem__) if self._open else request
+            full = len(self._open) >= self.most
+            refused = full and self._open[oldest] == NEVER  # all are being answered
+            if full and not refused:
+                del self._open[oldest]
+                _end(oldest)
+            if not refused:
+                self._open[request] = time.monotonic() + self.seconds
+        if refused:
+            self.close_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def received(self, request: socket.socket) -> None:
+        """All of a request is here, and its answer may take as long as it takes."""
+        with self._turn:
+            if request in self._open:
+                self._open[request] = NEVER
+
+    def service_actions(self) -> None:
+        """End connections whose request does not arrive in time, however slowly it drips."""
+        with self._turn:
+            for request in [r for r, until in self._open.items() if until < time.monotonic()]:
+                del self._open[request]
+                _end(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection; what its client still sends is read for a moment.
+
+        Else the system would answer it with a reset, which can overtake the answer.
+        """
+        end = time.monotonic() + min(self.seconds, LATER)
+        with self._turn:
+            if request in self._open:
+                self._open[request] = end
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_WR)
+            request.settimeout(min(self.seconds, LATER) / 4)
+            while time.monotonic() < end and request.recv(1 << 16):
+                pass
+        with self._turn:
+            self._open.pop(request, None)
+        self.close_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has gone is no fault to report."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+    @property
+    def address(self) -> str:
+        """Where the page is, token included."""
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+
+def _end(request: socket.socket) -> None:
+    """Wake the thread that waits for a client."""
+    with suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
+
+
+def serve(folder: str, port: int = 0, ready: Callable[[str], None] = print) -> None:
+    """Serve a project's folder until Ctrl-C; ``ready`` is told the address."""
+    with Server(Project(folder), port) as server:
+        ready(server.address)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
