@@ -380,8 +380,8 @@ def test_the_walk_is_counted(tmp_path: Path) -> None:
 def test_no_class_name_stands_twice():
     """A reader who meets a name knows which class it is, without its module."""
     found: dict[str, list[str]] = {}
-    for folder in (ROOT / "mlestruct", ROOT / "oracles"):
-        for path in folder.rglob("*.py"):
+    for folder in ("mlestruct", "oracles"):
+        for path in sources(folder):
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.ClassDef):
                     found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
@@ -399,68 +399,6 @@ def test_aliases_of_arrays_stand_in_one_module():
                 r"^\w+ = NDArray\[np\.", text, re.M
             )
     assert [name for name, lines in found.items() if lines] == ["mlestruct/structures/base.py"]
-
-
-FIRST_FIT = """
-import ast, sys, warnings
-import numpy as np
-import mlestruct as ms
-
-def example(name):
-    rng = np.random.default_rng(0)
-    if name == "matching":
-        X = rng.standard_normal((4, 3, 3, 2))
-        return ms.MatchingModel(), X, [rng.permutation(3) for _ in X]
-    if name == "sequence":
-        X = rng.standard_normal((4, 5, 2))
-        return ms.SequenceModel(), X, rng.integers(0, 2, (4, 5))
-    if name == "roommates":
-        people = [{"id": i, "tidy": int(level)} for i, level in enumerate(rng.integers(0, 5, 40))]
-        return ms.RoommateModel(ordinal="tidy"), people, [(i, i + 1) for i in range(0, 40, 2)]
-    X = rng.standard_normal((4, 3, 2))
-    best = lambda score: np.eye(3, dtype=int)[score.argmax()]
-    model = ms.StructuredModel(ms.Custom(3, exactly_one=[[0, 1, 2]]), oracle=best)
-    return model, X, np.eye(3, dtype=int)[[0, 1, 2, 0]]
-
-entered = set()
-sys.setprofile(lambda frame, event, _: event == "call" and entered.add(
-    (frame.f_code.co_filename, frame.f_code.co_firstlineno)))
-warnings.simplefilter("ignore")
-model, X, y = example(sys.argv[1])
-model.fit(X, y)
-sys.setprofile(None)
-for name, module in sorted(sys.modules.items()):
-    if name.split(".")[0] in ("mlestruct", "mlestruct_oracles") and module.__file__:
-        text = open(module.__file__, encoding="utf-8").read()
-        made = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
-        lines = {line for n in made for line in range(n.lineno, n.body[0].lineno + 1)}
-        lines |= {d.lineno for n in made for d in n.decorator_list}
-        ran = "@kernel" in text or any((module.__file__, line) in entered for line in lines)
-        print(name, len(text.splitlines()), int(ran))
-"""
-
-
-@pytest.mark.parametrize("front", ["matching", "sequence", "solver", "roommates"])
-def test_a_first_fit_loads_what_it_runs(front: str) -> None:
-    """Modules of some size, of which nothing is called or compiled, are imported where used."""
-    ran = subprocess.run(
-        [sys.executable, "-c", FIRST_FIT, front], capture_output=True, text=True, check=True
-    )
-    loaded = [line.split() for line in ran.stdout.splitlines()]
-    idle = {name for name, lines, used in loaded if int(lines) > 110 and used == "0"}
-    assert len(loaded) > 60
-    solvers = [name for name, *_ in loaded if name.startswith("mlestruct_oracles")]
-    assert not (solvers and front in ("matching", "sequence")), "no proof of these asks an oracle"
-    assert idle <= {
-        "mlestruct.errors",  # what may go wrong
-        "mlestruct.structures.matching",  # kinds that inference tells apart
-        "mlestruct.structures.bipartite",
-        "mlestruct.features.dense",  # a kind whose columns can be levelled
-        "mlestruct.estimators.stored",  # the form that a fit's result is kept in
-        "mlestruct.compiler.shortcuts",  # named by kept machine code that assigns slices
-    }
-    assert len(loaded) <= 100
-    assert sum(int(lines) for _, lines, _ in loaded) <= 15_082
 
 
 def test_the_architecture_page_names_modules_that_exist() -> None:

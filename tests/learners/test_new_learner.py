@@ -17,8 +17,7 @@ from mlestruct.learners.convex import Learner
 SHARE = 0.2
 
 
-# What CONTRIBUTING.md, "How to add a learner", asks for: this function, and its import in
-# learners/__init__.py.
+# What CONTRIBUTING.md, "How to add a learner", asks for: this function, and its import.
 def doubting(rho=None, share=SHARE, **settings) -> Learner:
     """The likelihood of outcomes of which a share is taken for noise: any other was as likely."""
 
