@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for add in (add_roommates, add_check, add_infer):
         add(commands)
     try:
-        for argument in sys.argv[1:] if arguments is None else arguments:
+        written = sys.argv[1:] if arguments is None else arguments
+        refuse_removed(" ".join(["mlestruct", *written[:1]]))
+        for argument in written:
             refuse_removed(argument.partition("=")[0])
         given = parser.parse_args(arguments)
         return _heard(given)

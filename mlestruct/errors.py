@@ -12,6 +12,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct.learners.streamed": "engine='dask' shares out what a fit needs over workers",
     "mlestruct.data.Stored": "engine='dask' shares out what a fit needs over workers",
     "RoommateModel(workers=)": "one cohort is learned from in one thread",
+    "mlestruct warm": "a first fit compiles what it needs by itself",
     "--language": "report and page are in English",
     "mlestruct.doctor": "mlestruct.roommates.doctor examines tables",
     "Report.of(language=)": "a report is in English",

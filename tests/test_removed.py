@@ -41,6 +41,11 @@ def test_names_that_never_were_are_unknown_as_before():
         ms.RoommateModel(worker=2)
 
 
+def test_a_removed_command_says_what_serves_instead(capsys):
+    assert main(["warm", "--package"]) == 2
+    assert capsys.readouterr().err.startswith("mlestruct: mlestruct warm was removed: a first fit")
+
+
 @pytest.mark.parametrize("command", ["assign people.csv", "serve"])
 @pytest.mark.parametrize("language", ["--language de", "--language=en"])
 def test_a_removed_option_says_what_serves_instead(command, language, capsys):

@@ -101,10 +101,9 @@ def _even_shares(scope: Ints, rho: Array, room: Array) -> Sharing:
     """Share every edge evenly between its ends."""
     ends, n = np.ascontiguousarray(scope, dtype=np.int64).ravel(), len(room)
     share = np.repeat(rho / 2, 2)
-    load: Array
     around = np.argsort(ends, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
-    load = np.bincount(ends, weights=share, minlength=n)
+    load = np.bincount(ends, weights=share, minlength=n).astype(np.float64)
     came, queue = np.full(n, -1), np.empty(n, dtype=np.int64)
     return Sharing(n, len(rho), ends, start, around, share, load, room, came, queue)
 
