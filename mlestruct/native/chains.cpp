@@ -108,7 +108,7 @@ struct Table {
 
 // One chain after the other; rows of positions are padded with zeros to `width` numbers.
 struct Chain {
-    const chain *shape;
+    const chain_shape *shape;
     const double *end;  // of all scores
     int64_t width;
     double *weight, *alpha, *norm;  // of positions
@@ -445,7 +445,7 @@ struct Labels {
 
 }  // namespace
 
-status chain_marginals(const chain *shape, int64_t count, const int64_t *offset, int64_t size,
+status chain_marginals(const chain_shape *shape, int64_t count, const int64_t *offset, int64_t size,
                        const double *score, double *tau, double *log_z) {
     int64_t widest = 1, n = shape->variables;
     for (int64_t v = 0; v < n; ++v) {

@@ -6,7 +6,7 @@ extern "C" {
 /** A chain, whose factor t joins variables t and t + 1.
 
 It says where the tables of variables begin, and those of factors; both end with an end. */
-struct chain {
+struct chain_shape {
     int64_t variables;
     const int64_t *node_start N(variables + 1);
     const int64_t *table_start N(variables);
@@ -17,7 +17,7 @@ struct chain {
 Entries that are closed score minus infinity. log Z is NaN where the linear domain may have lost
 what matters: the marginals of that chain mean nothing then. */
 EXPORT status chain_marginals(
-    const struct chain *shape, int64_t count, const int64_t *offset N(count), int64_t size,
+    const struct chain_shape *shape, int64_t count, const int64_t *offset N(count), int64_t size,
     const double *score N(size), double *tau N(size), double *log_z N(count));
 
 /** Sequences of positions with the same states each.
@@ -40,8 +40,9 @@ factors' marginals. Return 0 where the linear domain may have lost what matters:
 nothing then; else 1. */
 EXPORT int64_t tied_marginals(
     const struct sequences *given, const double *weight N(given.count), double top,
-    const double *moves N(given.states * given.states), double *node N(given.positions * given.width),
-    double *log_z N(given.count), double *pair N(given.states * given.states));
+    const double *moves N(given.states * given.states),
+    double *node N(given.positions * given.width), double *log_z N(given.count),
+    double *pair N(given.states * given.states));
 
 /** Write each sequence's best labels; of equally good labels the first ones.
 

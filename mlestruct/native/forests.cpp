@@ -13,7 +13,7 @@ constexpr double FEW = 1e-280;       // of the largest entry: sums below have no
 constexpr double SMALLEST = 1e-307;  // probabilities below are none
 
 struct Forest {
-    const forest *shape;
+    const forest_shape *shape;
     double *score;    // of node coordinates, with what reached them from below
     double *total;    // log marginals of node coordinates
     double *message;  // of factors to their parents' states
@@ -146,7 +146,7 @@ struct Forest {
 
 }  // namespace
 
-status forest_marginals(const forest *shape, int64_t count, const int64_t *offset, int64_t,
+status forest_marginals(const forest_shape *shape, int64_t count, const int64_t *offset, int64_t,
                         const double *score, double *tau, double *log_z) {
     const int64_t nodes = whole_eights(shape->node_start[shape->variables]);
     int64_t most = 0;

@@ -6,9 +6,9 @@ extern "C" {
 /** A forest of factors, from the leaves up.
 
 Factor f reports to the variable ``parent``; its ``entries`` numbers begin at table_start[f], and
-what it sends at choice_start[f]. Entry e has the node coordinates from agree_start[f] + e * arity[f]
-on, the parent's first. ``node_of`` is the variable of every node coordinate. */
-struct forest {
+what it sends at choice_start[f]. Entry e has the node coordinates from
+agree_start[f] + e * arity[f] on, the parent's first. ``node_of`` is the variable of every node coordinate. */
+struct forest_shape {
     int64_t factors;
     int64_t variables;
     int64_t places;
@@ -28,6 +28,6 @@ struct forest {
 Entries that are closed score minus infinity. log Z is minus infinity where no labelling has a
 finite score, and NaN where a score is. */
 EXPORT status forest_marginals(
-    const struct forest *shape, int64_t count, const int64_t *offset N(count), int64_t size,
+    const struct forest_shape *shape, int64_t count, const int64_t *offset N(count), int64_t size,
     const double *score N(size), double *tau N(size), double *log_z N(count));
 }

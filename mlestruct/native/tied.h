@@ -25,17 +25,21 @@ EXPORT void scatter_factors(const struct tied_graphs *graphs,
                             const double *rows N(graphs.factor_start[-1] * graphs.table),
                             double *flat N(graphs.offset[-1]));
 /** Write so many times one table to where every factor's table is. */
-EXPORT void scatter_table(const struct tied_graphs *graphs, const double *times N(graphs.factor_start[-1]),
+EXPORT void scatter_table(const struct tied_graphs *graphs,
+                          const double *times N(graphs.factor_start[-1]),
                           const double *one N(graphs.table), double *flat N(graphs.offset[-1]));
 /** Copy every variable's coordinates to its row. */
 EXPORT void gather_nodes(const struct tied_graphs *graphs, const double *flat N(graphs.offset[-1]),
                          double *rows N(graphs.node_start[-1] * graphs.states));
 /** Copy every factor's coordinates to its row. */
-EXPORT void gather_factors(const struct tied_graphs *graphs, const double *flat N(graphs.offset[-1]),
+EXPORT void gather_factors(const struct tied_graphs *graphs,
+                           const double *flat N(graphs.offset[-1]),
                            double *rows N(graphs.factor_start[-1] * graphs.table));
 /** Add so many times every factor's table to one. */
-EXPORT void gather_table(const struct tied_graphs *graphs, const double *flat N(graphs.offset[-1]),
-                         const double *times N(graphs.factor_start[-1]), double *one N(graphs.table));
+EXPORT void gather_table(const struct tied_graphs *graphs,
+                         const double *flat N(graphs.offset[-1]),
+                         const double *times N(graphs.factor_start[-1]),
+                         double *one N(graphs.table));
 
 /** Add to each example's sums its rows of features, so many times; rows of example m end at
 start[m + 1]. */

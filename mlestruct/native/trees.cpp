@@ -20,7 +20,7 @@ constexpr int64_t UNSEEN = -1, ROOT = -2, NONE = -1;
 constexpr double NOTHING = 1e-3;  // of the tolerance over all nodes: shares below do not move
 
 struct Sharing {
-    const sharing *given;
+    const edge_shares *given;
     double least;
 
     int64_t other_end(int64_t place) const { return given->ends[place ^ 1]; }
@@ -97,7 +97,7 @@ void inverse_differences(const sparse_factor *factor, const double *inverse, int
     }
 }
 
-int64_t relieve_node(const sharing *shares, int64_t v, double tol) {
+int64_t relieve_node(const edge_shares *shares, int64_t v, double tol) {
     const Sharing s{shares, NOTHING * tol / static_cast<double>(shares->nodes)};
     while (shares->load[v] > shares->room[v] + tol) {
         int64_t goal = NONE;

@@ -29,7 +29,7 @@ EXPORT void inverse_differences(
 /** Edge weights that are shared between two ends each, so that no node holds more than its room.
 
 From start[v] on ``around`` names the shares at node v, 2 e + side. ``came`` is -1 everywhere. */
-struct sharing {
+struct edge_shares {
     int64_t nodes;
     int64_t edges;
     const int64_t *ends N(2 * edges) BELOW(nodes);
@@ -45,5 +45,5 @@ struct sharing {
 /** Move what node v holds above its room to nodes with room left, along shortest paths.
 
 Return 0 where that is impossible, else 1. */
-EXPORT int64_t relieve_node(const struct sharing *shares, int64_t v, double tol);
+EXPORT int64_t relieve_node(const struct edge_shares *shares, int64_t v, double tol);
 }

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-from mlestruct.native._door import Sharing, relieve_node
+from mlestruct.native._door import EdgeShares, relieve_node
 from mlestruct.structures.base import Array, Ints
 
 TOL = 1e-12  # what rounding may leave of a payment
@@ -97,7 +97,7 @@ def shared(scope: Ints, rho: Array, room: Array) -> Array | None:
     return shares.share.reshape(-1, 2) if _relieve_all(shares, SHARED) else None
 
 
-def _even_shares(scope: Ints, rho: Array, room: Array) -> Sharing:
+def _even_shares(scope: Ints, rho: Array, room: Array) -> EdgeShares:
     """Share every edge evenly between its ends."""
     ends, n = np.ascontiguousarray(scope, dtype=np.int64).ravel(), len(room)
     share = np.repeat(rho / 2, 2)
@@ -105,10 +105,10 @@ def _even_shares(scope: Ints, rho: Array, room: Array) -> Sharing:
     start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
     load = np.bincount(ends, weights=share, minlength=n).astype(np.float64)
     came, queue = np.full(n, -1), np.empty(n, dtype=np.int64)
-    return Sharing(n, len(rho), ends, start, around, share, load, room, came, queue)
+    return EdgeShares(n, len(rho), ends, start, around, share, load, room, came, queue)
 
 
-def _relieve_all(shares: Sharing, tol: float) -> bool:
+def _relieve_all(shares: EdgeShares, tol: float) -> bool:
     """Return whether no node holds more than its room, after shares were moved."""
     above = np.flatnonzero(shares.load > shares.room + tol)
     return all(relieve_node(shares, int(v), tol) for v in above)

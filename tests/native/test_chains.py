@@ -11,7 +11,7 @@ from mlestruct.inference.exact.paths import PathSums
 from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.native._door import (
     AttributeRows,
-    Chain,
+    ChainShape,
     Sequences,
     TiedGraphs,
     add_some_weights,
@@ -45,7 +45,7 @@ def test_chains_write_their_own_coordinates_and_no_others(seed):
     inside = slice(room, room + 3 * size)
     around[inside] = rng.standard_normal(3 * size)
     around[inside][size : 2 * size] = around[inside][:size]  # equal tables in two chains
-    shape, log_z = Chain(n, graph.node_start, graph.table_start), np.empty(2)
+    shape, log_z = ChainShape(n, graph.node_start, graph.table_start), np.empty(2)
     offsets = np.array([0, 2 * size])  # the chain between them is left out
     chain_marginals(shape, 2, offsets, 3 * size, around[inside], tau[inside], log_z)
     for m, first in enumerate(room + offsets):

@@ -11,7 +11,7 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.native._door import Chain, Forest, chain_marginals, forest_marginals
+from mlestruct.native._door import ChainShape, ForestShape, chain_marginals, forest_marginals
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import schedule
@@ -61,7 +61,7 @@ class ForwardBackward(Routine):
 
 def _swept(
     sweep: Any,
-    shape: Chain | Forest,
+    shape: ChainShape | ForestShape,
     batch: Batch[FactorGraph],
     members: Ints,
     scores: Array,
@@ -81,18 +81,18 @@ def _refuse_impossible(structure: FactorGraph, members: Ints, log_z: Array) -> N
 
 
 @kept
-def _chain(structure: FactorGraph) -> Chain | None:
+def _chain(structure: FactorGraph) -> ChainShape | None:
     """Return where a chain's tables begin; None unless factor i joins variables i and i + 1."""
     n = structure.n_nodes
     steps = np.arange(n - 1)
     expected = np.stack([steps, steps + 1], axis=1).ravel()
     if n == 1 or not structure.is_pairwise or not np.array_equal(structure.scope, expected):
         return None
-    return Chain(n, structure.node_start, structure.table_start)
+    return ChainShape(n, structure.node_start, structure.table_start)
 
 
 @kept
-def _forest(structure: FactorGraph) -> Forest:
+def _forest(structure: FactorGraph) -> ForestShape:
     """Reorder the schedule's entries: factor by factor as swept, the parent's state first."""
     given = schedule(structure)
     rows = [np.zeros(0, dtype=np.int64)]
@@ -104,7 +104,7 @@ def _forest(structure: FactorGraph) -> Forest:
         rows.append(np.roll(nodes, -slot, axis=1).ravel())
     starts = np.concatenate([[0], np.cumsum(given.entries * given.arity)])[:-1]
     agree = np.concatenate(rows)
-    return Forest(
+    return ForestShape(
         len(given.parent),
         structure.n_nodes,
         len(agree),

@@ -7,7 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.inference.graph.forward_backward import ForwardBackward
-from mlestruct.native._door import Chain, chain_marginals
+from mlestruct.native._door import ChainShape, chain_marginals
 
 
 def by_numpy(graph, score):
@@ -59,7 +59,7 @@ def test_what_the_linear_domain_loses_is_done_in_the_log_domain():
     batch = ms.Batch.of(graph, count=1)
     score = np.array([0.0, -900.0, 0.0, 0.0, -2000.0, -2000.0, 0.0, 1.0])
     tau, log_z = np.empty(8), np.empty(1)
-    shape = Chain(2, graph.node_start, graph.table_start)
+    shape = ChainShape(2, graph.node_start, graph.table_start)
     chain_marginals(shape, 1, batch.offsets[:1], 8, score, tau, log_z)
     assert np.isnan(log_z[0])
     found, tau, _ = ForwardBackward().many(batch, score)
