@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.inference.matching.scale import scale
 from mlestruct.inference.matching.scaling import Scaling, prepared
+from mlestruct.native._door import MatchingAim, matching_scale
 
 QUESTIONS, LEVELS = 14, 5
 SIZES = (400, 1000, 2400)
@@ -54,13 +54,11 @@ def answers(n: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
 def sweeps(structure: ms.Matching, score: np.ndarray, rho: float) -> int:
     """To 1e-8 from a cold start; Bethe from the solution at ρ = ½, as inference does it."""
     graph, _ = prepared(structure)
-    fixed = (graph.ptr, graph.head, graph.strict, graph.component)
-    x, tau, report, total = np.zeros(graph.nodes), np.empty(graph.live), np.zeros(3), 0
+    x, tau, report, total = np.zeros(graph.nodes), np.empty(graph.live), np.zeros(5), 0
     stages = [(0.5, 1e-8)] if rho == 0.5 else [(0.5, 1e-2), (rho, 1e-8)]
     for number, (stage, residual) in enumerate(stages):
-        scale(
-            score, *fixed, 1 - 2 * stage, stage, False, x, number == 0, residual, 500, tau, report
-        )
+        aim = MatchingAim(1 - 2 * stage, stage, residual, 500)
+        matching_scale(graph.native, aim, score, number == 0, x, tau, report)
         total += int(report[1])
     return total
 

@@ -25,8 +25,8 @@ import mlestruct
 from mlestruct import kernels
 from mlestruct.compiler import digest, kept, temporary
 from mlestruct.compiler.kept import constants
-from mlestruct.inference.matching.kernels import entry
 from mlestruct.kernels import Compiled, clock, compiling, kernel, uncollected, variant
+from mlestruct.structures.complete_kernel import row_sums
 
 MODULES = sorted(
     path
@@ -102,12 +102,13 @@ def test_parts_and_entries_agree_in_any_order(rng):
 
 def test_kernels_travel():
     """To a worker of another process, say, with whatever holds them."""
-    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)(0.25, 0.0))"
+    code = "import pickle, sys, numpy as np; f = pickle.load(sys.stdin.buffer)\n"
+    code += "print(f(np.full(1, 0.25), 2)[0])"
     answer = subprocess.run(
-        [sys.executable, "-c", code], input=pickle.dumps(entry), capture_output=True, check=True
+        [sys.executable, "-c", code], input=pickle.dumps(row_sums), capture_output=True, check=True
     )
     assert float(answer.stdout) == 0.25
-    assert pickle.loads(pickle.dumps(entry)) is entry
+    assert pickle.loads(pickle.dumps(row_sums)) is row_sums
 
 
 def test_what_kernels_call_has_no_machine_code_of_its_own():
@@ -297,10 +298,10 @@ def test_a_digest_is_the_same_in_every_process():
 
 
 SCRIPT = """
-import sys, mlestruct.compiler as c, mlestruct.kernels as k
-from mlestruct.inference.matching.kernels import entry
-entry(0.25, 0.5)
-print(k.Compiled.kernels, entry.stats.cache_path, k.Compiled.folder)
+import sys, numpy as np, mlestruct.compiler as c, mlestruct.kernels as k
+from mlestruct.structures.complete_kernel import row_sums
+row_sums(np.ones(1), 2)
+print(k.Compiled.kernels, row_sums.stats.cache_path, k.Compiled.folder)
 """
 
 
@@ -321,8 +322,8 @@ def test_what_was_compiled_is_found_by_the_next_process(tmp_path):
 
 
 TOGETHER = """
-import sys, time, mlestruct.compiler.linking as c
-from mlestruct.inference.matching.kernels import entry
+import sys, time, numpy as np, mlestruct.compiler.linking as c
+from mlestruct.structures.complete_kernel import row_sums
 make = c.entry
 def slowly(*given):
     print("made")
@@ -331,7 +332,7 @@ def slowly(*given):
 c.entry = slowly
 print("ready", flush=True)
 sys.stdin.readline()
-entry(0.25, 0.5)
+row_sums(np.ones(1), 2)
 """
 
 
@@ -341,7 +342,7 @@ def test_what_an_edition_with_other_classes_kept_is_compiled_again(gone, tmp_pat
     """A named tuple's type is in the index by its class, which a later edition may lack."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path))
-    found = kept.Kept(entry.py_func)
+    found = kept.Kept(row_sums.py_func)
     found._cache_file.save("key", 1)
     assert found._cache_file.load("key") == 1
     index = Path(found._cache_file._index_path)

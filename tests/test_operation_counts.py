@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.matching.scale import scale
 from mlestruct.inference.matching.scaling import prepared
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
+from mlestruct.native._door import MatchingAim, matching_scale
 from mlestruct.oracle import Counted, resolve
 from mlestruct.train.direct import direct
 
@@ -60,10 +60,9 @@ def test_scaling_takes_no_more_sweeps_of_more_people(rng, make):
     for n in (40, 80, 160):
         structure = make(n)
         graph, _ = prepared(structure)
-        x, tau, report = np.zeros(graph.nodes), np.empty(graph.live), np.zeros(3)
-        parts = graph.ptr, graph.head, graph.strict, graph.component
+        x, tau, report = np.zeros(graph.nodes), np.empty(graph.live), np.zeros(5)
         score = rng.standard_normal(structure.size)
-        scale(score, *parts, 0.0, 0.5, graph.two_sided, x, True, 1e-8, 500, tau, report)
+        matching_scale(graph.native, MatchingAim(0.0, 0.5, 1e-8, 500), score, True, x, tau, report)
         assert report[0] <= 1e-8
         sweeps.append(report[1])
     assert sweeps[2] <= sweeps[0] + 1

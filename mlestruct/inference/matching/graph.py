@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from mlestruct.errors import Infeasible
+from mlestruct.native._door import MatchingGraph
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
@@ -44,6 +46,13 @@ class Layout:
     @property
     def live(self) -> int:
         return len(self.head)
+
+    @cached_property
+    def native(self) -> MatchingGraph:
+        """The arrays as kernels take them; it points to them, and is neither copied nor pickled."""
+        rows, columns = self.table or (0, 0)
+        return MatchingGraph(self.nodes, self.live, self.ptr, self.head, self.strict,
+                             self.component, self.two_sided, rows, columns)  # fmt: skip
 
     def gather(self, rows: Array) -> Array:
         return np.ascontiguousarray(rows if self.edge is None else rows[:, self.edge])

@@ -10,13 +10,17 @@ import numpy as np
 from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.graph import Layout, layout
-from mlestruct.inference.matching.newton import DENSE
-from mlestruct.inference.matching.repair import balance, fill_table, shrink
-from mlestruct.inference.matching.scale import PATIENCE, reachable, scale
-from mlestruct.inference.matching.values import dual_value, price_value
+from mlestruct.inference.matching.split import approach, split_value
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.kernels import kernel
 from mlestruct.limits import late, left, parts, turns
+from mlestruct.native._door import (
+    MatchingAim,
+    MatchingState,
+    matching_infer,
+    matching_mend,
+    matching_price_value,
+    matching_scale,
+)
 from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
@@ -24,6 +28,10 @@ from mlestruct.trees import Tree, like
 
 NEWTON = 5e-6  # seconds an edge that are left at least for Newton's steps, which cannot be stopped
 LOOSE = 1e-8  # relative; a bound that is looser is worth better prices
+DENSE = 300  # nodes up to which Newton's prices are looked for, O(nodes³) a step
+LOST, AGREE = 1e-16, 1e-7  # of a score, in every sum of prices; what an answer is proven to
+PATIENCE = 40  # sweeps before Newton's steps
+COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5  # what inference last got there by
 
 
 @kept
@@ -35,11 +43,10 @@ def prepared(structure: Any) -> tuple[Layout, Array]:
         return graph, np.full(graph.live, 0.5 / max(degree.max(), 1))
     if graph.edge is None and structure.interior() is not None:
         return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
-    point, report, x = np.empty(graph.live), np.zeros(5), np.zeros(graph.nodes)
-    given = graph.ptr, graph.head, graph.strict
-    scale(np.zeros(graph.live), *given, graph.component, 0.0, 0.5, graph.two_sided, x, True, 1e-13,
-          100_000, point, report)  # fmt: skip
-    balance(*given, point, point.copy())
+    point, report, x = np.empty(graph.live), np.empty(5), np.zeros(graph.nodes)
+    aim = MatchingAim(0.0, 0.5, 1e-13, 100_000)
+    matching_scale(graph.native, aim, np.zeros(graph.live), True, x, point, report)
+    matching_mend(graph.native, point, point.copy())
     return graph, point
 
 
@@ -166,24 +173,23 @@ class Scaling(Routine):
         log_z, sweeps = np.zeros(len(score)), turns(self.sweeps, score.size)
         if left() < NEWTON * score.size:
             sweeps = min(sweeps, PATIENCE - 1)
-        rows, columns = (0, 0) if graph.table is None else graph.table
         # Beyond ½ nothing stops a kernel: what is late has the prices of ½, which bound it, too.
         rough = self.rho > 0.5 and late()
         rho = 0.5 if rough else self.rho
-        given = (score, graph.ptr, graph.head, graph.strict, graph.component, rho,
-                 graph.two_sided, rows, columns, centre, self.residual, sweeps)  # fmt: skip
-        if graph.live and (self.rho <= 0.5 or rough):
-            _concave(*given, state.x, state.mode, tau, log_z)
-            if rough:
-                state.mode[:] = COLD
-                log_z[:] = [
-                    _above(row, graph, self.rho, x, -np.inf)
-                    for row, x in zip(score, state.x, strict=True)
-                ]
-        elif graph.live:
-            from mlestruct.inference.matching.beyond_half import infer_beyond_half
-
-            infer_beyond_half(*given, state.x, state.sent, state.mode, tau, log_z)
+        if graph.live:
+            aim = MatchingAim(1.0 - 2.0 * rho, rho, self.residual, sweeps)
+            sent = state.sent if rho > 0.5 else None
+            mode = state.mode.view(np.uint8)
+            now = MatchingState(len(score), graph.nodes, graph.live, state.x, sent, mode)
+            matching_infer(graph.native, aim, now, score, centre, tau, log_z)
+        for m in np.flatnonzero(state.mode == SPLIT):
+            log_z[m] = self._split(graph, centre, score[m], state.x[m], tau[m])
+        if graph.live and rough:
+            state.mode[:] = COLD
+            log_z[:] = [
+                _above(row, graph, self.rho, x, -np.inf)
+                for row, x in zip(score, state.x, strict=True)
+            ]
         lost = np.flatnonzero(~np.isfinite(log_z)) if again else ()
         if len(lost):
             cold, own = self._state(graph, len(lost)), tau[lost]
@@ -194,20 +200,26 @@ class Scaling(Routine):
         state.x[gone], state.mode[gone] = 0.0, COLD
         return log_z
 
+    def _split(self, graph: Layout, centre: Array, score: Array, x: Array, tau: Array) -> float:
+        """One example's log Z, prices and τ by its nodes' own bound."""
+        enough = max(self.residual, LOST * float(np.abs(score).max()), AGREE)
+        for rounds in (12, 100):
+            if approach(graph, self.rho, score, x, tau, enough, rounds) <= enough:
+                break
+        matching_mend(graph.native, tau, centre)
+        return split_value(graph, self.rho, score, x)
+
 
 def _above(score: Array, graph: Layout, rho: float, x: Array, value: float) -> float:
     """One example's bound; Newton's prices, O(nodes³) a step, where it is far from ``value``."""
-    ptr, head, strict = graph.ptr, graph.head, graph.strict
     if rho <= 0.5:
-        return float(price_value(score, ptr, head, strict, rho, x))
-    from mlestruct.inference.matching.split import approach, split_value
-
-    bound = float(split_value(score, ptr, head, strict, rho, x))
+        return matching_price_value(graph.native, rho, score, x)
+    bound = split_value(graph, rho, score, x)
     if bound - value <= LOOSE * (1.0 + abs(value)) or graph.nodes > DENSE or late():
         return bound
     better, tau = x.copy(), np.empty(graph.live)
-    approach(score, ptr, head, strict, rho, better, tau, 1e-9, 100)
-    return min(bound, float(split_value(score, ptr, head, strict, rho, better)))
+    approach(graph, rho, score, better, tau, 1e-9, 100)
+    return min(bound, split_value(graph, rho, score, better))
 
 
 @dataclass(frozen=True)
@@ -220,39 +232,3 @@ class WarmPrices:
 
     def copy(self) -> WarmPrices:
         return WarmPrices(self.x.copy(), self.sent.copy(), self.mode.copy())
-
-
-COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5
-SOFT = 1e-11  # at ρ = 0 the slacks' entropy weighs this: Newton needs one, and it moves no digit
-NEARBY = 500  # sweeps from a warm start: one that needs more is no nearer than a cold one
-
-
-@kernel
-def _concave(score, ptr, head, strict, component, rho, two_sided, rows, columns, centre,
-             residual, sweeps, x, mode, tau, log_z):  # fmt: skip
-    """Every example at ρ ≤ ½, as :mod:`mlestruct.inference.matching.beyond_half` has others."""
-    report, c, soft = np.zeros(5), 1.0 - 2.0 * rho, max(rho, SOFT)
-    for m in range(len(score)):
-        report[0], enough = np.inf, reachable(score[m], residual)
-        for cold in (False, True):
-            if (cold or mode[m] != COLD) and not report[0] <= enough:
-                most = sweeps if cold else min(sweeps, NEARBY)
-                scale(score[m], ptr, head, strict, component, c, soft, two_sided, x[m],
-                      cold, enough, most, tau[m], report)  # fmt: skip
-        mode[m] = SCALED
-        log_z[m] = dual_value(score[m], ptr, head, strict, c, rho, x[m], tau[m])
-        mend(ptr, head, strict, rows, columns, tau[m], centre)
-
-
-@kernel
-def mend(ptr, head, strict, rows, columns, tau, centre):
-    """τ moved to where every degree fits."""
-    some = False
-    for v in range(len(strict)):
-        some = some or strict[v]
-    if rows > 0 and strict[0]:
-        fill_table(tau, rows, columns)
-    elif some:
-        balance(ptr, head, strict, tau, centre)
-    else:
-        shrink(ptr, head, tau)

@@ -7,8 +7,8 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
-from mlestruct.inference.matching.bp import propagate
 from mlestruct.inference.matching.scaling import LOGS, Scaling, WarmPrices, prepared
+from mlestruct.native._door import MatchingAim, MatchingState, matching_propagate
 
 GRAPHS = {
     "perfect": ms.BipartiteMatching(5),
@@ -35,17 +35,23 @@ def twin(structure, scores, rho, rounds=3000):
     return 1.0 / (1.0 + np.exp(-scores - rho * sent.sum(axis=0)))
 
 
+def propagated(graph, scores, rho, residual):
+    """(τ, log(1 − τ), report) of messages from a cold start at x = 0 and τ = 0.1."""
+    tau, off, report = np.full(graph.live, 0.1), np.empty(graph.live), np.zeros(5)
+    x, sent, mode = np.zeros(graph.nodes), np.empty((2, graph.live)), np.zeros(1, np.uint8)
+    state = MatchingState(1, graph.nodes, graph.live, x, sent, mode)
+    aim, score = MatchingAim(1 - 2 * rho, rho, residual, 10_000), graph.gather(scores[None])[0]
+    matching_propagate(graph.native, aim, state, score, tau, off, report)
+    return tau, off, report
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("rho", [0.8, 1.0])
 def test_messages_equal_their_numpy_twin(name, rho, rng):
     structure = GRAPHS[name]
     scores = rng.standard_normal(structure.size)
     graph, _ = prepared(structure)
-    x, sent = np.zeros(graph.nodes), np.empty((2, graph.live))
-    tau, off, report = np.full(graph.live, 0.1), np.empty(graph.live), np.zeros(5)
-    score = graph.gather(scores[None])[0]
-    propagate(score, graph.ptr, graph.head, graph.strict, rho, graph.two_sided, x, sent, True,
-              1e-12, 5000, tau, off, report)  # fmt: skip
+    tau, off, report = propagated(graph, scores, rho, 1e-12)
     assert report[0] <= 1e-12
     np.testing.assert_allclose(tau, twin(structure, scores, rho, 300), atol=1e-8)
     np.testing.assert_allclose(np.exp(off), 1 - tau, atol=1e-12)
@@ -60,7 +66,9 @@ def test_floats_and_logarithms_agree(name, scale, rng):
     batch = ms.Batch.of(structure, count=1)
     graph, _ = prepared(structure)
     fast = Scaling(1.0).many(batch, scores)
-    start = WarmPrices(np.zeros((1, graph.nodes)), np.zeros((1, 2, graph.live)), np.array([LOGS]))
+    start = WarmPrices(
+        np.zeros((1, graph.nodes)), np.zeros((1, 2, graph.live)), np.array([LOGS], np.int8)
+    )
     slow = Scaling(1.0).many(batch, scores, [start])
     np.testing.assert_allclose(fast.log_z, slow.log_z, atol=1e-6 * scale)
 
@@ -78,11 +86,7 @@ def test_messages_that_creep_towards_a_vertex_leap(nodes, ahead):
     even = (tail % 2 == 0) & (head - tail == 1)
     scores = np.where(even, ahead / nodes, np.where(head - tail == 2, -20.0, 0.0))
     graph, _ = prepared(structure)
-    x, sent = np.zeros(graph.nodes), np.empty((2, graph.live))
-    tau, off, report = np.full(graph.live, 0.1), np.empty(graph.live), np.zeros(5)
-    score = graph.gather(scores[None])[0]
-    propagate(score, graph.ptr, graph.head, graph.strict, 1.0, graph.two_sided, x, sent, True,
-              1e-10, 10_000, tau, off, report)  # fmt: skip
+    tau, _, report = propagated(graph, scores, 1.0, 1e-10)
     assert report[1] <= 300
     np.testing.assert_allclose(graph.spread(tau[None])[0], even, atol=1e-6)
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.inference.matching.newton import eliminate, eliminated
-from mlestruct.inference.matching.scale import PATIENCE, scale
-from mlestruct.inference.matching.scaling import prepared
+from mlestruct.inference.matching.scaling import PATIENCE, prepared
+from mlestruct.native._door import MatchingAim, MatchingGraph, matching_scale, matching_solve
 
-PTR, HEAD = np.array([0, 2, 4, 5, 5, 5, 5]), np.array([3, 4, 4, 5, 5])
+PTR, HEAD = np.array([0, 2, 4, 5, 5, 5, 5]), np.array([3, 4, 4, 5, 5], dtype=np.int32)
 PATH = [(0, 3), (0, 4), (1, 4), (1, 5), (2, 5)]
 
 
 def solved(weight, ground, right):
-    n = len(right)
-    p, pivot, table = np.zeros(n), np.empty(n), np.empty((n, n))
-    eliminate(PTR, HEAD, weight, ground.copy(), table, pivot)
-    eliminated(PTR, table, pivot, right.copy(), p)
+    p, strict, component = np.empty(6), np.ones(6, dtype=bool), np.zeros(6, dtype=np.int64)
+    graph = MatchingGraph(6, 5, PTR, HEAD, strict, component, True, 0, 0)
+    matching_solve(graph, weight, ground, right, 0.0, p)
     return p
 
 
@@ -49,7 +47,8 @@ def test_scaling_ends_where_rows_hardly_share_columns(rng):
         copies = points + 0.03 * rng.standard_normal((n, 2))
         score = -400.0 * ((points[:, None] - copies[None]) ** 2).sum(axis=2).ravel()
         x, tau, report = np.zeros(2 * n), np.empty(n * n), np.zeros(5)
-        parts = graph.ptr, graph.head, graph.strict, graph.component
-        scale(score, *parts, 0.0, 0.5, graph.two_sided, x, True, 1e-11, 3000, tau, report)
+        matching_scale(
+            graph.native, MatchingAim(0.0, 0.5, 1e-11, 3000), score, True, x, tau, report
+        )
         assert report[0] <= 1e-11
         assert report[1] <= PATIENCE

@@ -28,7 +28,7 @@ def known(structure, scores, rho):
     """What the kernels take, and what the coordinates that are not live add."""
     graph, _ = prepared(structure)
     sure = 0.0 if graph.base is None else float(graph.base @ scores)
-    return (graph.gather(scores[None])[0], graph.ptr, graph.head, graph.strict, rho), graph, sure
+    return (graph, rho, graph.gather(scores[None])[0]), graph, sure
 
 
 @pytest.mark.parametrize("rho", RHOS)

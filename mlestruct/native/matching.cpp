@@ -1,0 +1,868 @@
+// Marginals of matchings by scaling, for every common counting number rho up to 1/2.
+//
+// An edge (u, v) has tau / (1 - tau)^c = exp(score - x_u - x_v) with c = 1 - 2 rho, a node that may
+// stay single the slack exp(-x_v / rho); prices x of nodes are moved until every degree is one
+// (Sinkhorn's scaling), and where that creeps by Newton's method on the dual, which is convex in x:
+//
+//     sum_e [(1 - c) tau - c log(1 - tau)] + sum_v (x_v - rho) + sum_(v loose) rho exp(-x_v / rho)
+//
+// bounds log Z at every x. Last, degrees of tau are mended in proportion to tau.
+#include "matchings.h"
+
+Work::Work(const Graph &g, Arena &arena) {
+    const int64_t n = g.nodes;
+    for (double **array : {&s, &y, &slope, &move, &last, &common, &summed, &p, &d, &q, &z, &other,
+                           &likely, &gap, &ground, &old, &right})
+        *array = arena.array<double>(n);
+    one = arena.array<double>(n, 1.0);
+    curvature = arena.array<double>(g.live);
+    cooler = arena.array<double>(g.live);
+    given = arena.array<double>(g.live);
+    const bool direct = g.two_sided && n <= DENSE;
+    table = arena.array<double>(direct ? n * n : 0);
+    pivot = arena.array<double>(n);
+    mate = arena.array<int64_t>(n);
+    tails = arena.array<bool>(n);
+    moving = arena.array<bool>(n);
+}
+
+namespace {
+
+constexpr int64_t PATIENCE = 40;  // sweeps; those that gain no four digits in as many are Newton's
+constexpr double LOST = 1e-16;    // of a price, in every sum of them
+constexpr int64_t STILL = 200;    // sweeps without a tenth less, Newton's steps among them
+constexpr double WIDE = 300.0, MILD = 100.0, COOLING = 10.0;  // nats, nats, a factor: see scale
+constexpr int64_t BRIEF = 100, NEARBY = 500;  // sweeps of a cooler example; from a warm start
+constexpr double SOFT = 1e-11;  // at rho = 0 the slacks' entropy weighs this, and moves no digit
+constexpr double FREE = 1e-16;  // of a weight: what its ends have besides is rounding
+constexpr double NEARER = 0.1;  // of a slack's price a step leaves: beyond lie slacks above one
+constexpr double GAINED = 0.2;  // of the error: else there is no step more by one elimination
+constexpr double NEAR = 1e-3;   // of tau = 1, where 1 - tau comes from the equation tau solves
+constexpr int IDLE = 5;         // steps that lower neither value nor error: they are rounding's
+constexpr double LONGEST = 20.0, FAR = 100.0;  // nats: of a step, and until the kernel is made anew
+constexpr double LITTLE[] = {0.0, 1e-12, 1e-9, 1e-6, 1e-3};  // of the centre, for mending degrees
+
+struct Extent {
+    double low, high;
+};
+
+Extent extent(const double *score, int64_t live) {
+    if (live == 0) return {0.0, 0.0};
+    Row low = row_of(score[0]), high = low;
+    int64_t e = 0;
+    for (; e + EIGHT <= live; e += EIGHT) {
+        low = smaller(low, load(score + e));
+        high = larger(high, load(score + e));
+    }
+    Extent found{smallest(low), largest(high)};
+    for (; e < live; ++e) found = {smaller(found.low, score[e]), larger(found.high, score[e])};
+    return found;
+}
+
+// A sum and what its rounding has lost (Neumaier), of numbers or in eight lanes.
+template <class T>
+struct Compensated {
+    T whole = everywhere<T>(0.0), lost = everywhere<T>(0.0);
+
+    INLINE void add(T term) {
+        const T now = whole + term, more = (whole - now) + term, less = (term - now) + whole;
+        lost = lost + select(magnitude(whole) >= magnitude(term), more, less);
+        whole = now;
+    }
+};
+
+// log(1 - tau), of the equation that tau solves where tau is near one.
+INLINE Row log_off(Row tau, Row log_z, double c) {
+    const Row half = row_of(0.5), small = smaller(tau, half), safe = larger(tau, half);
+    return select(tau < half, logarithm_of_one_and(-small), (log_z - logarithm(safe)) / -c);
+}
+
+// y_v = sum_e tau_e and slope_v = sum_e d tau_e / d log s_v, at the tails, the heads, or both.
+template <bool TAILS, bool HEADS>
+void sums(const Graph &g, double c, const double *kernel, const double *s, double *y,
+          double *slope) {
+    const int64_t n = g.nodes;
+    if (c == 0.0) {
+        product<TAILS, HEADS>(g, kernel, s, y);
+        for (int64_t v = 0; v < n; ++v) slope[v] = y[v] = y[v] * s[v];
+        return;
+    }
+    for (int64_t v = 0; v < n; ++v) y[v] = slope[v] = 0.0;
+    if (c == -1.0)
+        each_eight(g, [&](const Eight &at) {
+            const Row z = at.edges(kernel) * at.tails(s) * at.heads(s);
+            const Row root = square_root(larger(1.0 - 4.0 * z, row_of(1e-16)));
+            at.add(y, 2.0 * z / (1.0 + root));
+            at.add(slope, z / root);
+        });
+    else
+        each_eight(g, [&](const Eight &at) {
+            const Row tau = entry(at.edges(kernel) * at.tails(s) * at.heads(s), c);
+            at.add(y, tau);
+            at.add(slope, entry_slope(tau, c));
+        });
+}
+
+// (diag(ground) + B diag(weight) B^T) p = right over the nodes' edges B: the signless Laplacian of
+// the weights, whose sums by node are `degree`, plus `ground`.
+struct System {
+    const Graph &g;
+    Work &work;
+    double *weight;
+    const double *degree, *ground;
+    const bool *moving;
+
+    // Conjugate gradients, which stop once g^T z of the residual g and its preconditioned z is
+    // below the start's times share^2: a share that falls with the error keeps Newton's convergence
+    // quadratic. `right`, zero at nodes that do not move, is used up. Return the turns.
+    //
+    // An edge of weight w that is nearly all of both its ends' leaves the direction (1, -1) nearly
+    // free. So the preconditioner has a 2 x 2 block for each pair of partners. With a_v = ground_v
+    // + the sum of the weights of all other edges at v,
+    //
+    //     z_u = (a_v g_u + w (g_u - g_v)) / (w (a_u + a_v) + a_u a_v),    z_v likewise,
+    //
+    // and z_v = g_v / a_v at nodes without a partner. The a_v are sums, never differences of w and
+    // a degree, and a product with the matrix takes w (d_u + d_v) by itself: both keep all digits
+    // of an a_v that is 1e-15 times w.
+    int64_t conjugate(double *r, double *p, double share) const {
+        const int64_t n = g.nodes;
+        double *d = work.d, *q = work.q, *z = work.z;
+        const bool paired = split_off_partners();
+        for (int64_t v = 0; v < n; ++v) p[v] = 0.0;
+        double rr = precondition(r, z);
+        for (int64_t v = 0; v < n; ++v) d[v] = z[v];
+        const double goal = larger(share * share, 1e-26) * rr;
+        int64_t turns = 0;
+        while (rr > goal && rr > 1e-40 && turns < 2 * n + 10) {
+            ++turns;
+            product<true, true>(g, weight, d, q);
+            double curve = 0.0;
+            for (int64_t v = 0; v < n; ++v) {
+                double own = work.other[v] * d[v];
+                if (work.mate[v] >= 0) own += work.likely[v] * (d[v] + d[work.mate[v]]);
+                q[v] = moving[v] ? q[v] + own : 0.0;
+                curve += d[v] * q[v];
+            }
+            if (!(curve > 1e-15 * rr)) break;
+            const double step = rr / curve, before = rr;
+            for (int64_t v = 0; v < n; ++v) {
+                p[v] += step * d[v];
+                r[v] -= step * q[v];
+            }
+            rr = precondition(r, z);
+            for (int64_t v = 0; v < n; ++v) d[v] = z[v] + rr / before * d[v];
+        }
+        if (paired)
+            each_edge(g, [&](int64_t e, int64_t u, int64_t v) {
+                if (work.mate[u] == v) weight[e] = work.likely[u];
+            });
+        return turns;
+    }
+
+    // Pair the ends of every edge that is more than half of both, and take its weight out.
+    bool split_off_partners() const {
+        const int64_t n = g.nodes;
+        double least = INF;
+        for (int64_t v = 0; v < n; ++v) {
+            work.mate[v] = -1;
+            work.likely[v] = 0.0;
+            work.other[v] = degree[v];
+            least = smaller(least, degree[v]);
+        }
+        const bool paired = 2.0 * extent(weight, g.live).high > least;
+        if (paired) {
+            each_edge(g, [&](int64_t e, int64_t u, int64_t v) {
+                if (2.0 * weight[e] > larger(degree[u], degree[v]) && moving[u] && moving[v]) {
+                    work.mate[u] = v;
+                    work.mate[v] = u;
+                    work.likely[u] = work.likely[v] = weight[e];
+                    weight[e] = 0.0;
+                }
+            });
+            product<true, true>(g, weight, work.one, work.other);
+        }
+        for (int64_t v = 0; v < n; ++v)
+            work.other[v] = larger(larger(work.other[v] + ground[v], FREE * work.likely[v]), LEAST);
+        return paired;
+    }
+
+    // z solves the blocks for r; return r^T z.
+    double precondition(const double *r, double *z) const {
+        double found = 0.0;
+        for (int64_t v = 0; v < g.nodes; ++v) {
+            const int64_t u = work.mate[v];
+            const double a = work.other[v], w = work.likely[v];
+            if (u < 0) {
+                z[v] = r[v] / a;
+            } else {
+                const double b = work.other[u];
+                z[v] = (b * r[v] + w * (r[v] - r[u])) / (w * (a + b) + a * b);
+            }
+            found += r[v] * z[v];
+        }
+        return found;
+    }
+};
+
+// Elimination of the same system on a graph with two sides, O(nodes^3). With one side's signs
+// turned it is a Laplacian, whose elimination only adds what is positive (Grassmann, Taksar and
+// Heyman 1985): pivots keep all their digits however small they are.
+struct Elimination {
+    const Graph &g;
+    double *table, *pivot;
+
+    // `ground` is used up.
+    void eliminate(const double *weight, double *ground) const {
+        const int64_t n = g.nodes;
+        for (int64_t k = 0; k < n * n; ++k) table[k] = 0.0;
+        each_edge(g, [&](int64_t e, int64_t u, int64_t v) {
+            table[(u > v ? u : v) * n + (u > v ? v : u)] = weight[e];
+        });
+        for (int64_t k = n - 1; k >= 0; --k) {
+            const double *row = table + k * n;
+            pivot[k] = ground[k];
+            for (int64_t i = 0; i < k; ++i) pivot[k] += row[i];
+            for (int64_t i = 0; i < k; ++i) {
+                if (!(row[i] > 0.0)) continue;
+                const double share = row[i] / pivot[k];
+                double *to = table + i * n;
+                ground[i] += share * ground[k];
+                for (int64_t j = 0; j < i; ++j) to[j] += share * row[j];
+            }
+        }
+    }
+
+    // p solves the system for the right side r, which is used up. A direction that is free in its
+    // component stays where it is.
+    void solve(double *r, double *p) const {
+        const int64_t n = g.nodes;
+        for (int64_t v = 0; v < n; ++v)
+            if (g.ptr[v + 1] == g.ptr[v]) r[v] = -r[v];
+        for (int64_t k = n - 1; k >= 0; --k) {
+            const double share = pivot[k] > 0.0 ? r[k] / pivot[k] : 0.0;
+            for (int64_t i = 0; i < k; ++i) r[i] += table[k * n + i] * share;
+        }
+        for (int64_t k = 0; k < n; ++k) {
+            double known = r[k];
+            for (int64_t i = 0; i < k; ++i) known += table[k * n + i] * p[i];
+            p[k] = pivot[k] > 0.0 ? known / pivot[k] : 0.0;
+        }
+        for (int64_t v = 0; v < n; ++v)
+            if (g.ptr[v + 1] == g.ptr[v]) p[v] = -p[v];
+    }
+};
+
+struct Move {
+    double step, error;
+};
+
+// Newton's step in the logarithm of a row's mass, and how far that is from one.
+INLINE Move damped(double mass, double curvature) {
+    if (!(mass > 0.0)) return {0.0, mass == mass ? 1.0 : INF};
+    mass = smaller(mass, MOST);
+    const double size = logarithm(larger(mass, 1e-307)), limit = 1.0 + magnitude(size);
+    if (!(curvature < INF)) curvature = mass;
+    const double step = -size * mass / larger(curvature, 1e-3 * mass);
+    return {smaller(larger(step, -limit), limit), magnitude(mass - 1.0)};
+}
+
+// Prices x are moved by factors s of the kernel exp(score - x_u - x_v), which lies in tau: an
+// exponential per node and none per edge. `cut`: an entry of the kernel was too large.
+struct Scaling {
+    const Example &at;
+    Work &work;
+    double residual;
+    bool cut = false, exact = true;
+
+    // Move the factors into the prices, and make the kernel anew.
+    void absorb() {
+        const Graph &g = at.g;
+        for (int64_t v = 0; v < g.nodes; ++v) {
+            at.x[v] -= logarithm(work.s[v]);
+            work.s[v] = 1.0;
+        }
+        Row most = row_of(-INF);
+        each_eight(g, [&](const Eight &e) {
+            const Row log = e.edges(at.score) - e.tails(at.x) - e.heads(at.x);
+            most = larger(most, e.only(log));
+            e.put(at.tau, exponential(smaller(log, row_of(600.0))));
+        });
+        cut = largest(most) > 600.0;
+    }
+
+    // The kernel becomes tau, the factors go into the prices; return the largest tau.
+    double finish() {
+        Row most = row_of(0.0);
+        each_eight(at.g, [&](const Eight &e) {
+            const Row tau =
+                e.only(entry(e.edges(at.tau) * e.tails(work.s) * e.heads(work.s), at.c));
+            e.put(at.tau, tau);
+            most = larger(most, tau);
+        });
+        for (int64_t v = 0; v < at.g.nodes; ++v) {
+            at.x[v] -= logarithm(work.s[v]);
+            work.s[v] = 1.0;
+        }
+        return largest(most);
+    }
+
+    // Prices at which no row of the kernel vanishes: the largest score at one is enough. Each end
+    // of an edge pays half its score, but the smaller of two sides all: the larger has room left,
+    // hence small prices, and sweeps move those by a fraction of a nat.
+    void start() {
+        const Graph &g = at.g;
+        const double high = extent(at.score, g.live).high;
+        int64_t one = 0;
+        for (int64_t v = 0; v < g.nodes; ++v) one += work.tails[v];
+        const int64_t other = g.nodes - one;
+        double part = 0.5;
+        if (g.two_sided && one != other) part = one < other ? 1.0 : 0.0;
+        for (int64_t v = 0; v < g.nodes; ++v) at.x[v] = work.tails[v] ? part * high : 0.0;
+        for (int64_t e = 0; e < g.live; ++e) at.x[g.head[e]] = (1.0 - part) * high;
+        for (int64_t v = 0; v < g.nodes; ++v)
+            if (!g.strict[v]) at.x[v] = larger(at.x[v], 0.0);
+    }
+
+    // Newton's step of log s_v for log(sum of tau + slack) = 0, and the row's error.
+    INLINE Move newton(int64_t v) const {
+        const double y = work.y[v], slope = work.slope[v];
+        if (at.g.strict[v]) return damped(y, slope);
+        const double room = at.x[v] - logarithm(work.s[v]);
+        const double slack = exponential(-larger(room, 0.0) / at.rho);
+        Move found = damped(smaller(larger(y + slack, LEAST), MOST), slope + slack / at.rho);
+        found.step = smaller(found.step, room);  // a slack is at most one, so x >= 0
+        return found;
+    }
+
+    // Move the nodes of one side, which share no edges, by Newton's step; the largest error before.
+    // Where sums are linear in s, it is a division.
+    double move_side(bool tails) {
+        double worst = 0.0;
+        for (int64_t v = 0; v < at.g.nodes; ++v) {
+            if (work.tails[v] != tails) continue;
+            if (exact && work.y[v] > 0.0) {
+                worst = larger(worst, magnitude(work.y[v] - 1.0));
+                work.s[v] /= work.y[v];
+                continue;
+            }
+            const Move found = newton(v);
+            worst = larger(worst, found.error);
+            work.s[v] *= bounded_exponential(found.step);
+        }
+        return worst;
+    }
+
+    // Move all nodes; a component's mean movement counts half: there scaling has the eigenvalue -1.
+    // omega < 1 damps, omega > 1 has momentum.
+    double move_all(double omega) {
+        const Graph &g = at.g;
+        double worst = 0.0;
+        for (int64_t v = 0; v < g.nodes; ++v) work.common[v] = work.summed[v] = 0.0;
+        for (int64_t v = 0; v < g.nodes; ++v) {
+            const Move found = newton(v);
+            work.move[v] = found.step;
+            worst = larger(worst, found.error);
+            work.common[g.component[v]] += work.slope[v] * found.step;
+            work.summed[g.component[v]] += work.slope[v];
+        }
+        for (int64_t v = 0; v < g.nodes; ++v) {
+            const double all = work.summed[g.component[v]];
+            double step = work.move[v];
+            if (omega >= 1.0 && all > 0.0) step -= 0.5 * work.common[g.component[v]] / all;
+            step = omega * step + larger(omega - 1.0, 0.0) * work.last[v];
+            if (!g.strict[v]) step = smaller(step, at.x[v] - logarithm(work.s[v]));
+            work.last[v] = step;
+            work.s[v] *= bounded_exponential(step);
+        }
+        return worst;
+    }
+
+    // Whether any factor is far from one; those near the end of all numbers are cut.
+    bool far() {
+        bool found = false;
+        for (int64_t v = 0; v < at.g.nodes; ++v) {
+            double &s = work.s[v];
+            if (s > 1e-60 && s < 1e60) continue;
+            found = true;
+            s = s == s ? smaller(larger(s, 1e-200), 1e200) : 1.0;
+        }
+        return found;
+    }
+
+    struct Value {
+        double worst, value;
+    };
+
+    // Every node's sum of tau + slack - 1; the largest, and the dual value. `curvature` becomes
+    // d tau / d log z of the edges, `ground` that of the slacks. The value is summed so that its
+    // last digits, by which steps are judged, are right for 10,000 nodes, too.
+    Value evaluate() {
+        const Graph &g = at.g;
+        const double c = at.c;
+        Compensated<Row> edges;
+        Compensated<double> total;
+        double *gap = work.gap, *ground = work.ground;
+        if (c == 0.0) {
+            sums<true, true>(g, c, at.tau, work.s, gap, ground);
+            double all = 0.0;
+            for (int64_t v = 0; v < g.nodes; ++v) all += gap[v];
+            total.add(0.5 * all);
+            each_eight(g, [&](const Eight &e) {
+                e.put(work.curvature, e.edges(at.tau) * e.tails(work.s) * e.heads(work.s));
+            });
+        } else {
+            for (int64_t v = 0; v < g.nodes; ++v) gap[v] = 0.0;
+            each_eight(g, [&](const Eight &e) {
+                const Row z = e.edges(at.tau) * e.tails(work.s) * e.heads(work.s);
+                const Row t = entry(z, c), off = log_off(t, logarithm(z), c);
+                const Row away = select(t < row_of(1.0 - NEAR), 1.0 - t,
+                                        smaller(exponential(off), row_of(NEAR)));
+                e.put(work.curvature, t * away / larger(away + c * t, row_of(1e-12)));
+                edges.add(e.only((1.0 - c) * t - c * off));
+                e.add(gap, t);
+            });
+        }
+        double worst = 0.0;
+        for (int64_t v = 0; v < g.nodes; ++v) {
+            const double log = logarithm(work.s[v]);
+            gap[v] -= 1.0;
+            ground[v] = 0.0;
+            total.add(at.x[v] - log - at.rho);
+            if (!g.strict[v]) {
+                const double single = bounded_exponential((log - at.x[v]) / at.rho);
+                gap[v] += single;
+                ground[v] = single / at.rho;
+                total.add(at.rho * single);
+            }
+            worst = larger(worst, magnitude(gap[v]));
+        }
+        for (int k = 0; k < EIGHT; ++k) total.add(edges.whole[k]);
+        return {worst, total.whole + (total.lost + sum(edges.lost))};
+    }
+
+    // Newton's direction at the last evaluation, into work.p; an elimination is `kept` if it can
+    // be.
+    void direction(bool direct, bool kept, double worst, double *report) {
+        const Graph &g = at.g;
+        const Elimination elimination{g, work.table, work.pivot};
+        if (direct) {
+            if (!kept) {
+                for (int64_t v = 0; v < g.nodes; ++v) work.q[v] = work.ground[v];
+                elimination.eliminate(work.curvature, work.q);
+            }
+            elimination.solve(work.gap, work.p);
+            return;
+        }
+        for (int64_t v = 0; v < g.nodes; ++v)  // no node alone goes further than LONGEST
+            work.ground[v] += magnitude(work.gap[v]) / LONGEST;
+        product<true, true>(g, work.curvature, work.one, work.right);
+        const System system{g, work, work.curvature, work.right, work.ground, work.moving};
+        const double turns = system.conjugate(work.gap, work.p, smaller(0.1, worst));
+        report[4] = larger(report[4], turns);
+    }
+
+    // Move by so much of the direction from the factors in work.old.
+    void move_by(double step) {
+        for (int64_t v = 0; v < at.g.nodes; ++v) {
+            work.s[v] = work.old[v] * bounded_exponential(-step * work.p[v]);
+            if (!at.g.strict[v]) {  // a slack is at most one, so x >= 0
+                const double room = at.x[v] - logarithm(work.old[v]);
+                work.s[v] =
+                    smaller(work.s[v], work.old[v] * bounded_exponential((1.0 - NEARER) * room));
+            }
+        }
+    }
+
+    // Damped Newton on the dual (c >= 0); the last error. report[3] counts the steps, report[4] is
+    // the most turns of conjugate gradients.
+    //
+    // The Hessian is the signless Laplacian of d tau / d log z plus the slacks'. Conjugate
+    // gradients, O(edges) a turn, solve for it plus diag(|gradient|) / LONGEST, which vanishes in
+    // the end: where a curvature is far below its gradient, one node's step would be so long that
+    // all others' were cut to nothing. Small graphs with two sides are eliminated, which their
+    // nearly free directions (rows that hardly share a column) do not harm.
+    double polish(int rounds, double *report) {
+        const int64_t n = at.g.nodes;
+        const bool direct = at.g.two_sided && n <= DENSE;
+        for (int64_t v = 0; v < n; ++v) work.moving[v] = true;
+        Value now = evaluate();
+        double before = 0.0, least = now.worst, moved = 0.0;
+        int idle = 0;
+        while (rounds-- > 0) {
+            if (cut || moved >= FAR) {
+                absorb();
+                moved = 0.0;
+                now = evaluate();
+            }
+            if (now.worst <= residual || idle > IDLE) break;
+            for (int64_t v = 0; v < n; ++v) work.old[v] = work.s[v];
+            report[3] += 1.0;
+            const bool kept = direct && now.worst <= GAINED * before;
+            before = now.worst;
+            direction(direct, kept, now.worst, report);
+            double far = 0.0;
+            for (int64_t v = 0; v < n; ++v) far = larger(far, magnitude(work.p[v]));
+            double step = smaller(1.0, LONGEST / larger(far, LEAST));
+            const double little = 1e-14 * magnitude(now.value);
+            bool found = false;
+            Value fresh{};
+            for (int half = 0; half < 30 && !found; ++half) {
+                move_by(step);
+                fresh = evaluate();
+                found = fresh.value <= now.value + little;
+                if (!found) step *= 0.5;
+            }
+            if (found) {
+                const bool gained = fresh.value < now.value - little || fresh.worst < 0.9 * least;
+                idle = gained ? 0 : idle + 1;
+                least = smaller(least, fresh.worst);
+                now = fresh;
+                moved += step * far;
+                continue;
+            }
+            for (int64_t v = 0; v < n; ++v) work.s[v] = work.old[v];
+            now.worst = evaluate().worst;
+            if (!kept) break;
+            before = 0.0;
+        }
+        return now.worst;
+    }
+};
+
+// The next omega: Chebyshev's for a spectrum in [-rate, rate], once the rate shows; 1/2 if stuck.
+// Scaling's eigenvalues on a dense graph come in near pairs +-sigma, where this halves the sweeps.
+struct Momentum {
+    double omega = 1.0, rate = 0.0;
+
+    void relax(double worst, double before) {
+        if (worst > 0.9 * before) {
+            omega = omega <= 1.0 ? 0.5 : 1.0;
+            rate = 0.0;
+        } else if (worst > 0.03) {
+            omega = 1.0;
+            rate = 0.0;
+        } else if (rate == 0.0) {  // the first sweep of the asymptotic regime only measures
+            omega = 1.0;
+            rate = smaller(worst / before, 0.95);
+        } else if (omega == 1.0) {
+            rate = larger(rate, smaller(worst / before, 0.95));
+            omega = 1.0 / (1.0 - 0.5 * rate * rate);
+        } else {
+            omega = 1.0 / (1.0 - 0.25 * rate * rate * omega);
+        }
+    }
+};
+
+// Sweeps from prices at which no row of the kernel vanishes, and Newton where they creep.
+//
+// Graphs with two sides alternate; on others all nodes move at once.
+void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, int64_t sweeps,
+                     double *report) {
+    const Graph &g = at.g;
+    Scaling scaling{at, work, residual};
+    scaling.exact = at.c == 0.0;
+    for (int64_t v = 0; v < g.nodes; ++v) {
+        work.tails[v] = g.ptr[v + 1] > g.ptr[v];
+        work.s[v] = 1.0;
+        work.last[v] = 0.0;
+        scaling.exact = scaling.exact && g.strict[v];
+    }
+    if (cold) scaling.start();
+    scaling.absorb();
+    Momentum momentum;
+    double worst = INF, before = INF, earlier = 1.0, least = INF;
+    int64_t sweep = 0, since = 0, taken = 0, patience = PATIENCE;
+    // Eliminations cost a handful of sweeps, conjugate gradients many more.
+    if (g.two_sided && g.nodes <= DENSE && 5 + g.nodes / 40 < PATIENCE) patience = 5 + g.nodes / 40;
+    while (sweep < sweeps) {
+        ++sweep;
+        if (g.two_sided) {
+            sums<false, true>(g, at.c, at.tau, work.s, work.y, work.slope);
+            const double heads = scaling.move_side(false);
+            sums<true, false>(g, at.c, at.tau, work.s, work.y, work.slope);
+            worst = scaling.move_side(true);
+            if (!scaling.exact) worst = larger(worst, heads);
+        } else {
+            sums<true, true>(g, at.c, at.tau, work.s, work.y, work.slope);
+            worst = scaling.move_all(momentum.omega);
+            momentum.relax(worst, before);
+        }
+        if (!(worst > residual)) {
+            if (!scaling.cut || (sweep == taken + 1 && !scaling.exact)) break;
+            // Fitted is a kernel that was cut: prices of the scores' own lie further on.
+            scaling.absorb();
+            taken = sweep;
+            worst = INF;
+        }
+        before = worst;
+        if (worst < 0.9 * least) {
+            least = worst;
+            since = sweep;
+        } else if (sweep - since >= STILL) {
+            break;
+        }
+        if (sweep % patience == 0 && at.c >= 0.0) {
+            if (worst > 1e-4 * earlier) {
+                worst = scaling.polish(50, report);
+                if (worst <= residual && !scaling.cut) break;
+                scaling.absorb();
+                taken = sweep;
+            }
+            earlier = worst;
+        }
+        if (scaling.far()) {
+            scaling.absorb();
+            taken = sweep;
+        }
+    }
+    report[0] = worst;
+    report[1] = static_cast<double>(sweep);
+    report[2] = scaling.finish();
+}
+
+// Tau with exactly the right degrees.
+struct Repair {
+    const Graph &g;
+    Work &work;
+    double *tau;
+    const double *centre;
+
+    // Rows and columns scaled below one, what rows lack spread over what columns have left: the
+    // nearest feasible point of a kind, on complete bipartite graphs whose rows sum to one.
+    void fill_table() const {
+        const int64_t rows = g.rows, columns = g.columns;
+        double *column = work.y, *room = work.z, *times = work.d;
+        for (int64_t j = 0; j < columns; ++j) column[j] = 0.0;
+        for (int64_t i = 0; i < rows; ++i) {
+            double *row = tau + i * columns;
+            const double by = 1.0 / larger(total(row, columns), 1.0);
+            for (int64_t j = 0; j < columns; ++j) column[j] += row[j] *= by;
+        }
+        for (int64_t j = 0; j < columns; ++j) {
+            times[j] = 1.0 / larger(column[j], 1.0);
+            room[j] = larger(1.0 - column[j], 0.0);
+        }
+        const double left = larger(total(room, columns), LEAST);
+        for (int64_t i = 0; i < rows; ++i) {
+            double *row = tau + i * columns;
+            const double own = linear_row<true, false>(row, times, 0.0, nullptr, columns);
+            const double lack = larger(1.0 - own, 0.0) / left;
+            for (int64_t j = 0; j < columns; ++j) row[j] = row[j] * times[j] + lack * room[j];
+        }
+    }
+
+    // Every edge divided by the larger degree of its ends: enough where nodes may stay single.
+    void shrink() const {
+        product<true, true>(g, tau, work.one, work.y);
+        each_eight(g, [&](const Eight &e) {
+            const Row most = larger(larger(e.tails(work.y), e.heads(work.y)), row_of(1.0));
+            e.put(tau, e.edges(tau) / most);
+        });
+    }
+
+    // tau_e (1 + p_u + p_v) with the right degrees, by conjugate gradients. The system
+    // diag(degrees) + tau is a signless Laplacian, singular only along a bipartite gauge. Where the
+    // result is negative (inference was far from done) it is mixed with `centre`, and where no
+    // edges of any weight could carry what is missing, a little of it goes in first.
+    void balance() const {
+        for (int64_t e = 0; e < g.live; ++e) work.given[e] = tau[e];
+        for (const double share : LITTLE) {
+            for (int64_t e = 0; share > 0.0 && e < g.live; ++e)
+                tau[e] = (1.0 - share) * work.given[e] + share * centre[e];
+            fit();
+            if (mix()) return;
+        }
+    }
+
+    void fit() const {
+        double *degree = work.y, *r = work.right, *none = work.ground, *p = work.p;
+        for (int64_t v = 0; v < g.nodes; ++v) none[v] = 0.0;
+        for (int turn = 0; turn < 4; ++turn) {
+            product<true, true>(g, tau, work.one, degree);
+            double worst = 0.0;
+            for (int64_t v = 0; v < g.nodes; ++v) {
+                work.moving[v] = g.strict[v] || degree[v] > 1.0;
+                r[v] = work.moving[v] ? 1.0 - degree[v] : 0.0;
+                worst = larger(worst, magnitude(r[v]));
+            }
+            if (worst <= 1e-14) break;
+            const System system{g, work, tau, degree, none, work.moving};
+            system.conjugate(r, p, 3e-7);
+            each_eight(g, [&](const Eight &e) {
+                e.put(tau, e.edges(tau) * (1.0 + e.tails(p) + e.heads(p)));
+            });
+        }
+    }
+
+    // The nearest feasible point on the way to `centre`; false if that is all the way there.
+    bool mix() const {
+        double share = 0.0;
+        product<true, true>(g, tau, work.one, work.y);
+        for (int64_t v = 0; v < g.nodes; ++v) {
+            const double over = work.y[v] - 1.0;
+            if ((g.strict[v] && !(magnitude(over) <= 1e-12)) || !(over <= 1e-12)) share = 1.0;
+        }
+        for (int64_t e = 0; e < g.live; ++e)
+            if (tau[e] < 0.0) share = larger(share, tau[e] / (tau[e] - centre[e]));
+        for (int64_t e = 0; share > 0.0 && e < g.live; ++e)
+            tau[e] =
+                share < 1.0 ? larger((1.0 - share) * tau[e] + share * centre[e], 0.0) : centre[e];
+        return share < 1.0;
+    }
+};
+
+double slacks_value(const Graph &g, double rho, const double *x) {
+    double found = 0.0;
+    for (int64_t v = 0; v < g.nodes; ++v) {
+        found += x[v];
+        if (g.strict[v] || rho > 0.0) found -= rho;
+        if (!g.strict[v] && rho > 0.0) found += rho * bounded_exponential(-x[v] / rho);
+    }
+    return found;
+}
+
+}  // namespace
+
+// Scores that are wide are cooled to: a sweep moves a price by some nats where another has to move,
+// too, so prices of thousands would take as many sweeps, and end elsewhere first. Prices of scores
+// so mild that nothing underflows, times what those were divided by, start the next, which are
+// divided by less.
+void scale(const Example &at, Work &work, bool cold, double residual, int64_t sweeps,
+           double *report) {
+    report[3] = report[4] = 0.0;
+    const Extent range = cold ? extent(at.score, at.g.live) : Extent{0.0, 0.0};
+    const double width = range.high - range.low;
+    if (width >= WIDE && width < MOST) {
+        Example mild = at;
+        mild.score = work.cooler;
+        for (double heat = width / MILD; heat > 1.0;) {
+            for (int64_t e = 0; e < at.g.live; ++e) work.cooler[e] = at.score[e] / heat;
+            sweep_until_fit(mild, work, cold, 1e-2, sweeps < BRIEF ? sweeps : BRIEF, report);
+            const double last = heat;
+            heat = larger(heat / COOLING, 1.0);
+            cold = false;
+            for (int64_t v = 0; v < at.g.nodes; ++v) at.x[v] *= last / heat;
+        }
+    }
+    sweep_until_fit(at, work, cold, residual, sweeps, report);
+}
+
+double dual_value(const Example &at) {
+    const double c = at.c;
+    double found = (1.0 - c) * total(at.tau, at.g.live);
+    if (c != 0.0) {
+        Row off = row_of(0.0);
+        each_eight(at.g, [&](const Eight &e) {
+            const Row log_z = e.edges(at.score) - e.tails(at.x) - e.heads(at.x);
+            off = off + e.only(log_off(e.edges(at.tau), log_z, c));
+        });
+        found -= c * sum(off);
+    }
+    return found + slacks_value(at.g, at.rho, at.x);
+}
+
+// The residual, or what is left of a degree's digits where prices are as large as scores.
+double reachable(const double *score, int64_t live, double residual) {
+    const Extent range = extent(score, live);
+    return larger(residual, LOST * larger(-range.low, range.high));
+}
+
+void mend(const Graph &g, Work &work, double *tau, const double *centre) {
+    bool some = false;
+    for (int64_t v = 0; v < g.nodes; ++v) some = some || g.strict[v];
+    const Repair repair{g, work, tau, centre};
+    if (g.rows > 0 && g.strict[0])
+        repair.fill_table();
+    else if (some)
+        repair.balance();
+    else
+        repair.shrink();
+}
+
+status matching_scale(const Graph *graph, const matching_aim *aim, const double *score, bool cold,
+                      double *x, double *tau, double *report) {
+    Arena arena;
+    Work work(*graph, arena);
+    if (arena.failed) return NO_MEMORY;
+    scale({*graph, aim->c, aim->rho, score, x, tau}, work, cold, aim->residual, aim->sweeps,
+          report);
+    return OK;
+}
+
+status matching_infer(const Graph *graph, const matching_aim *aim, const matching_state *state,
+                      const double *score, const double *centre, double *tau, double *log_z) {
+    const Graph &g = *graph;
+    if (aim->rho > 0.5) return infer_beyond_half(g, *aim, *state, score, centre, tau, log_z);
+    Arena arena;
+    Work work(g, arena);
+    if (arena.failed) return NO_MEMORY;
+    for (int64_t m = 0; m < state->count; ++m) {
+        const double *own = score + m * g.live;
+        const double enough = reachable(own, g.live, aim->residual);
+        Example at{
+            g, aim->c, larger(aim->rho, SOFT), own, state->x + m * g.nodes, tau + m * g.live};
+        double report[5] = {INF};
+        for (const bool cold : {false, true}) {
+            if ((!cold && state->mode[m] == COLD) || report[0] <= enough) continue;
+            const int64_t most = !cold && aim->sweeps > NEARBY ? NEARBY : aim->sweeps;
+            scale(at, work, cold, enough, most, report);
+        }
+        state->mode[m] = SCALED;
+        at.rho = aim->rho;
+        log_z[m] = dual_value(at);
+        mend(g, work, at.tau, centre);
+    }
+    return OK;
+}
+
+status matching_mend(const Graph *graph, double *tau, const double *centre) {
+    Arena arena;
+    Work work(*graph, arena);
+    if (arena.failed) return NO_MEMORY;
+    mend(*graph, work, tau, centre);
+    return OK;
+}
+
+double matching_price_value(const Graph *graph, double rho, const double *score, const double *x) {
+    const double c = 1.0 - 2.0 * rho;
+    Row found = row_of(0.0);
+    each_eight(*graph, [&](const Eight &e) {
+        const Row log_z = e.edges(score) - e.tails(x) - e.heads(x);
+        const Row tau = entry(exponential(smaller(log_z, row_of(600.0))), c);
+        Row term = (1.0 - c) * tau;
+        if (c != 0.0) term = term - c * log_off(tau, log_z, c);
+        found = found + e.only(term);
+    });
+    return sum(found) + slacks_value(*graph, rho, x);
+}
+
+double matching_entry(double z, double c) { return entry(z, c); }
+
+void matching_sums(const Graph *graph, double c, const double *kernel, const double *s, double *y,
+                   double *slope) {
+    sums<true, true>(*graph, c, kernel, s, y, slope);
+}
+
+int64_t matching_solve(const Graph *graph, const double *weight, const double *ground,
+                       const double *right, double share, double *p) {
+    const Graph &g = *graph;
+    Arena arena;
+    Work work(g, arena);
+    if (arena.failed || (share == 0.0 && g.nodes > DENSE)) return NO_MEMORY;
+    for (int64_t v = 0; v < g.nodes; ++v) {
+        work.gap[v] = right[v];
+        work.ground[v] = ground[v];
+        work.moving[v] = true;
+    }
+    if (share == 0.0) {
+        const Elimination elimination{g, work.table, work.pivot};
+        elimination.eliminate(weight, work.ground);
+        elimination.solve(work.gap, p);
+        return 0;
+    }
+    for (int64_t e = 0; e < g.live; ++e) work.curvature[e] = weight[e];
+    product<true, true>(g, weight, work.one, work.right);
+    const System system{g, work, work.curvature, work.right, work.ground, work.moving};
+    return system.conjugate(work.gap, p, share);
+}

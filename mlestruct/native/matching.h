@@ -1,0 +1,103 @@
+// Marginals of matchings over the degree polytope, for every common counting number rho.
+#pragma once
+#include "kernel.h"
+
+extern "C" {
+/** The live edges of matchings: edges ``ptr[u]`` to ``ptr[u + 1]`` have tail u, heads ascending.
+
+Nodes that are ``strict`` are saturated, all others may stay single; every edge lies in one
+connected ``component``. On a graph with two sides every tail is on one of them, every head on the
+other. A complete bipartite graph is a table of rows and columns, which are 0 otherwise. */
+struct matching_graph {
+    int64_t nodes;
+    int64_t live;
+    const int64_t *ptr N(nodes + 1);
+    const int32_t *head N(live) BELOW(nodes);
+    const bool *strict N(nodes);
+    const int64_t *component N(nodes) BELOW(nodes);
+    bool two_sided;
+    int64_t rows;
+    int64_t columns;
+};
+/** The entropy, and where inference stops: an edge has tau / (1 - tau)^c = exp(score - x_u - x_v),
+a node that may stay single the slack exp(-x / rho). */
+struct matching_aim {
+    double c;
+    double rho;
+    double residual;
+    int64_t sweeps;
+};
+/** Where inference starts and ends: prices of nodes, messages (above rho = 1/2), which are in use. */
+struct matching_state {
+    int64_t count;
+    int64_t nodes;
+    int64_t live;
+    double *x N(count * nodes);
+    double *sent N(2 * count * live) MAYBE;
+    uint8_t *mode N(count);
+};
+/** A node-wise bound's answer to prices: tau, and slope and Hessian of twice the bound. */
+struct matching_response {
+    int64_t nodes;
+    int64_t live;
+    double *tau N(live);
+    double *slope N(nodes);
+    double *curvature N(nodes * nodes);
+    double *value N(1);
+};
+/** Scale one example until every degree fits.
+
+``report`` is the largest error of a degree, the sweeps, the largest tau, Newton's steps, and the
+most turns of conjugate gradients in a step. */
+EXPORT status matching_scale(const struct matching_graph *graph, const struct matching_aim *aim,
+                             const double *score N(graph.live), bool cold,
+                             double *x N(graph.nodes), double *tau N(graph.live),
+                             double *report N(5));
+/** Infer every example from where its last call ended, else from a cold start; tau is feasible.
+
+Where an example's mode is 5 afterwards (above rho = 1/2 only), the caller is to find the least of
+its node-wise bound from prices ``x``, and its tau and log Z. */
+EXPORT status matching_infer(const struct matching_graph *graph, const struct matching_aim *aim,
+                             const struct matching_state *state,
+                             const double *score N(state.count * graph.live),
+                             const double *centre N(graph.live),
+                             double *tau N(state.count * graph.live), double *log_z N(state.count));
+/** Move tau to where every degree fits; ``centre`` is a feasible point that is positive. */
+EXPORT status matching_mend(const struct matching_graph *graph, double *tau N(graph.live),
+                            const double *centre N(graph.live));
+/** Return the dual value at any prices: for rho up to 1/2 a bound on log Z. */
+EXPORT double matching_price_value(const struct matching_graph *graph, double rho,
+                                   const double *score N(graph.live),
+                                   const double *x N(graph.nodes));
+/** Write the node-wise bound on log Z at any prices, for rho from 1/2 on. */
+EXPORT status matching_split_value(const struct matching_graph *graph, double rho,
+                                   const double *score N(graph.live),
+                                   const double *x N(graph.nodes), double *value N(1));
+/** Write what all nodes choose at these prices. */
+EXPORT status matching_respond(const struct matching_graph *graph, double rho,
+                               const double *score N(graph.live), const double *x N(graph.nodes),
+                               const struct matching_response *response);
+/** Send messages for one example at rho above 1/2; ``report`` begins as that of matching_scale.
+
+Its sweeps are added to what is there, and ``log_off`` becomes log(1 - tau). */
+EXPORT status matching_propagate(const struct matching_graph *graph,
+                                 const struct matching_aim *aim,
+                                 const struct matching_state *state,
+                                 const double *score N(graph.live), double *tau N(graph.live),
+                                 double *log_off N(graph.live), double *report N(5));
+/** Return tau of the lower branch of log tau - c log(1 - tau) = log z. */
+EXPORT double matching_entry(double z, double c);
+/** Sum edges' tau at every node, for z = kernel s_u s_v, and d tau / d log z. */
+EXPORT void matching_sums(const struct matching_graph *graph, double c,
+                          const double *kernel N(graph.live), const double *s N(graph.nodes),
+                          double *y N(graph.nodes), double *slope N(graph.nodes));
+/** Solve (diag(ground) + B diag(weight) B^T) p = right for the nodes' edges B; return the turns.
+
+By conjugate gradients until the residual is ``share`` of the start's, or on graphs with two sides
+by elimination if that is 0. */
+EXPORT int64_t matching_solve(const struct matching_graph *graph,
+                              const double *weight N(graph.live),
+                              const double *ground N(graph.nodes),
+                              const double *right N(graph.nodes), double share,
+                              double *p N(graph.nodes));
+}
