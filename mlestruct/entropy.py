@@ -130,14 +130,14 @@ class Entropy:
     def each(self, tau: Array) -> Array:
         """H of every example."""
         a, b, mixed = self._arrays
-        return _each(self.batch.offsets, a, b, *mixed, self.batch.vector(tau, "tau"))
+        return _each(self.batch.offsets, a, b, mixed, self.batch.vector(tau, "tau"))
 
     def grad(self, tau: Array) -> Array:
         """∇H(τ); logarithms clipped at 1e-300 for coordinates, 1e-16 for differences."""
         tau = self.batch.vector(tau, "tau")
         out = np.empty_like(tau)
         a, b, mixed = self._arrays
-        _grad(a, b, *mixed[1:], tau, out)
+        _grad(a, b, mixed, tau, out)
         return out
 
     def line(self, tau: Array, delta: Array) -> Terms:
@@ -255,18 +255,7 @@ def _xlogx(t: float) -> float:
 
 
 @kernel
-def _each(
-    offsets: Ints,
-    a: Array,
-    b: Array,
-    start: Ints,
-    ptr: Ints,
-    index: Ints,
-    value: Array,
-    c0: Array,
-    mixed: Array,
-    tau: Array,
-) -> Array:
+def _each(offsets: Ints, a: Array, b: Array, mixed: Mixed, tau: Array) -> Array:
     out = np.zeros(len(offsets) - 1)
     for m in range(len(out)):
         total = 0.0
@@ -275,27 +264,17 @@ def _each(
                 total -= a[k] * _xlogx(tau[k])
             if b[k] != 0.0:
                 total -= b[k] * _xlogx(1.0 - tau[k])
-        for v in range(start[m], start[m + 1]):
-            t = c0[v]
-            for e in range(ptr[v], ptr[v + 1]):
-                t += value[e] * tau[index[e]]
-            total -= mixed[v] * _xlogx(t)
+        for v in range(mixed.start[m], mixed.start[m + 1]):
+            t = mixed.c0[v]
+            for e in range(mixed.ptr[v], mixed.ptr[v + 1]):
+                t += mixed.value[e] * tau[mixed.place[e]]
+            total -= mixed.a[v] * _xlogx(t)
         out[m] = total
     return out
 
 
 @kernel
-def _grad(
-    a: Array,
-    b: Array,
-    ptr: Ints,
-    index: Ints,
-    value: Array,
-    c0: Array,
-    mixed: Array,
-    tau: Array,
-    out: Array,
-) -> None:
+def _grad(a: Array, b: Array, mixed: Mixed, tau: Array, out: Array) -> None:
     for k in range(len(tau)):
         slope = 0.0
         if a[k] != 0.0:
@@ -303,11 +282,11 @@ def _grad(
         if b[k] != 0.0:
             slope += b[k] * (np.log(max(1.0 - tau[k], FLOOR)) + 1.0)
         out[k] = slope
-    for v in range(len(mixed)):
-        if mixed[v] != 0.0:
-            t = c0[v]
-            for e in range(ptr[v], ptr[v + 1]):
-                t += value[e] * tau[index[e]]
-            slope = -mixed[v] * (np.log(max(t, FLOOR)) + 1.0)
-            for e in range(ptr[v], ptr[v + 1]):
-                out[index[e]] += slope * value[e]
+    for v in range(len(mixed.a)):
+        if mixed.a[v] != 0.0:
+            t = mixed.c0[v]
+            for e in range(mixed.ptr[v], mixed.ptr[v + 1]):
+                t += mixed.value[e] * tau[mixed.place[e]]
+            slope = -mixed.a[v] * (np.log(max(t, FLOOR)) + 1.0)
+            for e in range(mixed.ptr[v], mixed.ptr[v + 1]):
+                out[mixed.place[e]] += slope * mixed.value[e]

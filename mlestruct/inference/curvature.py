@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,17 +73,17 @@ def _nodes(
 
     Below the nodes' edges B has those inside every odd set that binds.
     """
-    graph = EdgeWeights.of(structure, v)
-    compact = hasattr(features, "weighted")
-    full = None if compact else expanded(features)
-    if full is None:
+    system = edge_weights(structure, v)
+    if hasattr(features, "weighted"):
         second, sums = features.weighted(v)
+        given: Callable[[Ints], Array] = partial(_rows, structure, features)
     else:
-        second, sums = full.T @ (v[:, None] * full), graph.sums(v[:, None] * full)
-    system = graph.matrix
+        full = expanded(features)
+        given = full.__getitem__
+        second, sums = full.T @ (v[:, None] * full), node_sums(structure, v[:, None] * full)
     if len(structure.optional):
         optional = structure.optional
-        slack = np.maximum(1.0 - graph.sums(tau[:, None])[optional, 0], 0.0)
+        slack = np.maximum(1.0 - node_sums(structure, tau[:, None])[optional, 0], 0.0)
         system[optional, optional] += slack / max(rho, 1e-12)
     diagonal = np.einsum("ii->i", system)
     diagonal[diagonal == 0] = 1.0  # nodes without a live edge
@@ -90,16 +91,16 @@ def _nodes(
     some = sets is not None and len(sets) > 0
     inside = np.asarray(sets, dtype=float).T if some else np.zeros((len(system), 0))
     if some:
-        system, more = _with_sets(graph, v, inside, lambda k: _rows(graph, features, full, k))
+        system, more = _with_sets(structure, system, v, inside, given)
         sums = np.vstack([sums, more])
     effects = _solved(system, sums)
 
     def rows(vertex: Array) -> Array:
         k = np.flatnonzero(vertex > 0.5)
-        u, w = graph.ends(k)
+        u, w = structure.nodes_of(k)
         shared = effects[u] + effects[w] + (inside[u] * inside[w]) @ effects[len(inside) :]
         alone = np.setdiff1d(structure.optional, np.concatenate([u, w]))
-        return np.concatenate([_rows(graph, features, full, k) - shared, -effects[alone]])
+        return np.concatenate([given(k) - shared, -effects[alone]])
 
     return Response(second - sums.T @ effects, rows)
 
@@ -113,51 +114,37 @@ def _solved(system: Array, sums: Array) -> Array:
         return solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
 
 
-def _rows(graph: EdgeWeights, features: Any, full: Array | None, k: Ints) -> Array:
+def _rows(structure: Any, features: Any, k: Ints) -> Array:
     """The feature rows of edges."""
-    return np.asarray(features.rows(*graph.ends(k)) if full is None else full[k])
+    return np.asarray(features.rows(*structure.nodes_of(k)))
 
 
 def _with_sets(
-    graph: EdgeWeights, v: Array, inside: Array, rows: Callable[[Ints], Array]
+    structure: Any, matrix: Array, v: Array, inside: Array, rows: Callable[[Ints], Array]
 ) -> tuple[Array, Array]:
     """(the nodes' system bordered by sets, whose flags are columns; Σ v φ inside each set)."""
-    u, w = graph.ends(np.arange(len(v)))
+    u, w = structure.nodes_of(np.arange(len(v)))
     held = inside[u] * inside[w]
     weighed = v[:, None] * held
-    across = graph.sums(weighed)
-    system = np.block([[graph.matrix, across], [across.T, held.T @ weighed]])
+    across = node_sums(structure, weighed)
+    system = np.block([[matrix, across], [across.T, held.T @ weighed]])
     found = [v[k] @ rows(k) for k in (np.flatnonzero(column) for column in held.T)]
     return system, np.array(found)
 
 
-class EdgeWeights(NamedTuple):
-    """A matching's graph with a weight per edge, as (nodes × nodes) matrix with its row sums."""
+def edge_weights(structure: Any, v: Array) -> Array:
+    """B V Bᵀ = diag(row sums) + V of a matching's graph with a weight per edge."""
+    n = structure.n_nodes
+    if isinstance(structure, Matching) and structure.graph.complete:
+        from mlestruct.structures.complete_kernel import symmetric
 
-    structure: Any
-    matrix: Array
-
-    @classmethod
-    def of(cls, structure: Any, v: Array) -> EdgeWeights:
-        """B V Bᵀ = diag(row sums) + V."""
-        n = structure.n_nodes
-        if isinstance(structure, Matching) and structure.graph.complete:
-            from mlestruct.structures.complete_kernel import symmetric
-
-            table = symmetric(v, n)
-        else:
-            low, high = structure.nodes_of(np.arange(structure.size))
-            table = np.zeros((n, n))
-            table[low, high] = table[high, low] = v
-        table[np.diag_indices(n)] = table.sum(axis=0)
-        return cls(structure, table)
-
-    def ends(self, k: Ints) -> tuple[Ints, Ints]:
-        return self.structure.nodes_of(k)
-
-    def sums(self, columns: Array) -> Array:
-        """B · columns."""
-        return node_sums(self.structure, columns)
+        table = symmetric(v, n)
+    else:
+        low, high = structure.nodes_of(np.arange(structure.size))
+        table = np.zeros((n, n))
+        table[low, high] = table[high, low] = v
+    table[np.diag_indices(n)] = table.sum(axis=0)
+    return table
 
 
 def node_sums(structure: Any, columns: Array) -> Array:

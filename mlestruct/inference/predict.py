@@ -86,32 +86,19 @@ def marginals(
     for τ, and nothing is known of their log Z.
     """
     with limits.limited(max_seconds, "marginals"):
-        return _marginals(batch, scores, oracle, rho, temperature, solver, route)
-
-
-def _marginals(
-    batch: Batch[Any],
-    scores: ArrayLike,
-    oracle: AnyOracle,
-    rho: Rho,
-    temperature: float,
-    solver: FrankWolfe | None,
-    route: str,
-) -> Marginals:
-    """The same, within the limit of time of the call around."""
-    asked, scores = Validated(resolve(oracle, batch)), as_finite_scores(batch, scores)
-    plain = replace(batch, bias=scores, target=None, constant=None)
-    entropy = Entropy.of(plain, rho, temperature=temperature)
-    named = oracle is not None or solver is not None
-    alone = route == "frank_wolfe" or (route == "auto" and named)
-    found = (_searched if alone else _served)(plain, entropy, asked, solver)
-    if limits.cut() or (solver is None and not (found.gaps <= NAT).all()):
-        if solver is None and not limits.late():
-            found = _nearer(plain, entropy, asked, found)
-        tell(found.gaps, found.withheld)
-    bound = entropy.bound if found.summed else _searched_bound(entropy.bound, found.gaps)
-    proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
-    return Marginals(found.tau.copy(), found.lower, found.upper, bound, proof)
+        asked, scores = Validated(resolve(oracle, batch)), as_finite_scores(batch, scores)
+        plain = replace(batch, bias=scores, target=None, constant=None)
+        entropy = Entropy.of(plain, rho, temperature=temperature)
+        named = oracle is not None or solver is not None
+        alone = route == "frank_wolfe" or (route == "auto" and named)
+        found = (_searched if alone else _served)(plain, entropy, asked, solver)
+        if limits.cut() or (solver is None and not (found.gaps <= NAT).all()):
+            if solver is None and not limits.late():
+                found = _nearer(plain, entropy, asked, found)
+            tell(found.gaps, found.withheld)
+        bound = entropy.bound if found.summed else _searched_bound(entropy.bound, found.gaps)
+        proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
+        return Marginals(found.tau.copy(), found.lower, found.upper, bound, proof)
 
 
 def _searched_bound(bound: Bound, gaps: Array) -> Bound:

@@ -177,7 +177,7 @@ def asked_proof(
     odd = relaxed(batch, oracle)
     tau = own.tau if own is not None else found.tau
     if own is None and odd:
-        tau = into_hull(batch, tau, inner.tau)
+        tau = into_hull(batch, tau, inner.tau, _outside(batch, tau, None))
     moved, at = tau is not found.tau, inner.pull(tau)
     tau = at if moved else tau  # Frank-Wolfe goes on from here, and needs slopes
     gaps, slack = tangent_gaps(batch, inner.entropy, oracle, scores, at, mixture=odd)
@@ -204,21 +204,12 @@ def relaxed(batch: Batch[Any], oracle: Oracle[Any]) -> bool:
     )
 
 
-def into_hull(batch: Batch[Any], tau: Array, inside: Array, outside: Any = None) -> Array:
-    """τ where it is a mixture of matchings, else as far towards it as is proven to be one.
-
-    ``outside`` flags the examples where it is none, if that is known.
-    """
-    out = tau
-    for structure, members in batch.groups():
-        if outside is None:
-            far = members[~_mixtures(structure, batch.rows(tau, members))]
-        else:
-            far = members[outside[members]]
-        for m in far:
-            part = batch.coordinates(m)
-            out = tau.copy() if out is tau else out
-            out[part] = _between(structure, inside[part], tau[part])
+def into_hull(batch: Batch[Any], tau: Array, inside: Array, outside: Any) -> Array:
+    """τ, of examples that are flagged as ``outside`` as far towards it as is proven a mixture."""
+    out = tau.copy() if outside.any() else tau
+    for m in np.flatnonzero(outside).tolist():
+        part = batch.coordinates(m)
+        out[part] = _between(batch.structure(m), inside[part], tau[part])
     return out
 
 

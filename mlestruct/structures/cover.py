@@ -27,12 +27,8 @@ class Cover:
     """The distribution that each of ``own`` belongs to."""
 
     @classmethod
-    def of(cls, structure: Structure, split: bool = False) -> Cover:
-        """Read off the constraints: every separator is a marginal of each table that holds it.
-
-        ``split`` gives a separator the mean of its holders' marginals, not the first one's: the
-        same wherever tables are consistent.
-        """
+    def of(cls, structure: Structure) -> Cover:
+        """Read off the constraints: a separator is a marginal of the first table around it."""
         if not isinstance(structure, FactorGraph | RegionGraph):
             raise ValueError(
                 f"clusters are tables of labelled graphs, not {type(structure).__name__}"
@@ -43,17 +39,13 @@ class Cover:
         marginal = entries.data < 0
         child = np.empty(A.shape[0], dtype=np.int64)
         child[entries.row[marginal]] = entries.col[marginal]
-        held, first, count = np.unique(child, return_index=True, return_counts=True)
-        if not split:
-            child, A, count = held, sp.csr_array(A[first]), np.ones_like(count)
+        held, first = np.unique(child, return_index=True)
         own = np.setdiff1d(np.arange(structure.size), held)
-        share = np.zeros(structure.size)
-        share[held] = 1.0 / count
-        entries = sp.coo_array(A)
+        entries = sp.coo_array(sp.csr_array(A[first]))
         summed = entries.data > 0
         size = (structure.size, structure.size)
-        places = (child[entries.row[summed]], entries.col[summed])
-        down = sp.csr_array((share[places[0]] * entries.data[summed], places), shape=size)
+        places = (held[entries.row[summed]], entries.col[summed])
+        down = sp.csr_array((entries.data[summed], places), shape=size)
         keep = sp.csr_array((np.ones(len(own)), (own, own)), shape=size)
         S, before = sp.csr_array(keep + down @ keep), keep
         while (S - before).count_nonzero():  # marginals of marginals

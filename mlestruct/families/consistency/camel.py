@@ -60,11 +60,11 @@ class Camel(Fits):
     H has the counting numbers of ``rho`` (default 1, Bethe). What counts positively is kept; the
     rest, convex, is replaced by its tangent at the last round's τ, which is a bias on separators
     (CCCP). ``rounds=1`` from ``start`` ``"zero"`` is CAMEL(0); ``"empirical"`` starts at the
-    tangent at the mean outcome. ``consistent=False`` lets every table go its own way, and then
-    ``split`` takes separators from both their ends, not from the first (with consistency they
-    are one point). ``route``: ``direct`` runs messages inside L-BFGS over the weights where they
-    serve, else ``coupled``, the dual over weights and multipliers, from piecewise weights on;
-    ``frank_wolfe`` needs the oracle only; ``auto`` is that if you name an oracle, else ``direct``.
+    tangent at the mean outcome. ``consistent=False`` lets every table go its own way, and a
+    separator is then what the first table that holds it says. ``route``: ``direct`` runs messages
+    inside L-BFGS over the weights where they serve, else ``coupled``, the dual over weights and
+    multipliers, from piecewise weights on; ``frank_wolfe`` needs the oracle only; ``auto`` is that
+    if you name an oracle, else ``direct``.
     """
 
     name: str = "camel"
@@ -78,7 +78,6 @@ class Camel(Fits):
     tol: float = 1e-6
     """The change of the separators' slopes to stop at, or a gain that the round's gap hides."""
     consistent: bool = True
-    split: bool = False
     oracle: AnyOracle = None
     route: Route | Literal["coupled"] = "auto"
     solver: FrankWolfe = field(default=FrankWolfe())
@@ -162,7 +161,7 @@ class Camel(Fits):
                 found.theta, none, found.tau.copy(), found.certificate, none, calls, asking
             )
         coupled, calls = (
-            Coupled(dual, self.consistent, self.split, not hard),
+            Coupled(dual, self.consistent, not hard),
             calls + len(dual.batch),
         )
         start = self._from_pieces(coupled, loop) if last is None else last.x
@@ -179,7 +178,7 @@ class Camel(Fits):
         """Piecewise weights, which cost little, and no multipliers yet."""
         if not self.consistent:
             return None
-        pieces = Coupled(coupled.dual, False, self.split, ridge=coupled.ridge)
+        pieces = Coupled(coupled.dual, False, coupled.ridge)
         apart = pieces.solve(seconds=self.solver.seconds, keeps=loop)
         return np.concatenate([apart, np.zeros(coupled.B.shape[0])])
 
@@ -210,7 +209,7 @@ class _Rounds:
     size: int = 0
 
     def setting(self) -> dict[str, Any]:
-        own = ("rho", "concave", "start", "rounds", "tol", "consistent", "split")
+        own = ("rho", "concave", "start", "rounds", "tol", "consistent")
         return {name: digest(getattr(self.learner, name)) for name in own}
 
     def rounds(self, loop: Loop) -> Iterator[Progress]:

@@ -33,11 +33,9 @@ class Coupled:
     ``ridge`` False leaves θ unpenalised (hard moments).
     """
 
-    def __init__(
-        self, dual: Dual, consistent: bool = True, split: bool = False, ridge: bool = True
-    ) -> None:
+    def __init__(self, dual: Dual, consistent: bool = True, ridge: bool = True) -> None:
         self.dual, self.ridge, batch = dual, ridge, dual.batch
-        covers = {s: Cover.of(s, split) for s in batch.structures}
+        covers = {s: Cover.of(s) for s in batch.structures}
         listed = [covers[batch.structure(m)] for m in range(len(batch))]
         self.S = sp.csr_array(sp.block_diag([c.S for c in listed], format="csr"))
         self.B = sp.csr_array(sp.block_diag([c.B for c in listed], format="csr"))

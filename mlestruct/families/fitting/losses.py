@@ -57,21 +57,35 @@ Slopes are taken by log-beliefs, so that they stay finite where a belief is 0.
 """
 
 
+@kernel
 def likelihood(tau: Array, units: ObservedTables, slope: Array) -> float:
     """−log b(ŷ)."""
-    return float(_likelihood(tau, *units, slope))
+    total = 0.0
+    for u in range(len(units.truth)):
+        total -= units.weight[u] * np.log(max(tau[units.truth[u]], TINY))
+        slope[units.truth[u]] -= units.weight[u]
+    return total
 
 
+@kernel
 def quadratic(tau: Array, units: ObservedTables, slope: Array) -> float:
     """Σ_y b(y)² − 2 b(ŷ): the squared distance from the observed vertex, less 1."""
-    return float(_quadratic(tau, *units, slope))
+    total = 0.0
+    for u in range(len(units.truth)):
+        weight, true = units.weight[u], units.truth[u]
+        for k in range(units.first[u], units.last[u]):
+            total += weight * tau[k] ** 2
+            slope[k] += 2.0 * weight * tau[k] ** 2
+        total -= 2.0 * weight * tau[true]
+        slope[true] -= 2.0 * weight * tau[true]
+    return total
 
 
 def classification(
     tau: Array, units: ObservedTables, slope: Array, sharpness: float = 5.0
 ) -> float:
     """σ(λ (max_{y≠ŷ} b(y) − b(ŷ))): the 0/1 error, smoothed by ``sharpness`` λ."""
-    return float(_classification(tau, *units, sharpness, slope))
+    return float(_classification(tau, units, sharpness, slope))
 
 
 @dataclass(frozen=True)
@@ -125,66 +139,33 @@ def named(loss: str | Loss) -> Loss:
 
 def errors(tau: Array, units: ObservedTables) -> float:
     """The weighted share of tables whose most likely entry is not the true one; ties are errors."""
-    return float(_wrong(as_vector(tau, "tau", np.size(tau)), *units) / units.weight.sum())
+    return float(_wrong(as_vector(tau, "tau", np.size(tau)), units) / units.weight.sum())
 
 
 @kernel
-def _likelihood(
-    tau: Array, first: Ints, last: Ints, truth: Ints, weight: Array, slope: Array
-) -> float:
+def _classification(tau: Array, units: ObservedTables, sharpness: float, slope: Array) -> float:
     total = 0.0
-    for u in range(len(truth)):
-        total -= weight[u] * np.log(max(tau[truth[u]], TINY))
-        slope[truth[u]] -= weight[u]
-    return total
-
-
-@kernel
-def _quadratic(
-    tau: Array, first: Ints, last: Ints, truth: Ints, weight: Array, slope: Array
-) -> float:
-    total = 0.0
-    for u in range(len(truth)):
-        for k in range(first[u], last[u]):
-            total += weight[u] * tau[k] ** 2
-            slope[k] += 2.0 * weight[u] * tau[k] ** 2
-        total -= 2.0 * weight[u] * tau[truth[u]]
-        slope[truth[u]] -= 2.0 * weight[u] * tau[truth[u]]
-    return total
-
-
-@kernel
-def _classification(
-    tau: Array,
-    first: Ints,
-    last: Ints,
-    truth: Ints,
-    weight: Array,
-    sharpness: float,
-    slope: Array,
-) -> float:
-    total = 0.0
-    for u in range(len(truth)):
-        rival = -1
-        for k in range(first[u], last[u]):
-            if k != truth[u] and (rival < 0 or tau[k] > tau[rival]):
+    for u in range(len(units.truth)):
+        rival, true = -1, units.truth[u]
+        for k in range(units.first[u], units.last[u]):
+            if k != true and (rival < 0 or tau[k] > tau[rival]):
                 rival = k
         if rival < 0:
             continue  # one state only: nothing to confuse it with
-        chance = 1.0 / (1.0 + np.exp(sharpness * (tau[truth[u]] - tau[rival])))
-        total += weight[u] * chance
-        change = weight[u] * sharpness * chance * (1.0 - chance)
+        chance = 1.0 / (1.0 + np.exp(sharpness * (tau[true] - tau[rival])))
+        total += units.weight[u] * chance
+        change = units.weight[u] * sharpness * chance * (1.0 - chance)
         slope[rival] += change * tau[rival]
-        slope[truth[u]] -= change * tau[truth[u]]
+        slope[true] -= change * tau[true]
     return total
 
 
 @kernel
-def _wrong(tau: Array, first: Ints, last: Ints, truth: Ints, weight: Array) -> float:
+def _wrong(tau: Array, units: ObservedTables) -> float:
     total = 0.0
-    for u in range(len(truth)):
-        for k in range(first[u], last[u]):
-            if k != truth[u] and tau[k] >= tau[truth[u]]:
-                total += weight[u]
+    for u in range(len(units.truth)):
+        for k in range(units.first[u], units.last[u]):
+            if k != units.truth[u] and tau[k] >= tau[units.truth[u]]:
+                total += units.weight[u]
                 break
     return total

@@ -76,15 +76,9 @@ class WarmMessages(NamedTuple):
     residual: Array
     sweeps: Ints
 
-    def some(self, rows: Ints) -> WarmMessages:
-        """Copies of those of some examples."""
-        kept = self.message[rows], self.belief[rows], self.residual[rows], self.sweeps[rows]
-        return WarmMessages(*kept)
-
-    def part(self, rows: slice) -> WarmMessages:
-        """Those of some examples, which are written to where they are."""
-        kept = self.message[rows], self.belief[rows], self.residual[rows], self.sweeps[rows]
-        return WarmMessages(*kept)
+    def at(self, rows: Ints | slice) -> WarmMessages:
+        """Those of some examples: copies by number, by a slice written to where they are."""
+        return WarmMessages._make(kept[rows] for kept in self)
 
     def put(self, rows: Ints, others: WarmMessages) -> None:
         """Others' in their place."""
@@ -159,7 +153,7 @@ class SumProduct(Routine):
             offsets = batch.offsets[members]
             part = np.empty(len(members))
             for some in parts(len(members)):
-                now = state.part(some)
+                now = state.at(some)
                 part[some] = self._send(ready, offsets[some], scores, tau, now)
             lost = np.flatnonzero(self._astray(state))
             if warm is not None and len(lost) and not late():
@@ -213,12 +207,12 @@ class SumProduct(Routine):
         tried = slow
         while len(slow) and longer.sweeps < PATIENCE * self.sweeps and not late():
             longer = replace(longer, sweeps=2 * longer.sweeps)
-            fresh = state.some(slow)
+            fresh = state.at(slow)
             log_z[slow] = longer._send(self.ready(structure), at[slow], scores, tau, fresh)
             halved = fresh.residual <= state.residual[slow] / 2
             state.put(slow, fresh)
             slow = slow[halved & (fresh.residual > self.residual)]
-        return tried[self._short(structure, at[tried], scores, state.some(tried), log_z[tried])]
+        return tried[self._short(structure, at[tried], scores, state.at(tried), log_z[tried])]
 
     def _astray(self, state: WarmMessages) -> NDArray[np.bool_]:
         """Where messages stand still and tables disagree with nodes all the same.
@@ -312,8 +306,7 @@ def _refuse(structure: Any, counting: Array) -> None:
 def _start(plan: MessagePlan, count: int, warm: WarmMessages | None) -> WarmMessages:
     """Uniform messages, or copies of the last ones."""
     if warm is not None and len(warm.message) == count:
-        kept = (warm.residual.copy(), warm.sweeps.copy())
-        return WarmMessages(warm.message.copy(), warm.belief.copy(), *kept)
+        return WarmMessages._make(kept.copy() for kept in warm)
     message = np.zeros((count, int(plan.place[-1])))
     belief = np.zeros((count, int(plan.node_start[-1])))
     return WarmMessages(message, belief, np.zeros(count), np.zeros(count, dtype=np.int64))

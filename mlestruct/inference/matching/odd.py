@@ -258,11 +258,11 @@ class HullScaling(Routine):
                 place = batch.coordinates(members[i])
                 one = Cohort(structure, scores[place], replace(self.scaling, residual=FINE))
                 before = Family(known[0][i], known[1][i]).priced()
-                found_so_far = log_z[members[i]], tau[place], [_row(here, i)]
+                found_so_far = log_z[members[i]], tau[place], [here.at(slice(i, i + 1))]
                 families[i], found = one.repriced(before, *found_so_far, broken)
                 log_z[members[i]], tau[place] = found.value, found.tau
                 mixtures[members[i]] = found.kept
-                _put(here, i, found.warm[0])
+                here.put(slice(i, i + 1), found.warm[0])
             kept.append(_stacked(families))
         return Beliefs(log_z, tau, HullState(state, kept, mixtures))
 
@@ -350,14 +350,6 @@ def _newton(curvature: Array, slope: Array, price: Array) -> Array:
         return np.asarray(nnls(root[:, None] * axes.T, goal)[0] - price)
     except RuntimeError:  # it went round in circles
         return np.zeros_like(price)
-
-
-def _row(warm: WarmPrices, i: int) -> WarmPrices:
-    return WarmPrices(warm.x[i : i + 1], warm.sent[i : i + 1], warm.mode[i : i + 1])
-
-
-def _put(warm: WarmPrices, i: int, one: WarmPrices) -> None:
-    warm.x[i], warm.sent[i], warm.mode[i] = one.x[0], one.sent[0], one.mode[0]
 
 
 def _stacked(families: list[Family]) -> Priced:

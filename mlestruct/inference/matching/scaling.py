@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,7 +108,7 @@ class Scaling(Routine):
         for number, (structure, members) in enumerate(batch.groups()):
             graph, centre = prepared(structure)
             rows = batch.rows(scores, members)
-            state = self._state(graph, len(members)) if warm is None else warm[number].copy()
+            state = self._state(graph, len(members)) if warm is None else deepcopy(warm[number])
             place = batch.index(members)
             direct = graph.edge is None and isinstance(place, slice)
             live = (
@@ -117,7 +118,7 @@ class Scaling(Routine):
             )
             asked = graph.gather(rows)
             for some in parts(len(members)):
-                now = WarmPrices(state.x[some], state.sent[some], state.mode[some])
+                now = state.at(some)
                 log_z[members[some]] = self._infer(graph, centre, asked[some], now, live[some])
             if graph.base is not None:
                 log_z[members] += rows @ graph.base
@@ -150,7 +151,7 @@ class Scaling(Routine):
         return upper
 
     def pack(self, warm: list[WarmPrices]) -> Tree:
-        return [(state.x, state.sent, state.mode) for state in warm]
+        return [tuple(state) for state in warm]
 
     def unpack(self, batch: Batch[Any], tree: Tree) -> list[WarmPrices]:
         cold = [self._state(prepared(one)[0], len(members)) for one, members in batch.groups()]
@@ -195,7 +196,7 @@ class Scaling(Routine):
             cold, own = self._state(graph, len(lost)), tau[lost]
             log_z[lost] = self._infer(graph, centre, score[lost], cold, own, again=False)
             tau[lost] = own
-            state.x[lost], state.sent[lost], state.mode[lost] = cold.x, cold.sent, cold.mode
+            state.put(lost, cold)
         gone = ~np.isfinite(state.x).all(axis=1)
         state.x[gone], state.mode[gone] = 0.0, COLD
         return log_z
@@ -222,13 +223,18 @@ def _above(score: Array, graph: Layout, rho: float, x: Array, value: float) -> f
     return min(bound, split_value(graph, rho, score, better))
 
 
-@dataclass(frozen=True)
-class WarmPrices:
+class WarmPrices(NamedTuple):
     """Where the next inference starts: node duals, messages, and which of the two were in use."""
 
     x: Array
     sent: Array
     mode: Any
 
-    def copy(self) -> WarmPrices:
-        return WarmPrices(self.x.copy(), self.sent.copy(), self.mode.copy())
+    def at(self, rows: Any) -> WarmPrices:
+        """Those of some examples."""
+        return WarmPrices(*(kept[rows] for kept in self))
+
+    def put(self, rows: Any, others: WarmPrices) -> None:
+        """Others' in their place."""
+        for known, fresh in zip(self, others, strict=True):
+            known[rows] = fresh
