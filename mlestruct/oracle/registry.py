@@ -79,12 +79,6 @@ class Entry:
     settings: Mapping[str, Any] = field(default_factory=dict)
     polytope: str | None = HULL
 
-    def make(self) -> Oracle[Any]:
-        """The solver; its module is imported now."""
-        module, name = self.place.split(":")
-        oracle: Oracle[Any] = getattr(importlib.import_module(module), name)(**self.settings)
-        return oracle
-
 
 QPBO = "mlestruct_oracles.qpbo_oracle:QPBO"
 CUT = "mlestruct_oracles.qpbo_oracle:GraphCut"
@@ -92,7 +86,7 @@ LOCAL, MATCHINGS = "local polytope", "convex hull of matchings"
 
 CATALOGUE = {
     "assignment": Entry("mlestruct_oracles.assignment:Assignment", "BipartiteMatching"),
-    "b_matching": Entry("mlestruct_oracles.b_matching:BMatchingSolver", "BMatching"),
+    "b_matching": Entry("mlestruct_oracles.min_cost_flow:BMatchingSolver", "BMatching"),
     "blossom": Entry("mlestruct_oracles.general_matching:Blossom", "Matching", {}, MATCHINGS),
     "cp_sat": Entry("mlestruct_oracles.cp_sat:CPSat"),
     "graph_cut": Entry(CUT, "FactorGraph"),
@@ -164,4 +158,7 @@ def load(name: str | None) -> Oracle[Any]:
     """The solver of that name in the catalogue; its module is imported now."""
     if name not in CATALOGUE:
         raise ValueError(f"no oracle named {name!r}; there are {', '.join(sorted(CATALOGUE))}")
-    return CATALOGUE[name].make()
+    entry = CATALOGUE[name]
+    module, kind = entry.place.split(":")
+    oracle: Oracle[Any] = getattr(importlib.import_module(module), kind)(**entry.settings)
+    return oracle

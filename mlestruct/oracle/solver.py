@@ -218,21 +218,14 @@ def _second(call: Callable[..., Any]) -> str | None:
         return "named"
     if "instance" in names[1:2]:
         return "instance"
-    if _positional(call) < 2:
+    asked = (
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+        for p in parameters.values()
+    )
+    if sum(asked) < 2:
         return None
     first, second = names[:2]
     return "structure" if first == "structure" or second.startswith("score") else "instance"
-
-
-def _positional(call: Callable[..., Any]) -> int:
-    try:
-        parameters = inspect.signature(call).parameters.values()
-    except (TypeError, ValueError):
-        return 1
-    return sum(
-        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
-        for p in parameters
-    )
 
 
 def _shaped(structure: Structure, answer: Any) -> bool:

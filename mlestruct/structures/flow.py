@@ -70,16 +70,12 @@ class Flow(Binary):
     def identity(self) -> tuple[bytes, bytes, bytes]:
         return self.arcs.tobytes(), self.low.tobytes(), self.high.tobytes()
 
-    def net(self) -> sp.csr_array:
-        """(nodes × arcs): 1 where an arc leaves, −1 where it enters."""
-        return net_outflow(self.n_nodes, self.arcs)
-
     def encode(self, outcome: ArrayLike) -> Array:
         used = self._arcs(outcome)
         times = np.bincount(used, minlength=self.size)
         if (times > 1).any():
             raise ValueError(f"arc {times.argmax()} is used {times.max()} times")
-        out = np.asarray(self.net() @ times).round().astype(np.int64)
+        out = np.asarray(net_outflow(self.n_nodes, self.arcs) @ times).round().astype(np.int64)
         wrong = np.flatnonzero((out < self.low) | (out > self.high))
         if len(wrong):
             v = int(wrong[0])
@@ -117,7 +113,8 @@ class Flow(Binary):
 
     def constraints(self) -> Constraints:
         """Net outflow: with 0 ≤ τ ≤ 1 the whole convex hull (total unimodularity)."""
-        return Constraints(self.net(), self.low.astype(float), self.high.astype(float))
+        net = net_outflow(self.n_nodes, self.arcs)
+        return Constraints(net, self.low.astype(float), self.high.astype(float))
 
     def clamp(self, observed: ArrayLike) -> Flow:
         """Flows that use all the observed arcs."""

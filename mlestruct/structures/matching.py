@@ -19,9 +19,8 @@ from mlestruct.structures.base import (
     as_integers,
     as_numbers,
 )
-from mlestruct.structures.bipartite import Pairs
+from mlestruct.structures.bipartite import OneToOne, Pairs
 from mlestruct.structures.graph_edges import Edges, as_pairs
-from mlestruct.structures.matching_entropy import OneToOne
 
 
 class Matching(OneToOne):

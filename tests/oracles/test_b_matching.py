@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from mlestruct_oracles.b_matching import BMatchingSolver
+from mlestruct_oracles.min_cost_flow import BMatchingSolver
 
 from mlestruct import Batch, BMatching, FrankWolfe, Infeasible, marginals
 from mlestruct.oracle import Validated

@@ -85,7 +85,7 @@ def test_routes_use_every_arc_of_a_flow_once(rng):
             walks = flow.routes(vertex)
             steps = [pair for walk in walks for pair in pairwise(walk)]
             assert sorted(steps) == sorted(map(tuple, flow.arcs[flow.decode(vertex)].tolist()))
-            net = flow.net() @ vertex
+            net = flow.constraints().A @ vertex
             open_walks = [walk for walk in walks if walk[0] != walk[-1]]
             assert all(net[walk[0]] > 0 > net[walk[-1]] for walk in open_walks)
 

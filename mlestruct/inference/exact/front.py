@@ -106,14 +106,8 @@ def _(structure: FactorGraph, scores: Array, memory: float) -> tuple[Array, Arra
     return _each([grids.grid_by_rows(*shape, states, row, memory) for row in scores])
 
 
-@solve.register
-def _(structure: BipartiteMatching, scores: Array, memory: float) -> tuple[Array, Array]:
-    return matching.bipartite(structure, scores, memory)
-
-
-@solve.register
-def _(structure: Matching, scores: Array, memory: float) -> tuple[Array, Array]:
-    return matching.general(structure, scores, memory)
+solve.register(BipartiteMatching, matching.bipartite)
+solve.register(Matching, matching.general)
 
 
 @solve.register

@@ -33,16 +33,13 @@ class NaiveMeanField(Routine):
         """None: it is asked for by name, as its entropy is no reweighted Bethe entropy."""
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
-        """Always from uniform marginals."""
-        return self.ascend(batch, scores, None)
-
-    def ascend(self, batch: Batch[FactorGraph], scores: Array, start: Array | None) -> Beliefs:
+        """From uniform marginals, or from a τ that is given; none is handed on."""
         scores = batch.vector(scores, "scores")
-        tau = np.zeros(batch.size) if start is None else batch.vector(start, "start").copy()
+        tau = np.zeros(batch.size) if warm is None else batch.vector(warm, "start").copy()
         log_z = np.empty(len(batch))
         for structure, members in batch.groups():
             full = compiled(structure)
-            if start is None:
+            if warm is None:
                 tau[batch.index(members)] = np.tile(uniform(structure), len(members))
             part = np.empty(len(members))
             offsets = batch.offsets[members]
@@ -74,7 +71,7 @@ def mean_field(
     distributions respects. ``damping`` is the share of the old marginal that is kept.
     O(Σ table sizes · order) per sweep.
     """
-    return NaiveMeanField(damping, tol, sweeps).ascend(batch, scores, start)
+    return NaiveMeanField(damping, tol, sweeps).many(batch, scores, start)
 
 
 def _refuse_hard(structure: FactorGraph) -> None:

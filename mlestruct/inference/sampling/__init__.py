@@ -1,7 +1,6 @@
 """Samples of a structure's distribution: independent and exact, by Markov chains, or perturbed."""
 
-from mlestruct.inference.sampling.common import Samples, as_draws
-from mlestruct.inference.sampling.direct import sample
+from mlestruct.inference.sampling.direct import Samples, as_draws, sample
 from mlestruct.inference.sampling.front import perturb_and_map, sampler
 from mlestruct.inference.sampling.gibbs import colouring, gibbs
 from mlestruct.inference.sampling.swaps import sample_matchings

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.batch import Batch
 from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.exact.treewidth import estimate
-from mlestruct.inference.sampling.common import Samples, as_draws
-from mlestruct.inference.sampling.direct import sample
+from mlestruct.inference.sampling.direct import Samples, as_draws, sample
 from mlestruct.inference.sampling.gibbs import gibbs
 from mlestruct.inference.sampling.swaps import sample_matchings
 from mlestruct.inference.scores import as_scores
@@ -81,9 +80,9 @@ own = singledispatch(perturb_and_map)
 """The structure's best sampler. Register your own kind of structure here."""
 
 
-@own.register
-def _(structure: Paths, score: Array, count: int, rng: np.random.Generator) -> Samples:
-    return sample(structure, score, count, rng)
+own.register(Paths, sample)
+own.register(BipartiteMatching, sample_matchings)
+own.register(Matching, sample_matchings)
 
 
 @own.register
@@ -91,11 +90,3 @@ def _(structure: FactorGraph, score: Array, count: int, rng: np.random.Generator
     if structure.is_forest or estimate(structure).gib <= MEMORY:
         return sample(structure, score, count, rng)
     return gibbs(structure, score, count, rng)
-
-
-@own.register(BipartiteMatching)
-@own.register(Matching)
-def _(
-    structure: BipartiteMatching | Matching, score: Array, count: int, rng: np.random.Generator
-) -> Samples:
-    return sample_matchings(structure, score, count, rng)

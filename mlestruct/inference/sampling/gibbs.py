@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.treewidth import possible_states
 from mlestruct.inference.graph.plan import MessagePlan, neighbours, plan
-from mlestruct.inference.sampling.common import Samples, as_draws
-from mlestruct.inference.sampling.direct import labelled
+from mlestruct.inference.sampling.direct import Samples, as_draws, labelled
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
 from mlestruct.structures import FactorGraph

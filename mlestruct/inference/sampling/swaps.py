@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.batch import Batch
-from mlestruct.inference.sampling.common import Samples, as_draws
+from mlestruct.inference.sampling.direct import Samples, as_draws
 from mlestruct.inference.scores import as_scores
 from mlestruct.kernels import kernel
 from mlestruct.oracle import Validated, resolve

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from mlestruct import Batch, FactorGraph
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
 from mlestruct.inference.graph.forward_backward import ForwardBackward
+from mlestruct.inference.graph.plan import neighbours
 from mlestruct.structures.base import Array, Ints, kept
 
 CLAMPED, TOL = 1000, 1e-8  # sweeps over hidden variables until F falls no further
@@ -124,15 +125,13 @@ def singles(graph: FactorGraph) -> list[list[int]]:
 
 def trees(graph: FactorGraph) -> list[list[int]]:
     """Few disjoint blocks without cycles: each variable joins the first block that stays one."""
-    near: list[set[int]] = [set() for _ in range(graph.n_nodes)]
-    for scope in np.split(graph.scope, graph.scope_start[1:-1])[: graph.n_factors]:
-        for v in scope.tolist():
-            near[v].update(u for u in scope.tolist() if u != v)
+    start, near = neighbours(graph)
     blocks: list[list[int]] = []
     component: list[dict[int, int]] = []
     for v in range(graph.n_nodes):
+        around = set(near[start[v] : start[v + 1]].tolist())
         for block, root in zip(blocks, component, strict=True):
-            touched = [root[u] for u in near[v] if u in root]
+            touched = [root[u] for u in around if u in root]
             if len(set(touched)) == len(touched):
                 block.append(v)
                 root.update({u: v for u in root if root[u] in touched} | {v: v})
