@@ -147,18 +147,10 @@ def most(one: Rows, other: Rows) -> Rows:
     return (one[0].most(other[0]),)
 
 
-def nearest(one: Rows, other: Rows) -> Rows:
-    """Joins pairs of a number and what goes with it by the least number, twice."""
-    (d, j, free, k), (e, i, rid, m) = one, other
-    nearer = d.where_above(e, e, d), d.where_above(e, i, j)
-    return *nearer, free.where_above(rid, rid, free), free.where_above(rid, m, k)
-
-
 # Each with what it gives for no rows.
 JOINS: dict[Any, tuple[float, ...]] = {
     add: (0.0,),
     most: (-INFINITE,),
-    nearest: (INFINITE, -1.0, INFINITE, -1.0),
 }
 
 

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from mlestruct.inference.exact.enumeration import matchings as matchings
     from mlestruct.inference.exact.enumeration import outcomes as outcomes
     from mlestruct.inference.exact.front import exact as exact
-    from mlestruct.inference.exact.front import exact_log_z as exact_log_z
     from mlestruct.inference.exact.front import solve as solve
     from mlestruct.inference.exact.grids import grid_by_rows as grid_by_rows
-    from mlestruct.inference.exact.grids import grid_log_z as grid_log_z
     from mlestruct.inference.exact.treewidth import Estimate as Estimate
     from mlestruct.inference.exact.treewidth import estimate as estimate
 

@@ -27,15 +27,12 @@ class Eliminated(NamedTuple):
     conditionals: list[Array]
 
 
-def eliminate(
-    graph: FactorGraph, scores: Array, memory: float = MEMORY, keep: bool = True
-) -> Eliminated:
-    """log Z for every row of ``scores``, and (``keep``) all conditionals. O(Σ table sizes) a row.
+def eliminate(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> Eliminated:
+    """log Z for every row of ``scores``, and all conditionals. O(Σ table sizes) a row.
 
-    Refuses with width, GiB and seconds what needs more than ``memory``. Without ``keep`` only the
-    messages still to be used are stored.
+    Refuses with width, GiB and seconds what needs more than ``memory``.
     """
-    todo = affordable(graph, memory, keep)
+    todo = affordable(graph, memory)
     closed = graph.closed()
     values = np.where(closed, -np.inf, scores) if closed.any() else scores
     log_z = values[:, todo.certain].sum(axis=1)
@@ -48,20 +45,18 @@ def eliminate(
             log_z = log_z + message
         else:
             messages[i] = message
-        if keep:
-            conditionals.append(table)
+        conditionals.append(table)
     if np.isneginf(log_z).any():
         why = graph.impossible() or "no labelling has a finite score"
         raise Infeasible(f"example {int(np.isneginf(log_z).argmax())}: {why}")
     return Eliminated(log_z, conditionals)
 
 
-def affordable(graph: FactorGraph, memory: float, keep: bool = True) -> EliminationPlan:
+def affordable(graph: FactorGraph, memory: float) -> EliminationPlan:
     """The plan, or a ValueError that says what it would have needed."""
     found = plan(graph)
     cost = found.estimate
-    gib = cost.gib if keep else 2 * cost.largest
-    if not cost.complete or gib > memory:
+    if not cost.complete or cost.gib > memory:
         raise ValueError(
             f"exact inference on this graph has {cost}; the limit is memory={memory:g} GiB: "
             f"raise it, or use marginals() for a surrogate with a certificate"

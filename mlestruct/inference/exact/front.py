@@ -76,16 +76,6 @@ def exact(
     return Beliefs(log_z, tau)
 
 
-def exact_log_z(structure: FactorGraph, score: ArrayLike, *, memory: float = MEMORY) -> float:
-    """log Z alone, where the tables for marginals would not fit: only live messages are stored."""
-    values = as_scores(structure, score)
-    shape = grids.sides(structure)
-    states = int(structure.cards.max(initial=1))
-    if shape is not None and grids.safe(*shape, states, values):
-        return grids.grid_log_z(*shape, states, values, memory)
-    return float(elimination.eliminate(structure, values[None], memory, keep=False).log_z[0])
-
-
 @singledispatch
 def solve(structure: Structure, scores: Array, memory: float) -> tuple[Array, Array]:
     """log Z and τ for every row of ``scores``. Register your own kind of structure here."""

@@ -54,19 +54,12 @@ def grid_by_rows(
     Three passes for log Z and marginals; memory (shorter + longer + 2) tables of states^shorter.
     """
     lattice, flipped = _lattice(rows, columns, states, as_numbers(score, "scores"))
-    _refuse(lattice, memory, sum(lattice.node.shape[:2]) + 2)
+    long, short, _ = lattice.node.shape
+    what = f"transfer over a {long} × {short} grid's frontier of {short} variables"
+    refuse_memory((long + short + 2) * float(states) ** short, memory, what)
     node, across, down = (np.zeros_like(part) for part in lattice)
     log_z = _both_ways(*_tables(lattice), node, across, down)
     return Exact(log_z, _flat(Lattice(node, across, down), flipped))
-
-
-def grid_log_z(
-    rows: int, columns: int, states: int, score: ArrayLike, memory: float = MEMORY
-) -> float:
-    """log Z alone: one pass, two tables of states^shorter (20 × 20 binary: 16 MB)."""
-    lattice, _ = _lattice(rows, columns, states, as_numbers(score, "scores"))
-    _refuse(lattice, memory, 2)
-    return float(_forward_only(*_tables(lattice)))
 
 
 def safe(rows: int, columns: int, states: int, score: Array) -> bool:
@@ -80,12 +73,6 @@ def safe(rows: int, columns: int, states: int, score: Array) -> bool:
     both = row[1:] + row[:-1] if len(row) > 1 else row
     below = spread[2].sum(axis=1).max(initial=0.0)
     return bool(both.max() + below < RANGE)
-
-
-def _refuse(lattice: Lattice, memory: float, tables: int) -> None:
-    rows, columns, states = lattice.node.shape
-    what = f"transfer over a {rows} × {columns} grid's frontier of {columns} variables"
-    refuse_memory(tables * float(states) ** columns, memory, what)
 
 
 def _lattice(rows: int, columns: int, states: int, score: Array) -> tuple[Lattice, bool]:
@@ -199,19 +186,6 @@ def _forward_row(
         table, fresh = fresh, table
         inner = max(inner // states, 1)
     return log, table, fresh
-
-
-@kernel
-def _forward_only(left: Array, up: Array, shift: float) -> float:
-    rows, columns, states = left.shape[:3]
-    table, fresh = np.zeros(states**columns), np.zeros(states**columns)
-    keep = np.empty((0, 0))
-    table[0] = 1.0
-    log_z = shift
-    for r in range(rows):
-        log, table, fresh = _forward_row(table, fresh, left[r], up[r], keep)
-        log_z += log
-    return log_z + np.log(table.sum())
 
 
 @kernel

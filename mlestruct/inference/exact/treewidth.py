@@ -31,7 +31,6 @@ class Estimate:
     width: int
     gib: float
     seconds: float
-    largest: float = 0.0  # GiB of the largest table
     complete: bool = True
 
     def __str__(self) -> str:
@@ -260,6 +259,5 @@ def _fill(v: int, near: dict[int, set[int]], bits: Array) -> tuple[float, float]
 def _cost(bits: Array, order: Order) -> Estimate:
     sizes = [two_to(bits[v] + bits[list(g)].sum()) for v, g in zip(*order[:2], strict=True)]
     width = max((len(g) for g in order.given), default=0)
-    gib, largest = 8.0 * sum(sizes) / 2**30, 8.0 * max(sizes, default=0.0) / 2**30
-    seconds = NANOSECONDS * 1e-9 * sum(sizes)
-    return Estimate(width, gib, seconds, largest, order.complete)
+    total = sum(sizes)
+    return Estimate(width, 8.0 * total / 2**30, NANOSECONDS * 1e-9 * total, order.complete)
