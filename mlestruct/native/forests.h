@@ -7,7 +7,8 @@ extern "C" {
 
 Factor f reports to the variable ``parent``; its ``entries`` numbers begin at table_start[f], and
 what it sends at choice_start[f]. Entry e has the node coordinates from
-agree_start[f] + e * arity[f] on, the parent's first. ``node_of`` is the variable of every node coordinate. */
+agree_start[f] + e * arity[f] on, the parent's first. ``node_of`` is the variable of every node
+coordinate. */
 struct forest_shape {
     int64_t factors;
     int64_t variables;
