@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+from enum import IntEnum
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 import mlestruct as ms
 from mlestruct.inference import best
 from mlestruct.oracle import Solver
+
+
+class Status(IntEnum):
+    OPTIMAL = 4
+
 
 GROUPS = [[0, 1, 2], [3, 4, 5]]
 STRUCTURE = ms.Custom(6, exactly_one=GROUPS)
@@ -34,6 +42,39 @@ FORMS = {
     "vector and value": lambda s: (vector(s), float(s @ vector(s))),
     "items and value": lambda s: (chosen(s), float(s[chosen(s)].sum())),
     "answer of items": lambda s: ms.Answer(chosen(s), float(s[chosen(s)].sum()) + 1e-12),
+    "value in an array": lambda s: (vector(s), np.array(s @ vector(s))),
+    "value in four bytes": lambda s: (vector(s), np.float32(s @ vector(s))),
+    "one array again and again": (lambda kept: lambda s: np.copyto(kept, vector(s)) or kept)(
+        np.zeros(6)
+    ),
+    "read only": lambda s: np.frombuffer(vector(s).tobytes()),
+    "half precision": lambda s: vector(s).astype("f2"),
+    "big-endian": lambda s: vector(s).astype(">f8"),
+    "flags": lambda s: vector(s) > 0,
+    "objects": lambda s: vector(s).astype(object),
+    "a series": lambda s: pd.Series(vector(s), index=range(5, -1, -1)),
+    "a list": lambda s: vector(s).tolist(),
+    "bytes": lambda s: vector(s).astype(np.uint8),
+}
+NO_ANSWER = {
+    "complex": (lambda s: vector(s) + 0j, "it holds complex numbers"),
+    "masked": (lambda s: np.ma.masked_array(vector(s), vector(s) > 0), "entry . is masked"),
+    "nearly whole": (lambda s: 0.9999 * vector(s), "answered 0.9999 at coordinate"),
+    "a generator": (lambda s: iter(vector(s).tolist()), "is no outcome"),
+    "a dict": (lambda s: dict(enumerate(vector(s))), "is no outcome.*of type dict"),
+    "text": (lambda s: str(vector(s)), "is no outcome"),
+    "another instance's": (lambda s: np.r_[vector(s), 0], "6 coordinates, got 7"),
+    "sparse": (lambda s: sp.csr_array(vector(s)[None]), "is no outcome"),
+    "three things": (lambda s: (vector(s), 1.0, "OPTIMAL"), r"tuple \(ndarray, float, str\)"),
+    "value first": (lambda s: (1.0, vector(s)), r"of type tuple \(float, ndarray\)"),
+    "no value": (lambda s: (vector(s), None), r"of type tuple \(ndarray, NoneType\)"),
+    "a status": (lambda s: (vector(s), Status.OPTIMAL), r"of type tuple \(ndarray, Status\)"),
+    "whether it is best": (lambda s: (vector(s), True), r"of type tuple \(ndarray, bool\)"),
+    "bounded by nan": (lambda s: ms.Answer(vector(s), np.nan), "by nan; say None"),
+    "off by more than rounding": (
+        lambda s: np.abs(vector(s) - 1e-4),
+        r"answered 0\.\d+ .*Solver\(solve, polytope",
+    ),
 }
 
 
@@ -51,8 +92,18 @@ def test_an_answer_may_have_any_form(form, rng):
     assert np.array_equal(model.predict(X), plain.predict(X))
 
 
-@pytest.mark.parametrize("bounded", [False, True])
-def test_a_solver_of_costs_says_so(bounded, rng):
+@pytest.mark.parametrize("form", NO_ANSWER)
+def test_what_is_no_answer_names_the_example(form, rng):
+    solve, why = NO_ANSWER[form]
+    with pytest.raises(ValueError, match=rf"example \d.*{why}"):
+        ms.StructuredModel(STRUCTURE, oracle=solve).fit(*examples(rng))
+
+
+@pytest.mark.parametrize(
+    ("bounded", "learner"),
+    [(True, "mle_struct"), *((False, one) for one in ("mle_struct", "ssvm", "perceptron"))],
+)
+def test_a_solver_of_costs_says_so(bounded, learner, rng):
     """Its scores are minus the costs, and its bounds lie below."""
     X, y = examples(rng)
 
@@ -60,16 +111,24 @@ def test_a_solver_of_costs_says_so(bounded, rng):
         found = vector(-cost)
         return ms.Answer(found, float(cost @ found)) if bounded else found
 
-    plain = ms.StructuredModel(STRUCTURE, oracle=vector).fit(X, y)
-    model = ms.StructuredModel(STRUCTURE, oracle=cheapest, sense="min").fit(X, y)
+    settings = {"structure": STRUCTURE, "learner": learner}
+    plain = ms.StructuredModel(oracle=vector, **settings).fit(X, y)
+    model = ms.StructuredModel(oracle=cheapest, sense="min", **settings).fit(X, y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
     assert np.array_equal(model.predict(X), plain.predict(X))
     with pytest.raises(ValueError, match="sense is 'max' or 'min'"):
         Solver(vector, sense="least")
 
 
-@pytest.mark.parametrize("form", ["plain", "bounded", "valued"])
-def test_a_solver_of_costs_that_does_not_say_so_is_asked(form, rng):
+@pytest.mark.parametrize(
+    ("form", "learner"),
+    [
+        ("plain", "ssvm"),
+        ("plain", "perceptron"),
+        *((form, "mle_struct") for form in ("plain", "bounded", "valued")),
+    ],
+)
+def test_a_solver_of_costs_that_does_not_say_so_is_asked(form, learner, rng):
     X, y = examples(rng)
     forms = {
         "plain": lambda s: vector(-s),
@@ -77,7 +136,7 @@ def test_a_solver_of_costs_that_does_not_say_so_is_asked(form, rng):
         "valued": lambda s: (vector(-s), float(-s @ vector(-s))),
     }
     with pytest.raises(ValueError, match=r"sense='min'|minus the score"):
-        ms.StructuredModel(STRUCTURE, oracle=forms[form], tol=1e-6).fit(X, y)
+        ms.StructuredModel(STRUCTURE, oracle=forms[form], learner=learner, tol=1e-6).fit(X, y)
 
 
 @pytest.mark.parametrize("bound", [None, 1e3])

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import mlestruct as ms
-from benchmarks._faults.odd_doors import FORMS
 from mlestruct import files
 from mlestruct.structures.base import as_integers, as_numbers
 
@@ -53,46 +52,16 @@ def labels(rng, count=12):
     return X, [[int(x[0] > 0), int(x[1] > 0)] for x in X]
 
 
-def pictures(rng, count=8):
-    X = [rng.normal(size=(2, 3, 2)) for _ in range(count)]
-    return X, [(x[..., 0] > 0).astype(int) for x in X]
-
-
-DOORS = {
-    "matching": (ms.MatchingModel, tables),
-    "sequence": (ms.SequenceModel, rows),
-    "labels": (ms.MultiLabelModel, labels),
-    "grid": (ms.GridModel, pictures),
-}
-OF_X = ("predict", "predict_marginals", "decode", "potentials", "k_best")
-OF_BOTH = ("score", "log_likelihood", "calibration", "intervals", "recalibrated")
-
-
-@pytest.mark.parametrize("asked", OF_X + OF_BOTH)
-@pytest.mark.parametrize("kind", DOORS)
-def test_every_answer_takes_a_series_by_position(kind, asked, rng):
-    """Whatever its index says; labels of sequences' examples were once looked up by it."""
-    make, draw = DOORS[kind]
-    X, y = draw(rng)
-    model, order = make(alpha=0.5).fit(X, y), rng.permutation(len(X))
-    if not hasattr(model, asked):
-        pytest.skip(f"{make.__name__} has no {asked}")
-    given = (X,) if asked in OF_X else (X, y)
-    plain, found = (
-        getattr(model, asked)(*part)
-        for part in (given, [pd.Series(one, index=order) for one in given])
-    )
-    if asked == "recalibrated":
-        plain, found = plain.coef_.tobytes(), found.coef_.tobytes()
-    assert repr(found) == repr(plain)
-
-
 def test_units_of_intervals_are_taken_by_position(rng):
     X, y = rows(rng, 12)
     units, order = [m // 2 for m in range(12)], rng.permutation(12)
     model = ms.SequenceModel().fit(X, y)
     plain = model.intervals(X, y, cohort=units)
     assert repr(model.intervals(X, y, cohort=pd.Series(units, index=order))) == repr(plain)
+
+
+OF_X = ("predict", "predict_marginals", "decode", "potentials", "k_best")
+OF_BOTH = ("score", "log_likelihood", "calibration", "intervals", "recalibrated")
 
 
 @pytest.mark.parametrize("asked", OF_X + OF_BOTH)
@@ -103,6 +72,15 @@ def test_every_answer_checks_columns_by_names(asked, rng):
     ask = getattr(ms.SequenceModel().fit(frames, y), asked)
     with pytest.raises(ValueError, match=r"X has columns \['b', 'a'\]; the model learned from"):
         ask(turned) if asked in OF_X else ask(turned, y)
+
+
+def test_examples_in_frames_have_the_same_columns(rng):
+    X, y = rows(rng)
+    frames = [pd.DataFrame(x, columns=["a", "b"]) for x in X]
+    with pytest.raises(ValueError, match="example 1 has columns"):
+        ms.SequenceModel().fit([frames[0], *(f[["b", "a"]] for f in frames[1:])], y)
+    with pytest.raises(ValueError, match="a frame is one example's features"):
+        ms.SequenceModel().fit(pd.DataFrame({"a": [1, 2]}), y[:2])
 
 
 @pytest.mark.parametrize("asked", OF_BOTH)
@@ -116,30 +94,6 @@ def test_every_answer_checks_labels_by_names(asked, rng):
         getattr(model, asked)(X, told[["sun", "rain"]])
     with refused:
         model.fit(X, told, validation=(X, told[["sun", "rain"]]))
-
-
-def test_frames_are_checked_by_names_where_both_have_them(rng):
-    X, y = rows(rng)
-    frames = [pd.DataFrame(x, columns=["a", "b"]) for x in X]
-    model = ms.SequenceModel().fit(frames, y)
-    assert model.coef_.tobytes() == ms.SequenceModel().fit(X, y).coef_.tobytes()
-    model.predict(X)  # no names: by position
-    with pytest.raises(ValueError, match=r"X has columns \['b', 'a'\]; the model learned from"):
-        model.predict([frame[["b", "a"]] for frame in frames])
-    with pytest.raises(ValueError, match="example 1 has columns"):
-        ms.SequenceModel().fit([frames[0], *(f[["b", "a"]] for f in frames[1:])], y)
-    with pytest.raises(ValueError, match="a frame is one example's features"):
-        ms.SequenceModel().fit(pd.DataFrame({"a": [1, 2]}), y[:2])
-
-
-def test_names_of_columns_are_kept_in_files(tmp_path, rng):
-    X, y = rows(rng)
-    frames = [pd.DataFrame(x, columns=["a", "b"]) for x in X]
-    ms.SequenceModel().fit(frames, y).save(tmp_path / "model")
-    again = ms.SequenceModel.load(tmp_path / "model")
-    again.predict(frames)
-    with pytest.raises(ValueError, match=r"X has columns \['b', 'a'\]; the model learned from"):
-        again.predict([frame[["b", "a"]] for frame in frames])
 
 
 SETS = """
@@ -174,22 +128,6 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("task", TASKS)
-def test_how_numbers_lie_in_memory_changes_no_bit(task, form, rng):
-    make, shape, outcome = TASKS[task]
-    X = [rng.normal(size=shape) for _ in range(6)]
-    y = [outcome(rng, x) for x in X]
-    plain = make().fit(X, y)
-    given = [FORMS[form](x) for x in X]
-    model = make().fit(given, y)
-    assert model.coef_.tobytes() == plain.coef_.tobytes()
-    assert np.array_equal(
-        np.concatenate([np.ravel(t) for t in model.predict_marginals(given)]),
-        np.concatenate([np.ravel(t) for t in plain.predict_marginals(X)]),
-    )
-
-
 @pytest.mark.parametrize("kind", ["u1", "i2", ">i4", "i8", "u8", "f2", "f4", ">f4", "O"])
 @pytest.mark.parametrize("task", TASKS)
 def test_the_type_that_holds_the_numbers_changes_no_bit(task, kind, rng):
@@ -201,18 +139,6 @@ def test_the_type_that_holds_the_numbers_changes_no_bit(task, kind, rng):
     plain = make().fit([x.astype(float) for x in X], y)
     model = make().fit([x.astype(kind) for x in X], [np.asarray(v).astype(kind) for v in y])
     assert model.coef_.tobytes() == plain.coef_.tobytes()
-
-
-@pytest.mark.parametrize("solver", ["direct", "frank_wolfe"])
-@pytest.mark.parametrize("task", TASKS)
-def test_another_order_of_the_samples_stays_within_the_certificates(task, solver, rng):
-    make, shape, outcome = TASKS[task]
-    X = [rng.normal(size=shape) for _ in range(9)]
-    y, order = [outcome(rng, x) for x in X], rng.permutation(9)
-    one = make(solver=solver, tol=1e-4).fit(X, y).certificate_
-    other = make(solver=solver, tol=1e-4).fit([X[m] for m in order], [y[m] for m in order])
-    other = other.certificate_
-    assert abs(one.objective - other.objective) <= one.gap + other.gap + 1e-9
 
 
 @pytest.mark.parametrize("door", ["X", "weights", "outcomes", "alpha", "predict"])
@@ -262,25 +188,6 @@ def test_labels_that_would_become_one_are_refused(labels, why, rng):
         ms.SequenceModel().fit(X, [labels] * len(X))
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        [2**53, 2**53 + 1, 2**53, 2**53 + 1],
-        ["é", "e\u0301", "é", "e\u0301"],
-        [True, False, True, False],
-        [-1.5, 2.0, 2.0, -1.5],
-        np.array([3, 250, 3, 250], dtype=np.uint8),
-        [np.int8(4), np.int64(5), 4, 5],
-    ],
-)
-def test_odd_labels_that_are_right_are_read_right(labels, rng):
-    X = [np.array([[0.0], [9.0], [0.0], [9.0]]) for _ in range(4)]
-    if next(iter(labels)) == -1.5:
-        X = [np.array([[0.0], [9.0], [9.0], [0.0]]) for _ in range(4)]
-    model = ms.SequenceModel(alpha=0.01).fit(X, [labels] * 4)
-    assert list(model.predict(X)[0]) == list(labels)
-
-
 @pytest.mark.parametrize("kind", ["S3", "datetime64[D]", "complex128"])
 def test_save_refuses_what_load_would(kind, tmp_path):
     array = np.zeros(2, dtype=kind)
@@ -306,22 +213,6 @@ def _umask():
     return mask
 
 
-def test_a_write_that_fails_names_the_path_and_leaves_nothing(tmp_path, monkeypatch):
-    path = tmp_path / "model"
-    files.save(path, "kind", {"a": np.zeros(2)}, {})
-    before = path.read_bytes()
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left on device; nothing new is written") as stop:
-        files.save(path, "kind", {"a": np.ones(2)}, {})
-    assert stop.value.filename == str(path)
-    assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["model"]
-
-
 def test_a_checkpoint_that_could_never_be_gone_on_from_is_refused_at_once(tmp_path, rng):
     X, y = tables(rng)
     model = ms.MatchingModel(alpha=[0.1, 1.0], random_state=None)
@@ -329,10 +220,3 @@ def test_a_checkpoint_that_could_never_be_gone_on_from_is_refused_at_once(tmp_pa
         model.fit(X, y, checkpoint=tmp_path / "fit.ckpt")
     model.fit(X, y)
     model.fit(X, y, validation=(X, y), checkpoint=tmp_path / "fit.ckpt")
-
-
-def test_pipes_and_devices_are_no_models(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", "/dev/zero", tmp_path):
-        with pytest.raises(ValueError, match="no regular file"):
-            ms.MatchingModel.load(path)

@@ -19,16 +19,12 @@ BAGS = RNG.normal(size=(12, 2))
 SETS = (BAGS > 0).astype(int)
 TABLES = [RNG.normal(size=(3, 3, 2)) for _ in range(6)]
 ROWS = [RNG.permutation(3) for _ in TABLES]
-PARTS = [RNG.normal(size=(6, 2)) for _ in range(8)]
 CHOICE = ms.Custom(6, exactly_one=[[0, 1, 2], [3, 4, 5]])
 
 
 def best(scores):
     """The best of either half."""
     return np.eye(3)[scores.reshape(2, 3).argmax(axis=1)].ravel()
-
-
-CHOSEN = [best(x[:, 0] + RNG.normal(size=6)) for x in PARTS]
 
 
 def framed(x):
@@ -74,48 +70,6 @@ def test_odd_sparse_rows_are_one_matrix(form):
     plain = ms.SequenceModel().fit([sp.csr_array(x) for x in WORDS], TAGS)
     model = ms.SequenceModel().fit([form(x) for x in WORDS], TAGS)
     assert model.coef_.tobytes() == plain.coef_.tobytes()
-
-
-SAME_ANSWER = {
-    "one array again and again": (lambda kept: lambda s: np.copyto(kept, best(s)) or kept)(
-        np.zeros(6)
-    ),
-    "a view": lambda s: best(s).reshape(2, 3).ravel(),
-    "read only": lambda s: np.frombuffer(best(s).tobytes()),
-    "half precision": lambda s: best(s).astype("f2"),
-    "big-endian": lambda s: best(s).astype(">f8"),
-    "flags": lambda s: best(s) > 0,
-    "objects": lambda s: best(s).astype(object),
-    "a series": lambda s: pd.Series(best(s), index=range(5, -1, -1)),
-    "a list": lambda s: best(s).tolist(),
-    "bytes": lambda s: best(s).astype(np.uint8),
-}
-
-
-@pytest.mark.parametrize("form", SAME_ANSWER)
-def test_solvers_may_answer_in_their_own_form(form):
-    plain = ms.StructuredModel(CHOICE, oracle=best).fit(PARTS, CHOSEN)
-    model = ms.StructuredModel(CHOICE, oracle=SAME_ANSWER[form]).fit(PARTS, CHOSEN)
-    assert model.coef_.tobytes() == plain.coef_.tobytes()
-
-
-NO_ANSWER = {
-    "complex": (lambda s: best(s) + 0j, "it holds complex numbers"),
-    "masked": (lambda s: np.ma.masked_array(best(s), best(s) > 0), "entry . is masked"),
-    "nearly whole": (lambda s: 0.9999 * best(s), "answered 0.9999 at coordinate"),
-    "a generator": (lambda s: iter(best(s).tolist()), "is no outcome"),
-    "a dict": (lambda s: dict(enumerate(best(s))), "is no outcome"),
-    "text": (lambda s: str(best(s)), "is no outcome"),
-    "another instance's": (lambda s: np.r_[best(s), 0], "6 coordinates, got 7"),
-    "sparse": (lambda s: sp.csr_array(best(s)[None]), "is no outcome"),
-}
-
-
-@pytest.mark.parametrize("form", NO_ANSWER)
-def test_what_is_no_answer_names_the_example(form):
-    solve, why = NO_ANSWER[form]
-    with pytest.raises(ValueError, match=rf"example \d.*{why}"):
-        ms.StructuredModel(CHOICE, oracle=solve).fit(PARTS, CHOSEN)
 
 
 def sequences(value):
@@ -201,15 +155,6 @@ def test_what_is_wrong_is_refused_in_words(case):
     call, why = REFUSED[case]
     with pytest.raises(ValueError, match=why):
         call()
-
-
-@pytest.mark.parametrize("asked", ["names", "summary", "get_feature_names_out"])
-@pytest.mark.parametrize(
-    "make", [ms.MatchingModel, ms.SequenceModel, ms.GridModel, ms.GraphModel, ms.MultiLabelModel]
-)
-def test_what_is_not_fitted_says_so(make, asked):
-    with pytest.raises(ValueError, match="not fitted yet: call fit first"):
-        getattr(make(), asked)()
 
 
 class Blocks:

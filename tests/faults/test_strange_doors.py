@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
 from mlestruct.estimators.labels import classes_of, states_of
 from mlestruct.families.joint.prediction import Mixture, stability
-from mlestruct.structures import BipartiteMatching
 
 RNG = np.random.default_rng(0)
 WORDS = [RNG.normal(size=(n, 2)) for n in (3, 2, 4, 3, 5)]
@@ -66,54 +64,6 @@ def test_labels_that_files_cannot_hold_are_named(labels, tmp_path):
     model = ms.SequenceModel().fit(WORDS, tags(*labels))
     with pytest.raises(ValueError, match=r"classes_ are of .*such as .*learn from labels of these"):
         model.save(tmp_path / "kept")
-
-
-TABLES = [RNG.normal(size=(9, 2)) for _ in range(4)]
-ROWS = [RNG.permutation(3) for _ in TABLES]
-
-
-def chosen(scores):
-    return linear_sum_assignment(-scores)[1]
-
-
-def learned(solve, **own):
-    model = ms.StructuredModel(
-        structure=BipartiteMatching(3), oracle=solve, tol=1e-2, max_rounds=60, **own
-    )
-    return model.fit(TABLES, ROWS)
-
-
-@pytest.mark.parametrize(
-    "solve",
-    [
-        lambda s: (chosen(s), np.array(s[np.arange(3), chosen(s)].sum())),
-        lambda s: (np.eye(3)[chosen(s)], np.float32(s[np.arange(3), chosen(s)].sum())),
-    ],
-)
-def test_forms_of_an_answer(solve):
-    assert learned(solve).coef_.tobytes() == learned(chosen).coef_.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("solve", "says"),
-    [
-        (lambda s: (chosen(s), 1.0, "OPTIMAL"), r"of type tuple \(ndarray, float, str\)"),
-        (lambda s: (1.0, chosen(s)), r"of type tuple \(float, ndarray\)"),
-        (lambda s: (chosen(s), None), r"of type tuple \(ndarray, NoneType\)"),
-        (lambda s: dict(enumerate(chosen(s))), "of type dict"),
-    ],
-)
-def test_what_is_no_answer_is_called_by_its_type(solve, says):
-    with pytest.raises(ValueError, match=f"example 0: .*{says}"):
-        learned(solve)
-
-
-@pytest.mark.parametrize("learner", ["ssvm", "perceptron", "mle_struct"])
-def test_a_solver_that_minimises_is_told(learner):
-    with pytest.raises(ValueError, match=r"sense='min'"):
-        learned(lambda costs: chosen(-costs), learner=learner)
-    right = learned(lambda costs: chosen(-costs), learner=learner, sense="min")
-    assert right.coef_.tobytes() == learned(chosen, learner=learner).coef_.tobytes()
 
 
 @pytest.mark.parametrize("learner", ["ssvm", "perceptron"])

@@ -8,11 +8,8 @@ import pytest
 import mlestruct as ms
 from mlestruct.errors import Infeasible
 from mlestruct.inference import best
-from mlestruct.inference.exact import estimate
 from mlestruct.inference.sampling import sample
 from mlestruct.learners import LEARNERS
-from mlestruct.readers import uai
-from mlestruct.reweighting import uniform_trees
 
 IMPOSSIBLE = [
     ms.chain(3, 2).forbid(configurations=[(0, (a, b)) for a in (0, 1) for b in (0, 1)]),
@@ -51,57 +48,6 @@ def test_features_whose_sum_is_negative_count():
     assert one.attributes_.names == ["x", "y"]
     assert abs(one.coef_[:2]).min() > 0.1
     np.testing.assert_allclose(one.coef_[:2], -other.coef_[:2], atol=1e-4)
-
-
-def test_unequal_lists_are_not_cut_to_the_shorter():
-    X, y = [np.ones((2, 1))] * 3, [["a", "b"]] * 2
-    for some in ((X, y), (X[:2], [*y, y[0]])):
-        with pytest.raises(ValueError, match="examples but y has"):
-            ms.SequenceModel().fit(*some)
-    with pytest.raises(ValueError, match="example 1: y has shape"):
-        ms.SequenceModel().fit(X, [["a", "b"], ["a"], ["a", "b"]])
-
-
-def test_what_is_no_matching_is_no_truth():
-    with pytest.raises(ValueError, match="example 0: column 0 is matched by"):
-        ms.MatchingModel().fit([np.ones((2, 2, 1))], [[0, 0]])
-
-
-def test_nan_goes_nowhere():
-    """Through every door that takes numbers: features, scores, tables of people, files."""
-    bad = np.full((2, 2, 1), np.nan)
-    with pytest.raises(ValueError, match="is nan"):
-        ms.MatchingModel().fit([bad], [[0, 1]])
-    with pytest.raises(ValueError, match="is nan"):
-        ms.GridModel().fit([bad], [[[0, 1], [1, 0]]])
-    with pytest.raises(ValueError, match="is nan"):
-        ms.SequenceModel().fit([bad[0]], [["a", "b"]])
-    graph = ms.grid(2, 2)
-    for ask in (best, ms.marginals, ms.exact):
-        with pytest.raises(ValueError, match="is nan"):
-            ask(ms.Batch.of(graph), np.full(graph.size, np.nan))
-
-
-def test_nan_in_a_file_is_refused(tmp_path):
-    path = tmp_path / "nan.uai"
-    path.write_text("MARKOV 1 2 1 1 0 2 1 nan")
-    with pytest.raises(ValueError, match="not finite"):
-        uai.infer(path)
-
-
-def test_plain_belief_propagation_is_never_called_a_bound():
-    """ρ = 1 on loops, whoever asks for it; tree weights on the same graph are one."""
-    batch = ms.Batch.of(ms.grid(3, 3))
-    assert ms.Entropy.of(batch, 1.0, allow_nonconvex=True).bound.kind == "none"
-    assert ms.Entropy.of(batch, uniform_trees).bound.kind == "upper"
-
-
-def test_wide_graphs_are_refused_before_memory_is_asked_for():
-    """64 GiB on a 10 × 10 grid elsewhere; the estimate comes first, and says how much."""
-    graph = ms.grid(40, 40)
-    assert estimate(graph).gib > 2.0
-    with pytest.raises(ValueError, match="GiB"):
-        ms.exact(graph, np.zeros(graph.size))
 
 
 def test_unconverged_inference_proves_nothing(rng):
