@@ -4,13 +4,12 @@ import os
 import sys
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 import numpy as np
 import pytest
 
 from mlestruct.batch import Batch, Partial
-from mlestruct.checkpoint import Checkpoint, Writer, begin
+from mlestruct.checkpoint import Checkpoint
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled
@@ -29,7 +28,6 @@ from mlestruct.learners import (
     pseudo_likelihood,
     trw_tightest,
 )
-from mlestruct.learners.model import _collected
 from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
@@ -208,63 +206,3 @@ def test_learners_ended_again_and_again(name, tmp_path, mortal):
 
 def timeless(history):
     return [(calls, objective, gap) for calls, _, objective, gap in history]
-
-
-@pytest.mark.parametrize("route", ["frank_wolfe", "direct"])
-def test_runs_below_the_estimators_refuse_too(route, tmp_path):
-    """Another start, problem or budget; a run that was left in the middle is none that goes on."""
-    dual, path = grids(), tmp_path / "run.ckpt"
-    learner = mle_struct(0.5, route=route, solver=FrankWolfe(tol=1e-6, rounds=9, checkpoint=path))
-    *_, last = learner.states(dual.batch, dual.features)
-    start = last.theta if route == "direct" else last.tau
-    others = {
-        "start is": lambda: learner.states(dual.batch, dual.features, start),
-        "outcomes is": lambda: learner.states(chained.batch, chained.features),
-        "rounds is 9 there, 8 here": lambda: replace(
-            learner, solver=replace(learner.solver, rounds=8)
-        ).states(dual.batch, dual.features),
-        "lam is 1.0 there, 2.0 here": lambda: replace(learner, regulariser=2.0).states(
-            dual.batch, dual.features
-        ),
-    }
-    chained = learning(grid(2, 3, states=2), lambda rng: rng.integers(0, 2, 6)[::-1])
-    for difference, states in others.items():
-        with pytest.raises(ValueError, match=difference):
-            list(states())
-
-
-def test_runs_stopped_at_will_are_begun_anew(tmp_path, mortal):
-    """Early stopping by one's own measure: what stopped a run is not in its checkpoint."""
-    dual = matchings()
-
-    def models(checkpoint=None):
-        loop, found = begin(checkpoint, "both"), []
-        solver = FrankWolfe(tol=0.0, rounds=20, checkpoint=loop)
-        for lam in (3.0, 1.0):
-            learner = mle_struct(0.5, regulariser=lam, route="frank_wolfe", solver=solver)
-            rounds = islice(learner.states(dual.batch, dual.features), 7)
-            model = _collected(rounds, DEFAULT)[0]
-            found.append((model.theta.tobytes(), timeless(model.history)))
-        return found
-
-    whole, kept = models(), Checkpoint(tmp_path / "fit.ckpt", every=1)
-    for calls in (4, 8, 8):
-        mortal(calls)
-        with pytest.raises(Ended):
-            models(kept)
-    mortal(None)
-    assert models(kept) == whole
-
-
-def test_by_default_writes_wait_for_rounds_and_for_work(tmp_path, monkeypatch):
-    """Ten rounds, or five coordinates evaluated per number written."""
-    written, write = [], Writer.write
-    monkeypatch.setattr(Writer, "write", lambda w: written.append(len(rounds)) or write(w))
-    for size, expected in ((100, [10, 20, 30]), (10, [10, 55])):
-        rounds = []
-        written.clear()
-        loop = Checkpoint(tmp_path / f"{size}.ckpt").loop("loop", dict, size)
-        for number in range(60 if size == 10 else 30):
-            rounds.append(number)
-            loop.save(lambda: np.zeros(90))
-        assert written == expected

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from mlestruct.trees import like, pack, unpack
+from mlestruct.trees import pack, unpack
 
 TREE = {
     "none": None,
@@ -40,24 +40,3 @@ def test_numpy_numbers_become_plain_ones():
 def test_what_is_no_tree_is_refused(what):
     with pytest.raises(TypeError, match="is no value"):
         pack({"deep": [what]})
-
-
-@pytest.mark.parametrize("forged", [{"array": "other"}, {"array": [1]}, {"mapping": [1]}, {}])
-def test_forged_json_is_refused(forged):
-    with pytest.raises((KeyError, TypeError)):
-        unpack(forged, {})
-
-
-def test_a_tree_of_another_form_is_refused():
-    own = (np.zeros(3), [1, np.zeros((2, 0), np.int8)])
-    assert like((np.ones(3), (2, np.ones((2, 0), np.int8))), own)[1][0] == 2
-    for other in (
-        (np.zeros(4), [1, np.zeros((2, 0), np.int8)]),
-        (np.zeros(3, np.float32), [1, np.zeros((2, 0), np.int8)]),
-        (np.zeros(3), [1.0, np.zeros((2, 0), np.int8)]),
-        (np.zeros(3), [1]),
-        ([0.0] * 3, [1, np.zeros((2, 0), np.int8)]),
-        None,
-    ):
-        with pytest.raises(ValueError, match="expected"):
-            like(other, own)

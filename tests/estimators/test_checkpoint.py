@@ -123,17 +123,6 @@ def test_ctrl_c_before_the_first_round_leaves_the_model_as_it_was(tmp_path, ende
     assert not (tmp_path / "fit.ckpt").exists()
 
 
-def test_room_mates_keep_the_model_reached(tmp_path, ended):
-    model = ms.RoommateModel(ordinal="q*", cohort="year", progress=False)
-    ended(3)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(PEOPLE, PAIRS, checkpoint=ms.Checkpoint(tmp_path / "fit.ckpt", every=1))
-    ended(None)
-    assert "estimate" in str(model.certificate_)
-    assert len(model.assign(PEOPLE).pairs) == 12
-    assert "q0" in str(model.summary())
-
-
 @pytest.fixture
 def path(tmp_path):
     sequences().fit(X, Y, checkpoint=tmp_path / "fit.ckpt")

@@ -94,16 +94,6 @@ def test_of_several_alphas_one_warning_names_the_others_that_missed(by_split):
     assert "of 3 alphas missed it, too" in str(heard[0].message)
 
 
-def test_room_mates_say_it_too():
-    people = [{"id": i, "q": (7 * i) % 5} for i in range(12)]
-    pairs = [(i, i + 6) for i in range(6)]
-    good = ms.RoommateModel(ordinal="q").fit(people, pairs)
-    assert good.converged_
-    with pytest.warns(ms.ConvergenceWarning, match="tol=0 was asked for"):
-        bad = ms.RoommateModel(ordinal="q", tol=0.0).fit(people, pairs)
-    assert not bad.converged_
-
-
 def test_the_command_line_prints_it_and_strict_fails(tmp_path, capsys, monkeypatch):
     """A warning is a line on standard error; with --strict the exit code is 1."""
     monkeypatch.chdir(tmp_path)
@@ -119,17 +109,3 @@ def test_the_command_line_prints_it_and_strict_fails(tmp_path, capsys, monkeypat
     assert main(fit) == 0
     assert "mlestruct: warning: RoommateModel: the fit has not converged" in capsys.readouterr().err
     assert main([*fit, "--strict"]) == 1
-
-
-def test_nothing_certified_is_no_convergence():
-    """An oracle that never uses some parts proves nothing, and the fit says it."""
-    structure = ms.Custom(4, exactly_one=[[0, 1, 2, 3]])
-
-    def lazy(score):
-        return ms.Answer(np.eye(4)[int(np.argmax(score[:3]))], float(np.abs(score).sum()))
-
-    X = [np.eye(4) for _ in range(3)]
-    y = [np.eye(4)[k] for k in (0, 1, 2)]
-    with pytest.warns(ms.ConvergenceWarning, match="not converged"):
-        model = ms.StructuredModel(structure, oracle=lazy, max_rounds=20).fit(X, y)
-    assert not model.converged_

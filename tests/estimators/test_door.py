@@ -71,45 +71,11 @@ def test_bad_examples_are_named_and_change_nothing(good, X, y, message):
             np.testing.assert_array_equal(after[name], value, err_msg=name)
 
 
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        ([1.0, 2.0], r"sample_weight has shape \(2,\) for 3 examples"),
-        ([1.0, -1.0, 1.0], "example 1 has weight -1.0; it must be positive"),
-        ([1.0, 1.0, np.nan], "example 2 has weight nan"),
-    ],
-)
-@pytest.mark.parametrize("alpha", [1.0, (0.1, 1.0)])
-def test_bad_weights_are_named(weight, message, alpha):
-    """One alpha or several: the example whose weight is wrong."""
-    with pytest.raises(ValueError, match=message):
-        ms.MatchingModel(alpha=alpha, held_out=0.4).fit(PAIRS, PARTNERS, weight)
-
-
 def test_a_repeated_example_weighs_as_two():
     """sample_weight 2 is the example twice."""
     once = ms.MatchingModel(tol=1e-8).fit(PAIRS, PARTNERS, [1, 2, 1])
     twice = ms.MatchingModel(tol=1e-8).fit([*PAIRS, PAIRS[1]], [*PARTNERS, PARTNERS[1]])
     np.testing.assert_allclose(once.coef_, twice.coef_, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"alpha": 0.0}, "alpha is 0; it must be positive"),
-        ({"alpha": -1.0}, "must be positive"),
-        ({"alpha": ()}, "alpha is empty"),
-        ({"alpha": np.nan}, "alpha is nan; it must be positive"),
-        ({"bounds": (1.0, 0.0)}, r"lower\[0\] is 1.0; it must be at most upper"),
-        ({"oracle": "magic"}, "no oracle named 'magic'; there are assignment"),
-        ({"solver": "magic"}, "route is auto, direct or frank_wolfe, not 'magic'"),
-        ({"kind": "magic"}, "kind is perfect, one_sided or partial, not 'magic'"),
-    ],
-)
-def test_bad_settings_are_named(settings, message):
-    """At fit, as scikit-learn has it, and before any work."""
-    with pytest.raises(ValueError, match=message):
-        ms.MatchingModel(**settings).fit(PAIRS, PARTNERS)
 
 
 def test_predictions_ask_for_what_was_learned():

@@ -29,14 +29,6 @@ def test_learning_beats_equal_weights(matched, fitted):
     assert fitted.score(test.X, test.y) > guess.score(test.X, test.y)
 
 
-def test_score_is_the_share_of_right_rows(matched, fitted):
-    """score = 1 − mean Hamming error of the predictions."""
-    _, _, test = matched
-    predicted = fitted.predict(test.X)
-    share = np.mean([np.mean(p == y) for p, y in zip(predicted, test.y, strict=True)])
-    assert fitted.score(test.X, test.y) == pytest.approx(share)
-
-
 def test_marginals_are_doubly_stochastic_and_decide(matched, fitted):
     """Rows and columns sum to one; the expected decision maximises the expected right pairs."""
     from scipy.optimize import linear_sum_assignment
@@ -85,15 +77,6 @@ def test_log_likelihood_of_an_own_oracle_is_bounded_by_its_best_answer(rng):
     assert high == pytest.approx((scores * y).sum() - scores.max(axis=1).sum())
 
 
-def test_calibration_counts_every_pair(matched, fitted):
-    """Every part falls in one bin; the Brier score and the error are between 0 and 1."""
-    _, _, test = matched
-    report = fitted.calibration(test.X, test.y)
-    assert report.count.sum() == 8 * 8 * len(test)
-    assert 0 <= report.error <= 1
-    assert 0 <= report.brier <= 1
-
-
 def test_alpha_is_chosen_on_validation(matched):
     """Of several alphas the one with the best validation score is kept."""
     train, valid, _ = matched
@@ -116,20 +99,6 @@ def test_a_validation_that_is_no_pair_is_refused(matched, alpha, given):
     with pytest.raises(ValueError, match=r"validation is \(X, y\), not"):
         model.fit(train.X, train.y, validation=given)
     assert not hasattr(model, "coef_")
-
-
-def test_notes_are_made_once_of_the_weights_that_are_kept(matched, monkeypatch):
-    """Not of every alpha that is tried on the way."""
-    (train, valid, _), seen, notes = matched, [], ms.MatchingModel._notes
-
-    def noted(model, *given):
-        seen.append(model.alpha_)
-        return notes(model, *given)
-
-    monkeypatch.setattr(ms.MatchingModel, "_notes", noted)
-    model = ms.MatchingModel(alpha=[0.1, 1.0, 10.0], tol=0.01)
-    model.fit(train.X, train.y, validation=(valid.X, valid.y))
-    assert seen == [model.alpha_]
 
 
 def test_alpha_is_chosen_by_likelihood_unless_told(matched):
@@ -240,40 +209,6 @@ def test_examples_with_all_their_labels_are_held_out_first():
         ms.SequenceModel(alpha=(0.1, 1.0), held_out=0.5).fit(train.X, void)
 
 
-@pytest.mark.parametrize("learner", ["mle_struct", "ssvm"])
-@pytest.mark.parametrize("kind", ["one_sided", "partial"])
-def test_other_kinds_and_learners(learner, kind, rng):
-    """One-sided and partial matchings learn and predict outcomes of their kind."""
-    X = [rng.standard_normal((3, 4, 2)) for _ in range(6)]
-    y = [x[:, :, 0].argmax(axis=1) for x in X]
-    for outcome in y:
-        for row in range(1, 3):
-            if outcome[row] in outcome[:row]:
-                free = sorted(set(range(4)) - set(outcome.tolist()))
-                outcome[row] = -1 if kind == "partial" else free[0]
-    model = ms.MatchingModel(kind, learner=learner, tol=0.01).fit(X, y)
-    assert model.certificate_.relative <= 0.01
-    for outcome in model.predict(X):
-        chosen = outcome[outcome >= 0]
-        assert len(set(chosen.tolist())) == len(chosen)
-        assert kind == "partial" or len(chosen) == 3
-
-
-def test_sequences_learn_with_any_labels():
-    """Labels may be strings; predictions come back as those labels, probabilities per position."""
-    train, _, test = data.sequences(sizes=(30, 0, 10), states=3, d=6)
-    names = np.array(["ham", "egg", "jam"])
-    model = ms.SequenceModel(tol=1e-6).fit(train.X, [names[y] for y in train.y])
-    assert model.certificate_.bound.startswith("exact")
-    assert set(model.predict(test.X)[0]) <= set(names)
-    assert model.score(test.X, [names[y] for y in test.y]) > 0.6
-    marginals = model.predict_marginals(test.X)[0]
-    assert marginals.shape == (len(test.y[0]), 3)
-    np.testing.assert_allclose(marginals.sum(axis=1), 1.0, atol=1e-9)
-    with pytest.raises(ValueError, match="label 'tea' was not seen"):
-        model.score(test.X[:1], [np.array(["tea"] * len(test.y[0]))])
-
-
 def test_get_set_params_and_clone(matched):
     """Settings survive a round trip and scikit-learn's clone; results do not."""
     model = ms.MatchingModel("partial", alpha=2.0, tol=0.5)
@@ -289,52 +224,6 @@ def test_get_set_params_and_clone(matched):
     cloned = sklearn.clone(ms.MatchingModel(tol=0.3).fit(matched[0].X, matched[0].y))
     assert cloned.tol == 0.3
     assert not hasattr(cloned, "coef_")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda X, y: (X, y[:-1]), "X has 3 examples but y has 2"),
-        (lambda X, y: ([], []), "no examples"),
-        (lambda X, y: ([x[:, :, 0] for x in X], y), "example 0: X has shape"),
-        (lambda X, y: (X, [y[0], [0, 0, 1], y[2]]), r"example 1: column 0 is matched by rows"),
-        (lambda X, y: (X, [y[0], y[1], [0, 1, 7]]), "example 2: row 2 has column 7"),
-        (lambda X, y: ([X[0], X[1] * np.nan, X[2]], y), "example 1: feature 0 of coordinate 0"),
-        (lambda X, y: ([X[0], X[1][:, :, :1], X[2]], y), "example 1 has 1 features"),
-    ],
-)
-def test_errors_at_the_door_name_example_and_field(change, message, rng):
-    """Bad input is a ValueError with the place, before anything is computed."""
-    X = [rng.standard_normal((3, 3, 2)) for _ in range(3)]
-    y = [np.arange(3) for _ in range(3)]
-    with pytest.raises(ValueError, match=message):
-        ms.MatchingModel().fit(*change(X, y))
-
-
-def test_predicting_needs_a_fit_and_the_same_features(fitted, rng):
-    """Unfitted models and other numbers of features are refused by name."""
-    with pytest.raises(ValueError, match="not fitted yet"):
-        ms.MatchingModel().predict([rng.random((2, 2, 1))])
-    with pytest.raises(ValueError, match="X has 3 features; the model has 20"):
-        fitted.predict([rng.random((2, 2, 3))])
-    with pytest.raises(ValueError, match="no learner 'magic'"):
-        ms.MatchingModel(learner="magic").fit([rng.random((2, 2, 1))], [[0, 1]])
-
-
-def test_structured_model_learns_through_a_users_solver(rng):
-    """A plain function is enough; the structure may depend on the example."""
-
-    def pick(score):
-        return np.eye(len(score))[score.argmax()]
-
-    X = [rng.standard_normal((4, 2)) for _ in range(40)]
-    y = [pick(x @ [2.0, -1.0]) for x in X]
-    model = ms.StructuredModel(
-        lambda x: ms.Custom(len(x), exactly_one=[range(len(x))]), oracle=pick, tol=1e-3
-    ).fit(X, y)
-    assert model.score(X, y) > 0.9
-    assert model.coef_[0] > 0 > model.coef_[1]
-    assert model.certificate_.bound.startswith("upper")
 
 
 def test_progress_is_quiet_in_pipes_and_shown_on_request(matched, capsys):

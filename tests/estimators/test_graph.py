@@ -273,19 +273,6 @@ def test_probabilities_are_those_of_enumeration(learner, rng):
         np.testing.assert_allclose(tau, exact(graph, score).tau[:12].reshape(4, 3), atol=1e-6)
 
 
-def test_files_keep_everything(tmp_path, rng):
-    """Tables, names, classes and void codes come back; predictions are the same bits."""
-    X, y = some(rng, ties=1)
-    y[0] = [None, *y[0][1:]]
-    model = ms.GraphModel(tables={"constant": "potts"}).fit(X, y)
-    model.save(tmp_path / "model.npz")
-    twin = ms.GraphModel.load(tmp_path / "model.npz")
-    assert twin.names() == model.names()
-    for one, other in zip(model.predict_marginals(X), twin.predict_marginals(X), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert twin.score(X, y) == model.score(X, y)
-
-
 def test_bytes_of_regions_are_divided_as_those_of_grids():
     """An image of uint8 is the same picture as that of its 255ths; other integers are numbers."""
     image = np.random.default_rng(0).integers(0, 256, (4, 6, 3)).astype(np.uint8)

@@ -11,10 +11,6 @@ from scipy.special import logsumexp
 
 import mlestruct as ms
 
-EXACT = (2.0**-20, 2.0**-3, 2.0**9, 2.0**25)
-WIDE = (1e-8, 1e-4, 0.03, 77.0, 1e4, 1e8)
-DIRECT = ("mle_struct", "exact_mle", "pseudo_likelihood", "piecewise")
-
 
 def tables(rng):
     X = [rng.normal(size=(4, 4, 3)) for _ in range(6)]
@@ -36,12 +32,6 @@ KINDS = {
     "sequence": (ms.SequenceModel, words),
     "grid": (ms.GridModel, pictures),
 }
-BOTH = [
-    (kind, learner)
-    for kind in KINDS
-    for learner in DIRECT
-    if kind != "matching" or learner not in ("piecewise", "pseudo_likelihood")
-]
 
 
 def learnt(kind, factor, seed=0, column=1, **settings):
@@ -53,40 +43,6 @@ def learnt(kind, factor, seed=0, column=1, **settings):
     X = [x * units for x in X]
     model = make(**settings).fit(X, y)
     return model, np.concatenate([np.ravel(part) for part in model.predict_marginals(X)])
-
-
-@pytest.mark.parametrize("factor", EXACT)
-@pytest.mark.parametrize(("kind", "learner"), BOTH)
-def test_powers_of_two_change_no_bit(kind, learner, factor):
-    """A standardised penalty follows its columns, and so do the units of the optimiser."""
-    how = {"learner": learner, "penalty": "standardised", "tol": 1e-6}
-    plain, before = learnt(kind, 1.0, **how)
-    scaled, after = learnt(kind, factor, **how)
-    assert after.tobytes() == before.tobytes()
-    assert scaled.n_iter_ == plain.n_iter_
-    assert scaled.scale_[1 if kind == "matching" else -1] >= 0
-    changed = scaled.coef_ != plain.coef_
-    np.testing.assert_array_equal(scaled.coef_[changed] * factor, plain.coef_[changed])
-
-
-@pytest.mark.parametrize("factor", WIDE)
-@pytest.mark.parametrize("kind", KINDS)
-def test_any_units_predict_the_same(kind, factor):
-    how = {"penalty": "standardised", "tol": 1e-10}
-    _, before = learnt(kind, 1.0, **how)
-    model, after = learnt(kind, factor, **how)
-    assert model.converged_
-    np.testing.assert_allclose(after, before, atol=1e-6)
-
-
-@pytest.mark.parametrize("factor", WIDE[1:5])
-@pytest.mark.parametrize(("kind", "learner"), BOTH)
-def test_a_raw_penalty_is_reached_at_any_units_too(kind, learner, factor):
-    """Its optimum is another one, and no warning says that it was not found."""
-    model, _ = learnt(kind, factor, learner=learner, tol=1e-4)
-    assert model.converged_
-    assert model.certificate_.relative <= 1e-4
-    assert (model.scale_ == 1).all()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -129,18 +85,6 @@ ALL = {
 def bags(rng):
     X = [rng.normal(size=3) for _ in range(20)]
     return X, [(x[:2] + rng.normal(size=2) > 0).astype(int) for x in X]
-
-
-@pytest.mark.parametrize("factor", [1e-8, 1e-4, 1e-2, 1e2, 1e4, 1e6])
-@pytest.mark.parametrize("kind", ALL)
-def test_all_columns_in_other_units_reach_a_raw_optimum(kind, factor, rng):
-    """A first step of length 1 led to scores of 10,000, and what that left behind to no number."""
-    make, data, how = ALL[kind]
-    X, y = data(rng)
-    model = make(tol=1e-4, **how).fit([x * factor for x in X], y)
-    assert model.converged_
-    assert model.certificate_.relative <= 1e-4
-    assert model.certificate_.objective < 0
 
 
 @pytest.mark.parametrize("solver", ["direct", "frank_wolfe"])

@@ -8,7 +8,6 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -140,15 +139,6 @@ def sampled(cases, every):
     ]
 
 
-LAYOUTS = {
-    "columns first": np.asfortranarray,
-    "every other": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
-    "backwards": lambda x: x[::-1].copy()[::-1],
-    "other bytes": lambda x: x.astype(">f8"),
-    "frame": lambda x: pd.DataFrame(x, index=range(5, 5 + len(x))) if x.ndim == 2 else x,
-}
-
-
 def learnt(kind, units=(1.0, 1.0, 1.0), **how):
     """(model, its marginals in one array); a fit that has not converged has said so."""
     make, draw, form, own = KINDS[kind]
@@ -230,74 +220,6 @@ def test_beyond_that_it_is_reached_or_said(kind, learner, units):
     model, tau = learnt(kind, units, learner=learner, tol=1e-4, max_rounds=100)
     assert np.isfinite(model.coef_).all()
     assert np.isfinite(tau).all()
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(
-    ("kind", "learner"),
-    sampled(
-        [
-            (kind, learner)
-            for learner in ("mle_struct", "ssvm", "exact_mle", "pseudo_likelihood")
-            for kind, known in KINDS.items()
-            if known.form in (np.asarray, ring)
-        ],
-        4,
-    ),
-)
-def test_how_numbers_lie_in_memory_changes_no_bit(kind, learner, layout):
-    """Nor does an index of a frame's."""
-    make, draw, form, own = KINDS[kind]
-    X, y = draw(np.random.default_rng(3))
-    if layout == "frame" and kind == "labels":
-        pytest.skip("a row of features is no frame")
-    found = []
-    for lay in (np.asarray, LAYOUTS[layout]):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ms.ConvergenceWarning)
-            try:
-                given = [form(x) for x in X]
-                given = [(lay(x[0]), *x[1:]) if form is ring else lay(x) for x in given]
-                model = make(**own, learner=learner, max_rounds=20).fit(given, y)
-            except ValueError as error:
-                if NO_SUCH.search(str(error)):
-                    pytest.skip(str(error))
-                raise
-            tau = model.predict_marginals(given)
-        found.append((model.coef_.tobytes(), b"".join(np.ravel(part).tobytes() for part in tau)))
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize(
-    ("kind", "learner", "route"),
-    sampled(
-        [
-            (kind, learner, route)
-            for kind, learner in itertools.product(KINDS, (*CONVEX, "ssvm"))
-            for route in ("auto", "frank_wolfe")
-        ],
-        11,
-    ),
-)
-def test_another_order_of_examples_is_the_same_objective(kind, learner, route):
-    """Up to what both certificates leave open."""
-    make, draw, form, own = KINDS[kind]
-    X, y = draw(np.random.default_rng(3))
-    order, proofs = np.random.default_rng(5).permutation(len(X)), []
-    for turn in (np.arange(len(X)), order):
-        how = {"learner": learner, "solver": route, "tol": 1e-6, "max_rounds": 100}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ms.ConvergenceWarning)
-            try:
-                model = make(**own, **how).fit([form(X[m]) for m in turn], [y[m] for m in turn])
-            except ValueError as error:
-                if NO_SUCH.search(str(error)):
-                    pytest.skip(str(error))
-                raise
-        proofs.append(model.certificate_)
-    one, other = proofs
-    assert np.isfinite(one.gap)
-    assert abs(one.objective - other.objective) <= one.gap + other.gap + 1e-12 * abs(one.objective)
 
 
 def hall(unit, offset=0.0):

@@ -50,38 +50,3 @@ def test_labels_are_those_of_the_oracle(constraints, weights, rng):
         for one, other, single in zip(fast, slow, alone, strict=True):
             np.testing.assert_array_equal(one, other)
             np.testing.assert_array_equal(one, single)
-
-
-def test_what_labels_alone_cannot_say_is_asked_of_the_oracle(rng):
-    X, y = sentences(rng, 10, ["O", "B-x", "I-x"])
-    model = ms.SequenceModel(tol=1e-2).fit(X, y)
-    asked = []
-
-    def oracle(score):
-        asked.append(score)
-        raise RuntimeError("asked")
-
-    model.oracle = oracle
-    with pytest.raises(RuntimeError, match="asked"):
-        model.predict(X[:1])
-    assert asked
-    model.oracle = None
-    for bad in ([{"word": "w1"}, {"score": np.nan}], [{"word": "w1"}, {3: "w"}], [{"word": None}]):
-        with pytest.raises(ValueError, match=f"example 1, position {len(bad) - 1}"):
-            model.predict([X[0], bad])
-    model.coef_ = np.full_like(model.coef_, np.nan)
-    with pytest.raises(ValueError, match="is nan"):
-        model.predict(X)
-
-
-def test_other_structures_predict_as_before(rng):
-    """A subclass with ties of its own, and arrays, have no labels straight from weights."""
-    X, y = sentences(rng, 10, ["O", "B-x", "I-x"])
-    skip = ms.SkipChainModel(lambda x: [(0, 2)] if len(x) > 2 else [])
-    skip.prepare(X, y)
-    skip.coef_ = np.zeros(1)
-    assert skip._labels(X) is None
-    arrays = [np.ones((len(x), 2)) for x in X]
-    plain = ms.SequenceModel(tol=0.1).fit(arrays, y)
-    assert plain._labels(arrays) is None
-    assert plain.coef_.size == 2 * 3 + 9

@@ -68,15 +68,6 @@ def test_a_skip_carries_a_label_to_where_nothing_else_tells():
     assert right[1] < 1.0
 
 
-def test_stored_and_restored(tmp_path):
-    """A saved model needs its functions again, and nothing else."""
-    X, y = examples()
-    model = SkipChainModel(skips, both, learner="lbp").fit(X, y)
-    model.save(tmp_path / "m")
-    again = SkipChainModel.load(tmp_path / "m", skips=skips, edges=both)
-    assert [a.tolist() for a in again.predict(X)] == [a.tolist() for a in model.predict(X)]
-
-
 def test_ties_of_neighbours_twice_are_refused():
     X, y = examples()
     with pytest.raises(ValueError, match="repeats the variables"):

@@ -231,34 +231,6 @@ def test_regret_and_equal_costs_by_enumeration(rng):
         ms.scorers.regret(lambda item: [0.0])(model, X, y)
 
 
-def test_regret_of_a_solver_of_costs_is_the_same(rng):
-    """A solver that minimises costs makes the same model, and the same regret."""
-    X, y = knapsacks(rng)
-    for item in X:
-        item["cost"] = -item["features"] @ [1.0, -1.0]
-    models = [
-        ms.StructuredModel(oracle=pack),
-        ms.StructuredModel(oracle=lambda costs, instance: pack(-costs, instance), sense="min"),
-    ]
-    first, second = (ms.scorers.regret("cost")(model.fit(X, y), X, y) for model in models)
-    assert first == pytest.approx(second)
-    assert first <= 0
-
-
-def test_searches_choose_by_regret(rng):
-    """A scorer of decisions goes into scikit-learn's searches over mappings."""
-    selection = pytest.importorskip("sklearn.model_selection")
-    X, y = knapsacks(rng, 12)
-    for item in X:
-        item["cost"] = -item["features"] @ [1.0, -1.0]
-    search = selection.GridSearchCV(
-        ms.StructuredModel(oracle=pack), {"alpha": [0.1, 10.0]}, cv=2,
-        scoring=ms.scorers.regret("cost"),
-    ).fit(X, y)  # fmt: skip
-    assert search.best_params_["alpha"] in (0.1, 10.0)
-    assert (search.cv_results_["mean_test_score"] <= 0).all()
-
-
 def test_state_the_constraints_and_need_no_solver(rng):
     """oracle="cp_sat" solves what A, lower and upper say: the same weights as an own solver."""
     pytest.importorskip("ortools")
@@ -291,12 +263,6 @@ def test_columns_of_frames_inside_examples_are_names():
             model.predict([{"features": other}])
     plain = ms.StructuredModel(oracle=best).fit([frame.to_numpy() for frame in frames], y)
     np.testing.assert_array_equal(plain.coef_, model.coef_)
-
-
-@pytest.mark.parametrize("one", [{"features": np.zeros((2, 1))}, 3.0, object()])
-def test_one_example_is_no_list_of_them(one):
-    with pytest.raises(ValueError, match=r"X is a list of examples, not one \w+: pass \[X\]"):
-        ms.StructuredModel(oracle=lambda scores: scores > 0).fit(one, [[0, 1]])
 
 
 def test_parts_may_form_a_table(rng):

@@ -179,19 +179,6 @@ def test_ties_that_were_lost_are_learned_apart():
     assert ours <= 1.15 * theirs
 
 
-def test_what_was_left_out_is_kept_in_files(tmp_path, rng):
-    """The weights of lost ties are the model's; whole graphs have none, and are predicted alike."""
-    make, X, y = examples("grid", rng)
-    given = [voided(labels, rng.random(labels.shape) < 0.3, "none") for labels in y]
-    model = make(unseen="left_out").fit(X, given)
-    model.save(tmp_path / "left.npz")
-    again = ms.GridModel.load(tmp_path / "left.npz")
-    assert again.names() == model.names()
-    for a, b in zip(again.predict_marginals(X), model.predict_marginals(X), strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert model.fit(X, y).names() == make().fit(X, y).names()
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_a_part_of_a_graph_counts_as_in_the_whole(seed):
     """Still at most the share of its own spanning trees: the entropy bounds, and is concave."""
@@ -322,14 +309,3 @@ def test_minus_one_is_void_in_any_type_that_holds_it(kind, dtype, rng):
     given = [np.where(rng.random(one.shape) < 0.3, -1, one).astype(dtype) for one in y]
     model = make(tol=1e-3).fit(X, given)
     assert [float(label) for label in model.classes_] == [0.0, 1.0, 2.0]
-
-
-@pytest.mark.parametrize("kind", MODELS)
-def test_probabilities_are_compared_with_something(kind, rng):
-    """Labels of which none is known are refused, not averaged."""
-    make, X, y = examples(kind, rng)
-    model = make(tol=1e-3).fit(X, y)
-    nothing = [voided(labels, np.ones(labels.shape, dtype=bool), "none") for labels in y]
-    for asked in (model.calibration, model.recalibrated):
-        with pytest.raises(ValueError, match="nothing in y is known"):
-            asked(X, nothing)

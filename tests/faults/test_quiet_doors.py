@@ -216,6 +216,9 @@ def test_what_names_no_file_is_said(path, words):
 
 
 ODD = {
+    "k in one byte": lambda m: len(m.k_best(WORDS[:1], np.int8(3))[0]) == 3,
+    "k as a fraction that is whole": lambda m: len(m.k_best(WORDS[:1], 3.0)[0]) == 3,
+    "k in an array of no axis": lambda m: len(m.k_best(WORDS[:1], np.array(3))[0]) == 3,
     "k far beyond all there are": lambda m: len(m.k_best(WORDS[:1], 10**15)[0]) == 2**3,
     "k of all, in order": lambda m: np.isclose(sum(p for _, p in m.k_best(WORDS[:1], 99)[0]), 1.0),
     "no examples to rank": lambda m: m.k_best([], 3) == [],

@@ -1,6 +1,5 @@
 """What is printed is of what is returned, and never rises, however a run ends."""
 
-import time
 from itertools import pairwise
 
 import numpy as np
@@ -112,18 +111,3 @@ def test_a_run_that_goes_on_has_the_same_best(tmp_path, regulariser, temperature
         assert one.theta.tobytes() == other.theta.tobytes()
         assert one.tau.tobytes() == other.tau.tobytes()
         assert one.at.tobytes() == other.at.tobytes()
-
-
-def test_the_time_in_the_solver_is_part_of_all_time():
-    """A solver that sleeps is seen to, in every state and in what a checkpoint remembers."""
-    dual = learning()
-    exact = resolve(None, dual.batch)
-
-    def solve(structure, score):
-        time.sleep(1e-3)
-        vertex, _ = exact.many(dual.batch.select([0]), score)
-        return vertex.reshape(N, N)
-
-    states = list(FrankWolfe(tol=0, rounds=5).run(dual, Solver(solve)))
-    for state in states:
-        assert 1e-3 * state.calls <= state.asking <= state.seconds

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.frank_wolfe.centre import HELD, LOOSE, STIFF, Centre
+from mlestruct.frank_wolfe.centre import Centre
 from mlestruct.oracle import resolve
 from tests.frank_wolfe.test_core import REGULARISERS, D, learning
 
@@ -46,20 +46,3 @@ def test_with_and_without_a_centre_the_optimum_is_one(step, regulariser):
     strong = dual.regulariser.lam.min()  # the primal is strongly convex: gap ≥ λ/2 ‖θ − θ*‖²
     reach = np.sqrt(2 * held.gap / strong) + np.sqrt(2 * free.gap / strong)
     assert np.linalg.norm(held.theta - free.theta) <= reach + 1e-9
-
-
-def test_stiffness_falls_while_theta_lags_and_returns():
-    dual = learning()
-    tau = np.full(dual.batch.size, 0.2)
-    centre = Centre.of(dual, np.zeros(D), tau)
-    for number in range(HELD):
-        centre.follow(dual, np.ones(D), tau, 1e9, 1.0, number)
-    assert (centre.at == 0).all()
-    assert centre.scale == STIFF
-    for number in range(HELD, 20):
-        centre.follow(dual, np.ones(D), tau, 1e9, 1.0, number)
-    assert (centre.at == 1).all()
-    assert centre.scale == LOOSE
-    for number in range(20, 40):
-        centre.follow(dual, np.ones(D), tau, 0.0, 1.0, number)
-    assert centre.scale == STIFF

@@ -1,6 +1,5 @@
 """Laws of the Frank-Wolfe core, from finite differences, certificates and exact references."""
 
-import copy
 import tracemalloc
 from dataclasses import replace
 from unittest.mock import patch
@@ -10,17 +9,16 @@ import pytest
 from scipy.optimize import approx_fprime, linear_sum_assignment
 
 from mlestruct.batch import Batch
-from mlestruct.dual import Dual, certificate, interior
+from mlestruct.dual import Dual, interior
 from mlestruct.entropy import Entropy
 from mlestruct.features import Dense, NoFeatures
-from mlestruct.frank_wolfe import FrankWolfe, rounds, slopes, steps
+from mlestruct.frank_wolfe import FrankWolfe, rounds, slopes
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.frank_wolfe.active_set import Iterate
 from mlestruct.frank_wolfe.line_search import Line, derivative, search
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, chain
-from mlestruct.trees import pack, unpack
 
 N, M, D = 5, 6, 4
 ROWS = "vertex", "moment"
@@ -123,70 +121,6 @@ def test_a_line_search_ending_at_zero_mass_leaves_no_crumbs():
     assert ((weight == 0.0) | (weight > 1e-12)).all()
 
 
-@pytest.mark.parametrize("step", ["pairwise", "block", "batch"])
-@pytest.mark.parametrize("regulariser", REGULARISERS)
-def test_exact_steps_never_raise_the_objective(step, regulariser, monkeypatch):
-    """Neither of R nor, with a centre, of R_t: the conjugate that the steps are made with."""
-    dual, values, own = learning(**regulariser), [], rounds.take
-
-    def watched(solver, name, number, iterate, *rest):
-        moved = replace(dual, regulariser=iterate.regulariser)
-        before = moved.value(iterate.x.tau)
-        own(solver, name, number, iterate, *rest)
-        values.append((before, moved.value(iterate.x.tau)))
-
-    monkeypatch.setattr(rounds, "take", watched)
-    for centre in (False, True):
-        values.clear()
-        solver = FrankWolfe(tol=0, rounds=120, step=step, centre=centre)
-        solver.solve(dual, resolve(None, dual.batch))
-        before, after = np.array(values).T
-        assert (after <= before + 1e-10 * np.abs(values[0][0])).all()
-        assert after[-1] < before[0]
-
-
-@pytest.mark.parametrize("step", ["pairwise", "block", "batch", "batch_fixed"])
-@pytest.mark.parametrize("temperature", [1.0, 0.0])
-def test_a_rounds_certificate_is_the_certificate(step, temperature):
-    """Every round's gap equals certificate(θ, τ, at), recomputed from scratch."""
-    dual = learning(temperature=temperature, l1=0.1)
-    oracle = resolve(None, dual.batch)
-    inner = interior(dual.batch, oracle, dual.entropy)
-    for state in FrankWolfe(tol=0, rounds=60, step=step).run(dual, oracle):
-        if state.round % 7 == 0:
-            again = certificate(dual, oracle, state.theta, state.tau, inner, at=state.at)
-            assert state.gap == pytest.approx(again.gap, rel=1e-7, abs=1e-9)
-            assert state.certificate.objective == pytest.approx(again.objective, rel=1e-10)
-
-
-@pytest.mark.parametrize("corrective", [0, 20])
-def test_the_gap_bounds_the_error(corrective):
-    """gap ≥ f − f* ≥ 0 in every round, smoothed or not."""
-    dual = learning(3)
-    oracle = resolve(None, dual.batch)
-    best = FrankWolfe(tol=1e-8, rounds=2000).solve(dual, oracle)
-    assert best.certificate.relative <= 1e-6
-    low = best.certificate.objective - best.gap
-    for state in FrankWolfe(tol=0, rounds=80, corrective=corrective).run(dual, oracle):
-        error = state.certificate.objective - best.certificate.objective
-        assert error >= -best.gap - 1e-9
-        assert state.gap >= error - 1e-9
-        assert state.certificate.objective - state.gap <= best.certificate.objective + 1e-9
-        assert low <= state.certificate.objective
-
-
-def test_a_vertex_met_twice_takes_one_slot():
-    dual = learning()
-    iterate = iterate_of(dual, 3)
-    vertices = dual.batch.target
-    moments = dual.features.each(vertices)
-    iterate.make_room(vertices, moments)
-    first = sets.insert(0, vertices, moments, 50, iterate.p, iterate.atoms)
-    known = iterate.atoms.known[0]
-    assert sets.insert(0, vertices.copy(), moments, 51, iterate.p, iterate.atoms) == first
-    assert iterate.atoms.known[0] == known
-
-
 def test_a_full_set_forgets_atoms_but_no_mass(monkeypatch):
     """With room for four atoms τ stays the one the atoms rebuild, and their weights sum to 1."""
     from mlestruct.frank_wolfe import active_set
@@ -203,16 +137,6 @@ def test_a_full_set_forgets_atoms_but_no_mass(monkeypatch):
     total = iterate.atoms.rest + (iterate.atoms.weight * used).sum(axis=1)
     np.testing.assert_allclose(total, 1.0, atol=1e-12)
     assert dual.batch.structures[0].contains(tracked.reshape(M, -1), 1e-9).all()
-
-
-def test_tracked_arrays_equal_recomputed_ones():
-    """τ, r, θ and slopes after many cheap updates are what synchronising finds."""
-    dual = learning(l1=0.1)
-    iterate = iterate_of(dual, rounds.CHECKED - 1)
-    tracked = [np.copy(a) for a in iterate.x[:7]]
-    iterate.synchronise()
-    for old, new in zip(tracked, iterate.x[:7], strict=True):
-        np.testing.assert_allclose(old, new, rtol=1e-6, atol=1e-9)
 
 
 def test_the_compiled_slopes_are_the_entropys():
@@ -234,18 +158,6 @@ def test_the_compiled_slopes_are_the_entropys():
         assert (spread >= -1e-12).all()
 
 
-@pytest.mark.parametrize("step", ["pairwise", "block"])
-def test_workers_change_no_bit(step):
-    """At fixed shards 1, 2 and 4 threads give the same θ and τ, bit for bit."""
-    dual = learning()
-    results = []
-    for workers in (1, 2, 4):
-        solver = FrankWolfe(tol=0, rounds=25, step=step, shards=3, workers=workers)
-        state = solver.solve(dual, resolve(None, dual.batch))
-        results.append((state.theta.tobytes(), state.tau.tobytes(), state.gap))
-    assert results[0] == results[1] == results[2]
-
-
 def test_smoothing_fades_where_it_costs_more_than_half_the_gap():
     """Negative coefficients (Bethe on a chain) cannot hold the gap up: it reaches 1e-7."""
     batch = Batch.of(chain(4, 3), count=2)
@@ -253,55 +165,6 @@ def test_smoothing_fades_where_it_costs_more_than_half_the_gap():
     dual = Dual(batch, NoFeatures(batch.size, 2), Entropy.of(batch), Regulariser.of(0))
     state = FrankWolfe(tol=1e-7, rounds=1000).solve(dual, resolve(None, batch))
     assert state.certificate.relative <= 1e-7
-
-
-def test_a_pairwise_step_touches_only_what_differs():
-    """A step between two atoms moves no coordinate they share, and leaves the scratch clean."""
-    dual = learning()
-    iterate = iterate_of(dual, 20)
-    atoms, x = iterate.atoms, iterate.x
-    away = int(atoms.weight[0, : atoms.known[0]].argmax())
-    toward = (away + 1) % int(atoms.known[0])
-    before = x.tau.copy()
-    most = float(atoms.weight[0, away])
-    steps.pairwise_step(0, toward, away, most, iterate.p, x, atoms, iterate.s)
-    dense = np.zeros((2, dual.batch.size))
-    for row, slot in zip(dense, (toward, away), strict=True):
-        own = atoms.vertex
-        first = own.start[0] + slot * own.width[0]
-        part = slice(first, first + own.length[0, slot])
-        row[own.place[part]] = 1.0
-    assert (x.tau[dense[0] == dense[1]] == before[dense[0] == dense[1]]).all()
-    assert not iterate.s.delta.any()
-
-
-@pytest.mark.parametrize("step", ["pairwise", "block", "batch"])
-@pytest.mark.parametrize("regulariser", REGULARISERS)
-@pytest.mark.parametrize("number", [3, 31])
-def test_an_iterate_put_together_again_is_the_same(step, regulariser, number):
-    """Slopes and weights too, which are not in its tree; of the slots those in use are."""
-    dual = learning(kind="partial", **regulariser)
-    iterate = iterate_of(dual, number, step=step)
-    packed, arrays = pack(iterate.tree())
-    tree = unpack(packed, copy.deepcopy(arrays))
-    again = Iterate.start(iterate.dual, iterate.u, iterate.u, active=False)
-    again.regularise(iterate.regulariser)
-    again.recall(tree)
-    assert again.floor == iterate.floor
-    for name in iterate.x._fields:
-        if name != "moment" or step != "pairwise":
-            assert getattr(again.x, name).tobytes() == getattr(iterate.x, name).tobytes(), name
-    if step != "pairwise":
-        assert again.atoms is iterate.atoms is None
-        return
-    used = np.arange(iterate.atoms.cap) < iterate.atoms.known[:, None]
-    assert 0 < used.mean() < 0.5
-    for name, own in fields(iterate.atoms).items():
-        same = fields(again.atoms)[name]
-        if np.shape(own) == used.shape:
-            own, same = own[used], same[used]
-        assert np.array_equal(own, same), name
-    assert sum(array.nbytes for array in arrays.values()) < iterate.atoms.vertex.place.nbytes
 
 
 class Halves:
@@ -351,14 +214,6 @@ def test_vertices_may_become_fractions_on_the_way(late, monkeypatch):
     assert len(again.atoms.vertex.amount) == len(iterate.atoms.vertex.amount)
     again.synchronise()
     np.testing.assert_allclose(again.x.tau, before, atol=1e-12)
-
-
-def fields(atoms):
-    """Of the atoms and of their rows."""
-    own = atoms._asdict()
-    for rows in ROWS:
-        own |= {f"{rows}.{name}": part for name, part in own.pop(rows)._asdict().items()}
-    return own
 
 
 @pytest.mark.parametrize(

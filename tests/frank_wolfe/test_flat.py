@@ -1,6 +1,5 @@
 """Max-margin rounds: settled blocks, sparse moments, and the best weights so far."""
 
-from collections import namedtuple
 from dataclasses import replace
 from functools import partial
 
@@ -9,7 +8,7 @@ import pytest
 
 from mlestruct.batch import Batch
 from mlestruct.features import Tied
-from mlestruct.frank_wolfe import FrankWolfe, active_set, flat, rounds
+from mlestruct.frank_wolfe import FrankWolfe, flat, rounds
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.learners import ssvm
 from mlestruct.oracle import resolve
@@ -71,21 +70,6 @@ def test_settled_blocks_are_the_best_mixture_of_their_vertices(words, monkeypatc
         np.testing.assert_allclose(old, new, atol=1e-9)
 
 
-def test_sparse_moments_are_the_same_moments(words, monkeypatch):
-    """Kept sparse or dense, a run ends at the same optimum, and both are met here."""
-    values = []
-    for share in (0.0, 1.0):
-        monkeypatch.setattr(active_set, "SPARSE", share)
-        dual = ssvm(regulariser=0.5).dual(*words)
-        assert (len(watched(monkeypatch, dual, 3).atoms.moment.place) > 0) == (share == 1.0)
-        monkeypatch.undo()
-        monkeypatch.setattr(active_set, "SPARSE", share)
-        values.append(TIGHT.solve(dual, resolve(None, dual.batch)).certificate)
-    first, second = values
-    assert abs(first.objective - second.objective) <= first.gap + second.gap
-    assert max(first.relative, second.relative) <= 1e-7
-
-
 def test_pairwise_steps_and_settled_ones_agree(words, monkeypatch):
     """A bound that never binds takes the general steps: the same optimum."""
     bounded = partial(ssvm, solver=TIGHT)
@@ -98,50 +82,3 @@ def test_pairwise_steps_and_settled_ones_agree(words, monkeypatch):
     gaps = one.certificate.gap + two.certificate.gap
     assert abs(one.certificate.objective - two.certificate.objective) <= gaps
     np.testing.assert_allclose(one.theta, two.theta, atol=np.sqrt(2 * gaps / 0.5) + 1e-6)
-
-
-def test_the_gap_of_the_best_weights_never_rises(words):
-    """Its primal objective is the least so far, and evaluated afresh it is what is stated."""
-    learner = ssvm(regulariser=0.5, solver=FrankWolfe(tol=0.0, rounds=25))
-    dual, oracle = learner.dual(*words), resolve(None, words[0])
-    gaps = []
-    for state in learner.states(*words):
-        batch, theta = dual.batch, state.theta
-        best = oracle.many(batch, dual.scores(theta))[1] + batch.constant
-        primal = dual.regulariser.value(theta) + batch.weight @ best - theta @ dual.observed
-        assert state.gap - state.certificate.objective == pytest.approx(primal, rel=1e-9)
-        gaps.append(state.gap)
-    assert (np.diff(gaps) <= 1e-9 * gaps[0]).all()
-    assert gaps[-1] < 0.1 * gaps[0]
-
-
-def test_vertices_with_more_entries_than_any_before_find_room(words, monkeypatch):
-    """Slots are widened under what they hold."""
-    dual = ssvm(regulariser=0.5).dual(*words)
-    iterate = watched(monkeypatch, dual, 5)
-    rows, known = iterate.atoms.moment, iterate.atoms.known
-    wider = active_set.widened(rows, rows.width + 3, known, rows.width + 9)
-    assert (wider.width >= rows.width + 3).all()
-    for m in range(8):
-        for slot in range(known[m]):
-            old, new = (np.zeros(dual.features.d) for _ in range(2))
-            sets.add_row(m, slot, 1.0, rows, m * dual.features.d, old)
-            sets.add_row(m, slot, 1.0, wider, m * dual.features.d, new)
-            assert np.array_equal(old, new)
-            assert old.any()
-
-
-@pytest.mark.parametrize("ones", [False, True])
-def test_rows_of_nothing_are_sparse_all_the_same(ones):
-    """An empty matching has no entries; taken for a dense row it was read beyond its end."""
-    none = np.zeros(2, dtype=np.int64)
-    atoms = active_set.empty_atoms(
-        np.full(6, 0.2), np.zeros(0), active_set.Widths(none, none, False, ones), 4
-    )
-    shape = np.ones(2), np.array([0, 3, 6]), np.zeros(3, dtype=np.int64)
-    p = namedtuple("Problem", "weight offsets column_start")(*shape)
-    sets.scaled_pass(np.zeros(6), np.zeros(0), 0, 0.9, p, atoms)
-    tau = np.empty(6)
-    sets.rebuild(tau, p, atoms)
-    assert np.allclose(tau, 0.02)
-    assert not atoms.vertex.length[:, 0].any()

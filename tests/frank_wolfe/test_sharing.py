@@ -84,13 +84,6 @@ def test_the_kernel_finds_what_a_plain_search_finds(seed):
         assert (found[part] == best).all()
 
 
-def test_nothing_is_shared_where_the_library_answers_or_nobody_is_alike():
-    """Its own solvers take microseconds, as long as a look at what others were answered."""
-    matching = Batch.of(ms.BipartiteMatching(3), [np.arange(3)] * 4)
-    assert Sharing.of(matching) is None
-    assert Sharing.of(Batch.of([ms.Custom(3), ms.Custom(4)], [np.ones(3), np.ones(4)])) is None
-
-
 def test_a_run_goes_on_with_the_same_bits(tmp_path):
     dual, oracle, _, _ = knapsacks(0, [20] * 6)
     whole = FrankWolfe(tol=0.0, rounds=25).solve(dual, oracle)

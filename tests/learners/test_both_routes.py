@@ -14,6 +14,8 @@ LADDER = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)]
 STRUCTURES = {
     "chain": ms.chain(3, 3),
     "tree": ms.tree([(0, 1), (0, 2), (2, 3)], [2, 3, 2, 2]),
+    "order 3": ms.FactorGraph([2, 2, 3, 2], [(0, 1, 2), (2, 3)]),
+    "forbidden": ms.chain(4, 3).forbid(states=[(1, 2)], configurations=[(2, (0, 1))]),
     "grid": ms.grid(2, 3),
     "grid of three states": ms.grid(2, 2, 3),
     "perfect": ms.BipartiteMatching(3),

@@ -9,7 +9,6 @@ from mlestruct.batch import Batch
 from mlestruct.dual import certificate
 from mlestruct.features import Dense, Functions, Sparse, Tied
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.inference import marginals
 from mlestruct.learners import mle_struct, ssvm
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser, grouped
@@ -136,24 +135,6 @@ def test_the_objective_never_rises_whoever_answers(step, learner):
         np.testing.assert_array_equal(values, runs[0][1])
 
 
-def test_a_weight_of_two_is_the_example_twice():
-    """In the objective, the gap and the weights learned."""
-    matrix = np.random.default_rng(4).standard_normal((3, 20, D))[:, : chain(3, 2).size]
-    labels = [[0, 1, 1], [1, 1, 0], [0, 0, 1]]
-    twice = Batch.of(chain(3, 2), [*labels, labels[1]])
-    weighed = Batch.of(chain(3, 2), labels, weight=[1, 2, 1])
-    models = [
-        mle_struct(regulariser=0.5, solver=SHARP).fit(batch, Dense.of(batch, rows))
-        for batch, rows in (
-            (twice, matrix[[0, 1, 2, 1]].reshape(-1, D)),
-            (weighed, matrix.reshape(-1, D)),
-        )
-    ]
-    np.testing.assert_allclose(models[0].theta, models[1].theta, atol=1e-3)
-    gaps = sum(model.certificate.gap for model in models)
-    assert abs(models[0].certificate.objective - models[1].certificate.objective) <= gaps
-
-
 def test_every_form_of_features_learns_the_same():
     """Tied, dense, sparse, float32 and a user's functions: one dual, one optimum."""
     rng = np.random.default_rng(5)
@@ -206,59 +187,3 @@ def test_surrogates_lie_on_either_side_of_the_likelihood():
     assert proofs[1.0].objective - proofs[1.0].gap >= middle - proofs[1.0].gap - 1e-9
     assert "upper" in proofs[0.5].bound
     assert "lower" in proofs[1.0].bound
-
-
-def test_both_routes_reach_one_optimum():
-    """Frank-Wolfe through the oracle and L-BFGS on marginals agree within their certificates."""
-    batch, features = problem(weight=[1.0, 2.0, 0.5], bias=np.linspace(-1, 1, 14 + 15 + 14))
-    proofs, thetas = [], []
-    for route in ("direct", "frank_wolfe"):
-        model = mle_struct(regulariser=0.5, solver=SHARP, route=route).fit(batch, features)
-        proofs.append(model.certificate)
-        thetas.append(model.theta)
-    assert abs(proofs[0].objective - proofs[1].objective) <= proofs[0].gap + proofs[1].gap + 1e-9
-    bound = np.sqrt(4 * proofs[0].gap) + np.sqrt(4 * proofs[1].gap)
-    assert np.linalg.norm(thetas[0] - thetas[1]) <= bound + 1e-7
-
-
-def test_learned_probabilities_match_the_moments():
-    """At the optimum of a ridge, λθ = Σ (φ_m − E φ) with the model's own marginals."""
-    batch, features = problem()
-    model = mle_struct(regulariser=0.5, solver=SHARP).fit(batch, features)
-    inferred = marginals(batch, features.potentials(model.theta), solver=SHARP)
-    residual = features.moments(batch.target - inferred.tau)
-    np.testing.assert_allclose(0.5 * model.theta, residual, atol=1e-2)
-
-
-def test_budgets_stop_and_states_are_certified():
-    """Rounds, calls and seconds; the last state says done, every state has its gap."""
-    batch, features = problem()
-    for solver in (
-        FrankWolfe(tol=0, rounds=4),
-        FrankWolfe(tol=0, calls=15),
-        FrankWolfe(tol=0, seconds=0.0),
-    ):
-        *before, last = mle_struct(solver=solver, route="frank_wolfe").states(batch, features)
-        assert last.done
-        assert not any(state.done for state in before)
-        more = last.calls - 3 * (last.round + 1)  # whether the first weights were no better
-        assert more in (0, 3 if solver.calls is None else 0)
-        assert last.calls <= 15
-        assert all(state.gap >= 0 for state in before)
-        assert "calls ×" in str(last.cost)
-        assert "within" in str(last.certificate)
-
-
-def test_misuse_is_named():
-    batch, features = problem()
-    with pytest.raises(ValueError, match="learns from outcomes"):
-        mle_struct().fit(Batch.of(STRUCTURES), features)
-    with pytest.raises(ValueError, match="regulariser of 2 weights for 5 features"):
-        mle_struct(regulariser=Regulariser.of(2)).fit(batch, features)
-    other = Batch.of(STRUCTURES[:2], LABELS[:2])
-    with pytest.raises(ValueError, match="features have 43 rows for 29 coordinates"):
-        mle_struct().fit(other, features)
-    with pytest.raises(ValueError, match="lam"):
-        mle_struct(regulariser=0.0).fit(batch, features)
-    with pytest.raises(ValueError, match="not provably concave"):
-        mle_struct(rho=1.6).fit(batch, features)

@@ -51,20 +51,3 @@ def test_it_learns_with_nothing_but_an_oracle(name, cycles, blind):
     assert model.route == "frank_wolfe"
     assert model.certificate.relative <= 1e-4
     assert oracle.calls >= len(cycles[0]) * len(model.history)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_it_agrees_with_its_second_solver_within_both_certificates(name, cycles):
-    """Messages or coupled regressions against Frank-Wolfe through the oracle."""
-    blind = fitted(name, "frank_wolfe", "linear_program", cycles)
-    for route in ("direct", "coupled") if name.startswith("camel") else ("direct",):
-        seeing = fitted(name, route, None, cycles)
-        assert seeing.route == "direct"
-        left = blind.certificate.gap + seeing.certificate.gap
-        if name == "camel":  # stationary points: the last rounds' gaps hide what a round may gain
-            left += 1e-3
-        assert abs(seeing.certificate.objective - blind.certificate.objective) <= left
-        # λ = 1: ½‖θ − θ*‖² is at most the gap
-        reach = sum(np.sqrt(2 * m.certificate.gap) for m in (blind, seeing)) + 1e-3
-        if name != "camel":
-            assert np.linalg.norm(seeing.theta - blind.theta) <= reach

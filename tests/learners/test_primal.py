@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -14,8 +12,6 @@ from mlestruct.batch import Batch
 from mlestruct.features import Dense, Tied
 from mlestruct.inference.exact import exact, sample_states
 from mlestruct.learners import LEARNERS
-from mlestruct.learners.primal import Primal
-from mlestruct.objectives.base import Objective, Values
 from mlestruct.testing import vertices
 
 TIGHT = ms.FrankWolfe(tol=1e-8, rounds=500)
@@ -106,20 +102,6 @@ def test_sweeps_too_few_are_counted(frustrated, rng):
     assert "(10 examples had none)" in str(state.certificate)
 
 
-def test_restarts_take_fresh_messages_only_where_steps_fail(frustrated):
-    """Without restarts the fit is a prefix of the one with them."""
-    batch, features = frustrated
-    solver = ms.FrankWolfe(tol=1e-12, rounds=60)
-
-    def objectives(restarts):
-        learner = LEARNERS["lbp"](regulariser=0.01, restarts=restarts, solver=solver)
-        return [s.certificate.objective for s in learner.states(batch, features)]
-
-    alone, more = objectives(0), objectives(3)
-    shared = min(len(alone) - 1, len(more))
-    assert more[:shared] == alone[:shared]
-
-
 def test_restarts_are_needed_where_messages_jump_between_fixed_points(frustrated):
     """The exact penalised likelihood of what was learned, far off without and nearer with them."""
     batch, features = frustrated
@@ -130,38 +112,6 @@ def test_restarts_are_needed_where_messages_jump_between_fixed_points(frustrated
         return batch.target @ scores - exact(batch, scores).log_z.sum() - 0.05 * theta @ theta
 
     assert reached(0) + 10 < min(reached(1), reached(10))
-
-
-@dataclass(frozen=True)
-class Jumping(Objective):
-    """½ |scores − 1|²; from the fourth warm answer on it is higher, and its slopes point up."""
-
-    exact_gradient: bool = True
-
-    def __call__(self, batch, heads, warm, tol):
-        far, count = heads["score"] - 1.0, 0 if warm is None else warm
-        sign, jump = (1.0, 0.0) if count < 4 else (-1.0, 100.0 * count)
-        return Values(0.5 * far @ far + jump, {"score": sign * far}, warm=count + 1)
-
-    def pack(self, warm):
-        return warm
-
-    def unpack(self, batch, tree):
-        return tree
-
-
-@pytest.mark.parametrize("restarts", [0, 1, 10])
-def test_after_a_failed_search_every_evaluation_is_cold(restarts, rng):
-    """So that the objective is a function of the weights again, and its optimum is reached."""
-    batch = Batch.of(ms.grid(2, 2), [[0, 1, 1, 0]])
-    features = Dense.of(batch, [rng.standard_normal((batch.size, 3))])
-    settings = {"regulariser": 0.1, "solver": TIGHT, "restarts": restarts}
-    found = Primal("jumping", lambda batch: Jumping(), "none", "none", **settings).fit(
-        batch, features
-    )
-    X = features.matrix
-    best = np.linalg.solve(X.T @ X + 0.1 * np.eye(3), X.T @ np.ones(len(X)))
-    assert (np.abs(found.theta - best).max() <= 1e-4) == (restarts > 0)
 
 
 def test_missing_labels_leave_out_every_term_that_needs_them(rng):

@@ -1,4 +1,4 @@
-"""The direct route's rounds: how inference gets finer as the weights settle."""
+"""The direct route keeps the start where nothing better is found."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from contextlib import closing
 from functools import partial
 
 import numpy as np
-import pytest
 
 from mlestruct.drive import Budget, drive
 from mlestruct.drive import last as last_of
 from mlestruct.dual import Certificate
 from mlestruct.engine import Serial
-from mlestruct.lbfgs import Step
 from mlestruct.objectives.base import ShardValue
 from mlestruct.regulariser import Regulariser
-from mlestruct.train.descents import descend, memory
-from mlestruct.train.direct import Descending, Proof, Prove, estimate
+from mlestruct.train.descents import descend
+from mlestruct.train.direct import Descending, estimate
+from mlestruct.train.proofs import Proof, Prove
 
 BEST = np.array([3.0, -2.0])
 
@@ -33,35 +32,6 @@ def fitted(shard, ridge, coarse, rounds=1000):
         tol=1e-10,
     )
     return last_of(drive(method, Budget(1e-10, rounds)))
-
-
-class Rough:
-    """½‖θ − best‖² whose value creeps up by the tolerance at every call: searches fail early."""
-
-    def __init__(self) -> None:
-        self.tols: list[float] = []
-
-    def __call__(self, question):
-        if isinstance(question, Prove):
-            own = Certificate(0.0, 0.0, 0.0, "simplices", "exact")
-            return Proof(own, BEST - question.theta, 1, moved=False, tau=np.zeros(0))
-        theta, tol = question
-        self.tols.append(tol)
-        value = 0.5 * float((theta - BEST) @ (theta - BEST)) + 1e6 * tol * len(self.tols)
-        return ShardValue(value, theta - BEST)
-
-    def memory(self):
-        return None
-
-
-def test_a_search_that_fails_at_coarse_values_gets_finer_ones_step_by_step():
-    """Not inference in earnest at once, which may cost a hundred times as much."""
-    shard, ridge = Rough(), Regulariser.of(2, np.array([1.0, 40.0]))
-    last = fitted(shard, ridge, True)
-    assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-5)
-    used = sorted({tol for tol in shard.tols if tol > 0}, reverse=True)
-    assert len(used) > 2
-    assert used[-1] < 1e-7
 
 
 class Stale:
@@ -94,47 +64,3 @@ def test_weights_are_never_worse_than_the_starts():
     assert last.short
     assert last.theta @ last.theta <= BEST @ BEST  # 0 is the start
     assert np.linalg.norm(last.theta - BEST) <= np.linalg.norm(BEST)
-
-
-def test_a_search_that_fails_starts_cold_before_it_gives_up():
-    """Stale answers end the first descent; the second one, from cold inference, gets there."""
-    shard, ridge = Stale(-1e6, calls=4), Regulariser.of(2, np.array([1.0, 40.0]))
-    shard.forgotten = 0
-
-    def remember(tree):
-        shard.forgotten += tree is None
-        shard.asked, shard.calls = 0, 1000
-
-    shard.remember = remember
-    last = fitted(shard, ridge, False)
-    assert shard.forgotten
-    assert last.theta == pytest.approx(BEST / (1.0 + ridge.lam), abs=1e-4)
-
-
-def test_memory_is_as_long_as_is_cheap_beside_an_evaluation():
-    """Ten steps where problems are small, never more products than coordinates, at most 100."""
-    assert memory(39_999, 10) == memory(10**7, 10**7) == 10
-    assert memory(1_428_147, 16_494) == 43
-    assert memory(10**9, 1) == 100
-    for size, d in [(10**5, 10), (10**6, 10**4), (10**7, 46_627)]:
-        assert memory(size, d) == 10 or 2 * memory(size, d) * d <= size
-
-
-def test_a_longer_memory_needs_fewer_evaluations(rng):
-    """On a quadratic whose curvatures differ by 10⁴; the same point is found."""
-    curvature, goal = np.geomspace(1.0, 1e4, 60), rng.standard_normal(60)
-    ridge, spent, found = Regulariser.of(60, 1e-6), [], []
-    for steps in (10, 43):
-        descent, count = descend(ridge, np.zeros(60), memory=steps), 0
-        said = next(descent)
-        while not isinstance(said, Step) or np.abs(said.gradient).max() > 1e-3:
-            if isinstance(said, Step):
-                said = next(descent)
-                continue
-            pull = curvature * (said - goal)
-            count += 1
-            said = descent.send((0.5 * float(pull @ (said - goal)), pull))
-        spent.append(count)
-        found.append(said.theta)
-    assert spent[1] < 0.8 * spent[0]
-    np.testing.assert_allclose(*found, atol=2e-3)
