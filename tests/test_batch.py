@@ -1,7 +1,5 @@
 """Batches: equal structures once, mixed sizes side by side, every error with its example."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -55,23 +53,6 @@ def test_a_selection_is_the_batch_of_the_selected(chosen):
     np.testing.assert_array_equal(part.weight, numbers + 1.0)
     rows = [bias[batch.coordinates(m)] for m in numbers]
     np.testing.assert_array_equal(part.bias, np.concatenate(rows))
-
-
-def test_shards_cover_every_example_once_in_order():
-    batch = Batch.of(MIXED, LABELS)
-    for count in (1, 2, 3, 9):
-        shards = batch.shards(count)
-        assert np.concatenate(shards).tolist() == [0, 1, 2, 3]
-        assert all(len(shard) for shard in shards)
-
-
-def test_observed_is_the_product_with_the_target(rng):
-    """⟨flat, target⟩ per example, for vertices and for mean vertices."""
-    batch = Batch.of([chain(3, 2), chain(2, 2), chain(3, 2)], [[0, 1, 1], [0, 0], [1, 0, 1]])
-    mean = replace(batch, target=rng.random(batch.size))
-    flat = rng.standard_normal(batch.size)
-    for some in (batch, mean):
-        np.testing.assert_allclose(some.observed(flat), some.totals(flat * some.target))
 
 
 MISUSE = [

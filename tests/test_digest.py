@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mlestruct.digest import digest, shown
-from mlestruct.oracle import Counted, Solver, Validated, load
-from mlestruct.oracle.wrappers import name_of
+from mlestruct.digest import digest
 from mlestruct.structures import BipartiteMatching, chain
 
 
@@ -90,21 +88,3 @@ def test_another_process_agrees():
         for _ in range(2)
     }
     assert found == {digest({"a", "b", "c"}, chain(4, 3), [1.5, "x"])}
-
-
-def test_oracles_go_by_name_through_their_wrappers():
-    """And by their settings, but not by what they have counted or remembered."""
-    inside = load("qpbo")
-    assert (
-        name_of(Validated(Counted(inside))) == name_of(load("qpbo")) != name_of(load("graph_cut"))
-    )
-    assert name_of(Solver(best)) != name_of(Solver(digest))
-    assert name_of(inside).startswith("QPBO ")
-
-
-def test_settings_are_shown_as_people_know_them():
-    assert [shown(v) for v in (None, "auto", 0.5, [0.1, 1.0], (None, 3))] == [
-        None, "auto", 0.5, "[0.1, 1.0]", "(None, 3)",
-    ]  # fmt: skip
-    assert shown(list(range(99))) == digest(list(range(99)))
-    assert shown(best) == digest(best)

@@ -1,12 +1,10 @@
 """The certificate bounds the true error, or says why there is none."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from mlestruct.batch import Batch
-from mlestruct.dual import Certificate, Dual, certificate, interior, tangent_gaps
+from mlestruct.dual import Dual, certificate, interior, tangent_gaps
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.features import Dense, NoFeatures
@@ -196,43 +194,3 @@ def test_the_dual_counts_examples_weights_bias_and_constant():
     expected = r @ r / 4 - entropy - (weight * batch.bias) @ tau
     assert dual.value(tau) == pytest.approx(expected)
     np.testing.assert_allclose(dual.theta(tau), r / 2)
-
-
-def test_a_selection_is_the_problem_of_its_examples(rng):
-    """Entropy, energies and moments of some examples, in any order, are their part of the whole."""
-    edges = [(0, 1), (1, 2), (0, 2), (0, 3), (3, 2)]
-    kinds = [chain(3, 2), Custom(4, A=[[1, 1, 1, 0]], upper=[2]), Paths(edges, 0, 2)]
-    structures = [kinds[k] for k in (0, 1, 2, 1, 0, 2, 1)]
-    batch = Batch.of(structures, weight=rng.random(7) + 0.5)
-    batch = replace(batch, bias=rng.standard_normal(batch.size), target=rng.random(batch.size))
-    features = Dense.of(batch, rng.standard_normal((batch.size, 3)))
-    dual = Dual(batch, features, Entropy.of(batch), Regulariser.of(3))
-    tau, members = 0.1 + 0.3 * rng.random(batch.size), np.array([5, 1, 6, 0])
-    part, at = (
-        dual.select(members),
-        np.concatenate([tau[batch.coordinates(m)] for m in (5, 1, 6, 0)]),
-    )
-    np.testing.assert_array_equal(part.entropy.each(at), dual.entropy.each(tau)[members])
-    slope = dual.entropy.grad(tau)
-    expected = np.concatenate([slope[batch.coordinates(m)] for m in members])
-    np.testing.assert_array_equal(part.entropy.grad(at), expected)
-    rest = dual.select(np.array([2, 3, 4]))
-    others = np.concatenate([tau[batch.coordinates(m)] for m in (2, 3, 4)])
-    assert part.energy(at) + rest.energy(others) == pytest.approx(dual.energy(tau))
-    np.testing.assert_allclose(part.residual(at) + rest.residual(others), dual.residual(tau))
-    for m, structure in enumerate(part.batch.structures):
-        np.testing.assert_array_equal(
-            part.entropy.counting[m], dual.entropy.counting[batch.structures.index(structure)]
-        )
-
-
-def test_certificates_add_up():
-    """Gaps, slacks and objectives are sums; what is withheld of a part is withheld of the whole."""
-    one = Certificate(1.0, 0.5, 3.0, "hull", "exact")
-    two = Certificate(2.0, 0.0, -1.0, "local / hull", "upper", unused=2)
-    both = one + two
-    assert (both.gap, both.slack, both.objective, both.unused) == (3.0, 0.5, 2.0, 2)
-    assert (one + one).polytope == "hull"
-    assert (two + two).polytope == (two + one).polytope == "local / hull"
-    assert both.withheld is None
-    assert (both + Certificate(np.inf, 0.0, 0.0, "hull", "exact", "why")).withheld == "why"

@@ -88,27 +88,6 @@ def test_the_matching_entropy_is_the_formula_of_the_paper():
     assert entropy.each(tau)[0] == pytest.approx(expected)
 
 
-def test_dropped_views_leave_no_trace():
-    batch = Batch.of(MIXED)
-    entropy = Entropy.of(batch)
-    nothing = entropy.drop(
-        np.ones(batch.size, bool), np.ones(batch.size, bool), np.ones(len(entropy.mixed.a), bool)
-    )
-    assert nothing.flat
-    assert not entropy.flat
-    assert not nothing.perturbs().any()
-    assert nothing.each(inner_point(MIXED)).tolist() == [0.0] * len(MIXED)
-
-
-def test_perturbed_coordinates_are_those_whose_slope_moves():
-    """ρ = 0 confines a graph's entropy to its nodes; a slack touches all its row."""
-    graph = grid(2, 2)
-    touched = Entropy.of(Batch.of(graph), 0.0).perturbs()
-    assert touched.tolist() == [k < 8 for k in range(graph.size)]
-    batch = Batch.of([BipartiteMatching(2, 3, "one_sided"), graph])
-    assert Entropy.of(batch).perturbs().all()
-
-
 def test_rho_may_be_a_function_of_the_structure():
     batch = Batch.of([BipartiteMatching(2), BipartiteMatching(4)])
     entropy = Entropy.of(batch, lambda s: 0.5 * (1 + 1 / s.rows))

@@ -9,7 +9,6 @@ from mlestruct.features import (
     Dense,
     Functions,
     Masked,
-    NoFeatures,
     Pairs,
     Question,
     Sparse,
@@ -17,7 +16,6 @@ from mlestruct.features import (
     as_features,
     with_intercept,
 )
-from mlestruct.features import base as squares_
 from mlestruct.features.base import squares
 from mlestruct.structures import FactorGraph, Matching, chain, grid
 from mlestruct.testing import vertices
@@ -122,18 +120,6 @@ def test_squares_are_those_of_every_column(form):
     np.testing.assert_allclose(squares(some, v), expected[::2], rtol=1e-5, atol=1e-12)
 
 
-def test_squares_of_many_unseen_columns_are_estimated(monkeypatch):
-    """Twice the same, without bias, and each within a factor of two or so."""
-    features, v = functions(), np.random.default_rng(4).random(BATCH.size)
-    exact = squares(features, v)
-    monkeypatch.setattr(squares_, "FEW", 0)
-    found = squares(features, v)
-    assert (found == squares(features, v)).all()
-    assert ((exact / 2.5 < found) & (found < 2.5 * exact)).all()
-    monkeypatch.setattr(squares_, "PROBES", 4000)
-    np.testing.assert_allclose(squares(features, v), exact, rtol=0.1)
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("members", [[2, 0], [1], [3, 1, 1], [0, 1, 2, 3]])
 def test_selected_features_are_those_of_the_selected_batch(form, members):
@@ -230,13 +216,6 @@ def test_the_pairs_gram_takes_out_each_persons_sum(slack):
         expected = expected + weight[m] * rows.T @ (rows - inner @ rows)
     found = features.gram(weight, np.full(4, slack))
     np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-def test_one_pair_alone_tells_nothing():
-    """Two people have one perfect matching: no combination of weights changes anything."""
-    asked = [Question.categorical("diet", ["any", "none"])]
-    features = Pairs.of(Batch.of(Matching(2)), [[[0], [1]]], asked)
-    assert features.gram(np.ones(1), np.zeros(1)) == pytest.approx(0)
 
 
 def test_memory_mapped_features_are_read_in_pieces(tmp_path, monkeypatch):
@@ -341,13 +320,6 @@ def test_an_intercept_is_a_constant_beside_the_features():
     x = np.random.default_rng(0).random((5, 3))
     assert with_intercept(x)[:, -1].tolist() == [1.0] * 5
     np.testing.assert_array_equal(with_intercept(x)[:, :-1], x)
-
-
-def test_no_features_have_no_weights():
-    nothing = NoFeatures(5, 2)
-    assert nothing.d == 0
-    assert nothing.potentials(np.zeros(0)).tolist() == [0.0] * 5
-    assert nothing.moments(np.ones(5)).shape == nothing.each(np.ones(5)).shape == (0,)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,6 +1,5 @@
 """Model files: bit-for-bit round trips; damaged, oversized and foreign files are refused."""
 
-import errno
 import hashlib
 import io
 import json
@@ -162,22 +161,6 @@ def test_contents_are_on_the_disk_before_the_name_is(path, monkeypatch):
 
 def _kind(descriptor):
     return "directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
-
-
-def test_a_failure_on_the_way_leaves_the_old_file(path, monkeypatch):
-    """And what it left behind is in nobody's way."""
-
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space"):
-            files.save(path, "Model", {"coef": np.ones(2)}, {})
-    assert files.load(path, "Model")[1] == HEADER
-    files.save(path, "Model", {"coef": np.ones(2)}, {})
-    assert files.load(path, "Model")[0]["coef"].tolist() == [1.0, 1.0]
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("said", ["-" * 9000 + "1", "(" * 9000, "{'descr': [('a', '<f8')]}", "1"])

@@ -53,14 +53,3 @@ def test_noise_has_its_rate_and_its_seed(rng):
     np.testing.assert_array_equal(noisy, images.coin_noise(image, 0.5, 3))
     np.testing.assert_array_equal(images.coin_noise(image, 0.0, 1), image)
     assert images.gaussian_noise(image, 2.0, 1).std() == pytest.approx(2.0, rel=0.05)
-
-
-def test_misuse_is_named():
-    with pytest.raises(ValueError, match="not 2"):
-        images.coin_noise(np.zeros((2, 2)), 2, 0)
-    with pytest.raises(ValueError, match="radius is -1; it must be a whole number ≥ 0"):
-        images.windows(np.zeros((2, 2)), -1)
-    with pytest.raises(ValueError, match=r"not \(3,\)"):
-        images.blurs(np.zeros(3))
-    with pytest.raises(ValueError, match="5 centres of 2 rows"):
-        images.centres(np.zeros((2, 2)), 5)

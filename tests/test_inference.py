@@ -161,14 +161,6 @@ def test_the_best_outcomes_and_their_scores():
     np.testing.assert_allclose(upper, reached)
 
 
-def test_scores_must_be_finite():
-    batch = Batch.of(chain(2, 2), count=2)
-    scores = np.zeros(16)
-    scores[9] = np.nan
-    with pytest.raises(ValueError, match="example 1: score of"):
-        marginals(batch, scores)
-
-
 def test_scores_come_flat_or_in_rows_and_in_the_right_number():
     batch = Batch.of(chain(2, 2), count=2)
     rows = np.random.default_rng(7).standard_normal((2, 8))

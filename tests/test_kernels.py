@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import ast
-import gc
 import io
 import os
 import pickle
 import stat
 import subprocess
 import sys
-import weakref
 from pathlib import Path
-from types import SimpleNamespace
-from typing import NamedTuple
 
 import mlestruct_oracles
 import numpy as np
 import pytest
 from numba import njit
-from numba.core import caching, environment
+from numba.core import caching
 
 import mlestruct
-from mlestruct import kernels
 from mlestruct.compiler import digest, kept, temporary
-from mlestruct.compiler.kept import constants
-from mlestruct.kernels import Compiled, clock, compiling, kernel, uncollected, variant
-from mlestruct.structures.complete_kernel import row_sums
+from mlestruct.inference.matching.kernels import entry
+from mlestruct.kernels import Compiled, compiling, kernel, variant
 
 MODULES = sorted(
     path
@@ -61,11 +55,6 @@ def test_one_place_asks_numba_to_compile():
     assert not wrong, f"use mlestruct.kernels.kernel: {wrong}"
 
 
-@pytest.mark.parametrize("line", ["import numba as nb", "from numba.extending import overload"])
-def test_the_scan_sees_what_it_is_for(line):
-    assert len(list(numbas(ast.parse(line)))) == 1
-
-
 @kernel
 def half(x):
     """Called by kernels and by Python."""
@@ -98,93 +87,6 @@ def test_parts_and_entries_agree_in_any_order(rng):
     assert half(3) == 1.5
     assert foreign(values) == (0.5 * values).sum() + 1.0
     assert countdown(4) == 4
-
-
-def test_kernels_travel():
-    """To a worker of another process, say, with whatever holds them."""
-    code = "import pickle, sys, numpy as np; f = pickle.load(sys.stdin.buffer)\n"
-    code += "print(f(np.full(1, 0.25), 2)[0])"
-    answer = subprocess.run(
-        [sys.executable, "-c", code], input=pickle.dumps(row_sums), capture_output=True, check=True
-    )
-    assert float(answer.stdout) == 0.25
-    assert pickle.loads(pickle.dumps(row_sums)) is row_sums
-
-
-def test_what_kernels_call_has_no_machine_code_of_its_own():
-    @kernel
-    def inner(x):
-        return np.zeros(3) + x
-
-    @kernel
-    def outer(x):
-        return inner(x).sum()
-
-    assert outer(2.0) == 6.0
-    assert not inner.overloads
-    assert not any(part.library.emitted for part in inner.parts.values())
-
-
-class Two(NamedTuple):
-    first: np.ndarray
-    second: np.ndarray
-
-
-def fields(two, n):
-    low, high = two.first, two.second
-    for _ in range(n):
-        low, high = high, low
-    return low[0] + Two(high, low).first[1:].sum()
-
-
-def rows(two, n):
-    total = 0.0
-    for row in two.first.reshape(-1, 1):
-        total += row[0]
-    two.second[:n] = two.first[-n:]
-    return total + two.second[0]
-
-
-def copies(two, n):
-    return two.first.copy()[0] + np.zeros(n).sum()
-
-
-def picks(two, n):
-    return two.second[np.arange(n)].sum()
-
-
-def one_of(two, n):
-    return two.first if n > 2 else two.second
-
-
-def views(two, n):
-    return two.first[n:], two.second[:-n]
-
-
-def counting(function):
-    """Whether machine code of a kernel for two arrays and a number counts holders by itself."""
-    module = function.part(function.signatures[0]).library._final_module
-    (own,) = (one for one in module.functions if f"{function.__name__}B" in one.name)
-    return "NRT_incref" in str(own) or "NRT_decref" in str(own)
-
-
-@pytest.mark.parametrize(
-    ("plain", "counted"),
-    [(fields, False), (rows, True), (copies, True), (picks, True), (one_of, True), (views, True)],
-)
-def test_only_kernels_that_make_or_return_arrays_count_who_holds_them(plain, counted, rng):
-    compiled, n = kernel(plain), 3
-    for _ in range(5):
-        two = Two(rng.random(8), rng.random(8))
-        twin, holders = Two(*map(np.copy, two)), [sys.getrefcount(one) for one in two]
-        np.testing.assert_array_equal(compiled(two, n), plain(twin, n))
-        assert [sys.getrefcount(one) for one in two] == holders
-    assert counting(compiled) == counted
-
-
-def test_kernels_release_the_gil():
-    assert halves.targetoptions["nogil"]
-    assert half.targetoptions["nopython"]
 
 
 def twice_as_much(x):
@@ -226,75 +128,6 @@ def test_a_digest_sees_every_change(changed):
     assert digest(made(CALLS, g=made(CALLS, g=before))) != digest(
         made(CALLS, g=made(CALLS, g=after))
     )
-
-
-@pytest.mark.parametrize(
-    "same",
-    [
-        PLAIN,
-        PLAIN.replace("    return", "    # why\n\n    return"),
-        PLAIN.replace("Law", "The law"),
-    ],
-)
-def test_a_digest_sees_only_code(same):
-    assert digest(made(PLAIN)) == digest(made(same))
-
-
-def test_a_digest_sees_what_stands_for_a_stub():
-    source = "@kernel\ndef f(x):\n    return twice_as_much(x)\n"
-    one = made(source)
-    assert one(3.0) == 6.0
-    before = digest(one)
-    kernels.VARIANTS[twice_as_much].append(lambda x: lambda x: 3.0 * x)
-    try:
-        assert digest(one) != before
-    finally:
-        kernels.VARIANTS[twice_as_much].pop()
-
-
-def test_a_digest_sees_how_a_stub_is_compiled():
-    """An option is machine code too: what was compiled without it is not found with it."""
-
-    def asked(**options):
-        def stub(x):
-            raise NotImplementedError
-
-        variant(stub, **options)(lambda x: lambda x: 2.0 * x)
-
-        @kernel
-        def entry(x):
-            return stub(x)
-
-        return digest(entry)
-
-    assert asked() == asked()
-    assert len({asked(), asked(forceinline=True), asked(fastmath={"nnan", "nsz"})}) == 3
-
-
-def test_a_digest_is_the_same_in_every_process():
-    """Sets of texts have another order in each: fastmath's options, and constants."""
-    code = (
-        "import importlib, pkgutil, mlestruct, mlestruct_oracles\n"
-        "from mlestruct.compiler import Kernel, digest\n"
-        "for package in (mlestruct, mlestruct_oracles):\n"
-        "    for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
-        "        if '__main__' not in found.name:\n"
-        "            module = importlib.import_module(found.name)\n"
-        "            for name, one in sorted(vars(module).items()):\n"
-        "                if isinstance(one, Kernel): print(found.name, name, digest(one))\n"
-    )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(found) == 1
-    assert found.pop().count("\n") > 300
 
 
 SCRIPT = """
@@ -450,58 +283,9 @@ def test_a_full_disk_costs_no_fit(monkeypatch):
     assert one(1) == 3
 
 
-def test_the_clock_stands_still_while_kernels_compile(monkeypatch):
-    seconds = iter([10.0, 13.0, 20.0, 21.0])
-    monkeypatch.setattr(Compiled, "seconds", 0.0)
-    monkeypatch.setattr(kernels, "time", SimpleNamespace(perf_counter=seconds.__next__))
-    before = clock()
-    with compiling():
-        pass
-    assert Compiled.seconds == 7.0
-    assert clock() - before == 4.0
-
-
 class Screen(io.StringIO):
     def isatty(self):
         return True
-
-
-class Node:
-    """Garbage of its own: it names itself."""
-
-    def __init__(self) -> None:
-        self.own = self
-
-
-def test_what_compiling_leaves_is_not_looked_at_before_all_is(monkeypatch):
-    """And all is, once compiling has made many objects: what is garbage goes then."""
-    with uncollected():
-        kept, gone = Node(), weakref.ref(Node())
-    assert not any(one is kept for one in gc.get_objects(generation=0))
-    monkeypatch.setattr(kernels, "MANY", 0)
-    with uncollected():
-        Node()
-    assert gone() is None
-    assert Compiled.objects == 0
-
-
-def test_compiling_leaves_the_collector_as_it_was():
-    """Off where it was off; what its caller froze stays frozen."""
-    gc.disable()
-    try:
-        with uncollected():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-        kept = Node()
-        gc.freeze()
-        gc.enable()
-        with uncollected():
-            assert not gc.isenabled()
-        assert gc.isenabled()
-        assert not any(one is kept for one in gc.get_objects())
-    finally:
-        gc.unfreeze()
-        gc.enable()
 
 
 def test_a_person_is_told_once(monkeypatch, capsys):
@@ -554,16 +338,3 @@ def test_an_entry_from_disk_serves_where_its_kernel_is_a_part_already(tmp_path):
         )
         answers.append(answer.stdout.strip() or answer.stderr)
     assert answers == ["[0.5 1. ]"] * 2
-
-
-def test_an_entry_whose_constants_stand_elsewhere_is_not_taken():
-    """Its machine code counts on their places; it is compiled anew then."""
-    with constants():
-        known = environment._rebuild_env("math", [np.dtype(float)], "here")
-        assert environment._rebuild_env("math", [np.dtype(float), "more"], "here") is known
-    assert known.consts == [np.dtype(float), "more"]
-    found = None
-    with constants():
-        found = environment._rebuild_env("math", [np.dtype(int)], "here")
-    assert found is None
-    assert known.consts == [np.dtype(float), "more"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlestruct import compiler
 from mlestruct.kernels import kernel
 from mlestruct.lanes import across, add, alone, down, most, rows
 
@@ -83,19 +82,3 @@ def test_both_ways_through_a_table(count, width, rng):
     truth = 0.5 * rowwise @ values[3 : 3 + width]
     np.testing.assert_allclose(out[1:9], truth[np.minimum(np.arange(8), count - 1)], atol=1e-13)
     assert out[0] == out[9] == 9.0
-
-
-def test_a_formula_is_part_of_what_a_kernel_is_made_of():
-    """So a changed formula is compiled, and not answered from disk."""
-
-    def made(formula):
-        function = alone(formula)
-
-        @kernel
-        def entry(x):
-            return function(x)
-
-        return compiler.digest(entry)
-
-    assert made(lambda x: x + 1.0) != made(lambda x: x + 2.0)
-    assert made(lambda x: x + 1.0) == made(lambda x: x + 1.0)

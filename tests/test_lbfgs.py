@@ -48,14 +48,6 @@ def test_kinks_agree_with_split_variables(rng, l1, lower, upper):
     np.testing.assert_allclose(theta, found.x[:d] - found.x[d:], atol=1e-5)
 
 
-def test_pinned_weights_stay_where_they_are(rng):
-    """lower = upper fixes a weight from the first point on."""
-    kinks = Kinks(np.zeros(30), np.full(30, -np.inf), np.full(30, np.inf))
-    kinks.lower[3] = kinks.upper[3] = 0.25
-    for theta, *_ in islice(minimise(quadratic(rng), np.zeros(30), kinks=kinks), 40):
-        assert theta[3] == 0.25
-
-
 def test_products_of_rows_are_the_two_loop_recursion(rng):
     """The direction equals the textbook recursion's, before and after the memory wraps around."""
     d, memory = 8, 3

@@ -12,7 +12,7 @@ import pytest
 
 import mlestruct as ms
 from benchmarks.__main__ import KEYS, main, names
-from benchmarks._against import _together, against, compared
+from benchmarks._against import compared
 
 
 @pytest.fixture
@@ -89,31 +89,6 @@ def test_a_row_is_held_to_five_percent_or_its_scatter(quantity, ours, met):
     assert found["peer"] == 1.0
 
 
-def test_a_row_says_what_its_own_peer_took() -> None:
-    """Scores that a fit asks about are another version's own: its peer was asked them too."""
-    ours, theirs = (
-        [{**row, "peer": size, "peer_name": "P"} for row in rows("ms", 1.2)] for size in (3.0, 2.0)
-    )
-    assert compared("stub", ours, theirs, "before")["target"].endswith("; P 1.50 ×")
-    assert "P" not in compared("stub", ours, rows("ms", 1.0), "before")["target"]
-
-
-def test_two_checkouts_make_their_rows_in_turn(tmp_path, monkeypatch):
-    """The other folder's own benchmark and its own files, by this interpreter."""
-    (tmp_path / "benchmarks").mkdir()
-    (tmp_path / "benchmarks" / "__init__.py").touch()
-    (tmp_path / "benchmarks" / "__main__.py").write_text(
-        "import time\n"
-        "def results(name, quick):\n"
-        "    for k in range(2):\n"
-        "        row = {'workload': f'{k} at 1.{k}e-07', 'quantity': 'order'}\n"
-        "        yield row | {'ours': time.time()}\n"
-    )
-    monkeypatch.setattr("benchmarks._against.HERE", tmp_path)
-    first, second = against("any", True, tmp_path, turns=1)
-    assert first["ours"] < first["peer"] < second["ours"] < second["peer"]
-
-
 def checkout(folder, results):
     """A folder whose one benchmark does that."""
     (folder / "benchmarks").mkdir(parents=True)
@@ -137,13 +112,3 @@ def test_a_benchmark_that_fails_or_is_missing_stops_no_other(tmp_path, capsys, m
     assert "failed: the benchmark of bad ended" in failed
     monkeypatch.setattr("benchmarks._against.HERE", bad)
     assert main([*command, str(good)]) == 1
-
-
-def test_a_measured_number_in_a_name_tells_no_rows_apart():
-    """Nor in what was measured; other numbers do."""
-    ours, theirs = (
-        ({"workload": f"gap {gap}, n = 30", "quantity": f"s to {gap}"},)
-        for gap in ("1.3e-07", "2e-09")
-    )
-    other = ({"workload": "gap 1.3e-07, n = 31", "quantity": "s to 1.3e-07"},)
-    assert list(_together([ours], [other, theirs])) == [(ours, theirs)]

@@ -15,7 +15,6 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.engine import Dask, engine_of
-from mlestruct.engine.dask import _threads
 from mlestruct.errors import LostWorker
 
 
@@ -208,15 +207,6 @@ def test_workers_take_the_callers_number_of_blas_threads(remote):
     with closing(remote.start([Tells, Tells])) as running:
         found = running.round([None, None])
     assert found == [[os.environ[name] for name in names]] * 2
-
-
-def test_what_is_not_set_for_one_blas_follows_openmp(monkeypatch):
-    """OpenBLAS heeds its own variable first, so a guess there would overrule the caller's."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    monkeypatch.setenv("MKL_NUM_THREADS", "2")
-    assert set(_threads().values()) == {"3", "2"}
-    assert _threads()["OPENBLAS_NUM_THREADS"] == "3"
 
 
 @pytest.mark.nightly

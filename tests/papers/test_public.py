@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import mlestruct
-
 ROOT = Path(__file__).resolve().parents[2]
 NAMED_TUPLES = {"_replace", "_asdict", "_fields"}  # public in spite of their underscore
 
@@ -86,7 +84,3 @@ def test_papers_use_what_is_documented(path: Path) -> None:
 )
 def test_the_rule_itself(source: str) -> None:
     assert len(list(objections(source))) == 1
-
-
-def test_every_public_name_exists() -> None:
-    assert all(hasattr(mlestruct, name) for name in mlestruct.__all__)

@@ -12,10 +12,9 @@ import mlestruct as ms
 from mlestruct.batch import Batch
 from mlestruct.features import Dense
 from mlestruct.inference.exact import outcomes
-from mlestruct.statistics import Identified, Problem, interval, intervals, problem
+from mlestruct.statistics import Identified, Problem, intervals, problem
 from mlestruct.statistics.firth import Firth
-from mlestruct.statistics.interval import Units
-from mlestruct.statistics.likelihood import Likelihood
+from mlestruct.statistics.spread import Units
 from mlestruct.testing import vertices
 
 ARCS = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (0, 3)]
@@ -95,27 +94,6 @@ def test_firth_maximises_the_penalised_likelihood(name, rng):
     firth = Firth(own, 0.5)
     top = firth.maximise(firth.start(np.zeros(3), Identified.of(own).basis))
     np.testing.assert_allclose(top.theta, best.x, atol=5e-3)
-
-
-def test_a_far_search_takes_longer_steps(rng, monkeypatch):
-    """Of thousands of chains the estimates are a hundred standard errors from 0."""
-    batch, features = drawn(STRUCTURES["chain"], 6000, rng)
-    own, slopes, count = problem(batch, features, summed=True).model, Likelihood.slopes, []
-    monkeypatch.setattr(Likelihood, "slopes", lambda *given: count.append(1) or slopes(*given))
-    firth = Firth(own, 0.5)
-    top = firth.maximise(firth.start(np.zeros(3), Identified.of(own).basis))
-    np.testing.assert_allclose(top.theta, TRUE, atol=0.1)
-    assert len(count) <= 24
-
-
-def test_exact_sums_are_left_where_their_search_would_take_minutes(rng, monkeypatch):
-    """A search of fifty seconds is affordable, one of a hundred is not."""
-    batch, features = drawn(STRUCTURES["perfect"], 12, rng)
-    for seconds, kept in ((1e-3, True), (2.0 / 6.0, True), (4.0 / 6.0, False)):
-        monkeypatch.setattr(interval, "total", lambda _, seconds=seconds: seconds)
-        asked = problem(batch, features)
-        assert (asked.exact is not None) == kept
-    assert len(intervals(asked, NAMES).rows) == 3
 
 
 @pytest.mark.parametrize("place", ["firth.STEPS", "firth.TRIES"])
@@ -306,27 +284,6 @@ def test_nearly_nothing_between_units_is_no_interval_of_nan(seed):
     found = intervals(asked, list("abcdefgh"))
     assert not np.isnan([[row.low, row.high] for row in found.rows]).any()
     assert found["h"].low < found["h"].estimate < found["h"].high
-
-
-def test_a_long_search_is_announced(rng, monkeypatch, capsys):
-    """Once, before it, and only where somebody looks."""
-    batch, features = drawn(STRUCTURES["perfect"], 4, rng)
-    asked = problem(batch, features, summed=True)
-    monkeypatch.setattr("mlestruct.statistics.mixtures.WORTH_SAYING", 0.0)
-    intervals(asked, NAMES)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr("mlestruct.statistics.mixtures.watched", lambda: True)
-    intervals(asked, NAMES)
-    estimates, ends = capsys.readouterr().err.splitlines()
-    assert estimates.startswith("mlestruct: looking for the estimates that intervals are around,")
-    assert "looking for 6 ends of intervals, about" in ends
-    many = problem(*drawn(STRUCTURES["perfect"], 20, rng), summed=True)
-    intervals(many, NAMES)
-    assert "ends" not in capsys.readouterr().err
-    bags = ms.Batch.of(ms.Custom(6, A=[np.ones(6)], lower=0, upper=3), [np.eye(6)[0]] * 8)
-    features = ms.Dense.of(bags, rng.standard_normal((48, 2)))
-    problem(bags, features, oracle=lambda score: np.argsort(-score)[:3])
-    assert "asking the solver for its answers, 10000 questions at most" in capsys.readouterr().err
 
 
 def test_ends_that_take_minutes_are_refused(rng):

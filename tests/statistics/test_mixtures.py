@@ -11,8 +11,9 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import outcomes
-from mlestruct.statistics.interval import inference, likelihood_of, problem
-from mlestruct.statistics.mixtures import Earlier, Hull, Listed, Mixtures, listed
+from mlestruct.statistics.listing import Listed, listed
+from mlestruct.statistics.mixtures import Hull, Mixtures
+from mlestruct.statistics.problems import inference, likelihood_of, problem
 from mlestruct.testing import vertices
 
 STRUCTURES = {
@@ -24,7 +25,6 @@ STRUCTURES = {
 }
 LOADS, CAPACITY = np.array([2, 3, 3, 4, 5, 5]), 10
 BAGS = np.array([b for b in np.ndindex(*[2] * 6) if LOADS @ b <= CAPACITY], dtype=float)
-NAMES = ["a", "b", "c"]
 
 
 def pack(scores):
@@ -77,23 +77,6 @@ def test_rows_do_not_know_each_other(rng):
     np.testing.assert_allclose(log_z, [alone[k][0][0] for k in order], atol=1e-7)
     np.testing.assert_allclose(tau, [alone[k][1][0] for k in order], atol=1e-7)
     assert hull.last.live.max() <= 6 + 2
-
-
-@pytest.mark.parametrize("count", [1, 5, 7])
-@pytest.mark.parametrize("seed", range(4))
-def test_wrong_beginnings_do_not_matter(count, seed):
-    """From atoms many times over, of any weights, without room for another: the same maximum."""
-    rng = np.random.default_rng(seed)
-    one = ms.Batch.of(ms.Custom(6), count=1)
-    hull, score = Hull(one, pack, None), rng.standard_normal((1, 6))
-    log_z, tau = hull.solve(score)
-    known = len(hull.pool.start) - 1
-    atoms = np.append(0, rng.integers(1, known, count))[None]
-    weight = np.full(atoms.shape, 1.0 / atoms.size)
-    hull.last = Earlier(np.zeros((1, 6)), atoms, weight, np.array([atoms.size]))
-    again = hull.solve(score)
-    np.testing.assert_allclose(again[0], log_z, atol=1e-8)
-    np.testing.assert_allclose(again[1], tau, atol=1e-8)
 
 
 def test_mixtures_of_a_solver_are_stationary(rng):

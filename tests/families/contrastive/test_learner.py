@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -13,10 +12,12 @@ from mlestruct.engine import Serial
 from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Contrastive
 from mlestruct.inference.exact import exact
 from mlestruct.lbfgs import next_step
-from mlestruct.learners import LEARNERS, contrastive, lbp
-from mlestruct.learners.primal import only_seen, pseudo_likelihood
+from mlestruct.learners import contrastive, lbp
+from mlestruct.learners.primal import only_seen
+from mlestruct.learners.pseudo import pseudo_likelihood
 from mlestruct.objectives.base import Head, Share, Sum
-from mlestruct.train.descents import PathIntegral, SmallBatches, descend_slopes
+from mlestruct.train.slopes import descend_slopes
+from mlestruct.train.small_batches import SmallBatches
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
 
@@ -72,25 +73,6 @@ def test_slopes_find_the_minimum_of_what_they_integrate(rng):
     want = pseudo_likelihood(regulariser=0.5, solver=SOLVER).fit(batch, features)
     np.testing.assert_allclose(theta, want.theta, atol=1e-2)
     assert value == pytest.approx(-want.certificate.objective, abs=1e-4)
-
-
-def test_slopes_are_fenced_by_the_objective():
-    """Trapezoids from where the search began; infinite where the value is a tenth larger."""
-    settling = PathIntegral()
-
-    def slopes(theta):
-        return settling(theta, 10.0 + float(theta @ theta), -np.exp(-theta))
-
-    at = np.zeros(1)
-    assert slopes(at) == 10.0
-    assert settling.settle(at) == 10.0
-    near, next_, out = np.array([0.5]), np.array([0.9]), np.array([2.0])
-    assert slopes(near) == pytest.approx(10.0 - 0.25 * (1 + np.exp(-0.5)))
-    assert slopes(out) == np.inf
-    assert slopes(next_) == pytest.approx(10.0 - 0.45 * (1 + np.exp(-0.9)))
-    assert settling.settle(near) == 10.25
-    want = 10.0 - 0.25 * (1 + np.exp(-0.5)) - 0.2 * (np.exp(-0.5) + np.exp(-0.9))
-    assert slopes(next_) == pytest.approx(want)
 
 
 @pytest.mark.parametrize("free_energy", ["bethe", "mean_field", "trees"])
@@ -157,21 +139,6 @@ def test_any_structure_by_its_oracle(rng):
     model = learner.fit(batch, features)
     want = ms.mle_struct(rho=0.5, solver=SOLVER).fit(batch, features).theta
     np.testing.assert_allclose(model.theta, want, rtol=0.1)
-
-
-def test_by_name_through_an_estimator(rng):
-    """``learner="contrastive"``, and its own settings through ``partial``."""
-    train, _, _ = ms.data.grids((6, 0, 0), side=4)
-    structure = ms.grid(4, 4)
-    ties = np.tile([[1.0], [0.0], [0.0], [1.0]], (structure.n_factors, 1))
-    X = [np.vstack([np.outer(x.ravel(), [0.0, 1.0]).reshape(-1, 1), ties]) for x in train.X]
-    assert LEARNERS["contrastive"] is contrastive
-    plain = ms.StructuredModel(structure, learner="contrastive").fit(X, train.y)
-    with pytest.warns(ms.ConvergenceWarning, match="no objective"):  # it swings for ever
-        more = ms.StructuredModel(structure, learner=partial(contrastive, k=3)).fit(X, train.y)
-    assert plain.coef_.shape == (1,)
-    assert plain.coef_[0] > 0
-    assert not np.allclose(plain.coef_, more.coef_)
 
 
 @pytest.mark.parametrize(

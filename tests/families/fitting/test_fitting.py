@@ -38,12 +38,3 @@ def test_implicit_models_predict_by_the_inference_they_were_fitted_with(rng, rho
     model = ms.GridModel(learner="implicit", rho=rho, alpha=0.1, tol=1e-4).fit(X, y)
     wrong = np.mean([p != t for p, t in zip(model.predict(X, "expected"), y, strict=True)])
     assert wrong < np.mean([(x > 0.5) != t for x, t in zip(X, y, strict=True)])
-
-
-@pytest.mark.parametrize("learner", ["implicit", "procedural"])
-def test_the_learners_have_names(rng, learner):
-    """As strings at the front door: the error beats the noise's."""
-    X, y = pictures(rng, 6)
-    model = ms.GridModel(learner=learner, alpha=0.1, tol=1e-3).fit(X, y)
-    wrong = np.mean([p != t for p, t in zip(model.predict(X, "expected"), y, strict=True)])
-    assert wrong < np.mean([(x > 0.5) != t for x, t in zip(X, y, strict=True)])

@@ -219,19 +219,6 @@ def test_conjugate_gradients_agree_with_factors(rng, monkeypatch):
     np.testing.assert_allclose(iterated.gradient["score"], direct.gradient["score"], atol=1e-8)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("newton", [False, True])
-def test_the_dual_has_the_same_beliefs(rng, graph, newton):
-    """Prices of the equalities, by L-BFGS alone or with Newton's method at the end."""
-    batch = batch_of(rng, GRAPHS[graph], 2)
-    score = 2.0 * rng.standard_normal(batch.size)
-    weight = Condensed().weights(batch, coefficients(0.1))
-    found = Prices(newton=newton).minimise(batch, score, weight)
-    expected = Condensed().minimise(batch, score, weight)
-    assert not found.stalled.any()
-    np.testing.assert_allclose(found.tau, expected.tau, atol=1e-6)
-
-
 @pytest.mark.parametrize("strength", [1.0, 10.0])
 def test_a_warm_start_changes_the_work_not_the_answer(rng, strength):
     """Beliefs from those of nearby scores are the beliefs from scratch."""
@@ -244,17 +231,6 @@ def test_a_warm_start_changes_the_work_not_the_answer(rng, strength):
         cold = inference.minimise(batch, near * score, weight)
         assert not warm.stalled.any()
         np.testing.assert_allclose(warm.tau, cold.tau, atol=1e-9 * strength**2)
-
-
-@pytest.mark.parametrize("entropy", ENTROPIES)
-def test_log_z_is_that_of_messages(rng, entropy):
-    """Newton's log Z and beliefs are sum-product's at its fixed point."""
-    batch = batch_of(rng, ms.grid(4, 4, 3), 2)
-    score, rho = rng.standard_normal(batch.size), ENTROPIES[entropy]
-    messages = SumProduct.of(ms.Entropy.of(batch, rho)).many(batch, score)
-    found = Newton(rho).many(batch, score)
-    np.testing.assert_allclose(found.log_z, messages.log_z, atol=1e-8)
-    np.testing.assert_allclose(found.tau, messages.tau, atol=1e-6)
 
 
 def noisy_grids(rng, count=6):
@@ -302,23 +278,6 @@ def test_every_iteration_may_have_weights_of_its_own(rng):
     apart = procedural(iterations=2, heads=heads, **settings).fit(batch, features)
     assert len(apart.theta) == 2 * len(shared.theta)
     assert apart.history[-1][2] > shared.history[-1][2]
-
-
-def test_threads_change_no_bit(rng, monkeypatch):
-    """Fixed shards, summed in their order."""
-    from mlestruct.objectives import base
-
-    monkeypatch.setattr(base, "SHARD", 200)
-    batch, features = noisy_grids(rng)
-    thetas = [
-        implicit(
-            coefficients(0.1), surrogate=False, solver=ms.FrankWolfe(rounds=3, workers=workers)
-        )
-        .fit(batch, features)
-        .theta
-        for workers in (1, 3)
-    ]
-    assert (thetas[0] == thetas[1]).all()
 
 
 def test_what_it_refuses(rng):
