@@ -56,24 +56,7 @@ def test_a_selection_is_the_batch_of_the_selected(chosen):
 
 
 MISUSE = [
-    (lambda: Batch.of(MIXED, LABELS[:3]), "4 examples but 3 outcomes"),
-    (lambda: Batch.of([], []), "at least one example"),
-    (lambda: Batch.of(chain(2, 2), [[0, 1], [0, 2]]), "example 1: variable 1 has state 2"),
-    (lambda: Batch.of(chain(2, 2), [[0, 1], [0]]), r"example 1: an outcome has 2 states"),
-    (lambda: Batch.of(chain(2, 2), [[0, 0.5]]), "example 0: states are integers"),
-    (lambda: Batch.of(chain(2, 2), [[0, np.nan]]), "example 0"),
-    (lambda: Batch.of(BipartiteMatching(2), [[0, 1], [0, 0]]), "example 1: column 0 is matched by"),
-    (lambda: Batch.of(BipartiteMatching(2), [[0, -1]]), "example 0: row 1 is not matched"),
-    (lambda: Batch.of(BipartiteMatching(2), [[0, 2]]), "example 0: row 1 has column 2"),
-    (
-        lambda: Batch.of(BipartiteMatching(2, forbidden=[(0, 0)]), [[1, 0], [0, 1]]),
-        "example 1: the outcome has coordinate 0 = 1, which the structure fixes at 0",
-    ),
-    (lambda: Batch.of(Paths([(0, 1), (1, 2)], 0, 2), [[1]]), "example 0: a path runs from 0 to 2"),
-    (lambda: Batch.of(Paths([(0, 1), (1, 2)], 0, 2), [[1, 0]]), "example 0: arc 0 does not start"),
     (lambda: Batch.of(Paths([(0, 1), (1, 2)], 0, 2), [[5]]), "list of arcs in 0..1"),
-    (lambda: Batch.of(chain(2, 2), [[0, 1]], weight=[0.0]), "example 0 has weight 0"),
-    (lambda: Batch.of(chain(2, 2), [[0, 1]], weight=[np.nan]), "example 0 has weight nan"),
     (lambda: Batch.of(chain(2, 2), [[0, 1]], weight=[1, 2]), "2 example weights for 1"),
     (lambda: Batch.of(chain(2, 2), count=1, bias=np.zeros(3)), "3 entries for 8 coordinates"),
     (

@@ -212,28 +212,3 @@ def test_output_is_compared(tmp_path: Path) -> None:
 )
 def test_outputs_are_compared_but_for_digits(printed: str, shown: str, same: bool) -> None:
     assert alike(printed, shown) is same
-
-
-def test_commands_are_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "people.csv").write_text("id,tidy\n1,2\n2,3\n")
-    page = tmp_path / "page.md"
-    page.write_text("```console\n$ mlestruct check people.csv\npeople.csv: 2 rows; UTF-8\n…\n```\n")
-    with pytest.raises(AssertionError, match=r"page\.md:2: mlestruct check people\.csv prints"):
-        run_page(page, types.ModuleType("page"))
-    page.write_text("```console\n$ mlestruct check people.csv\n…\nno faults found\n```\n")
-    assert "people.csv: 2 rows" in run_page(page, types.ModuleType("page"))[0]
-
-
-def test_what_is_printed_is_shown(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("```python\nprint(1)\n```\n\n```python\nx = 1\n```\n")
-    with pytest.raises(AssertionError, match=r"page\.md:2: what this block prints is not shown"):
-        run_page(page, types.ModuleType("page"))
-
-
-def test_a_misspelt_fence_is_found(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("```py\nprint(1)\n```\n")
-    with pytest.raises(AssertionError, match=r"page\.md:2: a block to run is ```python"):
-        run_page(page, types.ModuleType("page"))

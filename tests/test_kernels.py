@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import os
-import pickle
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
-import mlestruct_oracles
 import numpy as np
 import pytest
 from numba import njit
 from numba.core import caching
 
-import mlestruct
 from mlestruct.compiler import digest, kept, temporary
-from mlestruct.inference.matching.kernels import entry
 from mlestruct.kernels import Compiled, compiling, kernel, variant
-
-MODULES = sorted(
-    path
-    for package in (mlestruct, mlestruct_oracles)
-    for path in Path(package.__file__).parent.rglob("*.py")
-)
-PACKAGE = Path(mlestruct.__file__).parent
-HERE = {
-    *(PACKAGE / name for name in ("kernels.py", "lanes.py")),
-    *(PACKAGE / "compiler").glob("*.py"),
-}
-
-
-def numbas(tree):
-    """Every import of Numba."""
-    for node in ast.walk(tree):
-        names = [alias.name for alias in getattr(node, "names", ()) if hasattr(alias, "name")]
-        if isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (node for name in names if name.split(".")[0] == "numba")
-
-
-def test_one_place_asks_numba_to_compile():
-    """So options, the cache and the clock are one decorator's."""
-    wrong = [
-        f"{path}:{node.lineno}"
-        for path in MODULES
-        if path not in HERE
-        for node in numbas(ast.parse(path.read_text(encoding="utf-8")))
-    ]
-    assert not wrong, f"use mlestruct.kernels.kernel: {wrong}"
 
 
 @kernel
@@ -167,27 +130,6 @@ print("ready", flush=True)
 sys.stdin.readline()
 row_sums(np.ones(1), 2)
 """
-
-
-@pytest.mark.skipif(kept.fcntl is None, reason="no files with locks")
-@pytest.mark.parametrize("gone", ["Gone", "gone.Gone"])
-def test_what_an_edition_with_other_classes_kept_is_compiled_again(gone, tmp_path, monkeypatch):
-    """A named tuple's type is in the index by its class, which a later edition may lack."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path))
-    found = kept.Kept(row_sums.py_func)
-    found._cache_file.save("key", 1)
-    assert found._cache_file.load("key") == 1
-    index = Path(found._cache_file._index_path)
-    with index.open("rb") as file:
-        pickle.load(file)
-        first = file.tell()
-    module, _, name = gone.rpartition(".")
-    lost = f"c{module or __name__}\n{name}\n.".encode()
-    index.write_bytes(index.read_bytes()[:first] + lost)
-    assert found._cache_file.load("key") is None
-    found._cache_file.save("key", 2)
-    assert found._cache_file.load("key") == 2
 
 
 def test_of_processes_that_start_together_one_compiles(tmp_path):

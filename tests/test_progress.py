@@ -1,14 +1,12 @@
 """What a person at the front reads: calls, where the time goes, what is proven, what is ahead."""
 
-import sys
 import time
-import types
 
 import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.progress import heading, in_notebook
+from mlestruct.progress import heading
 
 
 @pytest.mark.parametrize("pace", [0.03, 0.2])
@@ -51,14 +49,3 @@ def test_a_fit_says_what_its_solver_took(capsys):
     assert "s solver + " in said
     assert "proven to" in said
     assert 2e-3 * model.history_[-1][0] <= model.solver_seconds_ <= model.history_[-1][1]
-
-
-def test_only_a_kernel_is_a_notebook(monkeypatch):
-    """Neither plain Python nor IPython in a terminal, whose shell has no kernel."""
-    assert not in_notebook()
-    shell, ipython = types.SimpleNamespace(kernel=object()), types.ModuleType("IPython")
-    ipython.get_ipython = lambda: shell
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    assert in_notebook()
-    shell.kernel = None
-    assert not in_notebook()

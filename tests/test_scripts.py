@@ -11,8 +11,6 @@ import pytest
 SCRIPTS = Path(__file__).parent / "scripts"
 TRUTH = {  # the generators' weights, in the order of the features
     "knapsack": [2.0, 1.0, -0.5],
-    "alignment": [2.0, 1.0, -1.5],
-    "city_routes": [1.0, 0.6, 0.2],
 }
 
 

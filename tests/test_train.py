@@ -18,7 +18,7 @@ from mlestruct.inference.choose import DEFAULT
 from mlestruct.inference.routine import routine
 from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains
-from mlestruct.regulariser import Regulariser, grouped
+from mlestruct.regulariser import Regulariser
 from mlestruct.train.direct import hessian_factor
 from mlestruct.train.small_batches import SmallBatches
 from tests.reference.descents import minimise
@@ -36,54 +36,6 @@ def test_minimise_reaches_the_minimum_of_a_curved_valley():
     theta, _, gradient, *_ = last(lambda t: (rosen(t), rosen_der(t)), np.zeros(10))
     assert np.linalg.norm(gradient) < 1e-7
     np.testing.assert_allclose(theta, 1.0, atol=1e-6)
-
-
-def problems(rng):
-    """Small learning problems where both routes exist."""
-    d = 3
-    trees = [
-        ms.FactorGraph([2, 3, 2], [(0, 1), (1, 2)]),
-        ms.FactorGraph([2, 2, 3, 2], [(0, 1, 2), (2, 3)]),
-        ms.chain(4, 3).forbid(states=[(1, 2)], configurations=[(2, (0, 1))]),
-    ]
-    for tree in trees:
-        structure = [tree] * 4
-        legal = [y for y in np.ndindex(*tree.cards) if tree.contains(tree.encode(y))]
-        outcomes = [legal[i] for i in rng.integers(len(legal), size=4)]
-        yield "forest", structure, outcomes, d
-    yield "matching", [ms.BipartiteMatching(4)] * 5, [rng.permutation(4) for _ in range(5)], d
-    mixed = [ms.BipartiteMatching(n) for n in (2, 3, 5)]
-    yield "mixed sizes", mixed, [rng.permutation(n) for n in (2, 3, 5)], d
-
-
-REGULARISERS = {
-    "prior": {"lam": 1.0, "prior": [1.0, -1.0, 0.5]},
-    "bounds": {"lam": 0.3, "lower": [-0.2, 0.0, -np.inf], "upper": [0.1, 0.2, 0.0]},
-    "fixed": {"lam": 0.5, "fixed": {0: 0.7}},
-    "elastic net": {"lam": 0.5, "l1": [0.6, 3.0, 0.1]},
-    "per group": {"lam": grouped([(1, 0.2), (2, 5.0)])},
-    "all": {"lam": 0.4, "prior": 0.3, "l1": 0.2, "lower": -0.5, "upper": 0.4, "fixed": {1: 0.2}},
-}
-
-
-@pytest.mark.parametrize("name", REGULARISERS)
-def test_every_regulariser_has_both_routes(rng, name):
-    """Both routes end at one objective and one θ, bounds and kinks included."""
-    _, structures, outcomes, d = next(problems(rng))
-    bias = rng.standard_normal(sum(s.size for s in structures))
-    batch = ms.Batch.of(structures, outcomes, bias=bias)
-    features = ms.Dense.of(batch, rng.standard_normal((batch.size, d)))
-    regulariser = Regulariser.of(d, **REGULARISERS[name])
-    settings = {"regulariser": regulariser, "solver": ms.FrankWolfe(tol=1e-8, rounds=3000)}
-    fast = ms.mle_struct(route="direct", **settings).fit(batch, features)
-    slow = ms.mle_struct(route="frank_wolfe", **settings).fit(batch, features)
-    gaps = fast.certificate.gap + slow.certificate.gap
-    assert fast.certificate.relative < 1e-7
-    assert abs(fast.certificate.objective - slow.certificate.objective) <= gaps + 1e-12
-    radius = sum(np.sqrt(2 * m.certificate.gap / regulariser.lam.min()) for m in (fast, slow))
-    assert np.linalg.norm(fast.theta - slow.theta) <= radius + 1e-9
-    assert np.isfinite(regulariser.value(fast.theta))
-    assert (fast.route, slow.route) == ("direct", "frank_wolfe")
 
 
 def chains(rng, count=40, states=4, p=6, seen=False):

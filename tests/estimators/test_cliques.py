@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.estimators.graph import clique_contrasts, clique_names, clique_spread
+from mlestruct.estimators.tables import clique_contrasts, clique_spread
 from mlestruct.readers import graph_of
 
 KINDS = ["potts", "counts", "full"]
@@ -151,17 +151,6 @@ def test_sizes_and_features_that_were_not_learned_are_refused(rng):
         model.predict([{k: v for k, v in X[0].items() if k != "clique_ties"}])
     with pytest.raises(ValueError, match="clique_table is"):
         ms.GraphModel(clique_table="symmetric").fit(X, y)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("states", "order"), [(1, 3), (2, 3), (3, 4)])
-def test_names_are_those_of_the_weights(kind, states, order):
-    """Every weight has a name, every configuration at most one weight."""
-    spread = clique_spread(kind, states, order)
-    names = clique_names(kind, list("abc")[:states], order)
-    assert spread.shape == (states**order, len(names))
-    assert len(set(names)) == len(names)
-    assert set(np.asarray(spread.sum(axis=1)).ravel()) <= {0.0, 1.0}
 
 
 @pytest.mark.parametrize("kind", ["counts", "full"])

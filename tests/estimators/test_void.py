@@ -162,23 +162,6 @@ def test_left_out_is_the_graph_without_the_node(learner, tables, rng):
     np.testing.assert_allclose(list(own.values()), list(other.values()), atol=1e-4)
 
 
-def test_ties_that_were_lost_are_learned_apart():
-    """With 30 % of noisy pictures void, errors are near those of as many labels complete."""
-    errors = []
-    for seed in range(2):
-        train, _, test = ms.data.grids(sizes=(20, 0, 20), side=6, seed=seed)
-        y = [np.reshape(labels, (6, 6)) for labels in train.y]
-        rng = np.random.default_rng(seed)
-        gone = [np.ma.masked_array(labels, rng.random(labels.shape) < 0.3) for labels in y]
-        left = ms.GridModel(alpha=0.1, unseen="left_out").fit(train.X, gone)
-        fewer = ms.GridModel(alpha=0.1).fit(train.X[:14], y[:14])
-        assert any("void neighbours" in name for name in left.names())
-        assert not any("void" in name for name in fewer.names())
-        errors.append([1 - model.score(test.X, test.y) for model in (left, fewer)])
-    ours, theirs = np.mean(errors, axis=0)
-    assert ours <= 1.15 * theirs
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_a_part_of_a_graph_counts_as_in_the_whole(seed):
     """Still at most the share of its own spanning trees: the entropy bounds, and is concave."""
@@ -299,13 +282,3 @@ def test_likelihoods_of_part_of_a_matching(rng):
     assert high >= max(each)
     with pytest.raises(ValueError, match="whole outcomes"):
         model.score(X, y)
-
-
-@pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize("dtype", [int, float, object])
-def test_minus_one_is_void_in_any_type_that_holds_it(kind, dtype, rng):
-    """Arrays that once held NaN are of floats: −1.0 is as void as −1."""
-    make, X, y = examples(kind, rng)
-    given = [np.where(rng.random(one.shape) < 0.3, -1, one).astype(dtype) for one in y]
-    model = make(tol=1e-3).fit(X, given)
-    assert [float(label) for label in model.classes_] == [0.0, 1.0, 2.0]

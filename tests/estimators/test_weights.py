@@ -152,17 +152,6 @@ def test_any_weights_leave_the_entropy_concave(shape, rng):
         assert graph.convex(graph.counting())
 
 
-def test_a_heavy_class_is_predicted_more_often(rng):
-    """Of two classes that overlap; the recall of the rare one grows with its weight."""
-    X = [rng.standard_normal((10, 1)) for _ in range(40)]
-    y = [(x[:, 0] + rng.standard_normal(10) > 1.5).astype(int) for x in X]
-    found = []
-    for weight in (1.0, 4.0, 16.0):
-        model = ms.SequenceModel(class_weight={1: weight}).fit(X, y)
-        found.append(sum(int(labels.sum()) for labels in model.predict(X)))
-    assert found[0] < found[1] < found[2]
-
-
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in WEIGHED])
 def test_learners_of_whole_outcomes_refuse_weights(name, rng):
     """With the learners that take them, and sample_weight, named."""

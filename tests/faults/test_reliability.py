@@ -51,14 +51,6 @@ def test_a_fit_killed_again_and_again(fit):
     assert lost.killed(fit, 170, seed=1) is None
 
 
-@FORKS
-def test_other_bits_are_noticed(monkeypatch):
-    """A resume that loses a round's history is not the same fit."""
-    whole = lost.bits
-    monkeypatch.setattr(lost, "bits", lambda model: whole(model) + os.urandom(1))
-    assert lost.killed(lost.FITS[3], 1) == "chains: other bits"
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("after", [0, 3])
 def test_a_worker_killed_in_a_round_costs_no_bit(after):

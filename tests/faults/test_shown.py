@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import mlestruct as ms
 from mlestruct.cli import main
 from mlestruct.html import HIDDEN, element, visible
-from mlestruct.roommates.report import FORMULA, export_csv, guarded
+from mlestruct.report.export import FORMULA, export_csv
 from mlestruct.tables import write_csv
 
 SIGNS = [
@@ -123,11 +123,6 @@ def test_what_is_written_is_read_back(tmp_path):
         assert f'"{word}"' in raw
 
 
-@pytest.mark.parametrize("value", ["plain", "3 - 4", "a, b", "a,-b", "x=1", -1.5, None])
-def test_harmless_cells_stay_as_they_are(value):
-    assert guarded(value) == value
-
-
 def damaged(kind):
     """A sparse matrix whose arrays were set to something else after it was made."""
     matrix = sp.csr_array(np.eye(6, 3))
@@ -171,26 +166,3 @@ def test_damaged_sparse_matrices_are_refused(kind, door):
     }
     with pytest.raises(ValueError, match="damaged"):
         calls[door]()
-
-
-def test_indices_in_any_order_and_twice_are_summed(rng):
-    X = [rng.integers(0, 2, size=(6, 3)).astype(float) for _ in range(5)]
-    y = [(x[:, 0] > 0).astype(int) for x in X]
-
-    def shuffled(x):
-        """Every entry in two halves, backwards."""
-        rows, columns = np.nonzero(x)
-        order = np.argsort(-np.tile(columns, 2), kind="stable")
-        order = order[np.argsort(np.tile(rows, 2)[order], kind="stable")]
-        half = np.tile(0.5 * x[rows, columns], 2)[order]
-        start = np.searchsorted(np.sort(np.tile(rows, 2)), np.arange(7))
-        return sp.csr_array((half, np.tile(columns, 2)[order], start), shape=x.shape)
-
-    given = [shuffled(x) for x in X]
-    before = [(x.data.copy(), x.indices.copy()) for x in given]
-    model = ms.SequenceModel().fit(given, y)
-    plain = ms.SequenceModel().fit([sp.csr_array(x) for x in X], y)
-    assert model.coef_.tobytes() == plain.coef_.tobytes()
-    for x, (data, indices) in zip(given, before, strict=True):
-        assert np.array_equal(x.data, data)
-        assert np.array_equal(x.indices, indices)

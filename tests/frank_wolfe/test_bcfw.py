@@ -121,14 +121,6 @@ def test_a_run_ended_at_any_pass_goes_on_with_the_same_bits(settings, tmp_path):
     assert whole[-1].tau.tobytes() == again[-1].tau.tobytes()
 
 
-@pytest.mark.parametrize("limit", [{"calls": 30}, {"seconds": 1e-9}])
-def test_limits_end_a_run_with_a_certificate(limit):
-    dual = learning()
-    *_, last = BCFW(tol=0, **limit).run(dual, resolve(None, dual.batch))
-    assert last.done
-    assert last.short == next(iter(limit))
-
-
 def test_a_learner_takes_it_as_its_solver(rng):
     """Never the direct route: a solver that is named is the one that learns."""
     batch = ms.Batch.of(ms.BipartiteMatching(4), [rng.permutation(4) for _ in range(6)])

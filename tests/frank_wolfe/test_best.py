@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.checkpoint import Checkpoint
 from mlestruct.dual import certificate, interior
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, Solver, resolve
@@ -87,27 +86,3 @@ def test_where_no_bound_is_proven_the_last_weights_are_returned():
     *_, last = FrankWolfe(tol=0, rounds=20).run(dual, Solver(solve))
     assert last.gap == np.inf
     assert np.abs(last.theta).max() > 0.1
-
-
-@pytest.mark.parametrize("regulariser", REGULARISERS)
-@pytest.mark.parametrize("temperature", [1.0, 0.0])
-def test_a_run_that_goes_on_has_the_same_best(tmp_path, regulariser, temperature):
-    """Centre, δ, and both sides of the certificate are in the file: the same bits."""
-    dual = learning(4, temperature=temperature, **regulariser)
-    oracle = resolve(None, dual.batch)
-    whole = list(FrankWolfe(tol=0, rounds=40).run(dual, oracle))
-    path = tmp_path / "run"
-
-    def solver():
-        return FrankWolfe(tol=0, rounds=40, checkpoint=Checkpoint(path, every=3))
-
-    for state in solver().run(dual, oracle):
-        if state.round == 23:
-            break
-    again = list(solver().run(dual, oracle))
-    for one, other in zip(whole[-15:], again[-15:], strict=True):
-        assert one.round == other.round
-        assert one.certificate == other.certificate
-        assert one.theta.tobytes() == other.theta.tobytes()
-        assert one.tau.tobytes() == other.tau.tobytes()
-        assert one.at.tobytes() == other.at.tobytes()

@@ -110,17 +110,6 @@ def test_the_end_point_is_returned_exactly():
     assert search(along(-0.1, 1.0), most)[0] == pytest.approx(0.1, rel=1e-9)
 
 
-def test_a_line_search_ending_at_zero_mass_leaves_no_crumbs():
-    """Max-margin drops an atom's weight to 0.0, never to 5e-324, and reaches a tiny gap."""
-    state = FrankWolfe(tol=1e-9, rounds=500).solve(
-        learning(temperature=0.0), resolve(None, learning().batch)
-    )
-    assert state.certificate.relative <= 1e-9
-    iterate = iterate_of(learning(temperature=0.0), 40)
-    weight = iterate.atoms.weight
-    assert ((weight == 0.0) | (weight > 1e-12)).all()
-
-
 def test_a_full_set_forgets_atoms_but_no_mass(monkeypatch):
     """With room for four atoms τ stays the one the atoms rebuild, and their weights sum to 1."""
     from mlestruct.frank_wolfe import active_set
@@ -165,55 +154,6 @@ def test_smoothing_fades_where_it_costs_more_than_half_the_gap():
     dual = Dual(batch, NoFeatures(batch.size, 2), Entropy.of(batch), Regulariser.of(0))
     state = FrankWolfe(tol=1e-7, rounds=1000).solve(dual, resolve(None, batch))
     assert state.certificate.relative <= 1e-7
-
-
-class Halves:
-    """Viterbi's labels, from some call on halfway to the first labels: as a relaxation answers."""
-
-    def __init__(self, late):
-        self.inner, self.late, self.polytope = resolve("viterbi", CHAINS), late, "local polytope"
-
-    def many(self, batch, scores):
-        vertices, upper = self.inner.many(batch, scores)
-        self.late -= len(batch) == M  # the interior point is asked about one example
-        if self.late < 0:
-            first, _ = self.inner.many(batch, 0 * scores)
-            vertices = (vertices + first) / 2.0
-        return vertices, upper
-
-    def perturbable(self, batch):
-        return None
-
-
-CHAINS = Batch.of(chain(4, 3), list(np.random.default_rng(0).integers(0, 3, (M, 4))))
-
-
-@pytest.mark.parametrize("late", [0, 9, 100])
-def test_vertices_may_become_fractions_on_the_way(late, monkeypatch):
-    """Atoms are kept as ones until one is not; τ is their mean before and after, here and again."""
-    from mlestruct.features import Tied
-
-    nodes = np.random.default_rng(1).standard_normal((M * 4, 2))
-    features = Tied.of(CHAINS, nodes)
-    dual = Dual(CHAINS, features, Entropy.of(CHAINS), Regulariser.of(features.d, 1.0))
-    kept, step = [], rounds.take
-
-    def watched(solver, name, number, iterate, *rest):
-        step(solver, name, number, iterate, *rest)
-        kept[:] = [iterate]
-
-    monkeypatch.setattr(rounds, "take", watched)
-    FrankWolfe(tol=0, rounds=24, step="pairwise", shards=1).solve(dual, Halves(late))
-    (iterate,) = kept
-    assert (len(iterate.atoms.vertex.amount) == 0) == (late == 100)
-    before = iterate.x.tau.copy()
-    iterate.synchronise()
-    np.testing.assert_allclose(iterate.x.tau, before, atol=1e-12)
-    again = Iterate.start(iterate.dual, iterate.u, iterate.u, active=False)
-    again.recall(iterate.tree())
-    assert len(again.atoms.vertex.amount) == len(iterate.atoms.vertex.amount)
-    again.synchronise()
-    np.testing.assert_allclose(again.x.tau, before, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -82,15 +82,6 @@ def test_camel_on_one_cycle_is_bethe(square):
     np.testing.assert_allclose(camel.theta, bethe.theta, atol=2e-3)
 
 
-def test_trw_is_mle_struct_with_spanning_tree_weights(square):
-    """The learner named trw is the surrogate with edge appearance probabilities."""
-    _, _, batch, _, features = square
-    trw = LEARNERS["trw"](regulariser=1.0, solver=TIGHT).fit(batch, features)
-    same = ms.mle_struct(rho="trees", regulariser=1.0, solver=TIGHT).fit(batch, features)
-    np.testing.assert_allclose(trw.theta, same.theta, atol=1e-6)
-    assert trw.certificate.bound.startswith("upper")
-
-
 def test_perceptron_separates_what_is_separable(rng):
     """On separable examples it ends with no mistakes, and claims no certificate."""
     graph = ms.chain(3, 2)

@@ -76,16 +76,17 @@ REGULARISERS = {
 }
 
 
+@pytest.mark.parametrize("route", ["direct", "frank_wolfe"])
 @pytest.mark.parametrize("name", REGULARISERS)
-def test_every_regulariser_agrees_with_an_independent_solver(name):
+def test_every_regulariser_agrees_with_an_independent_solver(name, route):
     """θ within √(2·gap/λ), the objective within the gap; a small example weight and bias too."""
     rng = np.random.default_rng(1)
     size = sum(s.size for s in STRUCTURES)
     batch, features = problem(weight=[1.0, 2.5, 0.5], bias=rng.standard_normal(size))
     regulariser = Regulariser.of(D, **REGULARISERS[name])
-    model = mle_struct(regulariser=regulariser, solver=SHARP, route="frank_wolfe").fit(
-        batch, features
-    )
+    learner = mle_struct(regulariser=regulariser, solver=SHARP, route=route)
+    model = learner.fit(batch, features)
+    assert model.route == route
     theta, value = independent(batch, features, regulariser)
     gap = model.certificate.gap
     assert gap < 1e-5

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 import mlestruct as ms
 from mlestruct.batch import Batch
@@ -56,23 +55,6 @@ def test_smoothing_is_stated_and_needed():
         match_moments(graph, vertex)
     mixed = match_moments(graph, vertex, smoothing=0.1).mean
     np.testing.assert_allclose(mixed, 0.9 * vertex + 0.1 * graph.interior())
-
-
-@pytest.mark.parametrize("route", ["direct", "frank_wolfe"])
-def test_both_routes_have_the_penalised_optimum(route, grid):
-    """Weights of a generic minimiser that knows the bound B only by its value and marginals."""
-    _, batch, features = grid
-
-    def loss(theta):
-        found = marginals(batch, features.potentials(theta), rho="trees")
-        value = 0.05 * theta @ theta + found.lower.sum() - batch.target @ features.potentials(theta)
-        return value, 0.1 * theta + features.moments(found.tau - batch.target)
-
-    best = minimize(loss, np.zeros(3), jac=True, method="BFGS", options={"gtol": 1e-7})
-    solver = ms.FrankWolfe(tol=1e-6, rounds=500)
-    model = trw(regulariser=0.1, route=route, solver=solver).fit(batch, features)
-    np.testing.assert_allclose(model.theta, best.x, atol=2e-3)
-    assert -model.certificate.objective == pytest.approx(best.fun, abs=1e-4)
 
 
 def test_the_limit_without_penalty_matches_moments(grid):

@@ -12,7 +12,6 @@ from papers._run import Experiment, Row
 from papers.camel import (
     BRIEFLY,
     CCCP,
-    CELLS,
     CLASSES,
     LEARN,
     MAIL_FOLDS,
@@ -22,7 +21,6 @@ from papers.camel import (
     SIGNAL,
     TABLE_1,
     accuracy,
-    coarse,
     conll,
     conll_sample,
     documents,
@@ -34,7 +32,7 @@ from papers.camel import (
     seminars,
     vision,
 )
-from papers.contrastive import QUARTERS, SAMPLE, quarters, skips
+from papers.contrastive import QUARTERS, skips
 
 Printed = Callable[..., list[Row]]
 
@@ -62,19 +60,6 @@ def test_plain_quickly(printed: Printed) -> None:
     assert all(0 < row["accuracy"] <= 100 for row in rows)
 
 
-def test_hints_has_every_cell_once() -> None:
-    whole = {(n, s, c) for n in (18, 80) for s in (0.7, 1.4, 2.0) for c in (0.25, 0.5, 1.0)}
-    assert len(CELLS) == len(whole)
-    assert set(CELLS) == whole
-
-
-def test_more_hints_are_stronger_hints_on_the_same_labels() -> None:
-    weak, strong = generate(0.5, 0, 2), generate(0.5, 0, 2, 2 * SIGNAL)
-    for m in range(2):
-        np.testing.assert_array_equal(weak.labels[m], strong.labels[m])
-        assert (weak.features[m] != strong.features[m]).nnz > 0
-
-
 def test_edges_tell_something_that_hints_do_not() -> None:
     """The weights that drew labels and hints are better than those of the hints alone."""
     for seed in range(2):
@@ -83,18 +68,6 @@ def test_edges_tell_something_that_hints_do_not() -> None:
         hints = np.vstack([SIGNAL * np.eye(CLASSES), np.zeros(CLASSES)]).ravel()
         alone = accuracy(np.concatenate([hints, 0 * drawn]), images)
         assert 100 / CLASSES < alone < accuracy(np.concatenate([hints, drawn]), images)
-
-
-def test_graphs_are_triangulations_and_a_tenth_as_many_chords() -> None:
-    for graph in generate(0.25, 0, 5).graphs:
-        assert 30 <= graph.n_nodes <= 50
-        least, most = 2 * graph.n_nodes - 3, 3 * graph.n_nodes - 6  # edges of a triangulation
-        assert int(1.1 * least) <= graph.n_factors <= int(1.1 * most)
-
-
-def test_seven_tags() -> None:
-    tags = ["O", "B-person", "I-location", "B-product", "I-creative-work"]
-    assert [coarse(tag) for tag in tags] == ["O", "B-person", "I-location", "B-other", "I-other"]
 
 
 def test_ner_quickly(shared_data: Path, printed: Printed) -> None:
@@ -116,16 +89,6 @@ def test_seminars_quickly(
     assert [row["learner"] for row in rows] == list(LEARN)
     assert all(row["folds"] == folds for row in rows)
     assert all(0 <= row[name] <= 100 for row in rows for name in ("micro F1", "macro F1"))
-
-
-def test_quarters_share_no_mail() -> None:
-    """At most 60 to learn from and as many to label; fewer where the corpus is small."""
-    for count in (8, 30, 486, 2000):
-        parts = [part for pair in quarters(count) for part in pair]
-        assert {len(part) for part in parts} == {min(SAMPLE, count // QUARTERS // 2)}
-        together = np.concatenate(parts)
-        assert len(set(together)) == len(together)
-        assert together.max() < count
 
 
 CORPUS = """-DOCSTART- -X- -X- O
@@ -178,9 +141,3 @@ def test_conll_prints_table_1(
         assert 0 <= row["macro F1"] <= row["micro F1"] * len(NAMES) <= 100 * len(NAMES)
         assert row["folds"] == folds
     assert max(row["micro F1"] for row in rows) >= best
-
-
-def test_conll_without_its_document_marks_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "eng").write_text(CORPUS.partition("\n\n")[2])
-    with pytest.raises(ValueError, match="does not begin with -DOCSTART-"):
-        documents(tmp_path / "eng")

@@ -18,8 +18,6 @@ from papers.contrastive import (
     STARTS,
     TABLE_1,
     TREE,
-    Fitted,
-    Fold,
     best_rows,
     cliques,
     curve,
@@ -57,19 +55,6 @@ def test_quarters_quickly(shared_data: Path, printed: Printed) -> None:
     rows = printed(seminar_sample, shared_data)
     assert {row["method"] for row in rows} == set(TABLE_1)
     assert all(row["folds"] == QUARTERS for row in rows)
-
-
-def test_methods_are_compared_on_the_folds_that_both_have() -> None:
-    """As when a run was cut."""
-    truth = np.array([True, False, True])
-    folds = [Fold(None, None, None, None, truth) for _ in range(2)]
-    part = {"F1": 50.0, "seconds": 2.0, "named": [0]}
-    whole = Fitted({0: part, 1: part | {"F1": 100.0, "named": [0, 2]}})
-    half = Fitted({1: part})
-    assert (half.total("seconds"), whole.total("seconds", half)) == (2.0, 2.0)
-    assert half.against(whole, folds)[:2] == (0, 1)
-    assert whole.f1 == {"F1 mean": 75.0, "F1 sd": pytest.approx(50 / 2**0.5)}
-    assert half.f1 == {"F1 mean": 50.0, "F1 sd": None}
 
 
 def test_hidden_labels_quickly(printed: Printed) -> None:

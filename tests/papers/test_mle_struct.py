@@ -11,13 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.io import savemat
-from scipy.special import logsumexp
 
 from papers._run import Row
-from papers.mle_struct.clock import reached
-from papers.mle_struct.denoising import LAMS, STANDARD, copies, denoising
+from papers.mle_struct.denoising import LAMS, STANDARD, denoising
 from papers.mle_struct.density import density
-from papers.mle_struct.horses import LEARNERS, MLE_STRUCT, horses, horses_80, smaller, whitening
+from papers.mle_struct.horses import LEARNERS, MLE_STRUCT, horses, horses_80
 from papers.mle_struct.house import (
     THIRDS,
     contexts,
@@ -27,12 +25,11 @@ from papers.mle_struct.house import (
     pairs_of,
     published,
 )
-from papers.mle_struct.inference import LEVELS, crossing, inference, others
-from papers.mle_struct.judge import area, binned
+from papers.mle_struct.inference import LEVELS, crossing, inference
 from papers.mle_struct.markets import markets
-from papers.mle_struct.permanents import draw, permanents
+from papers.mle_struct.permanents import permanents
 from papers.mle_struct.planar import planar
-from papers.mle_struct.roommates import PUBLISHED, roommates, worths, years
+from papers.mle_struct.roommates import PUBLISHED, roommates
 from papers.mle_struct.rules import rules, sweeps
 
 Printed = Callable[..., list[Row]]
@@ -60,14 +57,6 @@ def test_no_rule_has_less_validation_loss_than_the_least(
     assert len(known) == len(others) - 1
     assert min(known) >= least["validation nll"]
     assert others[1]["lam per pair"] >= least["lam per pair"]
-
-
-def test_landmarks_are_shuffled_and_none_is_lost(shared_data: Path) -> None:
-    pairs = pairs_of(house_frames(shared_data / "cmu_house"), 90, "test")
-    assert len(pairs.truth) == 7
-    for truth in pairs.truth:
-        assert sorted(truth) == list(range(30))
-        assert (truth != np.arange(30)).any()
 
 
 def test_pairs_of_frames_are_the_published_ones(shared_data: Path) -> None:
@@ -111,12 +100,6 @@ def test_permanents_keep_the_sandwich(printed: Printed) -> None:
         assert row["likelihood, half"] < 0
 
 
-def test_drawn_matchings_have_the_right_frequencies() -> None:
-    """Two by two: the diagonal's chance is e^{0} / (e^{0} + e^{-2})."""
-    drawn = draw(np.array([[0.0, -1.0], [-1.0, 0.0]]), 4000, np.random.default_rng(0))
-    assert abs((drawn[:, 0] == 0).mean() - 1 / (1 + np.exp(-2))) < 0.02
-
-
 def test_planar_weights_are_certified(printed: Printed) -> None:
     rows = printed(planar)
     assert {row["learner"] for row in rows} == {"exact", "oracle"}
@@ -133,15 +116,6 @@ def test_rounds_and_sweeps_are_counted(printed: Printed) -> None:
         assert row["rounds"] > row["sweeps"] >= 1
         assert row["s of Frank-Wolfe"] > 0
         assert row["s of messages in logarithms"] > 0
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-def test_sums_without_an_entry_hold_where_one_is_nearly_all(axis: int) -> None:
-    odds = 30 * np.random.default_rng(0).standard_normal((6, 6))
-    found = others(odds, axis)
-    for i, j in np.ndindex(6, 6):
-        line = np.delete(odds[i] if axis else odds[:, j], j if axis else i)
-        assert found[i, j] == pytest.approx(logsumexp(line), abs=1e-9)
 
 
 def test_sinkhorn_is_the_library_s_likelihood(shared_data: Path, printed: Printed) -> None:
@@ -170,25 +144,6 @@ def test_markets_beat_the_obvious_feature(shared_data: Path, printed: Printed) -
         assert row["log-likelihood per date"] > row["constant rate"]
 
 
-def test_area_counts_ties_half() -> None:
-    assert area([1.0, 2.0, 2.0, 3.0], [0, 0, 1, 1]) == pytest.approx(3.5 / 4)
-
-
-def test_calibration_of_what_is_calibrated() -> None:
-    came = np.concatenate([np.tile([1, 0, 0, 0], 10), np.tile([1, 1, 1, 0], 10)])
-    predicted, share = binned(np.repeat([0.25, 0.75], 40), came)
-    assert predicted == share == [0.25] * 5 + [0.75] * 5
-
-
-def test_times_are_of_errors_that_stay_small() -> None:
-    points = [(1.0, 0.5), (2.0, 0.05), (3.0, 0.2), (4.0, 0.01)]
-    assert reached(points, (0.3, 0.1, 0.001)) == {
-        "s to 0.3": 2.0,
-        "s to 0.1": 4.0,
-        "s to 0.001": None,
-    }
-
-
 def test_denoising_comes_near_the_certified_optimum(printed: Printed) -> None:
     """All methods end at one optimum, standard BP at its own; the weights restore most pixels."""
     rows = printed(denoising)
@@ -204,15 +159,6 @@ def test_denoising_comes_near_the_certified_optimum(printed: Printed) -> None:
     assert all(row["times as long to 0.01"] > 0 for row in rows if "against" in row)
 
 
-def test_copies_are_noisy_in_their_own_ways() -> None:
-    normal, bimodal = (copies(16, noise, 0, 0) for noise in ("normal", "bimodal"))
-    assert (normal.labels == bimodal.labels).all()
-    noise = np.concatenate(normal.seen) - np.tile(normal.labels, len(normal.seen))
-    assert abs(noise.std() - 0.3) < 0.03
-    dark = np.concatenate(bimodal.seen)[np.tile(bimodal.labels, len(bimodal.seen)) == 0]
-    assert abs(np.mean(dark > 0.27) - 0.5) < 0.05
-
-
 def test_roommates_are_ranked_and_intervals_drawn(printed: Printed) -> None:
     rows = printed(roommates)
     by_name = {row["learner"]: row for row in rows if "learner" in row}
@@ -223,29 +169,6 @@ def test_roommates_are_ranked_and_intervals_drawn(printed: Printed) -> None:
     assert total["question"] == "all"
     assert total["contrasts"] > 2 * by_name["mle_struct"]["people"]
     assert total["intervals"] == 0  # refused: far fewer pairs than weights
-
-
-def test_the_generators_contrasts_are_centred() -> None:
-    """Each answer's mean worth over the people is 0."""
-    first, _, truth = years(60)
-    found = worths(truth, first.people)
-    answers = first.people["q2"]
-    for a in range(1, 6):
-        pairs = [found[f"q2 {min(a, b)} with {max(a, b)}"] for b in answers]
-        assert abs(np.mean(pairs)) < 1e-12
-
-
-def test_smaller_pictures_are_means() -> None:
-    image = np.arange(20.0).reshape(4, 5)
-    assert smaller(image, 2)[:, :, 0].tolist() == [[3.0, 5.0], [13.0, 15.0]]
-
-
-def test_whitened_columns_are_uncorrelated() -> None:
-    """But for directions so faint that noise would be blown up."""
-    known = np.random.default_rng(0).standard_normal((500, 3)) @ np.diag([1.0, 10.0, 0.1])
-    mean, turn = whitening(np.hstack([known, known[:, :1]]))
-    whitened = (np.hstack([known, known[:, :1]]) - mean) @ turn
-    np.testing.assert_allclose(np.cov(whitened.T), np.diag([0, 1, 1, 1]), atol=3e-3)
 
 
 def test_horses_are_found(shared_data: Path, printed: Printed) -> None:

@@ -72,13 +72,6 @@ def test_a_part_that_is_kept_is_not_run_again(
     assert [json.loads(row)["sum"] for row in capsys.readouterr().out.splitlines()] == [1.5, 8.5]
 
 
-def test_brief_parts_are_not_taken_for_whole_ones(tmp_path: Path) -> None:
-    keep = tmp_path / "parts"
-    assert Setting(quick=True, keep=keep).once("a", lambda: {"n": 1}) == {"n": 1}
-    assert Setting(keep=keep, cut=True).once("a", lambda: {"n": 2}) is None
-    assert Setting(keep=keep).once("a", lambda: {"n": 2}) == {"n": 2}
-
-
 @pytest.mark.parametrize("paper", ["camel", "contrastive", "fitting", "mle_struct", "wrong_mrf"])
 def test_the_page_names_every_experiment_and_no_other(paper: str) -> None:
     package = (Path(papers.__file__).parent / paper).is_dir()

@@ -286,6 +286,27 @@ def test_nearly_nothing_between_units_is_no_interval_of_nan(seed):
     assert found["h"].low < found["h"].estimate < found["h"].high
 
 
+def test_a_long_search_is_announced(rng, monkeypatch, capsys):
+    """Once, before it, and only where somebody looks."""
+    batch, features = drawn(STRUCTURES["perfect"], 4, rng)
+    asked = problem(batch, features, summed=True)
+    monkeypatch.setattr("mlestruct.statistics.waiting.WORTH_SAYING", 0.0)
+    intervals(asked, NAMES)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("mlestruct.statistics.waiting.watched", lambda: True)
+    intervals(asked, NAMES)
+    estimates, ends = capsys.readouterr().err.splitlines()
+    assert estimates.startswith("mlestruct: looking for the estimates that intervals are around,")
+    assert "looking for 6 ends of intervals, about" in ends
+    many = problem(*drawn(STRUCTURES["perfect"], 20, rng), summed=True)
+    intervals(many, NAMES)
+    assert "ends" not in capsys.readouterr().err
+    bags = ms.Batch.of(ms.Custom(6, A=[np.ones(6)], lower=0, upper=3), [np.eye(6)[0]] * 8)
+    features = ms.Dense.of(bags, rng.standard_normal((48, 2)))
+    problem(bags, features, oracle=lambda score: np.argsort(-score)[:3])
+    assert "asking the solver for its answers, 10000 questions at most" in capsys.readouterr().err
+
+
 def test_ends_that_take_minutes_are_refused(rng):
     """As many weights as examples: each end is a search of its own. Fewer are searched for."""
     for d, refused in ((6, False), (70, True)):

@@ -22,7 +22,7 @@ from mlestruct.families.contrastive.objectives import (
 )
 from mlestruct.families.contrastive.objectives.blocks import trees
 from mlestruct.inference.exact import exact
-from mlestruct.inference.graph.mean_field import NaiveMeanField, mean_field
+from mlestruct.inference.graph.mean_field import mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive
 from mlestruct.learners.primal import PseudoLikelihood, only_seen
@@ -213,14 +213,6 @@ def test_trees_hold_every_variable_once_and_no_cycle(rng):
         TreeSteps(1, blocks=lambda graph: [[0, 1, 2, 3]])(batch, scores, None)
 
 
-def test_trees_are_nearer_than_independent_variables(rng):
-    """A product of rows is at least as good as a product of variables: F is lower."""
-    batch = drawn(ms.grid(4, 4), rng)
-    scores = rng.standard_normal(batch.size)
-    rows = TreeSteps(200, blocks=lambda graph: np.arange(16).reshape(4, 4).tolist())
-    assert (rows(batch, scores, None).end < MeanFieldSteps(200)(batch, scores, None).end).all()
-
-
 @pytest.mark.parametrize("hidden", [0.0, 0.3])
 @pytest.mark.parametrize("graph", [LOOPY, MIXED, THREES])
 def test_single_blocks_are_pseudo_likelihood(graph, hidden, rng):
@@ -284,17 +276,6 @@ def test_hidden_variables_of_chains_are_drawn_given_what_was_seen(rng):
     np.testing.assert_allclose(found.data, want, atol=0.018)
 
 
-def test_the_bias_of_the_gradient_fades_with_k(rng):
-    """τ_k − data against the exact gradient of the limit: smaller and smaller."""
-    batch = drawn(ms.grid(3, 3), rng)
-    scores = rng.standard_normal(batch.size)
-    limit = BetheSteps(2000, tol=1e-10)(batch, scores, None).tau
-    bias = [np.abs(BetheSteps(k)(batch, scores, None).tau - limit).max() for k in (1, 3, 10, 100)]
-    assert bias == sorted(bias, reverse=True)
-    assert bias[0] > 0.05
-    assert bias[-1] < 1e-4
-
-
 def test_conditional_and_generative(rng):
     """Inputs as variables: clamped in both terms they are given, else the model draws them too."""
     graph = ms.FactorGraph([2] * 4, [(0, 2), (1, 3), (0, 1)])  # labels 0, 1; inputs 2, 3
@@ -312,14 +293,6 @@ def test_conditional_and_generative(rng):
     for relaxation in (BetheSteps(5), MeanFieldSteps(5), TreeSteps(5)):
         found = relaxation(conditional, scores, None)
         np.testing.assert_allclose(found.tau[[4, 5, 6, 7]], held, atol=1e-12)
-
-
-def test_limits_of_mean_field_and_messages(rng):
-    """ML-MF is mean field's bound from uniform marginals; nothing relaxes from the data."""
-    batch = drawn(LOOPY, rng)
-    scores = rng.standard_normal(batch.size)
-    found = Limit(lambda part: NaiveMeanField())(batch, scores, None)
-    np.testing.assert_allclose(-found.end, mean_field(batch, scores).log_z, atol=1e-8)
 
 
 def test_what_cannot_be_hidden_or_relaxed_is_refused(rng):

@@ -15,7 +15,6 @@ from mlestruct.families.fitting.truncated import (
     flooding,
     message_steps,
     runs,
-    there_and_back,
 )
 from mlestruct.reweighting import counting_numbers
 
@@ -207,27 +206,6 @@ def test_checkpoints_change_nothing(rng, monkeypatch, method):
     pieces = objective(batch, heads, None, 0.0)
     for name in heads:
         assert (whole.gradient[name] == pieces.gradient[name]).all()
-
-
-def test_any_number_of_iterations_may_follow_the_fitted_ones(rng):
-    """One set of scores per iteration, the last serving the rest: T at test time is free."""
-    graph = ms.grid(3, 3)
-    batch = ms.Batch.of(graph, count=1)
-    first, second = sets_of(rng, batch, 2)
-    for iterations in (1, 2, 6):
-        tau = beliefs(batch, [first, second], Messages(), iterations)
-        repeated = [first, *[second] * (iterations - 1)]
-        expected = twin(Messages(), graph, repeated[:iterations], iterations).real
-        np.testing.assert_allclose(tau, expected, atol=1e-12)
-
-
-def test_a_grid_is_swept_as_stated():
-    """Vertical factors in raster order, horizontal ones, then the reverse."""
-    graph = ms.grid(2, 3)
-    sweep = there_and_back(graph)
-    pairs = graph.scope.reshape(-1, 2)[sweep.factor].tolist()
-    down, across = [[0, 3], [1, 4], [2, 5]], [[0, 1], [1, 2], [3, 4], [4, 5]]
-    assert pairs == down + across + across[::-1] + down[::-1]
 
 
 def test_a_tree_is_exact_after_one_iteration(rng):

@@ -1,4 +1,4 @@
-"""Type checkers know the front door: settings by name, what comes back, and its mistakes."""
+"""Type checkers know settings, results, and which structures a solver is for."""
 
 from pathlib import Path
 
@@ -56,23 +56,54 @@ ms.SequenceModel(unseen="skip")
 ms.GraphModel(clique_table="symmetric")
 ms.GridModel(class_weight="even")
 """
+SOLVERS = """
+from mlestruct.batch import Batch
+from mlestruct.oracle import Oracle, Simplices
+from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Paths, chain
+from mlestruct_oracles.assignment import Assignment
+from mlestruct_oracles.shortest_path import ShortestPath
+from mlestruct_oracles.viterbi import Viterbi
+
+matching: Oracle[BipartiteMatching] = Assignment()
+labels: Oracle[FactorGraph] = Viterbi()
+paths: Oracle[Paths] = ShortestPath()
+own: Oracle[Custom] = Simplices()
+squares = Batch.of(BipartiteMatching(2))
+Assignment().many(squares, squares.bias)
+chains = Batch.of(chain(2, 2))
+Viterbi().many(chains, chains.bias)
+"""
+MISFITS = """
+from mlestruct.batch import Batch
+from mlestruct.oracle import Oracle
+from mlestruct.structures import BipartiteMatching, FactorGraph, chain
+from mlestruct_oracles.assignment import Assignment
+from mlestruct_oracles.viterbi import Viterbi
+
+chains = Batch.of(chain(2, 2))
+Assignment().many(chains, chains.bias)
+squares = Batch.of(BipartiteMatching(2))
+Viterbi().many(squares, squares.bias)
+wrong: Oracle[FactorGraph] = Assignment()
+"""
 
 
-def test_the_front_door_is_typed(tmp_path, monkeypatch):
-    """Right uses pass; each wrong one is an error at its own line. One mypy run."""
+def test_right_uses_pass_and_wrong_ones_are_errors_at_their_lines(tmp_path, monkeypatch):
+    """One run of mypy."""
     monkeypatch.chdir(tmp_path)
-    for name, text in (("accepted.py", ACCEPTED), ("rejected.py", REJECTED)):
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    texts = {"accepted": ACCEPTED, "rejected": REJECTED, "solvers": SOLVERS, "misfits": MISFITS}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
     output, errors, _ = api.run(
         [
             f"--config-file={ROOT / 'pyproject.toml'}",
             f"--cache-dir={ROOT / '.mypy_cache'}",
             "--follow-imports=silent",
             "--no-error-summary",
-            "accepted.py",
-            "rejected.py",
+            *(f"{name}.py" for name in texts),
         ]
     )
     assert not errors
     found = {tuple(line.split(":")[:2]) for line in output.splitlines() if ": error:" in line}
-    assert found == {("rejected.py", str(line)) for line in range(6, 16)}, output
+    expected = {("rejected.py", str(line)) for line in range(6, 16)}
+    assert found == expected | {("misfits.py", line) for line in ("9", "11", "12")}, output
