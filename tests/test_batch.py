@@ -12,14 +12,12 @@ LABELS = [[0, 1, 1], [2, 0], [1, 1, 0], [0, 0, 1, 1]]
 
 
 def test_equal_structures_are_stored_once():
-    """Equality is by value: the same chain written twice is one structure."""
     batch = Batch.of([chain(3, 2), chain(3, 2), chain(3, 2).forbid([(0, 0)])])
     assert len(batch.structures) == 2
     assert batch.which.tolist() == [0, 0, 1]
 
 
 def test_examples_of_mixed_sizes_lie_side_by_side():
-    """Offsets, owners, targets, group rows and totals agree with the examples one by one."""
     batch = Batch.of(MIXED, LABELS)
     assert np.diff(batch.offsets).tolist() == [s.size for s in MIXED]
     for m, (structure, labels) in enumerate(zip(MIXED, LABELS, strict=True)):

@@ -71,7 +71,6 @@ def test_different_values_have_different_digests():
     ],
 )
 def test_equal_values_have_equal_ones(one, same):
-    """Whatever their layout in memory, and whatever was computed of them."""
     assert digest(one) == digest(same)
 
 

@@ -32,7 +32,6 @@ def log_z(structure, score):
 
 
 def test_a_point_that_breaks_an_inequality_row_gets_no_certificate():
-    """Rows of A are part of the structure: a gap read without them would mean nothing."""
     structure = Custom(4, A=[[1, 1, 1, 1]], upper=[2])
     listed = vertices(structure)
     score = np.array([1.0, 0.8, 0.5, 0.2])
@@ -137,7 +136,6 @@ def test_a_heuristic_that_never_uses_a_coordinate_gets_no_certificate():
 
 @pytest.mark.parametrize("slack", [0.0, 0.5])
 def test_an_oracles_own_bound_widens_the_certificate_by_its_slack(slack):
-    """The gap grows by exactly Σ w · slack, is reported as such, and stays valid."""
     structure = BipartiteMatching(3)
     listed = vertices(structure)
 

@@ -25,7 +25,6 @@ def inner_point(structures, seed=0):
 
 
 def test_a_mixed_batch_is_its_examples_one_by_one():
-    """Values, slopes and line terms; coordinates, complements, slacks and throughputs together."""
     batch = Batch.of(MIXED, weight=[1, 2, 3, 4, 5, 6])
     entropy, tau, delta = Entropy.of(batch), inner_point(MIXED), inner_point(MIXED, 1)
     delta = delta - tau

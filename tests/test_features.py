@@ -123,7 +123,6 @@ def test_squares_are_those_of_every_column(form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("members", [[2, 0], [1], [3, 1, 1], [0, 1, 2, 3]])
 def test_selected_features_are_those_of_the_selected_batch(form, members):
-    """In any order, the same example twice included."""
     features, batch, members = FORMS[form](), batch_of(form), np.array(members)
     rng = np.random.default_rng(3)
     theta = rng.standard_normal(features.d)
@@ -137,7 +136,6 @@ def test_selected_features_are_those_of_the_selected_batch(form, members):
 
 
 def test_repeated_sparse_entries_add_up_and_the_users_matrix_stays():
-    """Entries of one place are summed, in potentials, moments and per-example moments alike."""
     given = repeated()
     before = given.data.copy(), given.indices.copy(), given.indptr.copy()
     features = Sparse.of(BATCH, given)

@@ -31,7 +31,6 @@ def path(tmp_path):
 
 
 def test_what_is_loaded_is_what_was_saved(path):
-    """Same names, types, shapes and bits; the header as it was; numpy opens the file too."""
     arrays, header = files.load(path, "Model")
     assert header == HEADER
     assert arrays.keys() == ARRAYS.keys()
@@ -112,7 +111,6 @@ BOMB = npy(np.zeros(4)).replace(b"(4,), } ", b"(1<<9,),}")
     ],
 )
 def test_foreign_files_are_refused_and_never_run(tmp_path, raw, message):
-    """Pickles in disguise, lying sizes, compression bombs, other formats and kinds."""
     path = tmp_path / "foreign.npz"
     path.write_bytes(raw)
     with pytest.raises(ValueError, match=message):

@@ -18,7 +18,6 @@ def graph():
 
 
 def test_the_best_matching_is_networkx_own(graph):
-    """Structure, score and solver of ours against networkx's maximum weight matching."""
     structure, nodes = from_networkx(graph)
     assert nodes == list("dbca")
     outcome = best(
@@ -66,6 +65,5 @@ def test_bipartite_matchings_know_their_sides():
     ],
 )
 def test_misuse_is_refused_by_name(graph, make, message):
-    """Each ValueError says which node, edge or count is wrong."""
     with pytest.raises(ValueError, match=message):
         make(graph)

@@ -39,26 +39,22 @@ def test_import_costs_at_most_a_blink_over_numpy():
 
 @pytest.mark.parametrize("name", ms.__all__)
 def test_every_exported_name_is_there(name):
-    """Lazy names resolve, and dir() lists them."""
     assert getattr(ms, name) is not None
     assert name in dir(ms)
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_come_with_the_first_use(name):
-    """ms.plot needs no import of its own."""
     assert getattr(ms, name).__name__ == f"mlestruct.{name}"
 
 
 def test_unknown_names_are_attribute_errors():
-    """As in any module."""
     with pytest.raises(AttributeError, match="module 'mlestruct' has no attribute 'magic'"):
         _ = ms.magic
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_what_type_checkers_see_is_there_and_nothing_else(package) -> None:
-    """Every import that a package shows to type checkers is a name of it, from that module."""
     module = import_module(package)
     shown = {
         alias.asname: node.module

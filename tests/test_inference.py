@@ -32,7 +32,6 @@ def enumerated(structure, scores):
 
 @pytest.mark.parametrize("structure", EXACT)
 def test_marginals_are_exact_where_the_entropy_is(structure):
-    """Trees, chains and paths: log Z inside the interval, marginals by enumeration."""
     scores = 2 * np.random.default_rng(0).standard_normal((5, structure.size))
     log_z, expected = enumerated(structure, scores)
     batch = Batch.of(structure, count=5)
@@ -123,7 +122,6 @@ def test_closed_forms_of_equal_weights():
 
 
 def test_relabelling_relabels_the_marginals():
-    """Rows and columns permuted: the same numbers in other places."""
     rng = np.random.default_rng(4)
     table = 2 * rng.standard_normal((4, 4))
     rows, columns = rng.permutation(4), rng.permutation(4)

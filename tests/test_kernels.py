@@ -231,7 +231,6 @@ class Screen(io.StringIO):
 
 
 def test_a_person_is_told_once(monkeypatch, capsys):
-    """And a pipe never is."""
     monkeypatch.setattr(Compiled, "kernels", 0)
     with compiling():
         pass

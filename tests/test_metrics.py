@@ -22,14 +22,12 @@ def test_f1_by_counting(rng):
 
 
 def test_nothing_over_nothing_is_0():
-    """No such label, none found, or neither."""
     assert f1([0, 0], [0, 0]) == (0.0, 0.0, 0.0)
     assert f1([1, 1], [0, 0]) == (0.0, 0.0, 0.0)
     assert f1([0, 0], [1, 1]) == (0.0, 0.0, 0.0)
 
 
 def test_mcnemar_is_a_fair_coin(rng):
-    """Twice the smaller tail of Binomial(a + b, ½); no disagreement proves nothing."""
     truth, first, second = rng.integers(0, 2, (3, 60))
     found = mcnemar(truth, first, second)
     a = int(((first == truth) & (second != truth)).sum())

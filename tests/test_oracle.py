@@ -184,7 +184,7 @@ def test_an_infeasible_structure_is_named_through_any_oracle():
         ask(Validated(Solver(best)), structure)
 
 
-def test_every_example_is_a_call_that_is_counted():
+def test_counting_and_caching():
     counted = Counted(BruteForce(vertices))
     batch = Batch.of([PERFECT, PERFECT, BipartiteMatching(2)])
     counted.many(batch, np.random.default_rng(0).standard_normal(batch.size))

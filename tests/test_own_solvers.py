@@ -104,7 +104,6 @@ def test_what_is_no_answer_names_the_example(form, rng):
     [(True, "mle_struct"), *((False, one) for one in ("mle_struct", "ssvm", "perceptron"))],
 )
 def test_a_solver_of_costs_says_so(bounded, learner, rng):
-    """Its scores are minus the costs, and its bounds lie below."""
     X, y = examples(rng)
 
     def cheapest(cost):
@@ -141,7 +140,6 @@ def test_a_solver_of_costs_that_does_not_say_so_is_asked(form, learner, rng):
 
 @pytest.mark.parametrize("bound", [None, 1e3])
 def test_no_answer_is_no_end(bound, rng):
-    """The fit goes on with the observed outcome, and ends as one that always got answers."""
     X, y = examples(rng)
     calls = 0
 
@@ -172,7 +170,6 @@ def test_never_an_answer_is_said(rng):
 
 
 def test_no_answer_is_not_the_right_one(rng):
-    """A solver that runs out of time on what it is judged by got a score of 1 for it."""
     X = list(rng.standard_normal((8, 4, 2)))
     y = [np.arange(4) == x[:, 0].argmax() for x in X]
     model = ms.StructuredModel(oracle=lambda s: np.arange(4) == s.argmax()).fit(X, y)
@@ -293,8 +290,6 @@ def test_closed_parts_are_declared_by_example():
 
 
 def test_a_solver_whose_ties_break_its_constraints_is_told(rng):
-    """At equal scores, as all are at first, it takes more parts than it may."""
-
     def two(scores):
         return (scores >= np.sort(scores)[-2]).astype(float)  # all of them where all are equal
 
@@ -312,7 +307,6 @@ def test_an_outcome_that_no_answer_may_be_is_named_as_one(rng):
 
 
 def test_a_bound_may_be_unknown_and_is_no_text():
-    """None is no bound; "3" was read as three."""
     one = ms.Custom(3, exactly_one=[[0, 1, 2]])
     X, y = [np.eye(3)[:, :2]] * 2, [np.eye(3)[0], np.eye(3)[1]]
 

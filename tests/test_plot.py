@@ -27,7 +27,6 @@ def closed():
 
 @pytest.mark.parametrize(("against", "x"), [("calls", [8, 12]), ("seconds", [0.2, 0.3])])
 def test_gap_draws_finite_rounds_and_marks_the_last(against, x):
-    """Rounds without a finite gap are left out; a second fit gets another line style."""
     ax = plot.gap(HISTORY, against, label="first")
     np.testing.assert_allclose(ax.lines[0].get_xydata(), np.c_[x, [5.0, 0.5]])
     np.testing.assert_allclose(ax.lines[1].get_xydata(), [[x[-1], 0.5]])
@@ -50,7 +49,6 @@ def test_gap_draws_finite_rounds_and_marks_the_last(against, x):
     ],
 )
 def test_heat_maps_hold_the_probabilities_on_one_scale(draw, image, rings):
-    """The image is the table, from 0 to 1; outcomes are ringed in place."""
     _, given = plt.subplots()
     ax = draw(given)
     assert ax is given
@@ -66,7 +64,6 @@ def test_heat_maps_hold_the_probabilities_on_one_scale(draw, image, rings):
     [(ms.BipartiteMatching(2, 3, "one_sided"), [0, 1]), (ms.Matching(4), [(0, 1), (2, 3)])],
 )
 def test_matchings_are_as_wide_as_they_are_probable(structure, outcome):
-    """Line widths are proportional to probability, and matched pairs lie in front."""
     graph = to_networkx(structure, TAU, outcome)
     ax = plot.matching(graph)
     lines = [c for c in ax.collections if isinstance(c, LineCollection)]
@@ -87,7 +84,6 @@ class Found(NamedTuple):
 
 @pytest.mark.parametrize("sure", [False, True])
 def test_weights_show_the_largest_with_their_intervals(sure):
-    """Largest at the top, by size; intervals only where they are known and finite."""
     intervals = np.array([[0.5, 1.5], [-4.0, -2.5], [-np.inf, np.inf]])
     found = Found(["a", "b", "c"], np.array([1.0, -3.0, 2.0]), intervals if sure else None)
     ax = plot.weights(found, top=2)
@@ -98,7 +94,6 @@ def test_weights_show_the_largest_with_their_intervals(sure):
 
 
 def test_calibration_draws_every_bin_with_its_interval(rng):
-    """Shares against predictions, Wilson's intervals around them, counts beside them."""
     p = rng.random(500)
     report = Calibration.of(p, rng.random(500) < p, bins=5)
     ax = plot.calibration(report)

@@ -33,7 +33,6 @@ def test_nothing_is_foretold_from_nothing():
 
 
 def test_a_fit_says_what_its_solver_took(capsys):
-    """In the bar, and afterwards in the result; never more than all the time there was."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((4, 3, 3, 2)), [rng.permutation(3) for _ in range(4)]
 

@@ -61,7 +61,6 @@ def leaves(value, place=()):
 
 @pytest.mark.parametrize("name", CHEAP)
 def test_every_corrupted_number_is_found(tmp_path, capsys, name):
-    """Each compared entry in turn moved by a hundred tolerances, or by one where it is exact."""
     clean = chosen(name)
     parameters = reference.KINDS[clean[name]["kind"]][1]
     places = [p for p in leaves(clean[name]["expected"]) if p[-1] not in parameters]

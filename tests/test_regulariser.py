@@ -46,7 +46,6 @@ def test_fenchel_young_is_never_negative_and_zero_at_the_weights(regulariser, rn
 
 
 def test_the_conjugate_is_the_largest_value(regulariser, rng):
-    """R* coordinate by coordinate, by a bounded search."""
     for _ in range(10):
         r = 3 * rng.standard_normal(4)
         total = 0.0

@@ -60,7 +60,6 @@ def test_columns_are_of_one_length_and_a_frame_has_them(results, kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_notebook_sees_a_table_and_no_markup_of_the_data(results, kind) -> None:
-    """As many rows as there are, or the first of them; what people typed is text."""
     html = results[kind]._repr_html_()
     reader = _Rows()
     reader.feed(html)

@@ -57,7 +57,6 @@ def test_functions_lists_and_counting_numbers_pass_through():
 
 
 def test_wrong_names_and_structures_are_refused():
-    """An unknown name lists the known ones; a graph's reweighting of a matching says so."""
     with pytest.raises(ValueError, match="no reweighting named 'beta'; there are bethe"):
         counting_numbers(ms.chain(2, 2), "beta")
     with pytest.raises(ValueError, match="not for a BipartiteMatching"):

@@ -13,7 +13,6 @@ def sequences():
 
 
 def test_scorers_are_what_they_say(sequences):
-    """All right: no label wrong. Log-likelihood per example. Minus Brier and calibration error."""
     test, _, _ = sequences
     model = ms.SequenceModel(tol=1e-6, alpha=1e-3).fit(test.X, test.y)
     whole = np.mean(
@@ -59,7 +58,6 @@ def test_all_right_asks_for_the_outcome_whatever_form_it_is_told_in():
 
 
 def test_searches_and_cross_validation_over_ragged_lists(sequences):
-    """GridSearchCV and cross_val_score take lists of different lengths and our scorers."""
     selection = pytest.importorskip("sklearn.model_selection", reason="scikit-learn is optional")
     train, _, test = sequences
     search = selection.GridSearchCV(
@@ -81,7 +79,6 @@ def test_searches_and_cross_validation_over_ragged_lists(sequences):
 
 
 def test_regret_of_values_is_that_of_costs_with_their_sign():
-    """``sense="max"`` takes values; any other word is refused."""
     rng = np.random.default_rng(0)
     X = [
         {"features": x, "value": x[:, 0] + 0.1, "cost": -x[:, 0] - 0.1}
@@ -97,7 +94,6 @@ def test_regret_of_values_is_that_of_costs_with_their_sign():
 
 
 def test_scorers_ask_the_last_step_of_a_pipeline_and_the_best_of_a_search(sequences):
-    """On what its other steps make of X; the scores are those of the estimator by itself."""
     pytest.importorskip("sklearn", reason="scikit-learn is optional")
     from sklearn.model_selection import GridSearchCV
     from sklearn.pipeline import make_pipeline

@@ -22,7 +22,6 @@ def run(name):
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_own_solvers_learn_to_decide(name, capsys):
-    """The fit converges, signs and order are right, decisions cost at most 2 % above the best."""
     found = run(name)
     model = found["model"]
     assert model.converged_
@@ -34,7 +33,6 @@ def test_own_solvers_learn_to_decide(name, capsys):
 
 
 def test_superpixels_are_labelled_beside_void(capsys):
-    """A third of the labels void: fewer than one error in eight, where colours alone err more."""
     found = run("superpixels_void")
     graphs, labels, model = found["graphs"], found["labels"], found["model"]
     assert model.converged_
@@ -49,7 +47,6 @@ def test_superpixels_are_labelled_beside_void(capsys):
 
 
 def test_a_binary_table_has_a_coupling_with_an_interval(capsys):
-    """The interval holds the coupling that drew the tables, and is away from 0."""
     found = run("binary_table")
     assert found["model"].converged_
     assert 0 < found["coupling"].low < 0.8 < found["coupling"].high < 1.2
@@ -78,7 +75,6 @@ FRESH = {
 
 @pytest.mark.parametrize("name", FRESH)
 def test_what_new_users_wrote_runs(name):
-    """To library defaults, converged, and with the right answer."""
     for package in {"timetable": ["ortools"], "spanning_trees": ["networkx"]}.get(name, []):
         pytest.importorskip(package)
     for package in ("pandas", "sklearn"):

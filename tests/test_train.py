@@ -32,7 +32,6 @@ def last(objective, theta, tol=1e-8):
 
 
 def test_minimise_reaches_the_minimum_of_a_curved_valley():
-    """L-BFGS ends where the gradient vanishes."""
     theta, _, gradient, *_ = last(lambda t: (rosen(t), rosen_der(t)), np.zeros(10))
     assert np.linalg.norm(gradient) < 1e-7
     np.testing.assert_allclose(theta, 1.0, atol=1e-6)
@@ -99,7 +98,6 @@ def test_a_bias_counts_in_the_likelihood(rng, kind):
 
 
 def test_small_batches_come_near_the_optimum_and_repeat(rng):
-    """Stochastic steps end near the optimum, with bounds and l1; the same seed gives same bits."""
     batch, features = chains(rng)
     regulariser = Regulariser.of(features.d, 2.0, l1=0.5, upper=0.3)
     exact = ms.mle_struct(regulariser=regulariser, solver=ms.FrankWolfe(tol=1e-8))
@@ -119,7 +117,6 @@ def test_small_batches_come_near_the_optimum_and_repeat(rng):
 
 @pytest.mark.parametrize("route", ["direct", "frank_wolfe"])
 def test_a_path_is_the_single_fits(rng, route):
-    """Every model of a path has the optimum of a fit of its own; later ones start warm."""
     batch = ms.Batch.of(ms.BipartiteMatching(4), [rng.permutation(4) for _ in range(6)])
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 3)))
     learner = ms.mle_struct(route=route, solver=ms.FrankWolfe(tol=1e-7, rounds=2000))
@@ -135,7 +132,6 @@ def test_a_path_is_the_single_fits(rng, route):
 
 
 def test_routes_are_named_and_refused(rng):
-    """direct is refused where nothing computes marginals; with an oracle of yours it is not."""
     batch = ms.Batch.of(ms.grid(3, 3, 2), [np.zeros(9, int)])
     batch = replace(batch, structures=(ms.grid(3, 3, 2),))
     features = ms.Dense.of(batch, np.ones((batch.size, 1)))

@@ -226,7 +226,6 @@ def test_a_hanging_shard_costs_the_timeout_and_the_others_go_on(remote):
 
 
 def test_copies_of_an_estimator_share_the_workers_of_its_engine(remote):
-    """A search clones estimators; connections cannot be copied."""
     assert remote.client.submit(sum, [1, 2]).result() == 3
     assert copy.deepcopy(ms.MatchingModel(engine=remote)).engine is remote
 
@@ -239,7 +238,6 @@ def test_a_number_alone_is_no_setting():
 
 @pytest.mark.nightly
 def test_a_cluster_of_ones_own_is_left_as_it_was():
-    """A cluster object, its address and a client of it give the same bits, and stay open."""
     distributed = pytest.importorskip("distributed")
     expected = rounds(engine_of(None, 1), makers(5))
     settings = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}

@@ -12,7 +12,6 @@ from mlestruct.testing import vertices
 
 
 def test_bins_are_counted_by_hand():
-    """Means, shares, counts, ECE and Brier score of five parts, worked out on paper."""
     report = Calibration.of([0.0, 0.05, 0.5, 0.55, 1.0], [0, 1, 0, 1, 1], bins=10)
     np.testing.assert_allclose(report.predicted, [0.025, 0.525, 1.0])
     np.testing.assert_allclose(report.observed, [0.5, 0.5, 1.0])

@@ -83,7 +83,6 @@ def test_a_fit_stopped_again_and_again_is_the_same_fit(name, tmp_path, ended):
 
 @pytest.mark.parametrize("learner", sorted(set(LEARNERS) - {"contrastive"}))
 def test_a_finished_fit_is_not_the_model_of_other_examples(learner, tmp_path):
-    """Learners of rounds of their own (camel, trw_tightest) named no examples in the outer loop."""
     how = {"learner": learner, "tol": 0.1, "max_rounds": 3}
     checkpoint = tmp_path / "fit.ckpt"
     with warnings.catch_warnings():
@@ -95,7 +94,6 @@ def test_a_finished_fit_is_not_the_model_of_other_examples(learner, tmp_path):
 
 @pytest.mark.parametrize("calls", [1, 4, 9])
 def test_ctrl_c_leaves_the_model_of_the_last_round(calls, tmp_path, ended):
-    """Its weights, as the history of the whole fit has them; the fit then goes on."""
     whole, model, path = sequences().fit(X, Y), sequences(), tmp_path / "fit.ckpt"
     ended(calls)
     with pytest.raises(KeyboardInterrupt) as stop:
@@ -151,7 +149,6 @@ SWAPPED = [Y[1], Y[0], *Y[2:]]
     ],
 )
 def test_the_checkpoint_of_another_fit_is_refused(path, fit, difference):
-    """The difference is named, and the file stays as it is."""
     before = path.read_bytes()
     with pytest.raises(ValueError, match=rf"fit.ckpt is the checkpoint of another.*{difference}"):
         fit(checkpoint=path)
@@ -165,7 +162,6 @@ def test_engines_and_workers_are_free(path):
 
 
 def test_what_is_no_checkpoint_is_refused(path, tmp_path):
-    """Damaged, another kind of file, a folder, no folder, no path."""
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1
     (tmp_path / "damaged").write_bytes(raw)
@@ -184,7 +180,6 @@ def test_what_is_no_checkpoint_is_refused(path, tmp_path):
 
 
 def test_the_command_line_goes_on(tmp_path, ended, capsys):
-    """Stopped, it says so and exits with 130; asked again, it writes the model of a whole fit."""
     from mlestruct.cli import main
 
     people = "\n".join(",".join(map(str, row)) for row in zip(*PEOPLE.values(), strict=True))

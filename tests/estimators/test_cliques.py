@@ -75,7 +75,6 @@ def test_predictions_are_the_best_by_enumeration(kind, learner, rng):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_likelihood_and_probabilities_are_sums_over_all_labellings(kind, rng):
-    """exact_mle on three labels: moments match, marginals and log-likelihood by enumeration."""
     X, y = drawn(rng, kind)
     model = ms.GraphModel(learner="exact_mle", clique_table=kind, tol=1e-6).fit(X, y)
     every = np.array(list(itertools.product(range(3), repeat=5)))
@@ -107,7 +106,6 @@ def test_a_strong_clique_is_learned(rng):
 
 
 def test_files_parts_and_void_keep_cliques(tmp_path, rng):
-    """A saved model predicts the same; a void node takes its cliques with it."""
     X, y = drawn(rng)
     y = [[*labels[:-1], None] for labels in y]
     for unseen in ("left_out", "hidden"):
@@ -135,14 +133,12 @@ def test_files_parts_and_void_keep_cliques(tmp_path, rng):
     ],
 )
 def test_what_is_no_clique_is_refused(change, why, rng):
-    """By example and number."""
     X, y = drawn(rng)
     with pytest.raises(ValueError, match=f"example 0: .*{why}"):
         ms.GraphModel().fit([{**X[0], **change}, *X[1:]], y)
 
 
 def test_sizes_and_features_that_were_not_learned_are_refused(rng):
-    """At prediction: another size, another width, another kind of table."""
     X, y = drawn(rng)
     model = ms.GraphModel(tol=0.1).fit(X, y)
     with pytest.raises(ValueError, match=r"a clique of 5 nodes; the model learned from cliques of"):

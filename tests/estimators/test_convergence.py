@@ -64,7 +64,6 @@ def test_a_fit_says_whether_it_got_there(kind, solver, tmp_path):
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_every_learner_says_whether_it_got_there(name):
-    """On chains with binary labels, which all learners but those of other structures take."""
     X, y = pictures(count=3, side=2)
     model = ms.GridModel(learner=name, max_rounds=200, tol=1e-2)
     with warnings.catch_warnings(record=True) as heard:

@@ -59,7 +59,6 @@ def state(model):
 
 @pytest.mark.parametrize(("good", "X", "y", "message"), CASES, ids=[case[3] for case in CASES])
 def test_bad_examples_are_named_and_change_nothing(good, X, y, message):
-    """Before a fit and after one: the message names the place, the estimator stays as it was."""
     make, fine, outcomes = good
     for model in (make(), make().fit(fine, outcomes)):
         before = state(model)
@@ -72,14 +71,12 @@ def test_bad_examples_are_named_and_change_nothing(good, X, y, message):
 
 
 def test_a_repeated_example_weighs_as_two():
-    """sample_weight 2 is the example twice."""
     once = ms.MatchingModel(tol=1e-8).fit(PAIRS, PARTNERS, [1, 2, 1])
     twice = ms.MatchingModel(tol=1e-8).fit([*PAIRS, PAIRS[1]], [*PARTNERS, PARTNERS[1]])
     np.testing.assert_allclose(once.coef_, twice.coef_, atol=1e-4)
 
 
 def test_predictions_ask_for_what_was_learned():
-    """Other features and other kinds of features are refused; so are unknown labels in y."""
     model = ms.SequenceModel(tol=0.1).fit(CHAINS, LABELS)
     with pytest.raises(ValueError, match="example 0 has 5 features; expected 2"):
         model.predict([np.ones((3, 5))])
@@ -132,7 +129,6 @@ ALONE = {
 
 @pytest.mark.parametrize("kind", ALONE)
 def test_one_example_alone_is_told_to_be_listed(kind):
-    """Its array would be read as a list of rows; what is a list of one example is answered."""
     make, X, y, one = ALONE[kind]
     model = make().fit(X, y)
     for ask in (model.predict, model.predict_marginals, model.potentials):
@@ -142,7 +138,6 @@ def test_one_example_alone_is_told_to_be_listed(kind):
 
 
 def test_a_stack_of_grey_pictures_is_no_picture():
-    """Of any number of channels before: only what is known of the last fit decides."""
     stack = np.arange(48.0).reshape(4, 3, 4) % 5
     model = ms.GridModel().fit(np.stack([stack] * 4, axis=-1), stack)
     assert ms.GridModel().fit(stack, stack).predict(stack)[0].shape == (3, 4)

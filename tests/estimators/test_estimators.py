@@ -22,7 +22,6 @@ def fitted(matched):
 
 
 def test_learning_beats_equal_weights(matched, fitted):
-    """Learned weights match more unseen landmarks than the natural guess."""
     _, _, test = matched
     guess = ms.MatchingModel()
     guess.coef_ = np.ones(20)
@@ -78,7 +77,6 @@ def test_log_likelihood_of_an_own_oracle_is_bounded_by_its_best_answer(rng):
 
 
 def test_alpha_is_chosen_on_validation(matched):
-    """Of several alphas the one with the best validation score is kept."""
     train, valid, _ = matched
     alphas = (0.1, 100.0)
     settings = {"alpha": alphas, "scoring": "parts_right"}
@@ -93,7 +91,6 @@ def test_alpha_is_chosen_on_validation(matched):
 @pytest.mark.parametrize("alpha", [1.0, [0.1, 1.0]])
 @pytest.mark.parametrize("given", [[], 3, "ab c", [1, 2, 3], {"X": [], "y": []}])
 def test_a_validation_that_is_no_pair_is_refused(matched, alpha, given):
-    """Before anything is learned, with one alpha as with several."""
     train, *_ = matched
     model = ms.MatchingModel(alpha=alpha)
     with pytest.raises(ValueError, match=r"validation is \(X, y\), not"):
@@ -102,7 +99,6 @@ def test_a_validation_that_is_no_pair_is_refused(matched, alpha, given):
 
 
 def test_alpha_is_chosen_by_likelihood_unless_told(matched):
-    """The surrogate's log-likelihood of what was held out, or a function of one's own."""
     train, valid, _ = matched
     alphas, held = (0.1, 100.0), (valid.X, valid.y)
     model = ms.MatchingModel(alpha=alphas, tol=1e-6).fit(train.X, train.y, validation=held)
@@ -169,7 +165,6 @@ def test_folds_hold_every_example_out_once(matched):
 
 
 def test_alpha_is_chosen_on_held_out_examples(matched):
-    """Without validation a share is held out to choose, then all examples are learned from."""
     train = matched[0]
     model = ms.MatchingModel(alpha=(0.1, 100.0), tol=1e-6).fit(train.X, train.y)
     again = ms.MatchingModel(alpha=(0.1, 100.0), tol=1e-6).fit(train.X, train.y)
@@ -186,7 +181,6 @@ def test_alpha_is_chosen_on_held_out_examples(matched):
 
 
 def test_examples_with_all_their_labels_are_held_out_first():
-    """Where too few are whole, others are judged by what is known; the message counts them."""
     train = data.sequences(sizes=(8, 0, 0), states=2, d=3)[0]
     y = [list(labels) if m in (2, 5) else [None, *labels[1:]] for m, labels in enumerate(train.y)]
     model = ms.SequenceModel(alpha=(0.1, 1.0), tol=0.1).fit(train.X, y)
@@ -210,7 +204,6 @@ def test_examples_with_all_their_labels_are_held_out_first():
 
 
 def test_get_set_params_and_clone(matched):
-    """Settings survive a round trip and scikit-learn's clone; results do not."""
     model = ms.MatchingModel("partial", alpha=2.0, tol=0.5)
     params = model.get_params()
     assert params["kind"] == "partial"
@@ -240,7 +233,6 @@ def test_progress_is_quiet_in_pipes_and_shown_on_request(matched, capsys):
     [((1e-3, 1e-2), "largest"), ((10.0, 1e3), "smallest"), ((1e-3, 1.0, 1e3), "")],
 )
 def test_an_alpha_at_the_end_of_its_list_is_told(alphas, word):
-    """Better ones may lie beyond; one in the middle is left as it is."""
     train, valid, _ = data.landmarks(sizes=(10, 10, 0), n=5, d=3)
     model = ms.MatchingModel(alpha=alphas).fit(train.X, train.y, validation=(valid.X, valid.y))
     end = {"largest": max(alphas), "smallest": min(alphas)}.get(word, 1.0)

@@ -109,7 +109,6 @@ def fitted():
 
 @pytest.mark.parametrize(("form", "name"), EACH)
 def test_every_form_of_examples_is_answered_alike(form, name, fitted):
-    """Bit for bit, in learning too; examples without a part have empty answers in their places."""
     model, (_, X, y), (of_X, of_y, _) = fitted[name], CASES[name], FORMS[form]
     other, others = of_X(X), of_y(y)
     again = type(model)(**model.get_params()).fit(other, others)

@@ -64,7 +64,6 @@ def test_scores_are_sums_of_named_weights(kind, rng):
 
 
 def test_tables_are_chosen_by_name_or_number(rng):
-    """Each edge feature has its own kind of table; names and numbers mean the same."""
     X, y = some(rng, ties=2)
     tables = {"constant": "potts", "edge feature 1": "full"}
     model = ms.GraphModel(tables=tables, tol=0.1).fit(X, y)
@@ -122,7 +121,6 @@ def forms(nodes, edges):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_form_of_a_graph_is_the_same_graph(seed):
-    """Lists, matrices, sparse matrices, mappings and networkx give the same weights."""
     rng = np.random.default_rng(seed)
     plain, y = some(rng, count=4)
     forms_of = [forms(*x) for x in plain]
@@ -139,7 +137,6 @@ def test_every_form_of_a_graph_is_the_same_graph(seed):
 
 @pytest.mark.parametrize("nodes", range(1, 6))
 def test_a_matrix_of_two_nodes_is_told_from_a_list(nodes):
-    """Adjacency matrices of complete graphs of any size have every pair once."""
     matrix = 1 - np.eye(nodes, dtype=int)
     graph = graph_of((np.zeros((nodes, 1)), matrix))
     assert graph.edges.tolist() == [list(p) for p in itertools.combinations(range(nodes), 2)]
@@ -169,14 +166,12 @@ WRONG = [
 
 @pytest.mark.parametrize(("bad", "message"), WRONG)
 def test_what_is_no_graph_is_refused_by_example(bad, message):
-    """The ValueError names the example and the place, whichever example it is."""
     good = (np.zeros((2, 1)), [(0, 1)])
     with pytest.raises(ValueError, match=f"example 1: .*{message}"):
         ms.GraphModel().fit([good, bad], [[0, 1], [0, 1, 1]])
 
 
 def test_examples_must_have_the_same_features(rng):
-    """Widths and names of the columns are compared, at fit and at predict."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(rng.standard_normal((3, 2)), columns=["red", "green"])
     X, y = [(frame, [(0, 1)])] * 2, [[0, 1, 1], [1, 0, 0]]
@@ -192,7 +187,6 @@ def test_examples_must_have_the_same_features(rng):
 
 
 def test_weights_of_an_adjacency_matrix_are_features():
-    """from_adjacency keeps the entries; two that differ for one edge are refused."""
     matrix = np.array([[0, 0.5, 0], [0.5, 0, 2.0], [0, 0, 0]])
     for given in (matrix, sp.csr_array(matrix)):
         graph = ms.Graph.from_adjacency(np.zeros((3, 1)), given)
@@ -231,7 +225,6 @@ def test_networkx_attributes_are_named_features():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_regions_touch_where_pixels_do(seed):
-    """Edges and borders against a double loop; means and labels against masks; paint inverts."""
     rng = np.random.default_rng(seed)
     raw = rng.integers(0, 4, (5, 6))
     regions = np.unique(raw, return_inverse=True)[1].reshape(raw.shape)
@@ -263,7 +256,6 @@ def test_regions_touch_where_pixels_do(seed):
 
 @pytest.mark.parametrize("learner", ["mle_struct", "exact_mle", "pseudo_likelihood", "ssvm"])
 def test_probabilities_are_those_of_enumeration(learner, rng):
-    """On trees every learner's marginals are exact sums over all labellings."""
     path = [(0, 1), (1, 2), (2, 3)]
     X = [(rng.standard_normal((4, 2)), path) for _ in range(5)]
     y = [rng.choice(LETTERS, 4) for _ in X]
@@ -274,7 +266,6 @@ def test_probabilities_are_those_of_enumeration(learner, rng):
 
 
 def test_bytes_of_regions_are_divided_as_those_of_grids():
-    """An image of uint8 is the same picture as that of its 255ths; other integers are numbers."""
     image = np.random.default_rng(0).integers(0, 256, (4, 6, 3)).astype(np.uint8)
     regions = np.arange(24).reshape(4, 6) // 4
     by_hand = ms.Graph.from_regions(regions, image / 255.0)

@@ -23,7 +23,6 @@ def fitted(pictures):
 
 
 def test_ties_clean_noisy_pictures(pictures, fitted):
-    """A pixel's neighbours know more than the pixel: fewer errors than the noise itself."""
     _, _, test = pictures
     noise = np.mean([(x.ravel() != y).mean() for x, y in zip(test.X, test.y, strict=True)])
     assert 1 - fitted.score(test.X, test.y) < 0.9 * noise
@@ -68,7 +67,6 @@ def test_samples_are_exact_where_the_width_allows(pictures, fitted):
 
 
 def test_one_pixel_is_logistic_regression(rng):
-    """Images without neighbours have no ties: the fit is the multinomial logistic regression."""
     pytest.importorskip("sklearn")
     from sklearn.linear_model import LogisticRegression
 
@@ -88,8 +86,7 @@ def test_one_pixel_is_logistic_regression(rng):
 @pytest.mark.parametrize("around", [4, 8])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (3, 4)])
 def test_neighbours_are_the_pixels_that_touch(around, shape):
-    """Every pair of pixels that touch, diagonally with 8, once, the left or upper one first."""
-    from mlestruct.estimators.graph import neighbours
+    from mlestruct.estimators.grid import neighbours
 
     places = list(itertools.product(*map(range, shape)))
     near = [
@@ -108,7 +105,6 @@ def test_neighbours_are_the_pixels_that_touch(around, shape):
 
 
 def test_bytes_are_shares_of_255(rng, tmp_path):
-    """uint8 pixels learn what the same divided by 255 do; a mixture is refused by example."""
     y = [rng.integers(0, 2, (3, 4)) for _ in range(4)]
     X = [(100 * labels + rng.integers(0, 60, (3, 4))).astype(np.uint8) for labels in y]
     model = ms.GridModel(contrast=True).fit(X, y)

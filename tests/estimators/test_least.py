@@ -57,7 +57,6 @@ def normal(shape):
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("case", LEAST)
 def test_it_is_learned_from_and_answered(case, learner, filled):
-    """Or refused, as the learner refuses every structure of the kind."""
     make, own, shapes, y = LEAST[case]
     X = [filled(shape) for shape in shapes]
     with warnings.catch_warnings():

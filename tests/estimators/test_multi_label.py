@@ -20,7 +20,6 @@ def labelled(rng, count=30, labels=4):
 
 @pytest.mark.parametrize("learner", sorted(LEARNERS))
 def test_the_best_set_is_found_among_all(learner, rng):
-    """argmax over 2^K sets in every row, with scores summed by the weights' names."""
     X, y = labelled(rng)
     model = ms.MultiLabelModel(learner=learner, alpha=0.3, tol=1e-2).fit(X, y)
     weight = dict(zip(model.names(), model.coef_, strict=True))
@@ -52,7 +51,6 @@ def test_exact_learning_has_exact_probabilities(rng):
 
 
 def test_sets_and_rows_are_the_same(rng, tmp_path):
-    """Sets of names learn what rows of 0 and 1 do, and come back as sets, from files too."""
     X, y = labelled(rng, 12, 3)
     names = np.array(["a", "b", "c"])
     sets = [set(names[row == 1].tolist()) for row in y]
@@ -77,7 +75,6 @@ def test_sets_and_rows_are_the_same(rng, tmp_path):
     ],
 )
 def test_what_is_no_table_of_labels_is_refused(change, message, rng):
-    """By example and place."""
     X, y = labelled(rng, 6)
     y[0] = 1
     with pytest.raises(ValueError, match=message):
@@ -99,7 +96,6 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_labels_that_are_not_known_are_summed_over_however_they_are_written(form, rng):
-    """And one that is known is itself: without gaps nothing changes a bit."""
     X, y = labelled(rng)
     some = gaps(rng, y)
     model = ms.MultiLabelModel().fit(X, some)
@@ -123,7 +119,6 @@ def test_without_pairs_gaps_are_rows_left_out(learner, rng):
 
 
 def test_scores_and_weights_are_of_known_labels(rng):
-    """The share right in each example that has one; balanced classes count what is known."""
     X, y = labelled(rng, 40, 3)
     some = gaps(rng, y)
     some[0] = np.nan

@@ -57,7 +57,6 @@ def test_it_learns_what_a_conditional_logit_does(choices):
 
 
 def test_files_searches_and_intervals_follow(choices, tmp_path):
-    """Nothing else has to be told of it."""
     X, y = choices
     model = ChoiceModel(alpha=(0.1, 10.0)).fit(X, y)
     model.save(tmp_path / "choice.npz")

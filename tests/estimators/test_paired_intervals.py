@@ -31,7 +31,6 @@ def told(structure, X, partner, bias=None, **settings):
 
 @pytest.mark.parametrize("kind", ["perfect", "partial"])
 def test_an_offset_is_part_of_the_score(kind, rng):
-    """Half of a weight handed in as known scores: what is left is learned, equally surely."""
     structure, X, partner = market(kind, rng)
     whole, rest = told(structure, X, partner), told(structure, X, partner, 0.5 * X[:, 0])
     assert whole.unit == "pairs and singles"

@@ -47,7 +47,6 @@ def learnt(kind, factor, seed=0, column=1, **settings):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_salary_beside_a_yes_or_no(seed):
-    """FINDINGS 2: raw columns of 50,000 ended after three rounds 208 million nats away."""
     rng = np.random.default_rng(seed)
     shape = (10, 5, 5)
     yes, pay = rng.random(shape) < 0.5, 50_000 + 15_000 * rng.normal(size=shape)
@@ -91,7 +90,6 @@ def bags(rng):
 @pytest.mark.parametrize("penalty", ["raw", "standardised"])
 @pytest.mark.parametrize(("mean", "spread"), [(1.7e9, 1.0), (1e9, 1e5), (1e10, 1e-2)])
 def test_a_unix_time_in_a_perfect_matching(mean, spread, penalty, solver, rng):
-    """What every matching gets alike is taken off; the weights are those of the column as given."""
     X, y = tables(rng)
     late = [x * np.array([1.0, spread, 1.0]) + np.array([0.0, mean, 0.0]) for x in X]
     how = {"penalty": penalty, "tol": 1e-4, "solver": solver}
@@ -133,7 +131,6 @@ def test_a_unix_time_where_it_counts_the_pairs(rho, spread, rng):
 @pytest.mark.parametrize("kind", ["perfect", "one_sided"])
 @pytest.mark.parametrize(("level", "spread"), [(0.1, 0.0), (1e16, 0.0), (1e12, 1.0), (1e15, 1.0)])
 def test_what_all_outcomes_share_takes_no_digit(level, spread, kind, penalty, rng):
-    """A constant's rounding was learned from, with a weight of 1e15; levels of 1e12 blurred τ."""
     shape = (3, 3) if kind == "perfect" else (3, 5)
     X = [rng.integers(-3, 4, (*shape, 3)) * np.array([1.0, spread, 1.0]) for _ in range(8)]
     y = [rng.permutation(shape[1])[:3] for _ in X]
@@ -147,7 +144,6 @@ def test_what_all_outcomes_share_takes_no_digit(level, spread, kind, penalty, rn
 
 
 def test_what_all_outcomes_share_is_named(rng):
-    """A constant, and an attribute of the rows alone."""
     X, y = tables(rng)
     more = [np.concatenate([x, np.full_like(x[..., :1], 7.0)], axis=-1) for x in X]
     more = [np.concatenate([x, np.tile(rng.normal(size=(4, 1, 1)), (1, 4, 1))], -1) for x in more]
@@ -175,7 +171,6 @@ def test_what_all_outcomes_share_is_named(rng):
     ],
 )
 def test_sizes_that_leave_floating_point_are_refused(kind, what, why, rng):
-    """FINDINGS 7: hang or silence."""
     make, data = KINDS[kind]
     X, y = data(rng)
     X = [np.abs(x) * 1e150 + 1e150 for x in X] if what == "features" else X
@@ -209,7 +204,6 @@ def test_the_scale_is_kept_in_files_and_said(tmp_path):
 
 
 def test_bounds_are_for_columns_as_given(rng):
-    """In other units the same box is another one, and holds to the last bit."""
     X, y = tables(rng)
     model = ms.MatchingModel(bounds=(-1e-5, 1e-5), tol=1e-8)
     model.fit([x * np.array([1.0, 1e4, 1.0]) for x in X], y)
@@ -219,7 +213,6 @@ def test_bounds_are_for_columns_as_given(rng):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_descent_that_stands_still_is_proven_soon(seed):
-    """Beside a Unix time the gap of the weights is rounding: it took 1,001 rounds to ask."""
     rng = np.random.default_rng(seed)
     X = [rng.normal(size=(4, 4, 3)) for _ in range(8)]
     for x in X:
@@ -262,7 +255,6 @@ def test_frank_wolfe_beside_a_large_column_proves_the_weights_it_keeps(learner, 
 
 
 def test_columns_of_other_sizes_are_the_advice_where_a_fit_ends_short():
-    """More rounds would not help beside a Unix time; another penalty does."""
     rng = np.random.default_rng(0)
     time = np.array([0.0, 1.7e9])
     X = [rng.normal(size=(5, 2)) + time for _ in range(6)]

@@ -262,7 +262,6 @@ def test_room_mates_reach_their_optimum_in_any_unit(unit, offset, rho):
 
 
 def test_joint_models_know_no_order():
-    """They learn from labels alone, which have no unit."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, size=(30, 6))
     mixture = Mixture(0.6, [-1.0, 1.0], [0.5, 0.5])

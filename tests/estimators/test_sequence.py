@@ -122,7 +122,6 @@ def test_constraints_hold_and_violations_are_named(rng):
 
 
 def test_allowed_tags_restrict_what_is_asked(rng):
-    """Marginals and the best are those of the sequences whose tags are allowed, by listing."""
     X, y = tagged(rng)
     model = ms.SequenceModel().fit(X, y)
     allowed = [[{"O", "B-x"} if rng.random() < 0.5 else None for _ in x] for x in X]
@@ -195,7 +194,6 @@ def test_the_elastic_net_is_optimal(estimator, rng):
 
 
 def test_entities_by_kind():
-    """The report agrees with entity_f1 kind by kind, and prints a line for each."""
     truth = [["B-a", "I-a", "O", "S-b"], ["B-b", "E-b", "O", "O"]]
     predicted = [["B-a", "I-a", "O", "O"], ["B-b", "E-b", "S-a", "O"]]
     report = EntityReport.of(truth, predicted)
@@ -208,7 +206,6 @@ def test_entities_by_kind():
 
 
 def test_what_empty_sequences_say_beside_others(rng):
-    """What test_front.py does not ask: ranked answers, intervals, and nothing but them."""
     X, y = tagged(rng, 10)
     more, labels = [np.zeros((0, 2)), *X], [[], *y]
     model, plain = ms.SequenceModel().fit(more, labels), ms.SequenceModel().fit(X, y)

@@ -31,13 +31,11 @@ def both(x, i, j):
 
 
 def test_pairs_are_equal_capitalised_words_apart():
-    """Every pair, neighbours and single letters left out."""
     assert capitalised_pairs(["I", "saw", "Bo", "Bo", "and", "Bo", "I"]) == [(2, 5), (3, 5)]
     assert capitalised_pairs([]) == []
 
 
 def test_structure_and_weights_of_both_clique_sizes():
-    """A tie per neighbour and per pair; 4-cliques add a table per attribute."""
     X, y = examples()
     two = SkipChainModel(skips, learner="lbp").fit(X, y)
     assert [s.n_factors for s in two.structures(X)] == [7 + 1, 7 + 1, 6 + 1, 4]

@@ -70,7 +70,6 @@ with warnings.catch_warnings():  # scikit-learn is optional, so its BaseEstimato
 
 @every
 def test_scikit_learn_checks(estimator, check):
-    """Each check passes, or fails for the reason that is stated."""
     check(estimator)
 
 
@@ -106,7 +105,6 @@ ASKED = ["predict", "predict_marginals", "potentials", "sample", "get_feature_na
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_setting_hides(name):
-    """The signature lists every setting, alpha and tol among them, and they come back."""
     model = everyone()[name][0]
     parameters = inspect.signature(type(model)).parameters
     assert {"alpha", "tol", "learner", "oracle"} <= set(parameters)
@@ -116,7 +114,6 @@ def test_no_setting_hides(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_unfitted_models_say_so_as_scikit_learn_does(name):
-    """NotFittedError from every question, and hasattr is False for what a fit learns."""
     model, X, _ = everyone()[name]
     with pytest.raises(NotFittedError):
         check_is_fitted(model)
@@ -128,7 +125,6 @@ def test_unfitted_models_say_so_as_scikit_learn_does(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_fitted_models_count_and_name_their_features(name):
-    """n_features_in_ is a count; there is a name for every weight."""
     model, X, y = everyone()[name]
     model = sklearn.clone(model).fit(X, y)
     check_is_fitted(model)
@@ -141,7 +137,6 @@ def test_fitted_models_count_and_name_their_features(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cross_val_predict_takes_ragged_lists(name):
-    """Every example is predicted by the model of the folds it is not in, in its own shape."""
     model, X, y = everyone()[name]
     found = cross_val_predict(model, X, y, cv=2)
     halves = ([2, 3], [0, 1])
@@ -153,7 +148,6 @@ def test_cross_val_predict_takes_ragged_lists(name):
 
 @pytest.mark.parametrize("wanted", [True, "importance"])
 def test_weights_are_routed_to_fits_and_scores(wanted):
-    """With metadata routing a search hands each fold its weights; unasked, it is refused."""
     _, X, y = everyone()["sequence"]
     X, y, weight = X * 3, y * 3, np.linspace(0.5, 2.0, 12)
     name = "sample_weight" if wanted is True else wanted
@@ -171,7 +165,6 @@ def test_weights_are_routed_to_fits_and_scores(wanted):
 
 @pytest.mark.parametrize("kind", ["sequence", "graph", "grid", "several"])
 def test_weights_of_labels_are_routed_by_example(kind):
-    """Each fold's fit gets its own arrays, through pipelines and clones, beside other weights."""
     (model, X, y), rng = everyone()[kind], np.random.default_rng(0)
     X, y = list(X) * 3, list(y) * 3
     sizes = [2 if kind == "several" else np.shape(labels) for labels in y]
@@ -196,7 +189,6 @@ def test_weights_of_labels_are_routed_by_example(kind):
 
 
 def test_scores_are_weighted():
-    """A score with weights is that of the examples repeated as often."""
     model, X, y = everyone()["sequence"]
     model.fit(X, [1 - labels for labels in y[:2]] + y[2:])
     often = np.array([1, 2, 3, 1])
@@ -219,7 +211,6 @@ def test_room_mates_have_a_score():
 
 
 def test_frames_name_features_and_weights(tmp_path):
-    """feature_names_in_ and names of weights from columns, in files too; other columns refused."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
 

@@ -61,7 +61,6 @@ def test_another_process_predicts_the_same_bits(make, tmp_path):
 
 @pytest.mark.parametrize("make", [matching, sequence, picture])
 def test_everything_fitted_survives(make, tmp_path):
-    """Settings, certificate, history and names come back as they were; saving again too."""
     model, X, y = make()
     model.fit(X, y).save(tmp_path / "a.npz")
     twin = type(model).load(tmp_path / "a.npz")
@@ -94,7 +93,6 @@ def test_code_is_passed_again(tmp_path, rng):
 
 
 def test_wrong_files_are_refused_by_reason(tmp_path):
-    """Unfitted models, other kinds and files of other contents."""
     path = tmp_path / "model.npz"
     with pytest.raises(ValueError, match="not fitted yet"):
         ms.MatchingModel().save(path)

@@ -41,7 +41,6 @@ def knapsacks(rng, count=20):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_example_is_solved_with_its_own_data(seed):
-    """Sizes and capacities differ: predictions are the best that fit, by enumeration."""
     rng = np.random.default_rng(seed)
     X, y = knapsacks(rng)
     model = ms.StructuredModel(oracle=pack).fit(X, y)
@@ -53,7 +52,6 @@ def test_every_example_is_solved_with_its_own_data(seed):
 
 
 def test_equal_features_with_other_data_are_other_examples(rng):
-    """Two knapsacks that differ in capacity alone keep their own sets of packings."""
     parts = rng.random((3, 1))
     X = [{"features": parts, "weights": [1, 1, 1], "capacity": c} for c in (0, 1, 2, 3)]
     y = [pack(parts[:, 0], item) for item in X]
@@ -140,7 +138,6 @@ def test_what_a_solver_takes_is_read_from_its_signature(solve, expected):
 
 
 def test_solvers_of_the_scores_alone_see_plain_arrays_alike(rng):
-    """Arrays of several sizes need no structure; the three signatures learn the same weights."""
     X = [rng.standard_normal((n, 2)) for n in (2, 3, 4, 3, 2)]
     y = [(x[:, 0] + 0.5 * rng.standard_normal(len(x)) > 0).astype(int) for x in X]
     fits = [ms.StructuredModel(oracle=s).fit(X, y) for s in (solve_one, solve_old, Callable())]
@@ -216,7 +213,6 @@ def test_outcomes_may_be_zeros_and_ones(structure, rng):
 
 
 def test_regret_and_equal_costs_by_enumeration(rng):
-    """Against every packing of every knapsack; ties in cost count as right."""
     X, y = knapsacks(rng)
     for item in X:
         item["cost"] = -rng.integers(-1, 3, len(item["weights"])).astype(float)
@@ -245,7 +241,6 @@ def test_state_the_constraints_and_need_no_solver(rng):
 
 
 def test_columns_of_frames_inside_examples_are_names():
-    """They name the weights, and other columns or another order are refused."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
 

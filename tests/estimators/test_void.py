@@ -50,7 +50,6 @@ HOWS = ["none", "list", "nan", "minus", "code", "masked", "partial"]
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("unseen", ["hidden", "left_out"])
 def test_every_form_of_void_is_the_same(kind, unseen, rng):
-    """Seven ways to say that a label is not known: one model, one score."""
     make, X, y = examples(kind, rng)
     gone = [rng.random(labels.shape) < 0.3 for labels in y]
     fits = {}
@@ -67,7 +66,6 @@ def test_every_form_of_void_is_the_same(kind, unseen, rng):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_scores_count_what_is_known(kind, rng):
-    """The mean over examples of the share of known labels that are right."""
     make, X, y = examples(kind, rng)
     model = make().fit(X, y)
     gone = [rng.random(labels.shape) < 0.5 for labels in y]
@@ -105,7 +103,6 @@ def test_hidden_labels_are_summed_over(kind, rng):
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("learner", ["ssvm", "pseudo_likelihood", "perceptron", "piecewise"])
 def test_left_out_nodes_serve_every_learner(kind, learner, rng):
-    """Learners that sum over nothing learn from what is known, and predict every node."""
     make, X, y = examples(kind, rng)
     gone = [rng.random(labels.shape) < 0.3 for labels in y]
     given = [voided(labels, g, "minus") for labels, g in zip(y, gone, strict=True)]
@@ -195,7 +192,6 @@ def test_minus_one_is_a_class_where_it_must_be(kind, rng):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_nothing_known_anywhere_is_refused(kind, rng):
-    """A fit needs a label; unseen is one of two words; shapes are checked."""
     make, X, y = examples(kind, rng)
     nothing = [voided(labels, np.ones(labels.shape, dtype=bool), "none") for labels in y]
     for unseen in ("hidden", "left_out"):
@@ -208,7 +204,6 @@ def test_nothing_known_anywhere_is_refused(kind, rng):
 
 
 def test_words_and_missing_values(rng):
-    """Text labels with None and NaN: NaN is no label called 'nan'."""
     X = [rng.standard_normal((3, 2)) for _ in range(3)]
     y = [["a", float("nan"), "b"], ["b", None, "a"], np.array(["a", "b", None], dtype=object)]
     assert ms.SequenceModel().fit(X, y).classes_.tolist() == ["a", "b"]

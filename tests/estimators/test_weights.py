@@ -55,7 +55,6 @@ MODELS = {
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("learner", WEIGHED)
 def test_weights_of_one_change_no_bit(model, learner):
-    """As if they had not been given: of nodes, of classes, of both."""
     make, draw = MODELS[model]
     X, y, _ = draw(4)
     ones = [np.ones(np.shape(labels)) for labels in y]
@@ -91,7 +90,6 @@ def test_equal_weights_are_a_smaller_alpha(learner, factor, rng):
 
 
 def test_a_perceptrons_updates_grow_with_the_weights(rng):
-    """Its answers do not depend on the size of its weights: twice the updates, twice the sum."""
     X, y = some_graphs(rng)
     model = partial(ms.GraphModel, learner="perceptron")
     with _quiet():
@@ -102,7 +100,6 @@ def test_a_perceptrons_updates_grow_with_the_weights(rng):
 
 @pytest.mark.parametrize("weight", [{0: 1.0, 1: 5.0, 2: 0.5}, "balanced"])
 def test_nodes_without_edges_are_scikit_learns_weighed_examples(weight, rng):
-    """Multinomial logistic regression with class_weight and sample_weight."""
     linear = pytest.importorskip("sklearn.linear_model")
     rows, labels = rng.standard_normal((90, 3)), rng.choice(3, 90, p=[0.7, 0.2, 0.1])
     each = rng.uniform(0.5, 2.0, 90)
@@ -154,7 +151,6 @@ def test_any_weights_leave_the_entropy_concave(shape, rng):
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in WEIGHED])
 def test_learners_of_whole_outcomes_refuse_weights(name, rng):
-    """With the learners that take them, and sample_weight, named."""
     X, y = some_graphs(rng)
     with pytest.raises(ValueError, match=f"mean nothing to '{name}'.*sample_weight"):
         ms.GraphModel(learner=name).fit(X, y, node_weight=[np.full(4, 2.0)] * len(y))
@@ -172,7 +168,6 @@ def test_void_nodes_and_weights(unseen, rng):
 
 
 def test_weights_go_with_held_out_examples_and_files(tmp_path):
-    """Several alphas, a saved model, and intervals, which are of a likelihood."""
     X, y, test = sequences(12)
     each = [np.linspace(0.5, 2, len(labels)) for labels in y]
     model = ms.SequenceModel(alpha=(0.1, 10.0), class_weight="balanced")
@@ -202,7 +197,6 @@ def test_weights_go_with_held_out_examples_and_files(tmp_path):
     ],
 )  # fmt: skip
 def test_weights_that_mean_nothing_are_refused(given, why, rng):
-    """With the example, the node or the label."""
     X, y = some_graphs(rng, count=3)
     settings = {k: v for k, v in given.items() if k == "class_weight"}
     with pytest.raises(ValueError, match=why):

@@ -23,7 +23,6 @@ print(len(model.summary().names), ms.tables.table([{"a": 1}])["a"][0])
 
 
 def test_everything_works_without_the_extras(tmp_path):
-    """Fit, choose, save, load, score and read tables with every optional package missing."""
     path = str(tmp_path / "model.npz")
     answer = subprocess.run(
         [sys.executable, "-c", WITHOUT, path], capture_output=True, text=True, check=False

@@ -10,7 +10,6 @@ def wrong(count, seed):
 
 
 def test_whole_files_load():
-    """What is damaged below is no wreck from the start."""
     for kind in kinds():
         assert fault(Damage(kind, "whole", kind.whole, True)) is None
         assert fault(Damage(kind, "whole", kind.whole, False)) == "it was accepted"
@@ -18,7 +17,6 @@ def test_whole_files_load():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_damaged_files_are_refused(seed):
-    """Cut, flipped, noisy, doubled, oversized, pickled; with the right checksum, too."""
     assert wrong(150, seed) == []
 
 

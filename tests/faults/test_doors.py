@@ -27,7 +27,6 @@ def rows(rng, count=6):
 
 @pytest.mark.parametrize("kind", ["X", "y", "both", "validation"])
 def test_series_are_taken_by_position(kind, rng):
-    """FINDINGS 12: after a shuffle of the index another alpha won."""
     X, y = tables(rng)
     order = rng.permutation(len(X))
     shuffled = {"X": pd.Series(X, index=order), "y": pd.Series(y, index=order)}
@@ -85,7 +84,6 @@ def test_examples_in_frames_have_the_same_columns(rng):
 
 @pytest.mark.parametrize("asked", OF_BOTH)
 def test_every_answer_checks_labels_by_names(asked, rng):
-    """A frame of labels in another order was read by position."""
     X, y = labels(rng)
     told = pd.DataFrame(y, columns=["rain", "sun"])
     model = ms.MultiLabelModel(alpha=0.5).fit(X, told)
@@ -197,7 +195,6 @@ def test_save_refuses_what_load_would(kind, tmp_path):
 
 
 def test_a_planted_link_is_not_followed(tmp_path):
-    """FINDINGS 60: a file in the making has a name that nobody could have put there."""
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / "model.part").symlink_to(victim)

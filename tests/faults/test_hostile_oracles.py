@@ -9,7 +9,6 @@ from benchmarks._faults.hostile import DEADLY, HOSTILE, fault
 
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.name)
 def test_a_hostile_oracle_does_no_harm(case):
-    """Named, or within the certificate; and a healthy one goes on from the checkpoint."""
     assert fault(case) is None
 
 

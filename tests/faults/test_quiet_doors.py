@@ -119,7 +119,6 @@ def test_a_number_of_answers_is_a_number(k, words):
 
 @pytest.mark.parametrize("count", [10**12, np.int64(10**12), 1e12])
 def test_more_answers_than_memory_holds_are_refused_with_their_number(count, words, tables):
-    """They ended in a MemoryError, or took all there was."""
     for model, given in ((words, WORDS), (tables, TABLES), (words, [WORDS[0][:0]] * 2)):
         with pytest.raises(ValueError, match=r"^count=1000000000000 makes "):
             model.sample(given, count)
@@ -137,7 +136,6 @@ def test_a_number_of_samples_is_one_even_of_nothing(count, words):
 
 @pytest.mark.parametrize("reference", [0, "a", "b"])
 def test_a_reference_is_refused_where_there_are_no_labels(reference, tables):
-    """It was not looked at."""
     with pytest.raises(ValueError, match="a MatchingModel tells no label against another"):
         tables.intervals(TABLES, ROWS, reference=reference)
 
@@ -154,7 +152,6 @@ NESTS = {"lists": lambda x: [x], "tuples": lambda x: (x,), "dicts": lambda x: {"
 
 @pytest.mark.parametrize("kind", NESTS.values(), ids=NESTS)
 def test_what_is_nested_too_deep_is_refused_in_words(kind):
-    """Python's stack overflowed, in what was read or in the refusal's own words."""
     deep = nested(kind)
     for position in (deep, {"b": deep}, [deep], {"b": [deep]}, {"b": {"c": [deep]}}):
         with pytest.raises(ValueError, match=r"^example 0, position 0: .{,200}$"):
@@ -180,7 +177,6 @@ def test_an_example_without_a_cohort_is_named(gone, words):
 
 
 def test_a_summary_shows_no_other_models_intervals(words, tables):
-    """Two weights' intervals stood under the name of a model of eight."""
     with pytest.raises(ValueError, match="no intervals of 8 weights, but 2"):
         words.summary(tables.intervals(TABLES, ROWS))
     with pytest.raises(ValueError, match="no intervals of 8 weights, but 'x'"):
@@ -190,7 +186,6 @@ def test_a_summary_shows_no_other_models_intervals(words, tables):
 
 
 def test_nor_those_of_other_names(words):
-    """Models of as many weights passed for each other."""
     letters = [["ab"[k] for k in tags] for tags in TAGS]
     other = ms.SequenceModel(tol=1e-2).fit(WORDS, letters)
     found = other.intervals(WORDS, letters)
@@ -329,13 +324,11 @@ def apart(columns):
     ],
 )
 def test_a_truth_that_is_none_is_refused(truth, says, hall):
-    """Of a table that is not symmetric one half was taken; what is no number ranked people."""
     with pytest.raises(ValueError, match=says):
         hall.evaluate(HALL, SHARE, truth=truth)
 
 
 def test_rooms_are_asked_about_in_odd_ways(hall):
-    """One number of partners, a truth in whole numbers; and a column by its number is none."""
     assert set(hall.evaluate(HALL, SHARE, top=2).top) == {2}
     whole = hall.evaluate(HALL, SHARE, truth=lambda c: apart(c).astype(int))
     assert str(whole) == str(hall.evaluate(HALL, SHARE, truth=apart))
@@ -346,7 +339,6 @@ def test_rooms_are_asked_about_in_odd_ways(hall):
 @pytest.mark.parametrize("depth", [40, 70, 3000])
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_answers_nested_deeply_are_none(kind, depth):
-    """NumPy walks no more than 32 axes of objects, and makes no more than 64."""
     deep = kind()
     for _ in range(depth):
         deep = kind([deep])

@@ -22,7 +22,6 @@ def test_a_thousand_random_problems():
 
 @pytest.mark.parametrize("answer", ["best", "exact", "marginals"])
 def test_wrong_answers_are_noticed(monkeypatch, answer):
-    """Each part of the judge, given what is off by a little."""
     import mlestruct as ms
 
     if answer == "best":

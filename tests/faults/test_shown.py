@@ -152,7 +152,6 @@ def damaged(kind):
 )  # fmt: skip
 @pytest.mark.parametrize("door", ["sequence", "structured", "custom"])
 def test_damaged_sparse_matrices_are_refused(kind, door):
-    """They were a segmentation fault, or somebody else's memory."""
     bad = damaged(kind)
     whole = [sp.csr_array(np.eye(6, 3)) for _ in range(3)]
     structure = ms.Custom(6, exactly_one=[[0, 1, 2], [3, 4, 5]])

@@ -61,7 +61,6 @@ def fits(memory, count):
 
 @pytest.mark.parametrize("step", ["pairwise", "block"])
 def test_memory_is_flat_over_rounds(memory, step):
-    """A leak grows every time; what other tests' threads hold for a moment does not."""
     assert any(grown(memory, 150, step) < SLACK for _ in range(2))
 
 
@@ -83,7 +82,6 @@ def test_a_hundred_fits_leave_nothing_behind(memory):
 @pytest.mark.nightly
 @pytest.mark.parametrize("engine", ["threads", "dask"])
 def test_checkpoints_and_workers_leave_no_open_file(tmp_path, engine):
-    """As many open files after twenty fits as after two."""
     counts = []
     for number in range(20):
         kept = replace(SOLVER, rounds=5, checkpoint=Checkpoint(tmp_path / f"{number}", every=1))

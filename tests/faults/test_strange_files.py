@@ -29,7 +29,6 @@ READERS = {
 
 @pytest.mark.parametrize("reader", READERS)
 def test_what_has_no_end_is_refused_unread(reader, tmp_path):
-    """A pipe was waited for, and a device took all memory there was."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero", "/dev/random", "/dev/full", tmp_path):
         with pytest.raises(ValueError, match="no regular file"):
@@ -46,7 +45,6 @@ def test_commands_refuse_them_in_one_line(tmp_path, capsys):
 
 
 def test_a_pipe_that_was_opened_for_a_command_is_read():
-    """As a shell opens it for <(…)."""
     ours, theirs = os.pipe()
     os.write(theirs, b"id,q\n1,2\n3,4\n")
     os.close(theirs)
@@ -90,7 +88,6 @@ def test_nothing_is_written_over_a_pipe(writer, hall, tmp_path):
 
 @pytest.mark.parametrize("writer", ["a table", "a page", "a model"])
 def test_a_full_disk_leaves_the_old_file_and_names_it(writer, hall, tmp_path, monkeypatch):
-    """Half a table stood there, and the message named no file."""
     path = tmp_path / "out"
     path.write_text("old")
 
@@ -115,7 +112,6 @@ FORGED = {
 
 @pytest.mark.parametrize("forgery", FORGED)
 def test_archives_that_cannot_be_opened_are_value_errors(forgery, tmp_path):
-    """They ended in RuntimeError, NotImplementedError and EOFError."""
     path, (place, value) = tmp_path / "kept", FORGED[forgery]
     files.save(path, "kind", {"a": np.zeros(3)}, {})
     raw = bytearray(path.read_bytes()[: -files.DIGEST])

@@ -28,7 +28,6 @@ CASES = list(strange())
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{k} {case.door}" for k, case in enumerate(CASES)])
 def test_strange_examples_are_refused_in_our_words(case: Bad):
-    """Whatever stands in an example's place: no words of NumPy's or of Python's."""
     assert fault(case) is None
 
 
@@ -159,7 +158,6 @@ def test_tables_that_contradict_each_other_are_doubted(change, value, says, offi
 
 
 def test_a_code_that_nobody_gave_is_said(office):
-    """A range was taken for one word, and nothing was left out."""
     assert "no_answer: nobody gave '90-99'" in office(*FIT, "--no-answer", "90-99")[1]
     assert (
         "nobody gave" not in office(*FIT, "--no-answer", "3", "--missing", "neutral", "--force")[1]
@@ -184,7 +182,6 @@ def test_a_group_in_two_spellings_is_said_in_a_plan(office):
     ],
 )
 def test_a_table_that_is_read_is_never_written_over(more, says, office, tmp_path):
-    """--force overwrote people.csv by the model, and pairs.csv by the plan."""
     office(*FIT)
     before = [(tmp_path / name).read_text() for name in ("people.csv", "pairs.csv")]
     fitting = ["--cohort", "year", "--same", "gender", "--ordinal", "q*"] * ("fit" in more)
@@ -194,7 +191,6 @@ def test_a_table_that_is_read_is_never_written_over(more, says, office, tmp_path
 
 
 def test_results_beside_the_tables_have_a_folder_with_a_name(office, tmp_path):
-    """It was called ".-2", which no file manager shows."""
     office(*FIT)
     code, told = office(*ASSIGN, "--out", ".")
     assert code == 0
@@ -232,7 +228,6 @@ def test_lists_of_an_office_are_refused_with_their_place(option, text, says, off
 
 
 def test_what_to_do_about_gaps_can_be_done(office):
-    """It named an option that the command has not."""
     office(*FIT)
     changed("q1", row=25)(lambda cell: "")
     assert "fit with --missing neutral" in office(*ASSIGN)[1]
@@ -292,7 +287,6 @@ def test_odd_dicts_are_dicts(form):
 )
 @pytest.mark.parametrize("asked", ["predict", "predict_marginals", "decode"])
 def test_an_attribute_of_another_kind_is_said(position, says, asked):
-    """Text in the place of numbers was an attribute that nobody had seen, so it counted nothing."""
     model = ms.SequenceModel(weights="all").fit(DICTS * 3, KINDS * 3)
     with pytest.warns(DataWarning, match=says):
         getattr(model, asked)([[position, {"w": "b"}]])
@@ -302,7 +296,6 @@ def test_an_attribute_of_another_kind_is_said(position, says, asked):
 
 
 def test_rows_that_are_series_are_taken_by_name():
-    """One row in another order was learned from by position."""
     rows = [[pd.Series(r, ["a", "b"]) for r in x] for x in WORDS]
     assert ms.SequenceModel().fit(rows, TAGS).coef_.tobytes() == (
         ms.SequenceModel().fit(WORDS, TAGS).coef_.tobytes()

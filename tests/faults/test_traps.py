@@ -22,7 +22,6 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize("structure", IMPOSSIBLE, ids=lambda s: type(s).__name__)
 def test_impossible_tables_are_errors_in_words(structure):
-    """Not −1e9, not probabilities of ½, not an empty message."""
     batch, none = ms.Batch.of(structure), np.zeros(structure.size)
     for ask in (best, ms.marginals):
         with pytest.raises(Infeasible, match=r"\w+ \w+"):
@@ -38,7 +37,6 @@ def test_impossible_labellings_have_no_samples(rng):
 
 
 def test_features_whose_sum_is_negative_count():
-    """CRFsuite drops them unless told not to; here they are learned like their mirror image."""
     X = [[{"x": -1.0}, {"y": 1.0}], [{"x": -1.5}, {"y": 1.0}]]
     y = [["a", "b"], ["a", "b"]]
     mirrored = [[{k: -v if k == "x" else v for k, v in p.items()} for p in x] for x in X]

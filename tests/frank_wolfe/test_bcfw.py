@@ -54,7 +54,6 @@ def plainly(dual, oracle, passes, *, fixed, draw):
 @pytest.mark.parametrize("fixed", [True, False])
 @pytest.mark.parametrize("regulariser", [{}, {"prior": 0.2}, REGULARISERS[2]])
 def test_it_is_the_algorithm_of_the_papers(draw, fixed, regulariser):
-    """A block's oracle sees θ as the step before has left it; so does every step after."""
     dual = learning(1, **regulariser)
     oracle = resolve(None, dual.batch)
     tau, mean = plainly(dual, oracle, 4, fixed=fixed, draw=draw)
@@ -122,7 +121,6 @@ def test_a_run_ended_at_any_pass_goes_on_with_the_same_bits(settings, tmp_path):
 
 
 def test_a_learner_takes_it_as_its_solver(rng):
-    """Never the direct route: a solver that is named is the one that learns."""
     batch = ms.Batch.of(ms.BipartiteMatching(4), [rng.permutation(4) for _ in range(6)])
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 2)))
     model = ms.mle_struct(0.5, solver=ms.BCFW(tol=1e-2)).fit(batch, features)
@@ -148,7 +146,6 @@ def test_misuse_is_refused(settings, message):
 @pytest.mark.parametrize("partly", [False, True])
 @pytest.mark.parametrize("name", ms.learners.LEARNERS)
 def test_learners_that_look_at_all_examples_at_once_refuse_it(name, partly, route):
-    """In words, or they learn by it."""
     rng, graph = np.random.default_rng(0), ms.chain(3, 2)
     outcomes = [ms.Partial([0, -1, 1]) if partly else [0, 1, 1], [1, 1, 0]]
     batch = ms.Batch.of(graph, outcomes)

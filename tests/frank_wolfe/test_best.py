@@ -47,7 +47,6 @@ def test_whatever_ends_a_run_it_holds_the_best(limit):
 
 
 def test_ctrl_c_leaves_the_weights_that_are_proven_best():
-    """An estimator interrupted in its solver has a certificate that its own weights reach."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((8, 5, 5, 3))
     y = [rng.permutation(5) for _ in X]
@@ -75,7 +74,6 @@ def test_ctrl_c_leaves_the_weights_that_are_proven_best():
 
 
 def test_where_no_bound_is_proven_the_last_weights_are_returned():
-    """A solver that bounds nothing leaves an infinite gap, and weights that were learned."""
     dual = learning(2)
     exact = resolve(None, dual.batch)
 

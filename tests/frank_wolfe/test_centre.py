@@ -33,7 +33,6 @@ def test_the_moved_regulariser_is_that_with_the_distance_added(regulariser):
 @pytest.mark.parametrize("step", ["pairwise", "block"])
 @pytest.mark.parametrize("regulariser", REGULARISERS)
 def test_with_and_without_a_centre_the_optimum_is_one(step, regulariser):
-    """Each certificate's interval holds the other's optimum, and the weights meet."""
     dual = learning(5, **regulariser)
     oracle = resolve(None, dual.batch)
     rounds, tol = (400, 1e-5) if step == "pairwise" else (1500, 1e-3)

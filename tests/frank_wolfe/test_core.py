@@ -194,7 +194,6 @@ def test_what_kernels_would_follow_out_of_bounds_is_refused(name, forge):
 
 @pytest.mark.parametrize("step", ["pairwise", "block"])
 def test_the_memory_stated_is_what_a_run_takes(rng, step):
-    """Known after the first round, for the peak of all."""
     batch = Batch.of(BipartiteMatching(20), [rng.permutation(20) for _ in range(100)])
     features = Dense.of(batch, rng.standard_normal((batch.size, 4)))
     dual = Dual(batch, features, Entropy.of(batch, 0.5), Regulariser.of(4, 1.0))

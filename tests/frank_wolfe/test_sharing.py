@@ -38,7 +38,6 @@ def knapsacks(seed, rooms, items=8, p=3):
 
 
 def test_the_optimum_is_the_same_in_fewer_calls(monkeypatch):
-    """No seed takes more calls, and all together a quarter less."""
     calls = np.zeros((2, 4))
     for seed in range(4):
         dual, oracle, _, _ = knapsacks(seed, [30] * 12, items=12)

@@ -60,7 +60,6 @@ def test_the_routes_agree_within_their_certificates(learner, name, rng):
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_max_margin_has_one_route_and_refuses_the_other(name, rng):
-    """No marginals at temperature 0: the oracle's route certifies, direct is an error."""
     batch, features = problem(name, rng)
     solver = FrankWolfe(tol=1e-6, rounds=300)
     model = LEARNERS["ssvm"](regulariser=LAM, solver=solver).fit(batch, features)

@@ -99,7 +99,6 @@ def test_time_runs_out_while_an_interior_is_asked_for(spent):
 
 
 def test_a_pass_of_single_steps_ends_in_time(spent):
-    """Block steps and an online learner's epochs, of many examples."""
     from mlestruct.frank_wolfe import BCFW
     from mlestruct.learners import mle_struct, perceptron
 

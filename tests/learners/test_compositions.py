@@ -39,7 +39,6 @@ def conditional_loss(theta, graph, outcomes, X):
 
 
 def test_pseudo_likelihood_maximises_the_product_of_conditionals(square):
-    """Weights and value equal those of a generic minimiser of the enumerated conditionals."""
     graph, outcomes, batch, X, features = square
     model = LEARNERS["pseudo_likelihood"](regulariser=1.0, solver=TIGHT).fit(batch, features)
     expected = minimize(
@@ -65,7 +64,6 @@ def piece_loss(theta, graph, outcomes, X):
 
 @pytest.mark.parametrize("route", ["direct", "frank_wolfe"])
 def test_piecewise_is_a_sum_of_edges_likelihoods(square, route):
-    """With node scores inside the pieces, both routes give the enumerated edges' optimum."""
     graph, outcomes, batch, X, features = square
     learner = LEARNERS["piecewise"](regulariser=1.0, solver=FrankWolfe(tol=1e-8), route=route)
     expected = minimize(piece_loss, np.zeros(3), args=(graph, outcomes, X), options={"gtol": 1e-7})
@@ -75,7 +73,6 @@ def test_piecewise_is_a_sum_of_edges_likelihoods(square, route):
 
 
 def test_camel_on_one_cycle_is_bethe(square):
-    """On a single cycle Bethe is concave, so CCCP's fixed point is its optimum."""
     _, _, batch, _, features = square
     camel = LEARNERS["camel"](regulariser=1.0, solver=TIGHT).fit(batch, features)
     bethe = ms.mle_struct(rho=1.0, regulariser=1.0, solver=TIGHT).fit(batch, features)

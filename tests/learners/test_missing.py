@@ -55,7 +55,6 @@ def likelihood(graph, batch, X, observed, theta, bias=0.0):
 
 @pytest.mark.parametrize("route", ["direct", "frank_wolfe"])
 def test_rounds_rise_and_intervals_hold_the_likelihood(rng, route):
-    """lower ≤ the enumerated likelihood ≤ upper, which never falls; at the end ∇ = 0."""
     graph, batch, X, observed = hidden_chain(rng)
     learner = ms.mle_struct(regulariser=LAM, route=route, solver=ms.FrankWolfe(tol=1e-7))
     tol = 1e-6 if route == "direct" else 1e-3
@@ -83,7 +82,6 @@ def test_rounds_rise_and_intervals_hold_the_likelihood(rng, route):
 
 
 def test_nothing_missing_is_the_ordinary_fit(rng):
-    """With every variable seen the first round ends at the convex learner's optimum."""
     graph, batch, X, _ = hidden_chain(rng)
     outcomes = list(rng.integers(0, 2, (len(batch), 3)))
     learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-10))
@@ -95,7 +93,6 @@ def test_nothing_missing_is_the_ordinary_fit(rng):
 
 
 def test_a_bias_counts_in_both_parts(rng):
-    """The interval holds the likelihood of the scores with their bias."""
     graph, batch, X, observed = hidden_chain(rng)
     bias = rng.standard_normal(batch.size)
     shaped = ms.Batch.of(graph, count=len(batch), weight=batch.weight, bias=bias)
@@ -124,7 +121,6 @@ def test_partly_seen_matchings(rng):
 
 
 def test_rounds_share_the_time_of_all(rng):
-    """A budget of seconds is the whole fit's, not each round's."""
     _, batch, X, observed = hidden_chain(rng)
     learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(seconds=1e-9))
     rounds = Missing(learner, tol=1e-12)
@@ -179,7 +175,6 @@ def test_partial_outcomes_of_any_structure(rng):
 
 
 def test_weights_are_seen_where_labels_are_known():
-    """A position without a label adds none, and nor does a transition to or from it."""
     X = [[{"w": "a"}, {"w": "b"}, {"w": "c"}], [{"w": "c"}, {"w": "d"}]]
     y = [["x", None, "y"], ["x", "y"]]
     model = ms.SequenceModel(alpha=1.0).fit(X, y)
@@ -231,7 +226,6 @@ LEFT = ("pseudo_likelihood", "contrastive", "implicit", "procedural")
 @pytest.mark.parametrize("learner", LEFT)
 @pytest.mark.parametrize("front", [ms.GridModel, ms.SequenceModel])
 def test_what_was_not_seen_changes_nothing_where_nothing_depends_on_it(front, learner, rng):
-    """Labels of whole examples are void: the weights are those of the other examples."""
     shape = (3, 3) if front is ms.GridModel else (5,)
     X = [rng.standard_normal((*shape, 2)) for _ in range(8)]
     y = [(x[..., 0] + 0.4 * rng.standard_normal(shape) > 0).astype(int) for x in X]
@@ -262,7 +256,6 @@ def test_learners_without_a_likelihood_refuse_what_is_missing(learner, rng):
 @pytest.mark.parametrize("settings", [{}, {"solver": "frank_wolfe"}, {"learner": "exact_mle"}])
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_checkpoint_of_other_labels_is_refused(settings, ended, rng, tmp_path):
-    """The same chains with other labels seen: what was learned of those is no model of these."""
     X = [rng.standard_normal((4, 2)) for _ in range(6)]
     y = [rng.integers(0, 2, 4).tolist() for _ in X]
     one, other = (

@@ -137,7 +137,6 @@ def test_the_objective_never_rises_whoever_answers(step, learner):
 
 
 def test_every_form_of_features_learns_the_same():
-    """Tied, dense, sparse, float32 and a user's functions: one dual, one optimum."""
     rng = np.random.default_rng(5)
     structures = [chain(4, 2), chain(2, 2), chain(3, 2)]
     batch = Batch.of(structures, [rng.integers(0, 2, s.n_nodes) for s in structures])

@@ -31,7 +31,6 @@ def labelled():
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_name_learns_at_the_front_door(name, labelled):
-    """Weights point where the generator's did, and only a theorem's gap is printed as one."""
     graph, X, y = labelled
     model = ms.StructuredModel(graph, learner=name, alpha=0.1, tol=1e-3).fit(X[:30], y[:30])
     cosine = model.coef_ @ WEIGHTS / np.linalg.norm(model.coef_) / np.linalg.norm(WEIGHTS)
@@ -47,7 +46,6 @@ def test_every_name_learns_at_the_front_door(name, labelled):
 
 @pytest.mark.parametrize("name", ["camel", "exact_mle", "lbp", "trw"])
 def test_likelihoods_are_one_on_sequences(name):
-    """On chains the Bethe, tree-reweighted and exact likelihoods have one optimum."""
     train, _, _ = ms.data.sequences(sizes=(20, 0, 0), states=2, d=4)
     model = ms.SequenceModel(learner=name, tol=1e-5, max_rounds=300).fit(train.X, train.y)
     exact = ms.SequenceModel(tol=1e-7).fit(train.X, train.y)

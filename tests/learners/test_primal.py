@@ -24,7 +24,6 @@ STRUCTURES = {
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_exact_likelihood_is_the_enumerated_one(name, rng):
-    """Value and weights of a generic minimiser over all outcomes, with weights and a bias."""
     structure = STRUCTURES[name]
     listed = vertices(structure)
     bias = rng.standard_normal(4 * structure.size)
@@ -50,7 +49,6 @@ def test_exact_likelihood_is_the_enumerated_one(name, rng):
 
 
 def test_exact_likelihood_refuses_what_is_too_wide(rng):
-    """Before any work, with width and memory: a 40 × 40 grid, and a graph that is no grid."""
     for graph, words in (
         (ms.grid(40, 40), r"frontier of 40 variables would need .* GiB"),
         (ms.FactorGraph([2] * 45, [(i, j) for i in range(45) for j in range(i)]), "width 44.*GiB"),
@@ -84,7 +82,6 @@ def test_belief_propagation_is_exact_on_trees_and_certifies_nothing(rng):
 
 
 def test_belief_propagation_overstates_the_likelihood_of_strong_grids(frustrated):
-    """Its value lies above the exact optimum, so as a likelihood it is wrong; restarts go on."""
     batch, features = frustrated
     exact = LEARNERS["exact_mle"](regulariser=0.1, solver=TIGHT).fit(batch, features)
     found = LEARNERS["lbp"](regulariser=0.1, restarts=3).fit(batch, features)

@@ -64,7 +64,6 @@ def quadratic_program(batch, features):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_margin_problem_is_solved_exactly(name):
-    """Value and weights of a quadratic program over all outcomes, with weights and a bias."""
     structures = PROBLEMS[name][0]
     bias = np.random.default_rng(1).standard_normal(sum(s.size for s in structures))
     batch, features = problem(name, weight=np.linspace(0.5, 2, len(structures)), bias=bias)

@@ -58,7 +58,6 @@ def test_smoothing_is_stated_and_needed():
 
 
 def test_the_limit_without_penalty_matches_moments(grid):
-    """λ → 0: the surrogate's marginals have the observed moments, whatever ρ is."""
     _, batch, features = grid
     for rho in RHOS:
         solver = ms.FrankWolfe(tol=1e-9, rounds=500)

@@ -61,7 +61,6 @@ def test_plain_quickly(printed: Printed) -> None:
 
 
 def test_edges_tell_something_that_hints_do_not() -> None:
-    """The weights that drew labels and hints are better than those of the hints alone."""
     for seed in range(2):
         images = generate(1.0, seed, 4)
         drawn = np.random.default_rng([2008, seed]).normal(-1.0, 1.0, len(PAIRS))
@@ -127,7 +126,6 @@ def test_conll_links_words_within_documents(tmp_path: Path) -> None:
 def test_conll_prints_table_1(
     experiment: Experiment, folds: int, best: float, tmp_path: Path, printed: Printed
 ) -> None:
-    """Each learner's row beside the paper's, from files that the test makes up."""
     home = tmp_path / "conll2003"
     home.mkdir()
     people = [("Ada", "Rome"), ("Bo", "Rio"), ("Cy", "Oslo"), ("Di", "Bonn")]

@@ -41,7 +41,6 @@ def test_f1_and_curve_quickly(shared_data: Path, printed: Printed) -> None:
 
 
 def test_seminars_quickly(shared_data: Path, printed: Printed) -> None:
-    """The paper's corpus, against the paper's order of messages; ours labels alike, so briefly."""
     rows = printed(seminars, shared_data)
     assert [row["method"] for row in rows[::2]] == list(TABLE_1)
     assert [row["cliques"] for row in rows] == [2, 4] * len(TABLE_1)

@@ -37,7 +37,6 @@ KEYS = {"learner", "rho", "gap", "test_error", "nll", "lam", "certificate", "sec
 
 
 def test_house_at_gap_50(shared_data: Path, printed: Printed) -> None:
-    """ρ = ½ is as good as promised, every fit that has a certificate is certified."""
     rows = printed(house, shared_data)
     assert {row["learner"] for row in rows} == {"mle_struct", "ssvm", "none", "sinkhorn"}
     assert all(set(row) >= KEYS for row in rows)
@@ -125,7 +124,6 @@ def test_sinkhorn_is_the_library_s_likelihood(shared_data: Path, printed: Printe
 
 
 def test_density_gains_from_couplings(shared_data: Path, printed: Printed) -> None:
-    """Held out, pairs beat independent questions, and the surrogate stays below the exact value."""
     alone, *rest = printed(density, shared_data)
     assert max(row["held out, exact"] for row in rest) > alone["held out, exact"]
     for row in [alone, *rest]:

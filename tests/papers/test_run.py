@@ -31,7 +31,6 @@ def test_a_table_has_one_header(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is not finite is null."""
     assert main("x", {"e": experiment}, ["e", "--json", "--quick"]) == 0
     rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
     assert rows == [
@@ -57,7 +56,6 @@ def halves(setting: Setting) -> Iterator[Row]:
 def test_a_part_that_is_kept_is_not_run_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Parts are told as they are found, without their lists; a cut run prints those it has."""
     given = ["halves", "--json", "--keep", str(tmp_path / "parts")]
     assert main("x", {"halves": halves}, [*given, "--cut"]) == 0
     assert capsys.readouterr().out == ""

@@ -12,7 +12,6 @@ Printed = Callable[..., list[Row]]
 
 
 def test_the_bound_holds(printed: Printed) -> None:
-    """And says something: with TRW the loss is positive, and so is the distance L of the models."""
     found = printed(bound)
     assert {(row["ensemble"], row["alpha"]) for row in found} == {
         (ensemble, alpha) for ensemble in "AB" for alpha in (0.3, 0.6)

@@ -29,7 +29,6 @@ def test_of_a_thousand_models_at_least_93_percent_hold(rng):
 
 @pytest.mark.parametrize("n", [2, 5, 9])
 def test_equal_scores_are_counted(n, rng):
-    """Nothing to sample: the count itself, and each pair's score."""
     found = annealed(ms.BipartiteMatching(n), np.full(n * n, 0.5), rng)
     assert found.log_z == pytest.approx(log(factorial(n)) + 0.5 * n)
     assert found.high - found.low < 1e-6
@@ -44,7 +43,6 @@ def test_other_structures_have_intervals_too(rng):
 
 @pytest.mark.parametrize("structure", OTHERS, ids=lambda s: type(s).__name__)
 def test_outcomes_are_counted(structure, rng):
-    """Scores of 0: log of how many outcomes, exactly."""
     found = annealed(structure, np.zeros(structure.size), rng)
     assert found.log_z == pytest.approx(exact(structure, np.zeros(structure.size)).log_z)
     assert found.high - found.low < 1e-9

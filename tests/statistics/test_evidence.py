@@ -55,7 +55,6 @@ def test_a_difference_has_the_error_of_its_examples():
 
 
 def test_it_chooses_alpha_and_compares_what_surrogates_cannot(rng):
-    """The alpha of the largest held-out evidence wins; exact weights beat the surrogate's."""
     X, y = matchings(4, 60, rng)
     alphas = (0.01, 1.0, 100.0)
     model = ms.MatchingModel(rho=0.5, alpha=alphas, scoring=ms.scorers.evidence)

@@ -110,7 +110,6 @@ def test_a_search_that_does_not_come_to_rest_is_no_estimate(place, rng, monkeypa
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("count", [3, 5, 12])
 def test_intervals_are_equivariant_and_have_a_width(name, count, rng):
-    """Features in other units and examples in another order change nothing but units."""
     batch, features = drawn(STRUCTURES[name], count, rng)
     found = intervals(problem(batch, features, summed=True), NAMES)
     order, scale = rng.permutation(count), np.array([1e3, 1e-3, 1.0])
@@ -127,7 +126,6 @@ def test_intervals_are_equivariant_and_have_a_width(name, count, rng):
 
 @pytest.mark.parametrize("rho", [0.5, 1.0])
 def test_cohorts_are_units_whatever_they_repeat(rho, rng):
-    """Every example twice: as cohorts the errors stay, as examples they would shrink by √2."""
     batch, features = drawn(STRUCTURES["perfect"], 20, rng)
     twice = np.repeat(np.arange(20), 2)
     double = batch.select(twice), features.select(twice)
@@ -142,7 +140,6 @@ def test_cohorts_are_units_whatever_they_repeat(rho, rng):
 
 @pytest.mark.parametrize("count", [2, 5, 12])
 def test_separation_has_no_end(count, rng):
-    """Every example takes the pairs that a feature points at: larger weights always fit better."""
     structure = STRUCTURES["perfect"]
     X = rng.standard_normal((count, 16, 2))
     y = [rng.permutation(4) for _ in range(count)]
@@ -195,7 +192,6 @@ def test_what_is_not_identified_changes_no_probability(states, graph, rng):
 
 
 def test_weights_that_are_known_are_not_estimated(rng):
-    """Fixed, a weight has no row; bounded, an interval within its bounds."""
     batch, features = drawn(STRUCTURES["perfect"], 12, rng)
     asked = problem(batch, features, summed=True)
     free = np.array([True, False, True])
@@ -209,7 +205,6 @@ def test_weights_that_are_known_are_not_estimated(rng):
 
 
 def test_a_bias_is_part_of_the_score(rng):
-    """Part of the score handed in as an offset: the weights are what is left."""
     batch, features = drawn(STRUCTURES["perfect"], 15, rng)
     whole = intervals(problem(batch, features, summed=True), NAMES)
     offset = features.potentials(np.array([0.5, 0.0, 0.0]))
@@ -287,7 +282,6 @@ def test_nearly_nothing_between_units_is_no_interval_of_nan(seed):
 
 
 def test_a_long_search_is_announced(rng, monkeypatch, capsys):
-    """Once, before it, and only where somebody looks."""
     batch, features = drawn(STRUCTURES["perfect"], 4, rng)
     asked = problem(batch, features, summed=True)
     monkeypatch.setattr("mlestruct.statistics.waiting.WORTH_SAYING", 0.0)
@@ -319,7 +313,6 @@ def test_ends_that_take_minutes_are_refused(rng):
 
 
 def test_a_million_weights_are_refused_before_anything_is_built(rng):
-    """A tagger of words has more weights than anybody could tell apart."""
     X = [[{f"word {rng.integers(10**6)}": 1.0} for _ in range(30)] for _ in range(30)]
     y = [rng.integers(0, 3, 30) for _ in X]
     model = ms.SequenceModel(tol=0.5).fit(X, y)
@@ -331,7 +324,6 @@ def test_a_million_weights_are_refused_before_anything_is_built(rng):
 @pytest.mark.parametrize("reference", ["q", 1, ["a", "b"]])
 @pytest.mark.parametrize("words", [3, 400])
 def test_an_unknown_reference_is_refused_however_many_weights_there_are(reference, words, rng):
-    """Beyond as many weights as have intervals it was not looked at."""
     X = [[{f"word {rng.integers(words)}": 1.0} for _ in range(20)] for _ in range(20)]
     y = [rng.choice(["a", "b", "c"], 20) for _ in X]
     model = ms.SequenceModel(tol=0.5).fit(X, y)

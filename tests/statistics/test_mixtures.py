@@ -127,7 +127,6 @@ def test_a_solver_of_ones_own_gets_intervals(carried, rng):
 
 
 def test_all_answers_of_a_solver_are_found_or_none(rng):
-    """Every bag once; nothing where there are too many, or the solver is not sure of its best."""
     batch = ms.Batch.of(ms.Custom(6), count=2)
     found, asked = listed(batch.select([0]), pack, 1000)
     assert asked < 3 * len(BAGS)
@@ -183,7 +182,6 @@ def test_units_that_are_too_few_are_refused_where_sums_are_out_of_reach(many, rn
 
 
 def test_an_own_solver_of_matchings_tells_what_the_library_tells(rng):
-    """Listing all matchings: the same estimates as by the library's own routine."""
     structure = ms.BipartiteMatching(3)
     X = rng.standard_normal((15, 3, 3, 2))
     y = [rng.permutation(3) for _ in X]
@@ -219,7 +217,6 @@ def test_small_general_matchings_are_mixed_as_prices_say(structure, rho, spread,
 
 @pytest.mark.parametrize("count", [1, 12])
 def test_intervals_of_a_junction_tree_are_those_of_its_chain(count, rng):
-    """Two clusters that share a variable, and a chain with the same scores."""
     clusters, line = ms.ClusterGraph([2] * 3, [(0, 1), (1, 2)], [(0, 1, (1,))]), ms.chain(3, 2)
     X = rng.standard_normal((count, clusters.size, 2))
     y = rng.integers(2, size=(count, 3))

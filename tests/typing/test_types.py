@@ -89,7 +89,6 @@ wrong: Oracle[FactorGraph] = Assignment()
 
 
 def test_right_uses_pass_and_wrong_ones_are_errors_at_their_lines(tmp_path, monkeypatch):
-    """One run of mypy."""
     monkeypatch.chdir(tmp_path)
     texts = {"accepted": ACCEPTED, "rejected": REJECTED, "solvers": SOLVERS, "misfits": MISFITS}
     for name, text in texts.items():

@@ -76,7 +76,6 @@ def test_the_fixed_point_of_belief_propagation(strength, rng):
 
 
 def test_exact_on_forests(rng):
-    """Without cycles −F is log Z, the marginals are the model's, and τ is consistent."""
     graph = ms.tree([(0, 1), (1, 2), (1, 3), (4, 5)], [2] * 6)
     batch = ms.Batch.of(graph, count=1)
     scores = 2.0 * rng.standard_normal(batch.size)
@@ -99,7 +98,6 @@ def test_the_free_energy_never_rises(strength, rng):
 
 
 def test_a_step_moves_marginals_near_0_and_1():
-    """Independent variables arrive in one step, from wherever they start."""
     graph = ms.FactorGraph([2, 2, 2], [])
     batch = ms.Batch.of(graph, count=1)
     scores = np.array([0, 1.0, 0, -3.0, 0, 0.2])
@@ -109,7 +107,6 @@ def test_a_step_moves_marginals_near_0_and_1():
 
 
 def test_clamped_variables_and_refusals(rng):
-    """A clamp is heeded in the rest's marginals; what has no closed form is refused."""
     free = ms.chain(4, 2)
     batch = ms.Batch.of([free.clamp({1: 1}), free])
     scores = rng.standard_normal(batch.size)

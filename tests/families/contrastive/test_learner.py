@@ -34,7 +34,6 @@ def grids(rng, count=12, side=3, hidden=False):
 
 
 def test_weights_approach_belief_propagations_as_k_grows(rng):
-    """‖θ_k − θ_ML-BP‖ falls with k, to nothing."""
     batch, features = grids(rng)
     want = lbp(solver=SOLVER).fit(batch, features).theta
     found = [contrastive(solver=SOLVER, k=k).fit(batch, features) for k in (1, 4, 300)]
@@ -77,7 +76,6 @@ def test_slopes_find_the_minimum_of_what_they_integrate(rng):
 
 @pytest.mark.parametrize("free_energy", ["bethe", "mean_field", "trees"])
 def test_learning_does_not_run_away(free_energy):
-    """Strong couplings make all data optima of inference: no step may lead there."""
     train, _, _ = ms.data.grids((30, 0, 0), side=6)
     batch = ms.Batch.of(ms.grid(6, 6), train.y)
     X = [np.stack([np.ones(36), x.ravel()], axis=1) for x in train.X]
@@ -112,7 +110,6 @@ def test_hidden_labels_end_at_a_stationary_likelihood(free_energy, rng):
 
 
 def test_small_batches_and_samples(rng):
-    """Stochastic steps lower the likelihood's loss; divergence needs them, and repeats its bits."""
     batch, features = grids(rng, side=2)
 
     def loss(theta):

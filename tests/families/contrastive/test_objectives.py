@@ -195,7 +195,6 @@ def test_parallel_sweeps_do_not_cycle():
 
 
 def test_trees_hold_every_variable_once_and_no_cycle(rng):
-    """The default blocks are disjoint forests, two on a grid; given ones are checked."""
     for graph in (LOOPY, ms.grid(5, 6), THREES, ms.skip_chain(8, 2, [(0, 4), (2, 6), (0, 7)])):
         blocks = trees(graph)
         assert sorted(v for block in blocks for v in block) == list(range(graph.n_nodes))
@@ -216,7 +215,6 @@ def test_trees_hold_every_variable_once_and_no_cycle(rng):
 @pytest.mark.parametrize("hidden", [0.0, 0.3])
 @pytest.mark.parametrize("graph", [LOOPY, MIXED, THREES])
 def test_single_blocks_are_pseudo_likelihood(graph, hidden, rng):
-    """Value and gradient, in any order and with labels missing."""
     batch = drawn(graph, rng, hidden=hidden)
     scores = {"score": rng.standard_normal(batch.size)}
     found = Contrastive(BlockSteps())(batch, scores, None, 0.0)
@@ -268,7 +266,6 @@ def test_contrastive_divergence_has_the_chains_law(rng):
 
 
 def test_hidden_variables_of_chains_are_drawn_given_what_was_seen(rng):
-    """Without sweeps to speak of the data's moments are the clamped law's."""
     batch = only_seen(ms.Batch.of(ms.chain(3, 2), [ms.Partial([1, -1, 0])]))
     scores = rng.standard_normal(batch.size)
     found = GibbsSteps(1, chains=20_000)(batch, scores, None)
@@ -296,7 +293,6 @@ def test_conditional_and_generative(rng):
 
 
 def test_what_cannot_be_hidden_or_relaxed_is_refused(rng):
-    """No data, hidden parts of a region graph, forbidden pairs."""
     batch = drawn(LOOPY, rng)
     with pytest.raises(ValueError, match="starts at the data"):
         Contrastive(BetheSteps())(
@@ -313,7 +309,6 @@ def test_what_cannot_be_hidden_or_relaxed_is_refused(rng):
 
 @pytest.mark.parametrize("name", ["bethe", "mean_field", "trees", "samples"])
 def test_free_energies_of_graphs_say_so_of_matchings(name, rng):
-    """Once an AttributeError of a matching that has no nodes; the one for any structure serves."""
     X, y = [rng.normal(size=(3, 3, 2)) for _ in range(3)], [rng.permutation(3) for _ in range(3)]
     for free_energy, words in ((name, "graphs"), ("polytope", None)):
         model = ms.MatchingModel(learner=partial(contrastive, free_energy=free_energy, k=2))

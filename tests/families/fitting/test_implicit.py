@@ -88,7 +88,6 @@ def test_what_is_called_an_optimum_is_proven(rng, strength, node):
 
 @pytest.mark.parametrize("strength", [1.0, 3.0, 10.0, 30.0])
 def test_messages_find_the_same_log_z(rng, strength):
-    """Entropies with negative coefficients: sum-product's, whose upper bound brackets it."""
     batch = batch_of(rng, ms.grid(4, 4), 2)
     score = strength * rng.standard_normal(batch.size)
     messages = SumProduct.of(ms.Entropy.of(batch, None)).many(batch, score)
@@ -98,7 +97,6 @@ def test_messages_find_the_same_log_z(rng, strength):
 
 
 def test_what_is_cut_short_says_how_far_it_is(rng):
-    """A bound after any number of steps, of which few are not enough."""
     batch = batch_of(rng, ms.grid(4, 4), 4)
     score = 10.0 * rng.standard_normal(batch.size)
     weight = Condensed().weights(batch, coefficients(1.0))
@@ -146,7 +144,6 @@ def test_responses_are_those_of_the_null_space(rng, graph, entropy):
 @pytest.mark.parametrize("loss", ["ucl", "uclass", "cquad"])
 @pytest.mark.parametrize("fitted", [False, True])
 def test_gradients_are_those_of_solving_again(rng, loss, fitted):
-    """By scores, and by coefficients per configuration, to 1e-7."""
     batch = batch_of(rng, GRAPHS["grid of 3 states"], 2)
     heads = {"score": rng.standard_normal(batch.size)}
     if fitted:
@@ -166,7 +163,6 @@ def test_gradients_are_those_of_solving_again(rng, loss, fitted):
 
 @pytest.mark.parametrize("loss", ["ucl", "ccl"])
 def test_what_is_not_labelled_has_no_part_in_the_loss(rng, loss):
-    """Gradients of solving again, where half of the variables have no label."""
     graph = ms.grid(2, 3)
     seen = [0, -1, 1, 0, -1, -1], [-1, 1, 1, -1, 0, 1]
     batch = ms.Batch.of(graph, list(map(ms.Partial, seen)))
@@ -221,7 +217,6 @@ def test_conjugate_gradients_agree_with_factors(rng, monkeypatch):
 
 @pytest.mark.parametrize("strength", [1.0, 10.0])
 def test_a_warm_start_changes_the_work_not_the_answer(rng, strength):
-    """Beliefs from those of nearby scores are the beliefs from scratch."""
     batch = batch_of(rng, ms.grid(3, 3), 4)
     inference, score = Condensed(), strength * rng.standard_normal(batch.size)
     weight = inference.weights(batch, coefficients(0.01))
@@ -264,7 +259,6 @@ def test_learning_lowers_the_loss_and_fitted_entropies_lower_it_more(rng):
 
 
 def test_every_iteration_may_have_weights_of_its_own(rng):
-    """More heads fit no worse than shared weights."""
     from mlestruct.learners.primal import scored
 
     batch, features = noisy_grids(rng)

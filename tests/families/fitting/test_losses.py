@@ -19,7 +19,6 @@ def beliefs(rng, batch):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_slopes_are_those_of_the_value(rng, name):
-    """∂L/∂b by differences, times b."""
     batch = ms.Batch.of(GRAPH, [[0, 2, 0], [1, 1, 0]], weight=[0.5, 2.0])
     loss, tau = LOSSES[name], beliefs(rng, batch)
     units = loss.units(batch)
@@ -45,7 +44,6 @@ def test_values_are_the_formulas():
 
 
 def test_unobserved_tables_are_left_out():
-    """A variable without a label, and every factor that holds it."""
     batch = only_seen(ms.Batch.of(GRAPH, [ms.Partial([0, -1, 0]), [1, 2, 0]]))
     assert variables(batch).truth.tolist() == [0, 5, 15 + 1, 15 + 4, 15 + 5]
     assert len(factors(batch).truth) == 2
@@ -53,7 +51,6 @@ def test_unobserved_tables_are_left_out():
 
 
 def test_errors_count_ties_and_weights():
-    """The share of tables whose truth is not strictly the most likely entry."""
     batch = ms.Batch.of(GRAPH, [[0, 2, 0], [1, 1, 0]], weight=[1.0, 3.0])
     tau = np.tile(np.r_[0.6, 0.4, 0.2, 0.4, 0.4, 1.0, np.zeros(9)], 2)
     assert errors(tau, variables(batch)) == pytest.approx((1 + 3 + 3) / 12)

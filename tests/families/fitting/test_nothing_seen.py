@@ -10,7 +10,6 @@ from mlestruct.learners import implicit, procedural
 @pytest.mark.parametrize("learner", [implicit, procedural])
 @pytest.mark.parametrize("loss", ["ccl", "cquad"])
 def test_a_clique_loss_of_no_whole_table_is_refused(learner, loss, rng):
-    """Every second label of a chain: no two neighbours were seen."""
     X = [rng.standard_normal((5, 2)) for _ in range(4)]
     y = [[0, None, 1, None, int(k % 2)] for k in range(4)]
     settings = {"loss": loss, "surrogate": False}

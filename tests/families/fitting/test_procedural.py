@@ -209,7 +209,6 @@ def test_checkpoints_change_nothing(rng, monkeypatch, method):
 
 
 def test_a_tree_is_exact_after_one_iteration(rng):
-    """On a chain one sweep there and back is forward-backward."""
     graph = ms.chain(5, 3)
     batch = ms.Batch.of(graph, count=1)
     scores = rng.standard_normal(batch.size)

@@ -34,7 +34,6 @@ def test_neighbours_help(rows):
 
 
 def test_hidden_sites_are_filled_in(rows):
-    """A site nobody saw follows its row's others."""
     labels, _, y = rows
     model = ms.JointModel(ms.grid(4, 4), MIXTURE, smoothing=0.02).fit(labels[:200])
     hidden = y[200:].copy()
@@ -46,7 +45,6 @@ def test_hidden_sites_are_filled_in(rows):
 
 
 def test_it_is_moment_matching_and_the_same_surrogate(rows):
-    """Nothing else: the pieces one layer down give the same numbers, and stability is reported."""
     labels, _, y = rows
     model = ms.JointModel(ms.grid(4, 4), MIXTURE, rho=0.5, smoothing=0.1).fit(labels)
     same = predict(ms.grid(4, 4), model.coef_, MIXTURE, y[0], 0.5)

@@ -65,7 +65,6 @@ def test_prediction_uses_the_surrogate_it_was_asked_for(rho, grid, rng):
 
 
 def test_nothing_seen_gives_the_moments_back(grid):
-    """With every site hidden, matched weights predict the labels' mean and Σ μ_j ν_j."""
     graph, theta = grid
     mean = exact(graph, theta).tau
     matched = match_moments(graph, mean, "trees").theta
