@@ -158,32 +158,6 @@ def test_page_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         run_page(path, module)
 
 
-PAGE = """
-```python
-print(1)
-```
-
-<!-- output -->
-```text
-{output}
-```
-
-<!-- no-run -->
-```python
-raise RuntimeError
-```
-"""
-
-
-def test_output_is_compared(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(PAGE.format(output=1))
-    assert run_page(page, types.ModuleType("page")) == ["1"]
-    page.write_text(PAGE.format(output=2))
-    with pytest.raises(AssertionError, match=r"page\.md:8: the block before prints otherwise"):
-        run_page(page, types.ModuleType("page"))
-
-
 @pytest.mark.parametrize(
     ("printed", "shown", "same"),
     [

@@ -17,6 +17,7 @@ from mlestruct.features import (
     with_intercept,
 )
 from mlestruct.features.base import squares
+from mlestruct.features.per_table import PerTable
 from mlestruct.structures import FactorGraph, Matching, chain, grid
 from mlestruct.testing import vertices
 
@@ -46,6 +47,12 @@ def tied():
     nodes = rng.standard_normal((sum(s.n_nodes for s in CHAINS), 3))
     factors = rng.standard_normal((sum(s.n_factors for s in CHAINS), 2))
     return Tied.of(BATCH, nodes, factors)
+
+
+def per_table():
+    rng = np.random.default_rng(1)
+    nodes = rng.standard_normal((sum(s.n_nodes for s in CHAINS), 2))
+    return PerTable.of(BATCH, nodes, rng.standard_normal((sum(s.n_factors for s in CHAINS), 3)))
 
 
 def functions():
@@ -86,6 +93,7 @@ FORMS = {
     "sparse empty rows": lambda: Sparse.of(BATCH, sp.csr_array((BATCH.size, 3))),
     "tied": tied,
     "tied sparse": lambda: Tied.of(BATCH, sp.csr_array(np.eye(12)[:, :5])),
+    "per table": per_table,
     "functions": functions,
     "pairs": pairs,
     "pairs of answers alone": lambda: pairs(extra=()),

@@ -11,45 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import njit
 from numba.core import caching
 
 from mlestruct.compiler import digest, kept, temporary
 from mlestruct.kernels import Compiled, compiling, kernel, variant
-
-
-@kernel
-def half(x):
-    """Called by kernels and by Python."""
-    return 0.5 * x
-
-
-@kernel
-def halves(values):
-    out = np.empty(len(values))
-    for k in range(len(values)):
-        out[k] = half(values[k])
-    return out
-
-
-@kernel
-def countdown(n):
-    return 0 if n <= 0 else 1 + countdown(n - 1)
-
-
-@njit
-def foreign(values):
-    return halves(values).sum() + half(2.0)
-
-
-def test_parts_and_entries_agree_in_any_order(rng):
-    """A kernel gives Python what it gives other kernels, recursive or not, ours or anybody's."""
-    values = rng.standard_normal(5)
-    np.testing.assert_array_equal(halves(values), 0.5 * values)
-    assert half(3.0) == 1.5
-    assert half(3) == 1.5
-    assert foreign(values) == (0.5 * values).sum() + 1.0
-    assert countdown(4) == 4
 
 
 def twice_as_much(x):
@@ -243,39 +208,3 @@ def test_a_person_is_told_once(monkeypatch, capsys):
             pass
     assert screen.getvalue().count("compiling once") == 1
     assert capsys.readouterr().out == ""
-
-
-LOADED = """
-from mlestruct.kernels import kernel
-import numpy as np
-
-@kernel
-def halves(values):
-    return values / 2.0
-
-@kernel
-def total(values):
-    return halves(values).sum()
-
-@kernel
-def first(values):
-    return values[0]
-"""
-
-
-def test_an_entry_from_disk_serves_where_its_kernel_is_a_part_already(tmp_path):
-    """Of a part Numba lists fewer constants than of the entry, and takes the list that is there."""
-    (tmp_path / "loaded.py").write_text(LOADED)
-    answers = []
-    for before in ("loaded.first", "loaded.total"):
-        code = "import loaded, numpy as np; values = np.array([1.0, 2.0]); "
-        code += f"{before}(values); print(loaded.halves(values))"
-        answer = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=tmp_path,
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")},
-            capture_output=True,
-            text=True,
-        )
-        answers.append(answer.stdout.strip() or answer.stderr)
-    assert answers == ["[0.5 1. ]"] * 2

@@ -1,7 +1,5 @@
 """The oracle seam: products of simplices, plain callables, and what the wrappers promise."""
 
-import functools
-
 import numpy as np
 import pytest
 
@@ -31,56 +29,10 @@ def best(score):
     return LISTED[(LISTED @ score.ravel()).argmax()].reshape(3, 3)
 
 
-@pytest.mark.parametrize(
-    "structure",
-    [
-        Custom(6, exactly_one=[[0, 1, 2], [4, 3]]),
-        Custom(6, exactly_one=[[5, 1], [0], [2, 3, 4]]),
-        Custom(7, exactly_one=[[0, 1, 2], [3, 4]], fixed=[0, -1, -1, -1, -1, 1, 0]),
-        Custom(5, exactly_one=[[0, 1, 2]], fixed=[-1, 1, -1, -1, -1]),
-        Custom(4),
-    ],
-)
-def test_ten_thousand_products_of_simplices_equal_brute_force(structure):
-    check_oracle(Simplices(), structure, instances=2000)
-
-
 def test_simplices_refuse_groups_that_overlap():
     structure = Custom(3, exactly_one=[[0, 1], [1, 2]])
     with pytest.raises(ValueError, match="do not overlap"):
         Simplices().many(Batch.of(structure), np.zeros(3))
-
-
-class Callable:
-    def __call__(self, score):
-        return best(score)
-
-
-def two(structure, score):
-    return structure.decode(best(score))
-
-
-FORMS = {
-    "function": best,
-    "lambda of two": lambda structure, score: best(score),
-    "default argument": lambda score, unused=None: best(score),
-    "partial": functools.partial(lambda power, score: best(score), 2),
-    "object": Callable(),
-    "outcome": lambda score: two(PERFECT, score),
-    "outcome as a list": lambda score: two(PERFECT, score).tolist(),
-    "both": two,
-    "integers": lambda score: best(score).astype(int),
-    "answer": lambda score: Answer(best(score), attained(score.ravel(), best(score).ravel()) + 1),
-    "answer with an outcome": lambda s, score: Answer(two(s, score), np.inf),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_plain_callable_is_an_oracle(form):
-    """Of the score or of structure and score; returning a vertex, an outcome or an Answer."""
-    oracle = resolve(FORMS[form], Batch.of(PERFECT))
-    assert isinstance(oracle, Solver)
-    check_oracle(oracle, PERFECT, instances=30)
 
 
 def test_fixed_coordinates_reach_a_callable_as_scores():
@@ -128,21 +80,6 @@ def test_an_entry_that_is_no_share_is_refused(wrong):
 def ask(oracle, structure=PERFECT, score=None):
     score = np.arange(float(structure.size)) if score is None else np.asarray(score, float)
     return oracle.many(Batch.of(structure), score)
-
-
-MISUSE = [
-    (Solver(lambda s: [0, 0, 1]), "example 0: the solver's answer is no outcome: column 0"),
-    (Solver(lambda s: np.ones((3, 3))), "returned an infeasible answer"),
-    (Solver(lambda s: None), "example 0: the solver gave no answer"),
-    (Solver(lambda s: Answer(best(s), 1.0)), "bounds the best score by 1, its own answer reaches"),
-    (Solver(lambda s: Answer(best(s), np.nan)), "bounds the best score by nan"),
-]
-
-
-@pytest.mark.parametrize(("oracle", "message"), MISUSE, ids=range(len(MISUSE)))
-def test_validation_names_the_example_and_what_is_wrong(oracle, message):
-    with pytest.raises(ValueError, match=message):
-        ask(Validated(oracle))
 
 
 def test_validation_refuses_answers_of_another_shape():

@@ -235,22 +235,6 @@ def test_stop_iteration_ends_nothing_quietly(wrapped, rng):
         ms.StructuredModel(STRUCTURE, oracle=Mine() if wrapped else solve).fit(X, y)
 
 
-def test_exceptions_name_the_example(rng):
-    X, y = examples(rng)
-    calls = 0
-
-    def solve(score):
-        nonlocal calls
-        calls += 1
-        if calls > 20:
-            raise KeyError("licence")
-        return vector(score)
-
-    with pytest.raises(KeyError) as stop:
-        ms.StructuredModel(STRUCTURE, oracle=solve, tol=1e-9).fit(X, y)
-    assert any(note.startswith("example ") for note in stop.value.__notes__)
-
-
 def test_an_error_of_the_solver_says_what_was_asked(rng):
     """Shortest paths take no negative costs, and what they raise seldom says so."""
     X, y = examples(rng)

@@ -76,13 +76,6 @@ def test_slopes_of_the_conjugate_by_finite_differences(regulariser, rng):
         assert (up - down) / (2 * h) == pytest.approx(regulariser.weights(r) @ direction, abs=1e-6)
 
 
-def test_the_gradient_is_a_subgradient(regulariser, rng):
-    for _ in range(50):
-        theta, other = inside(regulariser, rng), inside(regulariser, rng)
-        line = regulariser.value(theta) + regulariser.grad(theta) @ (other - theta)
-        assert regulariser.value(other) >= line - 1e-9
-
-
 def test_weights_keep_their_bounds_and_nothing_outside_has_a_value(rng):
     regulariser = Regulariser.of(4, **SETTINGS["all"])
     theta = regulariser.weights(100 * rng.standard_normal(4))

@@ -19,7 +19,6 @@ from mlestruct.inference.routine import routine
 from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains
 from mlestruct.regulariser import Regulariser
-from mlestruct.train.direct import hessian_factor
 from mlestruct.train.small_batches import SmallBatches
 from tests.reference.descents import minimise
 
@@ -158,25 +157,6 @@ def people(n, rng, kind="perfect", examples=2):
     scores = features.potentials(0.4 * rng.standard_normal(features.d))
     outcomes = best(batch, scores + rng.gumbel(size=batch.size))[0]
     return ms.Batch.of(batch.structures[0], outcomes), features
-
-
-@pytest.mark.parametrize("kind", ["perfect", "partial"])
-@pytest.mark.parametrize("rho", [0.5, 1.0])
-def test_the_factor_is_the_hessian_at_equal_scores(kind, rho, rng):
-    """By finite differences where nobody stays single; near it where some do."""
-    batch, features = people(12, rng, kind)
-    dual = ms.mle_struct(rho).dual(batch, features)
-    messages = routine(dual.entropy)
-    factor = hessian_factor(dual, messages)
-    found = factor @ factor.T - np.eye(features.d)
-
-    def moments(theta):
-        return features.moments(messages.many(batch, dual.scores(theta)).tau)
-
-    steps = 1e-4 * np.eye(features.d)[:5]
-    expected = np.array([(moments(s) - moments(-s)) / 2e-4 for s in steps])
-    close = 1e-5 if kind == "perfect" else 0.5
-    np.testing.assert_allclose(found[:5], expected, atol=close * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("rho", [0.5, 1.0])

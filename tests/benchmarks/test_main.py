@@ -52,15 +52,6 @@ def test_json_lines_have_every_key_and_a_miss_is_the_exit_code(stub, capsys):
     assert [row["met"] for row in rows] == [True, False]
 
 
-def test_markdown_is_one_table_whatever_names_hold(stub, capsys):
-    stub({"workload": "|a|", "met": True})
-    assert main(["stub", "--markdown", "--quick"]) == 0
-    out = capsys.readouterr().out
-    assert "What is measured." in out
-    assert "python -m benchmarks stub --quick" in out
-    assert r"| \|a\| | q | 1 |" in out
-
-
 def test_an_absent_peer_is_a_line(stub, capsys):
     stub(absent="no_such_peer")
     assert main(["stub"]) == 0

@@ -87,28 +87,6 @@ def test_a_run_goes_on_elsewhere_from_its_memory(engine):
         assert before + _rounds(running, 4, 3) == expected
 
 
-@pytest.mark.parametrize("every", [2, pytest.param(20, marks=pytest.mark.nightly)])
-def test_a_killed_worker_changes_no_bit(remote, tmp_path, monkeypatch, every):
-    """Killed in round 3, with or without a gathering before: made again, replayed, asked again."""
-    monkeypatch.setattr("mlestruct.engine.dask.EVERY", every)
-    mark = str(tmp_path / "killed")
-    assert rounds(remote, makers(5, mark)) == rounds(engine_of(None, 1), makers(5))
-    assert os.path.exists(mark)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("after", ["a round", "a gathering"])
-def test_workers_that_end_between_rounds_change_no_bit(remote, after):
-    """Every worker is killed from outside, so that all data and all states are lost."""
-    expected = rounds(engine_of(None, 1), makers(3), 5)
-    with closing(remote.start(makers(3))) as running:
-        before = _rounds(running, 0, 3)
-        if after == "a gathering":
-            running.memory()
-        remote.client.restart()
-        assert before + _rounds(running, 3, 2) == expected
-
-
 def test_a_run_of_many_rounds_replays_at_most_twenty(remote):
     """The log of questions is emptied whenever the states are gathered."""
     with closing(remote.start(makers(2))) as running:
@@ -144,21 +122,6 @@ def test_workers_come_back_for_as_long_as_they_are_killed(remote):
     began = time.monotonic()
     assert rounds(remote, makers(2)) == rounds(engine_of(None, 1), makers(2))
     assert time.monotonic() - began < 10  # no waiting for one that never comes
-
-
-def test_a_shards_own_exception_is_no_death(engine, tmp_path):
-    """It arrives as itself, at once: the shard is not asked again."""
-    log = tmp_path / "calls"
-
-    def fails(number):
-        if number == 1:
-            with open(log, "a") as file:
-                file.write("called\n")
-            raise KeyError("my own")
-
-    with pytest.raises(KeyError, match="my own"):
-        rounds(engine, makers(3, fails=fails))
-    assert log.read_text().count("called") == 1
 
 
 def test_an_exception_without_a_pickle_keeps_its_words(remote):
@@ -207,22 +170,6 @@ def test_workers_take_the_callers_number_of_blas_threads(remote):
     with closing(remote.start([Tells, Tells])) as running:
         found = running.round([None, None])
     assert found == [[os.environ[name] for name in names]] * 2
-
-
-@pytest.mark.nightly
-def test_a_hanging_shard_costs_the_timeout_and_the_others_go_on(remote):
-    """Its worker is restarted, so that the next run finds all of them."""
-    engine = Dask(cluster=remote.client, timeout=3.0)
-
-    def hangs(number):
-        if number == 1:
-            time.sleep(3600)
-
-    began = time.monotonic()
-    with pytest.raises(LostWorker, match="did not answer within 3 s"):
-        rounds(engine, makers(2, fails=hangs))
-    assert time.monotonic() - began < 100
-    assert rounds(engine, makers(3)) == rounds(engine_of(None, 1), makers(3))
 
 
 def test_copies_of_an_estimator_share_the_workers_of_its_engine(remote):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.estimators.tables import clique_contrasts, clique_spread
 from mlestruct.readers import graph_of
 
 KINDS = ["potts", "counts", "full"]
@@ -147,27 +146,6 @@ def test_sizes_and_features_that_were_not_learned_are_refused(rng):
         model.predict([{k: v for k, v in X[0].items() if k != "clique_ties"}])
     with pytest.raises(ValueError, match="clique_table is"):
         ms.GraphModel(clique_table="symmetric").fit(X, y)
-
-
-@pytest.mark.parametrize("kind", ["counts", "full"])
-@pytest.mark.parametrize(("states", "order"), [(2, 3), (3, 3), (2, 4)])
-def test_alike_against_mixed_is_what_single_nodes_cannot_say(kind, states, order, rng):
-    """0 on tables that are sums over nodes; 1 on a table of 1 where all are alike."""
-    ref = int(rng.integers(states))
-    found = clique_contrasts(kind, LABELS[:states].tolist(), order, ref)
-    every = np.array(list(itertools.product(range(states), repeat=order)))
-    spread = clique_spread(kind, states, order)
-    worth = rng.standard_normal(states)
-    additive, alike = worth[every].sum(axis=1), (every == every[:, :1]).all(axis=1)
-    sums, ones = (np.linalg.lstsq(spread.toarray(), t, rcond=None)[0] for t in (additive, alike))
-    np.testing.assert_allclose(spread @ sums, additive, atol=1e-12)
-    others = [k for k in range(states) if k != ref]
-    for k, together, own in zip(others, found[::2], found[1::2], strict=True):
-        assert LABELS[k] in together[0]
-        assert LABELS[ref] in own[0]
-        assert abs(together[1] @ sums) < 1e-12
-        assert together[1] @ ones == pytest.approx(1.0)
-        assert own[1] @ sums == pytest.approx(worth[k] - worth[ref])
 
 
 def test_intervals_of_cliques_have_words(rng):

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.estimators.graph import table_names, table_spread
 from mlestruct.inference.exact import exact
 from mlestruct.readers import graph_of, region_labels
 
@@ -75,23 +74,6 @@ def test_tables_are_chosen_by_name_or_number(rng):
         ms.GraphModel(tables={"width": "full"}).fit(X, y)
     with pytest.raises(ValueError, match="a table is 'full'"):
         ms.GraphModel(tables="diagonal").fit(X, y)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("states", [1, 2, 4])
-def test_tables_spread_their_weights(kind, states):
-    """Entry (a, b) of a table has the weight that its name says, for any number of states."""
-    labels = [f"l{k}" for k in range(states)]
-    names, spread = table_names(kind, labels), table_spread(kind, states).toarray()
-    assert spread.shape == (states**2, len(names))
-    for a, b in itertools.product(range(states), repeat=2):
-        used = [names[k] for k in np.flatnonzero(spread[a * states + b])]
-        expected = {
-            "full": [f"l{a} → l{b}"],
-            "symmetric": [f"l{min(a, b)} – l{max(a, b)}"],
-            "potts": ["same label"] if a == b else [],
-        }
-        assert used == expected[kind]
 
 
 def forms(nodes, edges):

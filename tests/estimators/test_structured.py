@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 import mlestruct as ms
 from mlestruct.features import crossed
-from mlestruct.oracle import Solver, takes_instance
 
 
 def packings(item):
@@ -104,10 +103,6 @@ def solve_one(scores):
     return scores > 0
 
 
-def solve_default(scores, instance=None):
-    return scores > 0
-
-
 def solve_old(structure, score):
     return score > 0
 
@@ -115,26 +110,6 @@ def solve_old(structure, score):
 class Callable:
     def __call__(self, scores, van):
         return scores > 0
-
-
-@pytest.mark.parametrize(
-    ("solve", "expected"),
-    [
-        (solve_one, False),
-        (solve_default, True),
-        (solve_old, False),
-        (lambda s, score: score > 0, False),
-        (lambda c, city: c > 0, True),
-        (Callable(), True),
-        (Solver(pack), True),
-        (Solver(solve_old), False),
-        ("cp_sat", False),
-        (None, False),
-    ],
-)
-def test_what_a_solver_takes_is_read_from_its_signature(solve, expected):
-    """(scores), (scores, instance) by any name, or (structure, score)."""
-    assert takes_instance(solve) == expected
 
 
 def test_solvers_of_the_scores_alone_see_plain_arrays_alike(rng):

@@ -15,7 +15,7 @@ from mlestruct.features import Dense, NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe, rounds, slopes
 from mlestruct.frank_wolfe import atoms as sets
 from mlestruct.frank_wolfe.active_set import Iterate
-from mlestruct.frank_wolfe.line_search import Line, derivative, search
+from mlestruct.frank_wolfe.line_search import Line, derivative
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, chain
@@ -92,22 +92,6 @@ def test_the_line_search_differentiates_the_objective(regulariser, kind):
         assert curvature == pytest.approx(rise, rel=1e-4)
         entropy = slope - derivative(gamma, line._replace(a=0 * line.a))[0]
         assert entropy == pytest.approx(-terms.slope(gamma), rel=1e-9)
-
-
-def test_the_end_point_is_returned_exactly():
-    """φ′(most) ≤ 0 gives ``most`` bit for bit; a rising φ gives 0; else φ′(γ) = 0."""
-    none = np.zeros(0)
-    terms = np.zeros((5, 0))
-
-    def along(linear, quadratic):
-        return Line(linear, quadratic, none, none, np.zeros(0, int), 0, True, terms,
-                    1.0, none, none, none, 0)  # fmt: skip
-
-    most = 0.1 + 0.2
-    assert search(along(-1.0, 0.0), most)[0] == most
-    assert search(along(-1.0, 1.0 / most), most)[0] == most
-    assert search(along(1.0, 1.0), most)[0] == 0.0
-    assert search(along(-0.1, 1.0), most)[0] == pytest.approx(0.1, rel=1e-9)
 
 
 def test_a_full_set_forgets_atoms_but_no_mass(monkeypatch):

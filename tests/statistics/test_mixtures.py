@@ -12,7 +12,7 @@ from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import outcomes
 from mlestruct.statistics.listing import Listed, listed
-from mlestruct.statistics.mixtures import Hull, Mixtures
+from mlestruct.statistics.mixtures import Mixtures
 from mlestruct.statistics.problems import inference, likelihood_of, problem
 from mlestruct.testing import vertices
 
@@ -63,20 +63,6 @@ def test_mixtures_have_the_digits_of_scaling(spread, rho, rng):
     known = inference(Entropy.of(batch, rho))(batch, scores)
     np.testing.assert_allclose(log_z, known[0], atol=3e-8, rtol=1e-10)
     np.testing.assert_allclose(tau, known[1], atol=3e-9)
-
-
-def test_rows_do_not_know_each_other(rng):
-    """Together, one by one, in another order, after others: the same mixtures, of few atoms."""
-    one = ms.Batch.of(ms.Custom(6), count=1)
-    at = 3.0 * rng.standard_normal((4, 1, 6))
-    rows = (at + 0.01 * rng.standard_normal((4, 5, 6))).reshape(20, 6)
-    alone = [Hull(one, pack, None).solve(row[None]) for row in rows]
-    order, hull = rng.permutation(20), Hull(one, pack, None)
-    hull.solve(rng.standard_normal((3, 6)))
-    log_z, tau = hull.solve(rows[order])
-    np.testing.assert_allclose(log_z, [alone[k][0][0] for k in order], atol=1e-7)
-    np.testing.assert_allclose(tau, [alone[k][1][0] for k in order], atol=1e-7)
-    assert hull.last.live.max() <= 6 + 2
 
 
 def test_mixtures_of_a_solver_are_stationary(rng):

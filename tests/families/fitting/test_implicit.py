@@ -22,15 +22,6 @@ GRAPHS = {
 ENTROPIES = {"positive": coefficients(0.01), "trees": None}
 
 
-def dense_response(graph, weight, tau, slope):
-    """−N (Nᵀ D N)⁻¹ Nᵀ ∂L/∂b over a basis N of the constraints' null space."""
-    from scipy.linalg import null_space
-
-    N = null_space(graph.constraints().A.toarray())
-    D = np.diag(weight / tau)
-    return -N @ np.linalg.solve(N.T @ D @ N, N.T @ (slope / tau))
-
-
 def batch_of(rng, graph, count):
     weight = rng.uniform(0.5, 2.0, count)
     return ms.Batch.of(graph, [rng.integers(graph.cards) for _ in range(count)], weight=weight)
@@ -123,22 +114,6 @@ def test_gradients_where_scores_are_strong(rng, loss):
             objective(batch, {"score": score + sign * step}, None, 0.0).value for sign in (1, -1)
         )
         assert found.gradient["score"][k] == pytest.approx((up - down) / 2e-3, abs=1e-5, rel=1e-3)
-
-
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("entropy", ENTROPIES)
-def test_responses_are_those_of_the_null_space(rng, graph, entropy):
-    """The condensed solve is the dense one, with coefficients of either sign."""
-    structure, inference = GRAPHS[graph], Condensed()
-    batch = batch_of(rng, structure, 2)
-    weight = inference.weights(batch, ENTROPIES[entropy])
-    tau = inference.minimise(batch, rng.standard_normal(batch.size), weight).tau
-    slope = rng.standard_normal(batch.size)
-    found = inference.respond(batch, weight, tau, slope)
-    for m in range(2):
-        here = batch.coordinates(m)
-        expected = dense_response(structure, weight[here], tau[here], slope[here])
-        np.testing.assert_allclose(found[here], expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["ucl", "uclass", "cquad"])
@@ -287,21 +262,3 @@ def test_what_it_refuses(rng):
     learner = implicit(None, entropy=lambda some: PerTable.of(some, np.ones((4, 1))))
     with pytest.raises(ValueError, match="log w has no start"):
         learner.fit(batch, ms.Tied.of(batch, np.ones((4, 1))))
-
-
-def test_per_table_features_are_an_adjoint_pair(rng):
-    """⟨Ψω, τ⟩ = ⟨ω, Ψᵀτ⟩, one number per table, and members may be chosen."""
-    graphs = [ms.grid(2, 2), ms.grid(2, 3), ms.grid(2, 2)]
-    batch = ms.Batch.of(graphs, [np.zeros(g.n_nodes, int) for g in graphs])
-    psi = PerTable.of(batch, rng.standard_normal((14, 2)), rng.standard_normal((15, 3)))
-    omega, tau = rng.standard_normal(psi.d), rng.standard_normal(batch.size)
-    given = psi.potentials(omega)
-    assert given @ tau == pytest.approx(omega @ psi.moments(tau))
-    np.testing.assert_allclose(psi.each(tau).reshape(3, -1).sum(axis=0), psi.moments(tau))
-    for m in range(3):
-        here = given[batch.coordinates(m)]
-        tables = batch.structure(m).table_of
-        assert all(len(np.unique(here[tables == t])) == 1 for t in np.unique(tables))
-    chosen = psi.select(np.array([2, 1]))
-    expected = np.concatenate([given[batch.coordinates(m)] for m in (2, 1)])
-    np.testing.assert_allclose(chosen.potentials(omega), expected)
