@@ -6,7 +6,6 @@ import pytest
 from mlestruct.batch import Batch
 from mlestruct.dual import Dual, certificate, interior, tangent_gaps
 from mlestruct.entropy import Entropy
-from mlestruct.errors import Infeasible
 from mlestruct.features import Dense, NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
@@ -151,19 +150,6 @@ def test_an_oracles_own_bound_widens_the_certificate_by_its_slack(slack):
     wide = certificate(dual, Validated(Solver(solve)), theta, tau)
     assert wide.gap - sharp.gap == pytest.approx(4 * slack)
     assert wide.slack == pytest.approx(4 * slack)
-
-
-@pytest.mark.parametrize(
-    ("structure", "message"),
-    [
-        (BipartiteMatching(3, forbidden=[(0, 0), (0, 1), (1, 0), (1, 1)]), "between them"),
-        (chain(3, 2).forbid([(1, 0), (1, 1)]), "variable 1 has no possible state"),
-        (Paths([(0, 1), (2, 1)], 0, 2), "from node 0 to node 2"),
-    ],
-)
-def test_an_impossible_structure_is_named_before_learning_starts(structure, message):
-    with pytest.raises(Infeasible, match=message):
-        marginals(Batch.of(structure), np.zeros(structure.size))
 
 
 def test_an_optimum_on_a_vertex_is_certified():

@@ -87,14 +87,6 @@ def test_the_matching_entropy_is_the_formula_of_the_paper():
     assert entropy.each(tau)[0] == pytest.approx(expected)
 
 
-def test_rho_may_be_a_function_of_the_structure():
-    batch = Batch.of([BipartiteMatching(2), BipartiteMatching(4)])
-    entropy = Entropy.of(batch, lambda s: 0.5 * (1 + 1 / s.rows))
-    for m, rho in enumerate((0.75, 0.625)):
-        one = Entropy.of(Batch.of(batch.structure(m)), rho)
-        np.testing.assert_array_equal(entropy.b[batch.coordinates(m)], one.b)
-
-
 STATUS = [
     (chain(3, 2), None, "exact"),
     (chain(3, 2), 0.5, "upper"),

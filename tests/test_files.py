@@ -117,15 +117,6 @@ def test_foreign_files_are_refused_and_never_run(tmp_path, raw, message):
         files.load(path, "Model")
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_name_stored_twice_is_refused(tmp_path):
-    """Two entries of one name would let the second hide the first."""
-    path = tmp_path / "twice.npz"
-    path.write_bytes(forged([("a.npy", npy(np.zeros(1))), ("a.npy", npy(np.ones(1)))]))
-    with pytest.raises(ValueError, match="every name once"):
-        files.load(path, "Model")
-
-
 def test_large_files_are_refused_unread(path):
     """The size is asked for before the content."""
     with pytest.raises(ValueError, match="bytes; it may have at most 10"):

@@ -147,18 +147,6 @@ def test_a_temperature_is_a_scale():
     assert frozen.lower[0] == pytest.approx((vertices(structure) @ score).max(), abs=1e-6)
 
 
-def test_the_best_outcomes_and_their_scores():
-    structures = [chain(3, 2), BipartiteMatching(3), chain(2, 2)]
-    batch = Batch.of(structures)
-    scores = np.random.default_rng(6).standard_normal(batch.size)
-    outcomes, reached, upper = best(batch, scores)
-    for m, structure in enumerate(structures):
-        part = scores[batch.coordinates(m)]
-        assert structure.encode(outcomes[m]) @ part == pytest.approx(reached[m])
-        assert reached[m] == pytest.approx((vertices(structure) @ part).max())
-    np.testing.assert_allclose(upper, reached)
-
-
 def test_scores_come_flat_or_in_rows_and_in_the_right_number():
     batch = Batch.of(chain(2, 2), count=2)
     rows = np.random.default_rng(7).standard_normal((2, 8))

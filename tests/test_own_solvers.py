@@ -288,20 +288,3 @@ def test_an_outcome_that_no_answer_may_be_is_named_as_one(rng):
     X = [rng.normal(size=(3, 2)) for _ in range(4)]
     with pytest.raises(ValueError, match=r"the observed outcome has .*; where that breaks its"):
         ms.StructuredModel(oracle=lambda s: np.eye(3)[np.argmax(s)]).fit(X, [np.ones(3)] * 4)
-
-
-def test_a_bound_may_be_unknown_and_is_no_text():
-    one = ms.Custom(3, exactly_one=[[0, 1, 2]])
-    X, y = [np.eye(3)[:, :2]] * 2, [np.eye(3)[0], np.eye(3)[1]]
-
-    def fitted(upper):
-        def solve(score):
-            return ms.Answer(np.eye(3)[score.argmax()], upper)
-
-        return ms.StructuredModel(one, oracle=solve, learner="ssvm", max_rounds=5).fit(X, y)
-
-    with pytest.warns(ms.ConvergenceWarning, match="without a bound"):
-        assert not fitted(None).converged_
-    for text in ("3", b"3", 3 + 0j, [1.0, 2.0]):
-        with pytest.raises(ValueError, match="example 0: the solver's bound is no number"):
-            fitted(text)

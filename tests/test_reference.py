@@ -136,20 +136,6 @@ def test_bethe_bounds_nothing_on_general_graphs():
     assert structure.bound(counting).kind == "none"
 
 
-def test_a_bethe_optimum_on_a_permutation(tmp_path, capsys):
-    """Barely inside the spectral rule, where no gradient shows it."""
-    weights = np.full((4, 4), 0.33) + 0.67 * np.eye(4)
-    cases = {
-        "vertex": {
-            "kind": "permanent_vertex_optimum",
-            "inputs": {"weights": weights.tolist()},
-            "expected": {"bethe_logZ": 0.0, "bethe_tau": np.eye(4).tolist()},
-            "tolerance": 1e-10,
-        }
-    }
-    assert run(capsys, [written(tmp_path, cases)])[1][-1] == "2 passed, 0 failed"
-
-
 def test_every_entry_counts_its_own_clamps(tmp_path, capsys, rng):
     """Domke's algorithm 1 in plain NumPy: ε(c) = 1/(10c)² per entry, for every first iterate."""
     graph = FactorGraph([3, 2, 3], [(0, 1), (1, 2), (0, 2)])

@@ -86,19 +86,6 @@ def test_weights_keep_their_bounds_and_nothing_outside_has_a_value(rng):
     assert Regulariser.of(2, prior=[1, 2]).plain
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_the_bracket_is_fenchels_gap(name, rng):
-    """R(θ) + R*(r) − ⟨θ, r⟩, zero at the weights of r, infinite outside the bounds."""
-    regulariser = Regulariser.of(4, **SETTINGS[name])
-    r, other = 3 * rng.standard_normal((2, 4))
-    theta = regulariser.weights(other)
-    expected = regulariser.value(theta) + regulariser.conj(r) - theta @ r
-    assert regulariser.bracket(theta, r) == pytest.approx(expected, abs=1e-12)
-    assert regulariser.bracket(regulariser.weights(r), r) == 0
-    if np.isfinite(regulariser.upper).any():
-        assert regulariser.bracket(regulariser.upper.clip(max=9) + 1, r) == np.inf
-
-
 MISUSE = [
     ({"lam": np.inf}, "finite"),
     ({"lam": [1, 2]}, "must be a number or have 4 entries"),

@@ -31,13 +31,6 @@ def test_scorers_are_what_they_say(sequences):
     )
 
 
-def test_pictures_are_compared_whatever_their_outcome_shape():
-    """Outcomes listed row by row count as right where the picture is."""
-    train = data.grids(sizes=(3, 0, 0), side=4, flips=0.0)[0]
-    model = ms.GridModel(tol=0.01, alpha=0.01).fit(train.X, train.y)
-    assert scorers.all_right(model, train.X, train.y) == model.score(train.X, train.y) == 1.0
-
-
 def test_all_right_asks_for_the_outcome_whatever_form_it_is_told_in():
     """Sets of parts, arcs in the order of the walk, and pictures of which a part is not known."""
     rng = np.random.default_rng(0)

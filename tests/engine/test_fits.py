@@ -207,21 +207,3 @@ def test_a_deadly_example_is_named_and_the_checkpoint_goes_on(kind, remote, tmp_
     mended.touch()
     found = fit(checkpoint=ms.Checkpoint(path, every=1))
     assert found == fit()
-
-
-def test_an_interior_is_asked_for_where_the_shards_are(remote, rng):
-    """A structure known by its solver alone: the first questions are no business of the caller."""
-    caller = os.getpid()
-
-    def solve(score):
-        assert os.getpid() != caller
-        vertex = np.zeros(4)
-        vertex[np.argmax(score)] = 1.0
-        return vertex
-
-    structure = ms.Custom(4, exactly_one=[range(4)], A=[[1, 1, 0, 0]], upper=[1])
-    batch = ms.Batch.of([structure] * 3, list(np.eye(4)[:3]))
-    features = ms.Dense.of(batch, rng.standard_normal((batch.size, 2)))
-    solver = ms.FrankWolfe(tol=1e-2, engine=remote)
-    model = ms.mle_struct(oracle=solve, solver=solver).fit(batch, features)
-    assert model.certificate.relative <= 1e-2

@@ -203,22 +203,6 @@ def test_examples_with_all_their_labels_are_held_out_first():
         ms.SequenceModel(alpha=(0.1, 1.0), held_out=0.5).fit(train.X, void)
 
 
-def test_get_set_params_and_clone(matched):
-    model = ms.MatchingModel("partial", alpha=2.0, tol=0.5)
-    params = model.get_params()
-    assert params["kind"] == "partial"
-    assert params["alpha"] == 2.0
-    twin = type(model)(**params)
-    assert twin.get_params() == params
-    assert repr(model) == "MatchingModel(kind='partial', alpha=2.0, tol=0.5)"
-    with pytest.raises(ValueError, match="no setting 'colour'"):
-        model.set_params(colour="red")
-    sklearn = pytest.importorskip("sklearn.base", reason="scikit-learn is optional")
-    cloned = sklearn.clone(ms.MatchingModel(tol=0.3).fit(matched[0].X, matched[0].y))
-    assert cloned.tol == 0.3
-    assert not hasattr(cloned, "coef_")
-
-
 def test_progress_is_quiet_in_pipes_and_shown_on_request(matched, capsys):
     """No bar without a terminal; with progress=True the expected cost comes first."""
     train = matched[0]

@@ -10,22 +10,8 @@ import pytest
 from scipy.special import logsumexp
 
 import mlestruct as ms
-
-
-def tables(rng):
-    X = [rng.normal(size=(4, 4, 3)) for _ in range(6)]
-    return X, [rng.permutation(4) for _ in X]
-
-
-def words(rng):
-    X = [rng.normal(size=(5, 3)) for _ in range(8)]
-    return X, [(x[:, 0] + rng.normal(size=5) > 0).astype(int).tolist() for x in X]
-
-
-def pictures(rng):
-    X = [rng.normal(size=(3, 3, 3)) for _ in range(6)]
-    return X, [(x[..., 0] + rng.normal(size=(3, 3)) > 0).astype(int) for x in X]
-
+from tests.estimators.test_scale_everywhere import pictures, words
+from tests.estimators.test_scale_everywhere import squares as tables
 
 KINDS = {
     "matching": (ms.MatchingModel, tables),
@@ -70,20 +56,10 @@ def test_the_time_beside_the_label_itself(mean, rng):
 
 
 ALL = {
-    "perfect": (ms.MatchingModel, tables, {}),
-    "partial": (ms.MatchingModel, tables, {"kind": "partial"}),
-    "one-sided": (ms.MatchingModel, tables, {"kind": "one_sided"}),
-    "near propagation": (ms.MatchingModel, tables, {"rho": 0.75}),
     "sequence": (ms.SequenceModel, words, {}),
     "grid": (ms.GridModel, pictures, {}),
     "grid, pseudo-likelihood": (ms.GridModel, pictures, {"learner": "pseudo_likelihood"}),
-    "several labels": (ms.MultiLabelModel, lambda rng: bags(rng), {}),
 }
-
-
-def bags(rng):
-    X = [rng.normal(size=3) for _ in range(20)]
-    return X, [(x[:2] + rng.normal(size=2) > 0).astype(int) for x in X]
 
 
 @pytest.mark.parametrize("solver", ["direct", "frank_wolfe"])
@@ -104,7 +80,7 @@ def test_a_unix_time_in_a_perfect_matching(mean, spread, penalty, solver, rng):
 
 
 @pytest.mark.parametrize("mean", [1e9, 1.7e9, 1e10])
-@pytest.mark.parametrize("kind", ["sequence", "grid", "grid, pseudo-likelihood"])
+@pytest.mark.parametrize("kind", ALL)
 def test_a_unix_time_elsewhere(kind, mean, rng):
     make, data, how = ALL[kind]
     X, y = data(rng)

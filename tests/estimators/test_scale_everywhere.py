@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.families.joint.prediction import Mixture
 from mlestruct.learners import LEARNERS
 from mlestruct.structures import Matching
 
@@ -259,15 +258,3 @@ def test_room_mates_reach_their_optimum_in_any_unit(unit, offset, rho):
         warnings.simplefilter("error", ms.ConvergenceWarning)
         model, _ = shared(unit, 1.0, offset * unit, rho=rho)
     assert model.certificate_.relative <= model.tol
-
-
-def test_joint_models_know_no_order():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, size=(30, 6))
-    mixture = Mixture(0.6, [-1.0, 1.0], [0.5, 0.5])
-    one, other = (
-        ms.JointModel(ms.grid(2, 3), mixture, smoothing=0.01).fit(given)
-        for given in (labels, labels[::-1])
-    )
-    np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-12)
-    assert other.log_likelihood_ == pytest.approx(one.log_likelihood_, abs=1e-12)

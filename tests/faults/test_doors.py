@@ -118,47 +118,6 @@ def test_sets_of_attributes_are_read_in_one_order():
     assert b"['ab', 'b', 'cd', 'e']" in told.pop()
 
 
-TASKS = {
-    "matching": (ms.MatchingModel, (3, 3, 2), lambda rng, x: rng.permutation(3)),
-    "sequence": (ms.SequenceModel, (4, 2), lambda rng, x: (x[:, 0] > 0).astype(int)),
-    "grid": (ms.GridModel, (3, 2, 2), lambda rng, x: (x[..., 0] > 0).astype(int)),
-    "several": (ms.MultiLabelModel, (3,), lambda rng, x: (x[:2] > 0).astype(int)),
-}
-
-
-@pytest.mark.parametrize("kind", ["u1", "i2", ">i4", "i8", "u8", "f2", "f4", ">f4", "O"])
-@pytest.mark.parametrize("task", TASKS)
-def test_the_type_that_holds_the_numbers_changes_no_bit(task, kind, rng):
-    if (task, kind) == ("grid", "u1"):
-        return  # bytes are pictures: 255 is 1
-    make, shape, outcome = TASKS[task]
-    X = [rng.integers(0, 100, size=shape) for _ in range(6)]
-    y = [outcome(rng, x - 50) for x in X]
-    plain = make().fit([x.astype(float) for x in X], y)
-    model = make().fit([x.astype(kind) for x in X], [np.asarray(v).astype(kind) for v in y])
-    assert model.coef_.tobytes() == plain.coef_.tobytes()
-
-
-@pytest.mark.parametrize("door", ["X", "weights", "outcomes", "alpha", "predict"])
-def test_masked_numbers_are_missing_ones(door, rng):
-    X, y = tables(rng)
-    masked = [np.ma.masked_array(x, mask=np.arange(x.size).reshape(x.shape) == 3) for x in X]
-    calls = {
-        "X": lambda: ms.MatchingModel().fit(masked, y),
-        "weights": lambda: ms.MatchingModel().fit(X, y, np.ma.masked_equal(np.arange(8.0), 0)),
-        "outcomes": lambda: ms.MatchingModel().fit(X, [np.ma.masked_equal(v, 1) for v in y]),
-        "alpha": lambda: ms.MatchingModel(alpha=np.ma.masked_equal([1.0, 2.0], 1)).fit(X, y),
-        "predict": lambda: ms.MatchingModel().fit(X, y).predict(masked),
-    }
-    with pytest.raises(ValueError, match="masked"):
-        calls[door]()
-    whole = [np.ma.masked_array(x, mask=False) for x in X]
-    assert (
-        ms.MatchingModel().fit(whole, y).coef_.tobytes()
-        == ms.MatchingModel().fit(X, y).coef_.tobytes()
-    )
-
-
 @pytest.mark.parametrize("value", [2**64 - 1, 2**63, 2**53])
 @pytest.mark.parametrize("form", [np.uint64, object, list])
 def test_wide_integers_are_never_minus_one(value, form):

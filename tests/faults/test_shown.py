@@ -110,19 +110,6 @@ def test_no_cell_is_a_formula_whatever_separates_cells(separator, tmp_path):
         assert not (risky and cell.strip()[:1] not in ("'", '"')), cell
 
 
-def test_what_is_written_is_read_back(tmp_path):
-    words = ["a;b", "a\tb", "a:b", "a|b", "it's", 'say "x"', " x ", "", "line\nend", "plain", "3"]
-    write_csv(tmp_path / "x.csv", {"a b": words, "n": np.arange(11) / 7})
-    with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))
-    assert rows[0] == ["a b", "n"]
-    assert [row[0] for row in rows[1:]] == words
-    assert [float(row[1]) for row in rows[1:]] == (np.arange(11) / 7).tolist()
-    raw = (tmp_path / "x.csv").read_text(encoding="utf-8")
-    for word in ("a;b", "a\tb", "a|b"):
-        assert f'"{word}"' in raw
-
-
 def damaged(kind):
     """A sparse matrix whose arrays were set to something else after it was made."""
     matrix = sp.csr_array(np.eye(6, 3))

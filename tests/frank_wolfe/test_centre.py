@@ -32,8 +32,9 @@ def test_the_moved_regulariser_is_that_with_the_distance_added(regulariser):
 
 @pytest.mark.parametrize("step", ["pairwise", "block"])
 @pytest.mark.parametrize("regulariser", REGULARISERS)
-def test_with_and_without_a_centre_the_optimum_is_one(step, regulariser):
-    dual = learning(5, **regulariser)
+@pytest.mark.parametrize("temperature", [1.0, 0.0])
+def test_with_and_without_a_centre_the_optimum_is_one(step, regulariser, temperature):
+    dual = learning(5, temperature=temperature, **regulariser)
     oracle = resolve(None, dual.batch)
     rounds, tol = (400, 1e-5) if step == "pairwise" else (1500, 1e-3)
     held, free = (

@@ -23,31 +23,6 @@ def square(rng):
     return graph, outcomes, batch, X, ms.Dense.of(batch, X.reshape(-1, 3))
 
 
-def conditional_loss(theta, graph, outcomes, X):
-    """Minus the pseudo-log-likelihood plus ridge, one flipped variable at a time."""
-    total = 0.5 * theta @ theta
-    for y, x in zip(outcomes, X, strict=True):
-        scores = x @ theta
-        for i in range(graph.n_nodes):
-            reached = []
-            for state in range(2):
-                other = y.copy()
-                other[i] = state
-                reached.append(graph.encode(other) @ scores)
-            total -= reached[y[i]] - np.logaddexp.reduce(reached)
-    return total
-
-
-def test_pseudo_likelihood_maximises_the_product_of_conditionals(square):
-    graph, outcomes, batch, X, features = square
-    model = LEARNERS["pseudo_likelihood"](regulariser=1.0, solver=TIGHT).fit(batch, features)
-    expected = minimize(
-        conditional_loss, np.zeros(3), args=(graph, outcomes, X), options={"gtol": 1e-7}
-    )
-    np.testing.assert_allclose(model.theta, expected.x, atol=1e-4)
-    assert model.certificate.objective == pytest.approx(-expected.fun, abs=1e-6)
-
-
 def piece_loss(theta, graph, outcomes, X):
     """Minus Σ over edges of the edge's own log-likelihood, node scores shared among its edges."""
     degree = np.bincount(graph.scope, minlength=graph.n_nodes)

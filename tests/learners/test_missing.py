@@ -161,19 +161,6 @@ def test_none_labels_at_the_front_door_are_the_rounds_below_it(rng):
     assert whole.certificate_.withheld is None
 
 
-def test_partial_outcomes_of_any_structure(rng):
-    """Some matchings whole, some in part: what was seen is kept, paths of alphas work."""
-    structure = ms.BipartiteMatching(3)
-    X = rng.standard_normal((4, 9, 2))
-    y = [[0, 1, 2], ms.Partial([2, -1, -1]), [1, 0, 2], ms.Partial([-1, -1, -1])]
-    model = ms.StructuredModel(structure, alpha=[10.0, 1.0], tol=1e-4)
-    model.fit(X, y, validation=(X[:1], y[:1]))
-    assert len(model.alpha_scores_) == 2
-    assert model.certificate_.withheld
-    with pytest.raises(ValueError, match="ssvm is no likelihood"):
-        ms.StructuredModel(structure, learner="ssvm").fit(X, y)
-
-
 def test_weights_are_seen_where_labels_are_known():
     X = [[{"w": "a"}, {"w": "b"}, {"w": "c"}], [{"w": "c"}, {"w": "d"}]]
     y = [["x", None, "y"], ["x", "y"]]

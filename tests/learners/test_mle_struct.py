@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from mlestruct.batch import Batch
 from mlestruct.dual import certificate
-from mlestruct.features import Dense, Functions, Sparse, Tied
+from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import mle_struct, ssvm
 from mlestruct.oracle import Validated, resolve
@@ -134,28 +134,6 @@ def test_the_objective_never_rises_whoever_answers(step, learner):
     for theta, values in runs[1:]:
         np.testing.assert_array_equal(theta, runs[0][0])
         np.testing.assert_array_equal(values, runs[0][1])
-
-
-def test_every_form_of_features_learns_the_same():
-    rng = np.random.default_rng(5)
-    structures = [chain(4, 2), chain(2, 2), chain(3, 2)]
-    batch = Batch.of(structures, [rng.integers(0, 2, s.n_nodes) for s in structures])
-    tied = Tied.of(batch, rng.standard_normal((9, 2)), rng.standard_normal((6, 1)))
-    expanded = np.stack([tied.potentials(unit) for unit in np.eye(tied.d)], axis=1)
-    blocks = [expanded[batch.coordinates(m)] for m in range(3)]
-    forms = [
-        tied,
-        Dense.of(batch, expanded),
-        Dense.of(batch, blocks),
-        Dense.of(batch, expanded.astype(np.float32)),
-        Sparse.of(batch, expanded),
-        Functions.of(batch, blocks, tied.d, lambda x, theta: x @ theta, lambda x, tau: tau @ x),
-    ]
-    learner = mle_struct(regulariser=1.0, solver=FrankWolfe(tol=1e-7, rounds=300))
-    models = [learner.fit(batch, form) for form in forms]
-    for model in models:
-        assert model.certificate.relative <= 1e-7
-        np.testing.assert_allclose(model.theta, models[0].theta, atol=2e-3)
 
 
 def test_paths_learn_by_exact_likelihood():

@@ -131,3 +131,15 @@ def test_bounds_hold_at_temperature_zero():
     )
     assert ((model.theta >= 0) & (model.theta <= 0.4)).all()
     assert model.certificate.relative <= 1e-6
+
+
+def test_a_bound_that_never_binds_changes_no_optimum():
+    """It takes general steps where settled blocks would serve."""
+    batch, features = problem("chains")
+    solver = FrankWolfe(tol=1e-7, rounds=400)
+    one = ssvm(regulariser=LAM, solver=solver).fit(batch, features)
+    two = ssvm(regulariser=Regulariser.of(D, LAM, upper=1e6), solver=solver).fit(batch, features)
+    assert max(one.certificate.relative, two.certificate.relative) <= 1e-7
+    gaps = one.certificate.gap + two.certificate.gap
+    assert abs(one.certificate.objective - two.certificate.objective) <= gaps
+    np.testing.assert_allclose(one.theta, two.theta, atol=np.sqrt(2 * gaps / LAM) + 1e-6)

@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from papers._run import Experiment, Row
 from papers.camel import (
     BRIEFLY,
     CCCP,
-    CLASSES,
     LEARN,
     MAIL_FOLDS,
     NAMES,
-    PAIRS,
     PLAINLY,
     SIGNAL,
     TABLE_1,
-    accuracy,
     conll,
     conll_sample,
     documents,
-    generate,
     hints,
     ner,
     plain,
@@ -58,15 +53,6 @@ def test_plain_quickly(printed: Printed) -> None:
     rows = printed(plain)
     assert [row["learner"] for row in rows] == list(PLAINLY)
     assert all(0 < row["accuracy"] <= 100 for row in rows)
-
-
-def test_edges_tell_something_that_hints_do_not() -> None:
-    for seed in range(2):
-        images = generate(1.0, seed, 4)
-        drawn = np.random.default_rng([2008, seed]).normal(-1.0, 1.0, len(PAIRS))
-        hints = np.vstack([SIGNAL * np.eye(CLASSES), np.zeros(CLASSES)]).ravel()
-        alone = accuracy(np.concatenate([hints, 0 * drawn]), images)
-        assert 100 / CLASSES < alone < accuracy(np.concatenate([hints, drawn]), images)
 
 
 def test_ner_quickly(shared_data: Path, printed: Printed) -> None:

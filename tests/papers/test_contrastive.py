@@ -3,10 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import pytest
-
-import mlestruct as ms
 from papers._run import Row
 from papers.contrastive import (
     COLD,
@@ -18,7 +14,6 @@ from papers.contrastive import (
     STARTS,
     TABLE_1,
     TREE,
-    best_rows,
     cliques,
     curve,
     f1,
@@ -77,18 +72,6 @@ def test_the_rest_of_the_family_quickly(printed: Printed) -> None:
     assert rows[0]["from exact"] == 0
     assert all(0 <= row["from exact"] <= 1 and 0 <= row["test error %"] <= 100 for row in rows)
     assert {"CF10-Kikuchi", "contrastive divergence, 1"} <= {row["method"] for row in rows}
-
-
-@pytest.mark.parametrize("side", [2, 3, 4])
-def test_best_rows_is_the_best_labelling(side: int) -> None:
-    graph = ms.plaquettes(side, side)
-    every = np.arange(2**graph.n_nodes)[:, None] >> np.arange(graph.n_nodes) & 1
-    vertices = np.array([graph.encode(labels) for labels in every[:: 1 if side < 4 else 97]])
-    for seed in range(3):
-        score = np.random.default_rng(seed).standard_normal(graph.size)
-        found = best_rows(graph, score)
-        assert graph.contains(found[None]).all()
-        assert score @ found >= (vertices @ score).max() - 1e-12
 
 
 def test_starts_are_compared_by_one_likelihood(shared_data: Path, printed: Printed) -> None:

@@ -46,30 +46,6 @@ def test_absent_data_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main("x", {"e": needs_data}, ["e", "--data", str(tmp_path), "--json"]) == 0
 
 
-def halves(setting: Setting) -> Iterator[Row]:
-    for name in ("first", "second"):
-        part = setting.once(name, lambda name=name: {"seen": [name], "half": 0.5})
-        if part is not None:
-            yield {"name": name, "sum": part["half"] + len(part["seen"])}
-
-
-def test_a_part_that_is_kept_is_not_run_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ["halves", "--json", "--keep", str(tmp_path / "parts")]
-    assert main("x", {"halves": halves}, [*given, "--cut"]) == 0
-    assert capsys.readouterr().out == ""
-    assert main("x", {"halves": halves}, given) == 0
-    whole = capsys.readouterr()
-    assert whole.err.splitlines() == ["first, half 0.5", "second, half 0.5"]
-    lines = (tmp_path / "parts").read_text("utf-8").splitlines(keepends=True)
-    (tmp_path / "parts").write_text(lines[1].replace("0.5", "7.5"), "utf-8")
-    assert main("x", {"halves": halves}, [*given, "--cut"]) == 0
-    assert capsys.readouterr() == ('{"name": "second", "sum": 8.5}\n', "")
-    assert main("x", {"halves": halves}, given) == 0
-    assert [json.loads(row)["sum"] for row in capsys.readouterr().out.splitlines()] == [1.5, 8.5]
-
-
 @pytest.mark.parametrize("paper", ["camel", "contrastive", "fitting", "mle_struct", "wrong_mrf"])
 def test_the_page_names_every_experiment_and_no_other(paper: str) -> None:
     package = (Path(papers.__file__).parent / paper).is_dir()

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numpy as np
 import pytest
 
 import mlestruct as ms
 from mlestruct.engine import Serial
-from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Contrastive
+from mlestruct.families.contrastive.objectives import BetheSteps, Contrastive
 from mlestruct.inference.exact import exact
-from mlestruct.lbfgs import next_step
 from mlestruct.learners import contrastive, lbp
 from mlestruct.learners.primal import only_seen
-from mlestruct.learners.pseudo import pseudo_likelihood
 from mlestruct.objectives.base import Head, Share, Sum
-from mlestruct.train.slopes import descend_slopes
 from mlestruct.train.small_batches import SmallBatches
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
@@ -60,18 +55,6 @@ def test_the_k_step_gradient_vanishes_at_the_end(k, rng):
     assert -model.certificate.objective == pytest.approx(reached, abs=1e-9)
     assert np.isinf(model.certificate.gap)
     assert "gradient of no objective" in str(model.certificate)
-
-
-def test_slopes_find_the_minimum_of_what_they_integrate(rng):
-    """With an exact gradient the integral is the value, up to trapezoids, and so is its minimum."""
-    batch, features = grids(rng)
-    ridge = ms.Regulariser.of(features.d, 0.5)
-    makers = Share.whole(Contrastive(BlockSteps()), batch, {"score": Head(features)}).split()
-    total, descent = Sum(Serial().start(makers)), descend_slopes(ridge, np.zeros(features.d))
-    *_, (theta, value, *_) = islice(iter(lambda: next_step(descent, total), None), 60)
-    want = pseudo_likelihood(regulariser=0.5, solver=SOLVER).fit(batch, features)
-    np.testing.assert_allclose(theta, want.theta, atol=1e-2)
-    assert value == pytest.approx(-want.certificate.objective, abs=1e-4)
 
 
 @pytest.mark.parametrize("free_energy", ["bethe", "mean_field", "trees"])

@@ -87,21 +87,6 @@ def test_never_negative_and_never_rising(make, graph, hidden, rng):
         assert (path[-1] < path[0]).any()
 
 
-@pytest.mark.parametrize(("make", "graph"), CASES, ids=NAMES)
-def test_value_and_gradient_are_the_ends(make, graph, rng):
-    """Σ w (F_0 − F_k), and w (τ_k − data): what the objective hands the trainer."""
-    batch = drawn(graph, rng)
-    scores = rng.standard_normal(batch.size)
-    one = make(steps=3)(batch, scores, None)
-    found = Contrastive(make(steps=3))(batch, {"score": scores}, None, 0.0)
-    again = Contrastive(make(steps=3))(batch, {"score": scores}, found.warm, 0.0)
-    assert found.value == pytest.approx(batch.weight @ (one.start - one.end))
-    assert found.value >= 0
-    weighed = batch.weight[batch.owner] * (one.tau - batch.target)
-    np.testing.assert_allclose(found.gradient["score"], weighed, atol=1e-12)
-    np.testing.assert_allclose(again.gradient["score"], weighed, atol=1e-12)
-
-
 @pytest.mark.parametrize("hidden", [0.0, 0.4])
 @pytest.mark.parametrize("states", [2, 3])
 def test_on_a_tree_the_limit_is_maximum_likelihood(states, hidden, rng):
@@ -271,25 +256,6 @@ def test_hidden_variables_of_chains_are_drawn_given_what_was_seen(rng):
     found = GibbsSteps(1, chains=20_000)(batch, scores, None)
     want = exact(ms.chain(3, 2).clamp({0: 1, 2: 0}), scores).tau
     np.testing.assert_allclose(found.data, want, atol=0.018)
-
-
-def test_conditional_and_generative(rng):
-    """Inputs as variables: clamped in both terms they are given, else the model draws them too."""
-    graph = ms.FactorGraph([2] * 4, [(0, 2), (1, 3), (0, 1)])  # labels 0, 1; inputs 2, 3
-    outcomes = [[1, 0, 1, 1], [0, 0, 0, 1]]
-    given = [graph.clamp({2: y[2], 3: y[3]}) for y in outcomes]
-    joint, conditional = ms.Batch.of(graph, outcomes), ms.Batch.of(given, outcomes)
-    scores = rng.standard_normal(joint.size)
-    target = joint.totals(scores * joint.target)
-    for batch in (joint, conditional):
-        want = [exact(batch.structure(m), scores[batch.coordinates(m)]).log_z for m in range(2)]
-        for relaxation, tol in ((BetheSteps(1000, 1e-9, 1e-10), 1e-5), (TreeSteps(2), 1e-9)):
-            found = relaxation(batch, scores, None)
-            np.testing.assert_allclose(found.start - found.end, want - target, atol=tol)
-    held = conditional.target[[4, 5, 6, 7]]
-    for relaxation in (BetheSteps(5), MeanFieldSteps(5), TreeSteps(5)):
-        found = relaxation(conditional, scores, None)
-        np.testing.assert_allclose(found.tau[[4, 5, 6, 7]], held, atol=1e-12)
 
 
 def test_what_cannot_be_hidden_or_relaxed_is_refused(rng):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.families.joint.prediction import Mixture, predict
+from mlestruct.families.joint.prediction import Mixture
 from mlestruct.testing import vertices
 
 MIXTURE = Mixture(0.6, [-1.0, 1.0], [0.5, 0.5])
@@ -42,15 +42,6 @@ def test_hidden_sites_are_filled_in(rows):
     right = tables[:, 5].argmax(axis=1) == labels[200:, 5]
     assert right.mean() > 0.7
     np.testing.assert_allclose(tables.sum(axis=2), 1.0)
-
-
-def test_it_is_moment_matching_and_the_same_surrogate(rows):
-    labels, _, y = rows
-    model = ms.JointModel(ms.grid(4, 4), MIXTURE, rho=0.5, smoothing=0.1).fit(labels)
-    same = predict(ms.grid(4, 4), model.coef_, MIXTURE, y[0], 0.5)
-    np.testing.assert_array_equal(model.predict(y[:1])[0], same.z)
-    assert 0 < model.stability_ < np.inf
-    assert model.get_params()["smoothing"] == 0.1
 
 
 def alike(rng, graph, coupling):

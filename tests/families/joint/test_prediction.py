@@ -10,8 +10,6 @@ from scipy.stats import norm
 import mlestruct as ms
 from mlestruct.families.joint.prediction import Mixture, beliefs, predict, stability
 from mlestruct.inference import marginals
-from mlestruct.inference.exact import exact
-from mlestruct.learners.tree_reweighted import match_moments
 from mlestruct.testing import vertices
 
 MIXTURE = Mixture(0.6, [-1.0, 1.5], [0.5, 2.0])
@@ -62,15 +60,6 @@ def test_prediction_uses_the_surrogate_it_was_asked_for(rho, grid, rng):
     found = predict(graph, theta, MIXTURE, y, rho)
     np.testing.assert_allclose(found.labels, tau[:12].reshape(6, 2), atol=1e-6)
     np.testing.assert_allclose(found.z, (found.labels * MIXTURE.estimates(y)).sum(axis=1))
-
-
-def test_nothing_seen_gives_the_moments_back(grid):
-    graph, theta = grid
-    mean = exact(graph, theta).tau
-    matched = match_moments(graph, mean, "trees").theta
-    found = predict(graph, matched, MIXTURE, np.full(6, np.nan), "trees")
-    np.testing.assert_allclose(found.tau, mean, atol=1e-6)
-    np.testing.assert_allclose(found.z, mean[:12].reshape(6, 2) @ MIXTURE.nu, atol=1e-6)
 
 
 def test_independent_sites_know_only_themselves(grid, rng):
