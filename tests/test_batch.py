@@ -80,7 +80,6 @@ SEEN = {
 
 @pytest.mark.parametrize("kind", SEEN)
 def test_the_outcomes_that_agree_with_what_was_seen_are_those_of_the_target(kind, rng):
-    """What of a target is no NaN holds for these outcomes alone; a whole outcome has no NaN."""
     structure, draw = SEEN[kind]
     whole = [draw(rng) for _ in range(8)]
     outcomes, known = [], []

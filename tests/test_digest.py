@@ -75,7 +75,6 @@ def test_equal_values_have_equal_ones(one, same):
 
 
 def test_another_process_agrees():
-    """Nothing depends on addresses or on the order that sets have by chance."""
     code = (
         "from mlestruct.digest import digest; from mlestruct.structures import chain;"
         "print(digest({'b', 'a', 'c'}, chain(4, 3), [1.5, 'x']))"

@@ -79,7 +79,6 @@ def test_a_coordinate_no_answer_uses_is_fixed_and_reported(structure, dead):
 
 
 def test_a_dead_coordinate_harms_no_learning():
-    """Features on dead arcs change nothing: weights, certificate and marginals are as without."""
     paths = Paths(DEAD_ENDS, 0, 3)
     batch = Batch.of(paths, [[0, 2], [1, 3], [0, 2]])
     rows = np.random.default_rng(1).standard_normal((batch.size, 3))

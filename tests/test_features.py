@@ -14,11 +14,10 @@ from mlestruct.features import (
     Sparse,
     Tied,
     as_features,
-    with_intercept,
 )
 from mlestruct.features.base import squares
 from mlestruct.features.per_table import PerTable
-from mlestruct.structures import FactorGraph, Matching, chain, grid
+from mlestruct.structures import FactorGraph, Matching, chain
 from mlestruct.testing import vertices
 
 CHAINS = [chain(3, 2), chain(2, 2), chain(5, 2), chain(2, 2)]
@@ -159,7 +158,6 @@ def test_repeated_sparse_entries_add_up_and_the_users_matrix_stays():
 
 
 def test_tied_features_are_their_expanded_matrix():
-    """Node features × states and factor features × tables, shared over positions."""
     features = tied()
     expanded = np.stack([features.potentials(unit) for unit in np.eye(features.d)], axis=1)
     nodes, factors = np.asarray(features.nodes), np.asarray(features.factors)
@@ -185,7 +183,6 @@ def test_tied_features_are_their_expanded_matrix():
 
 
 def test_pair_features_are_their_names():
-    """Every weight's column, counted pair by pair; a missing answer counts for nothing."""
     features = pairs()
     columns = {
         name: features.potentials(unit)
@@ -225,7 +222,6 @@ def test_the_pairs_gram_takes_out_each_persons_sum(slack):
 
 
 def test_memory_mapped_features_are_read_in_pieces(tmp_path, monkeypatch):
-    """The map itself is kept, and no call copies it whole."""
     monkeypatch.setattr("mlestruct.features.dense.CHUNK", 7)
     path = tmp_path / "features.bin"
     matrix().astype(np.float32).tofile(path)
@@ -305,21 +301,6 @@ MISUSE = [
 def test_misuse_names_the_example_and_the_feature(build, message):
     with pytest.raises(ValueError, match=message):
         build()
-
-
-def test_arrays_per_example_are_stacked_in_their_own_shapes():
-    """(rows, columns, d) per example is rows·columns feature rows."""
-    batch = Batch.of(grid(1, 2), count=2)
-    parts = [np.random.default_rng(m).random((2, 4, 3)) for m in range(2)]
-    features = as_features(batch, parts)
-    np.testing.assert_array_equal(features.matrix, np.concatenate(parts).reshape(-1, 3))
-    assert isinstance(as_features(batch, [sp.csr_array((8, 3))] * 2), Sparse)
-
-
-def test_an_intercept_is_a_constant_beside_the_features():
-    x = np.random.default_rng(0).random((5, 3))
-    assert with_intercept(x)[:, -1].tolist() == [1.0] * 5
-    np.testing.assert_array_equal(with_intercept(x)[:, :-1], x)
 
 
 @pytest.mark.parametrize("seed", range(4))

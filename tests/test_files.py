@@ -43,7 +43,6 @@ def test_what_is_loaded_is_what_was_saved(path):
 
 
 def test_every_flipped_byte_and_every_truncation_is_refused(path):
-    """The checksum covers the whole file, itself included."""
     files.save(path, "Model", {"coef": ARRAYS["coef"]}, {})
     raw = path.read_bytes()
     for place in range(len(raw)):
@@ -118,7 +117,6 @@ def test_foreign_files_are_refused_and_never_run(tmp_path, raw, message):
 
 
 def test_large_files_are_refused_unread(path):
-    """The size is asked for before the content."""
     with pytest.raises(ValueError, match="bytes; it may have at most 10"):
         files.load(path, "Model", largest=10)
 
@@ -131,7 +129,6 @@ def test_large_files_are_refused_unread(path):
     ],
 )
 def test_what_cannot_be_stored_leaves_the_old_file(path, arrays, header, message):
-    """Objects and sets are refused by name before anything is written."""
     before = path.read_bytes()
     with pytest.raises(ValueError, match=message):
         files.save(path, "Model", arrays, header)

@@ -29,7 +29,6 @@ def test_the_best_matching_is_networkx_own(graph):
 
 
 def test_probabilities_come_back_on_their_edges(graph):
-    """Every edge carries its coordinate's probability, and whether the outcome uses it."""
     structure, nodes = from_networkx(graph, "partial", nodes=list("abcd"))
     tau = np.array([0.1, 0.2, 0.3, 0.4])
     back = to_networkx(structure, tau, [3, -1, -1, 0], nodes)
@@ -41,7 +40,6 @@ def test_probabilities_come_back_on_their_edges(graph):
 
 
 def test_bipartite_matchings_know_their_sides():
-    """Rows, then columns; a matched pair stays however improbable."""
     structure = ms.BipartiteMatching(2, 3, "one_sided")
     tau = np.array([[0.7, 0.3, 0.0], [0.2, 0.0, 0.8]])
     graph = to_networkx(structure, tau, [1, 2], nodes=["u", "v", "x", "y", "z"], least=0.5)

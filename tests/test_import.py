@@ -67,23 +67,3 @@ def test_what_type_checkers_see_is_there_and_nothing_else(package) -> None:
     for name, home in shown.items():
         if home != package:
             assert getattr(module, name) is getattr(import_module(home), name)
-
-
-def test_lazy_names_are_what_they_say_whoever_came_first() -> None:
-    """No name of a lazy package is a module of it: importing that would take the name's place."""
-    import importlib
-    import pkgutil
-    from types import ModuleType
-
-    import mlestruct
-
-    for found in pkgutil.walk_packages(mlestruct.__path__, "mlestruct."):
-        if found.name.endswith("__main__"):
-            continue
-        importlib.import_module(found.name)
-    for found in pkgutil.walk_packages(mlestruct.__path__, "mlestruct."):
-        package = importlib.import_module(found.name)
-        if not found.ispkg:
-            continue
-        for name in getattr(package, "__all__", []):
-            assert not isinstance(getattr(package, name), ModuleType), f"{found.name}.{name}"

@@ -168,7 +168,6 @@ def test_a_larger_rho_gives_a_smaller_value():
 
 
 def test_predictions_look_for_the_interior_once(rng):
-    """Of every structure, whose solver may be slow: the same questions are not asked again."""
     asked = []
 
     def best(score):

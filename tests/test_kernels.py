@@ -49,7 +49,6 @@ CALLS = "@kernel\ndef f(x):\n    return g(x)\n"
     ],
 )
 def test_a_digest_sees_every_change(changed):
-    """In the kernel itself and in one it calls, however far away."""
     before, after = made(PLAIN), made(changed)
     assert digest(before) != digest(after)
     assert digest(made(CALLS, g=before)) != digest(made(CALLS, g=after))
@@ -67,7 +66,6 @@ print(k.Compiled.kernels, row_sums.stats.cache_path, k.Compiled.folder)
 
 
 def test_what_was_compiled_is_found_by_the_next_process(tmp_path):
-    """In the folder that NUMBA_CACHE_DIR names."""
     for compiled in (1, 0):
         answer = subprocess.run(
             [sys.executable, "-c", SCRIPT],
@@ -98,7 +96,6 @@ row_sums(np.ones(1), 2)
 
 
 def test_of_processes_that_start_together_one_compiles(tmp_path):
-    """Four workers of a test run, or of a fit, need the same kernels at the same time."""
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", TOGETHER],
@@ -152,7 +149,6 @@ def test_a_read_only_installation_keeps_kernels_in_a_folder_of_its_user(nowhere)
 
 @pytest.mark.parametrize("planted", ["open", "link"])
 def test_a_folder_that_others_may_write_is_not_used(nowhere, planted):
-    """Whoever can write there could run code of theirs."""
     usual = temporary()
     temporary.cache_clear()
     usual.rmdir()

@@ -86,7 +86,6 @@ def test_two_paths_and_links_to_one(tmp_path):
 
 
 def test_what_an_error_left_of_a_fit_gives_way(tmp_path, rng):
-    """Its traceback may be kept for long, as notebooks do."""
     X, y = examples(rng)
     path, seen = tmp_path / "fit.ckpt", 0
 

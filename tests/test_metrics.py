@@ -60,7 +60,6 @@ def test_entities_are_maximal_runs_of_one_kind(rng):
 
 
 def test_entity_f1_counts_whole_spans():
-    """Micro counts all kinds together; a wrong end or kind is wrong altogether."""
     truth = [["B-a", "I-a", "O", "B-b"], ["B-a", "B-a"]]
     found = [["B-a", "O", "O", "B-b"], ["B-a", "B-b"]]
     assert entity_f1(truth, found) == pytest.approx((0.5, 0.5, 0.5))

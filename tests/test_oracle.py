@@ -115,7 +115,6 @@ def test_validation_lifts_a_bound_that_rounding_put_below_its_answer():
 
 
 def test_an_infeasible_structure_is_named_through_any_oracle():
-    """A user's solver answers something; validation asks the structure why that is impossible."""
     structure = BipartiteMatching(3, forbidden=[(0, 0), (0, 1), (1, 0), (1, 1)])
     with pytest.raises(Infeasible, match="between them"):
         ask(Validated(Solver(best)), structure)
@@ -157,7 +156,6 @@ def test_names_defaults_and_what_is_no_oracle():
 
 
 def test_a_mixed_batch_asks_each_structures_own_solver():
-    """Chains, matchings and paths side by side."""
     structures = [chain(3, 2), PERFECT, Paths([(0, 1), (0, 1)], 0, 1), chain(2, 2), PERFECT]
     batch = Batch.of(structures)
     scores = np.random.default_rng(0).standard_normal(batch.size)

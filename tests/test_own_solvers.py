@@ -182,7 +182,6 @@ def test_no_answer_is_not_the_right_one(rng):
 
 @pytest.mark.parametrize("slack", [1e-12, 1e-5, 0.3])
 def test_honest_slack_still_proves_what_no_answer_uses(slack, rng):
-    """FINDINGS 8: part 2 is in no answer; a bound below 1 on its indicator says that."""
     X = [rng.normal(size=(3, 2)) for _ in range(5)]
     y = [np.eye(3)[k] for k in (0, 1, 1, 0, 1)]
 
@@ -236,7 +235,6 @@ def test_stop_iteration_ends_nothing_quietly(wrapped, rng):
 
 
 def test_an_error_of_the_solver_says_what_was_asked(rng):
-    """Shortest paths take no negative costs, and what they raise seldom says so."""
     X, y = examples(rng)
 
     def costs_alone(cost):
@@ -251,7 +249,6 @@ def test_an_error_of_the_solver_says_what_was_asked(rng):
 
 
 def test_closed_parts_are_declared_by_example():
-    """fixed= by a function of the example, as the guide says: never used, never learned from."""
     rng = np.random.default_rng(0)
     X = [{"features": rng.standard_normal((4, 2)), "closed": rng.random(4) < 0.3}
          for _ in range(30)]  # fmt: skip
@@ -284,7 +281,6 @@ def test_a_solver_whose_ties_break_its_constraints_is_told(rng):
 
 
 def test_an_outcome_that_no_answer_may_be_is_named_as_one(rng):
-    """Nothing is wrong with the solver: what was observed breaks its constraints."""
     X = [rng.normal(size=(3, 2)) for _ in range(4)]
     with pytest.raises(ValueError, match=r"the observed outcome has .*; where that breaks its"):
         ms.StructuredModel(oracle=lambda s: np.eye(3)[np.argmax(s)]).fit(X, [np.ones(3)] * 4)

@@ -12,7 +12,6 @@ from mlestruct.progress import heading
 @pytest.mark.parametrize("pace", [0.03, 0.2])
 @pytest.mark.parametrize("now", [0.5, 0.0234, 1e-4])
 def test_a_gap_that_falls_evenly_is_foretold(pace, now):
-    """At a rate per call the next power of ten comes after log(gap / power) / rate more."""
     calls = np.arange(40)
     seen = [(c, now * np.exp(pace * (39 - c))) for c in calls]
     power = 10.0 ** (np.ceil(np.log10(now)) - 1)

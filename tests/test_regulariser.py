@@ -76,16 +76,6 @@ def test_slopes_of_the_conjugate_by_finite_differences(regulariser, rng):
         assert (up - down) / (2 * h) == pytest.approx(regulariser.weights(r) @ direction, abs=1e-6)
 
 
-def test_weights_keep_their_bounds_and_nothing_outside_has_a_value(rng):
-    regulariser = Regulariser.of(4, **SETTINGS["all"])
-    theta = regulariser.weights(100 * rng.standard_normal(4))
-    assert ((theta >= regulariser.lower) & (theta <= regulariser.upper)).all()
-    assert theta[2] == 0.25
-    assert regulariser.value(regulariser.upper.clip(max=9) + 1) == np.inf
-    assert not regulariser.plain
-    assert Regulariser.of(2, prior=[1, 2]).plain
-
-
 MISUSE = [
     ({"lam": np.inf}, "finite"),
     ({"lam": [1, 2]}, "must be a number or have 4 entries"),

@@ -23,7 +23,6 @@ from mlestruct.reweighting import Counting, counting_numbers, hypertree
     ],
 )
 def test_names_are_reweightings(structure, name, rho, bound):
-    """A name is the ρ it stands for."""
     counting = counting_numbers(structure, name)
     np.testing.assert_allclose(counting, structure.counting(rho))
     assert structure.bound(counting).kind == bound
@@ -46,7 +45,6 @@ def test_rectangular_hypertree_claims_no_bound():
 
 
 def test_functions_lists_and_counting_numbers_pass_through():
-    """What is not a name is asked, broadcast, or taken as it is."""
     graph = ms.chain(3, 2)
     np.testing.assert_array_equal(
         counting_numbers(graph, lambda g: np.full(g.n_factors, 0.25)), graph.counting(0.25)

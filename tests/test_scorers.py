@@ -32,7 +32,6 @@ def test_scorers_are_what_they_say(sequences):
 
 
 def test_all_right_asks_for_the_outcome_whatever_form_it_is_told_in():
-    """Sets of parts, arcs in the order of the walk, and pictures of which a part is not known."""
     rng = np.random.default_rng(0)
     X = list(rng.random((10, 4, 2)))
     largest = [int(x[:, 0].argmax()) for x in X]

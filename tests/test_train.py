@@ -85,7 +85,6 @@ def test_tied_chains_are_the_general_objective(rng, monkeypatch, seen, states):
 
 @pytest.mark.parametrize("kind", ["chain", "matching"])
 def test_a_bias_counts_in_the_likelihood(rng, kind):
-    """At the optimum minus the trainer's value is the dual's."""
     structure = ms.chain(3, 3) if kind == "chain" else ms.BipartiteMatching(3)
     outcomes = [rng.permutation(3) for _ in range(5)]
     batch = ms.Batch.of(structure, outcomes, bias=rng.standard_normal(5 * structure.size))
@@ -161,7 +160,6 @@ def people(n, rng, kind="perfect", examples=2):
 
 @pytest.mark.parametrize("rho", [0.5, 1.0])
 def test_a_change_of_variables_saves_evaluations_and_changes_nothing_else(rho, rng):
-    """Preconditioned or not, one optimum; with it in less than half the evaluations."""
     batch, features = people(40, rng)
     full = np.stack([features.potentials(unit) for unit in np.eye(features.d)], axis=1)
     learner = ms.mle_struct(rho, regulariser=0.1, solver=ms.FrankWolfe(tol=1e-9))

@@ -78,7 +78,6 @@ def test_any_number_of_threads_gives_the_same_bits(workers, route, rng, small_sh
 
 
 def test_tied_chains_give_the_same_bits(engine, rng, small_shards):
-    """The cheaper pieces, where they serve all examples, wherever they are made."""
     graphs = [ms.chain(n, 3) for n in rng.integers(1, 6, 30)]
     batch = ms.Batch.of(graphs, [rng.integers(0, 3, g.n_nodes) for g in graphs])
     features = ms.Tied.of(batch, rng.standard_normal((sum(g.n_nodes for g in graphs), 4)))
@@ -185,7 +184,6 @@ DEADLY = {
 
 @pytest.mark.parametrize("kind", ["segfault", pytest.param("hang", marks=pytest.mark.nightly)])
 def test_a_deadly_example_is_named_and_the_checkpoint_goes_on(kind, remote, tmp_path):
-    """The example turns deadly after some rounds; once its solver is mended the fit goes on."""
     path, calls, mended = tmp_path / "fit.ckpt", tmp_path / "calls", tmp_path / "mended"
     engine = Dask(cluster=remote.client, timeout=5.0 if kind == "hang" else None)
 

@@ -58,7 +58,6 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 2)])
 def test_a_second_fit_knows_nothing_of_the_first(kind, before, after, rng):
-    """Neither the number of features, nor labels, nor what inference had learned."""
     make, draw, settings = KINDS[kind]
     first, (X, y) = draw(rng, before), draw(rng, after)
     again = make(**settings).fit(*first).fit(X, y)

@@ -132,8 +132,6 @@ def test_a_summary_says_whose_probabilities_need_calibration(learner, rng):
 
 
 def test_own_solvers_are_told_that_their_probabilities_are_timid(rng):
-    """As nobody said how parts depend; with a declared structure nothing is said. It is true."""
-
     def best(scores):
         return np.arange(4) == scores.argmax()
 

@@ -87,23 +87,6 @@ def test_likelihood_and_probabilities_are_sums_over_all_labellings(kind, rng):
     assert model.log_likelihood(X, y) == pytest.approx((reached, reached))
 
 
-def test_a_strong_clique_is_learned(rng):
-    """Labels of triples always agree, pairs tell nothing more: the weight is large, and used."""
-    X, y = [], []
-    for _ in range(30):
-        truth = np.repeat(rng.integers(0, 2, 3), 3)
-        hints = truth + 1.5 * rng.standard_normal(9)
-        cliques = [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
-        X.append({"nodes": hints, "edges": [(2, 3), (5, 6)], "cliques": cliques})
-        y.append(truth)
-    model = ms.GraphModel(alpha=0.1).fit(X[:20], y[:20])
-    alone = [{**x, "cliques": []} for x in X]
-    plain = ms.GraphModel(alpha=0.1).fit(alone[:20], y[:20])
-    assert model.score(X[20:], y[20:]) > plain.score(alone[20:], y[20:]) + 0.1
-    assert model.names()[-1] == "all 3 alike"
-    assert model.coef_[-1] > 1
-
-
 def test_files_parts_and_void_keep_cliques(tmp_path, rng):
     X, y = drawn(rng)
     y = [[*labels[:-1], None] for labels in y]

@@ -42,7 +42,6 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("solver", ["direct", "frank_wolfe"])
 def test_a_fit_says_whether_it_got_there(kind, solver, tmp_path):
-    """``converged_`` is what the certificate says; a miss warns exactly once, and is stored."""
     make, data = KINDS[kind]
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")

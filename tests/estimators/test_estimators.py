@@ -21,15 +21,7 @@ def fitted(matched):
     return ms.MatchingModel(tol=1e-4).fit(matched[0].X, matched[0].y)
 
 
-def test_learning_beats_equal_weights(matched, fitted):
-    _, _, test = matched
-    guess = ms.MatchingModel()
-    guess.coef_ = np.ones(20)
-    assert fitted.score(test.X, test.y) > guess.score(test.X, test.y)
-
-
 def test_marginals_are_doubly_stochastic_and_decide(matched, fitted):
-    """Rows and columns sum to one; the expected decision maximises the expected right pairs."""
     from scipy.optimize import linear_sum_assignment
 
     _, _, test = matched
@@ -61,8 +53,6 @@ def test_log_likelihood_interval_holds_the_permanent(matched, rho):
 
 
 def test_log_likelihood_of_an_own_oracle_is_bounded_by_its_best_answer(rng):
-    """With nothing but a solver: the surrogate below, the best outcome's score above."""
-
     def pick(score):
         return np.eye(len(score))[score.argmax()]
 
@@ -145,7 +135,6 @@ def test_a_model_of_exact_sums_has_one_log_likelihood(kind):
 
 
 def test_folds_hold_every_example_out_once(matched):
-    """Scores of all folds together; a function of the model sees each example in one of them."""
     train = matched[0]
     seen = []
 
@@ -204,7 +193,6 @@ def test_examples_with_all_their_labels_are_held_out_first():
 
 
 def test_progress_is_quiet_in_pipes_and_shown_on_request(matched, capsys):
-    """No bar without a terminal; with progress=True the expected cost comes first."""
     train = matched[0]
     ms.MatchingModel(tol=0.1, max_rounds=20).fit(train.X, train.y)
     assert capsys.readouterr().err == ""

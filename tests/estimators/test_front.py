@@ -127,7 +127,6 @@ def test_every_form_of_examples_is_answered_alike(form, name, fitted):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_missing_is_said_by_every_method(name, fitted):
-    """Not fitted; outcomes that are not there. No examples have no answers, and no score."""
     model, (_, X, y) = fitted[name], CASES[name]
     blank = type(model)(**model.get_params())
     for ask in ASKED.values():

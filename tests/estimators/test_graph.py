@@ -180,7 +180,6 @@ def test_weights_of_an_adjacency_matrix_are_features():
 
 
 def test_networkx_attributes_are_named_features():
-    """Attributes by name, nodes in the graph's order, labels by the nodes' own names."""
     nx = pytest.importorskip("networkx")
     graph = nx.Graph()
     for name, colour in (("x", 0.0), ("y", 1.0), ("z", 2.0)):

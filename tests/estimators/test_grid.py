@@ -57,7 +57,6 @@ def test_scores_are_the_sum_of_tied_weights(rng):
 
 
 def test_samples_are_exact_where_the_width_allows(pictures, fitted):
-    """Small grids are sampled exactly: means of many draws come close to exact marginals."""
     _, _, test = pictures
     draws = fitted.sample(test.X[:1], count=2000, random_state=1)
     assert draws.exact

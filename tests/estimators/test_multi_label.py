@@ -39,7 +39,6 @@ def test_the_best_set_is_found_among_all(learner, rng):
 
 
 def test_exact_learning_has_exact_probabilities(rng):
-    """Marginals of exact_mle are sums over all sets, and the fit's slope is the ridge's."""
     X, y = labelled(rng, 20, 3)
     model = ms.MultiLabelModel(learner="exact_mle", tol=1e-8).fit(X, y)
     structure = model.structures(X)[0]

@@ -41,7 +41,6 @@ def choices(rng):
 
 
 def test_it_learns_what_a_conditional_logit_does(choices):
-    """Its entropy is exact, so the weights are those of the plain likelihood."""
     X, y = choices
 
     def loss(theta):

@@ -55,7 +55,6 @@ def tagged(rng, count=8):
 
 @pytest.mark.parametrize("constraints", [None, "bio", [("O", "O"), ("O", "I-x"), (None, "I-x")]])
 def test_k_best_probabilities_are_exact(constraints, rng):
-    """Shares of the sum over all allowed sequences, best first; the first is predict's."""
     X, y = tagged(rng)
     model = ms.SequenceModel(alpha=0.5).fit(X, y).set_params(constraints=constraints)
     rules = ForbiddenTags.of(model.classes_.tolist(), constraints)
@@ -94,7 +93,6 @@ def test_schemes_allow_what_entities_write(scheme):
 
 
 def test_constraints_hold_and_violations_are_named(rng):
-    """No prediction or sample breaks them; training tags that do are named by token."""
     X, y = tagged(rng)
     pairs = [("O", "I-x"), (None, "I-x"), ("B-x", None)]
     y = [
@@ -151,7 +149,6 @@ def test_allowed_tags_restrict_what_is_asked(rng):
 
 
 def test_sets_of_tags_are_learned_from(rng):
-    """A set of one is the tag, a set of all is void."""
     X, y = tagged(rng)
     single = [[{t} if i == 0 else t for i, t in enumerate(tags)] for tags in y]
     whole = [[set(TAGS) if i == 0 else t for i, t in enumerate(tags)] for tags in y]

@@ -48,7 +48,6 @@ def test_structure_and_weights_of_both_clique_sizes():
 
 
 def test_a_skip_carries_a_label_to_where_nothing_else_tells():
-    """The first mention is known by its context; only the tie can tell of the second."""
     texts = ["Mr {0} went home and {0} slept", "in {0} it rains and {0} waits"] * 8
     names = [chr(65 + n % 26) + chr(97 + n) * 2 for n in range(16)]
     words = [text.format(name).split() for text, name in zip(texts, names, strict=True)]

@@ -198,7 +198,6 @@ def test_scores_are_weighted():
 
 
 def test_room_mates_have_a_score():
-    """The share of people who get their observed partner; 1 where the plan is what was seen."""
     model = ms.RoommateModel(ordinal="tidy")
     with pytest.raises(NotFittedError):
         model.score(PEOPLE, PAIRS)

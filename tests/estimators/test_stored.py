@@ -43,7 +43,6 @@ def picture():
 
 @pytest.mark.parametrize("make", [matching, sequence, picture])
 def test_another_process_predicts_the_same_bits(make, tmp_path):
-    """predict, marginals and potentials of a loaded model in a fresh interpreter."""
     import pickle
 
     model, X, y = make()

@@ -74,7 +74,6 @@ def test_the_likelihood_bound_holds_by_enumeration(rng):
 
 @pytest.mark.parametrize("learner", ["mle_struct", "ssvm", "perceptron"])
 def test_known_scores_count_once_and_are_not_learned(learner, rng):
-    """bias= as a name and as a function: scores are Φθ + bias, for every learner."""
     X, y = knapsacks(rng)
     fits = [
         ms.StructuredModel(oracle=pack, learner=learner, bias=bias).fit(X, y)
@@ -86,7 +85,6 @@ def test_known_scores_count_once_and_are_not_learned(learner, rng):
 
 
 def test_known_scores_that_do_not_fit_are_refused(rng):
-    """A name that is not there, lengths that only add up together, numbers that are none."""
     X, y = knapsacks(rng, 3)
     with pytest.raises(ValueError, match="example 0 has no 'price', which bias= names"):
         ms.StructuredModel(oracle=pack, bias="price").fit(X, y)
@@ -123,8 +121,6 @@ def test_solvers_of_the_scores_alone_see_plain_arrays_alike(rng):
 
 
 def test_features_may_be_made_of_the_example(rng):
-    """feature_map turns any object into features; names are checked against their number."""
-
     class Job:
         def __init__(self, sizes):
             self.sizes = sizes
@@ -168,7 +164,6 @@ def test_crossed_features_are_all_products(parts, context, rng):
     ],
 )
 def test_outcomes_may_be_zeros_and_ones(structure, rng):
-    """A 0/1 entry per part says the same as the structure's own form, for every outcome."""
     from mlestruct.inference import best
 
     seen, X, forms = set(), [], ([], [])
@@ -203,7 +198,6 @@ def test_regret_and_equal_costs_by_enumeration(rng):
 
 
 def test_state_the_constraints_and_need_no_solver(rng):
-    """oracle="cp_sat" solves what A, lower and upper say: the same weights as an own solver."""
     pytest.importorskip("ortools")
     weights, capacity = np.array([3, 1, 2, 2]), 4
     stated = ms.Custom(4, A=[weights], lower=[0], upper=[capacity])
@@ -236,7 +230,6 @@ def test_columns_of_frames_inside_examples_are_names():
 
 
 def test_parts_may_form_a_table(rng):
-    """Scores and outcomes have its shape; sets of numbers, rows and flat parts learn the same."""
     from scipy.optimize import linear_sum_assignment
 
     def best(scores, instance):

@@ -47,7 +47,6 @@ def test_what_is_redundant_comes_as_contrasts(logistic):
 
 
 def test_print_shows_the_largest_weights_the_proof_and_the_cost():
-    """Twenty weights at most, the certificate and the rounds; errors only where asked for."""
     train = data.landmarks(sizes=(8, 0, 0), n=6, d=25)[0]
     model = ms.MatchingModel(tol=1e-4).fit(train.X, train.y)
     text = str(model.summary())

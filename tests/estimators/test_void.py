@@ -159,7 +159,6 @@ def test_a_part_of_a_graph_counts_as_in_the_whole(seed):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_minus_one_is_a_class_where_it_must_be(kind, rng):
-    """Beside one other label it is a class; beside 0 and 1 it warns; void= settles both."""
     make, X, y = examples(kind, rng)
     signs = [np.where(labels == 0, -1, 1) for labels in y]
     assert make().fit(X, signs).classes_.tolist() == [-1, 1]

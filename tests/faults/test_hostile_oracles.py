@@ -15,7 +15,6 @@ def test_a_hostile_oracle_does_no_harm(case):
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", DEADLY, ids=lambda case: case.name)
 def test_a_deadly_oracle_costs_a_worker(case):
-    """The same where it takes its process with it; a few seconds each, to find the example."""
     assert fault(case) is None
 
 
@@ -33,7 +32,6 @@ def crooked(size):
     ids=["asked for the interior", "one example after the other"],
 )
 def test_whoever_asks_the_example_is_counted_in_the_whole_batch(learn):
-    """Where examples are asked about one by one, errors still say which it was."""
     structures = [ms.Custom(n, exactly_one=[range(n)]) for n in (3, 4, 5, 6)]
     batch = ms.Batch.of(structures, [np.eye(s.size)[1] for s in structures])
     features = ms.Dense.of(batch, np.eye(batch.size))

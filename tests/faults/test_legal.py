@@ -8,7 +8,6 @@ from mlestruct.inference import best
 
 
 def test_a_disconnected_graph_is_the_product_of_its_parts():
-    """Two chains in one factor graph: log Z adds up, whichever routine is asked."""
     rng = np.random.default_rng(2)
     whole = ms.FactorGraph([2] * 5, [(0, 1), (2, 3), (3, 4)])
     score = rng.standard_normal(whole.size)

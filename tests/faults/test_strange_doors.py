@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.estimators.labels import classes_of, states_of
 from mlestruct.families.joint.prediction import Mixture, stability
 
 RNG = np.random.default_rng(0)
@@ -40,14 +39,6 @@ def test_labels_come_back_as_they_were_given(low, high):
     plain = np.array(given).tolist() if isinstance(low, (np.datetime64, np.timedelta64)) else given
     assert told == [int(v) if isinstance(v, np.integer) else v for v in plain]
     assert all(type(label) is not float for label in told)
-
-
-def test_integers_of_two_widths_are_the_same_labels():
-    classes = classes_of([np.array([2**63 + 1], np.uint64), np.array([-1, 5])])
-    assert classes.tolist() == [-1, 5, 2**63 + 1]
-    assert states_of(classes, np.array([5, 2**63 + 1], np.uint64), 0).tolist() == [1, 2]
-    with pytest.raises(ValueError, match=r"beside fractions would be rounded"):
-        classes_of([np.array([2**53 + 1]), np.array([0.5])])
 
 
 @pytest.mark.parametrize("gone", [pd.NaT, np.datetime64("NaT", "s")])
@@ -219,7 +210,6 @@ def test_an_observation_that_no_label_explains(size):
 
 
 def test_sites_alone_are_as_stable_as_a_coin():
-    """No probability moves by more than half of what its score does."""
     graph = ms.grid(3, 3)
     assert stability(graph, np.zeros(graph.size), 0.0) == pytest.approx(0.5)
     assert stability(graph, RNG.normal(size=graph.size), 0) < 0.5

@@ -79,7 +79,6 @@ def test_a_link_is_replaced_and_not_followed(writer, hall, tmp_path):
 
 @pytest.mark.parametrize("writer", ["a table", "a page", "a model"])
 def test_nothing_is_written_over_a_pipe(writer, hall, tmp_path):
-    """As the system's owner, a file took the place of a device."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match=r"pipe is no regular file; name another place"):
         writers(hall)[writer](tmp_path / "pipe")

@@ -100,18 +100,8 @@ def office(tmp_path, monkeypatch, capsys):
     return told
 
 
-FIT = [
-    "roommates",
-    "fit",
-    "people.csv",
-    "pairs.csv",
-    "--cohort",
-    "year",
-    "--same",
-    "gender",
-    "--ordinal",
-    "q*",
-]
+LEARNED = ["--cohort", "year", "--same", "gender", "--ordinal", "q*"]
+FIT = ["roommates", "fit", "people.csv", "pairs.csv", *LEARNED]
 ASSIGN = ["roommates", "assign", "people.csv", "--only", "2"]
 
 
@@ -184,8 +174,7 @@ def test_a_group_in_two_spellings_is_said_in_a_plan(office):
 def test_a_table_that_is_read_is_never_written_over(more, says, office, tmp_path):
     office(*FIT)
     before = [(tmp_path / name).read_text() for name in ("people.csv", "pairs.csv")]
-    fitting = ["--cohort", "year", "--same", "gender", "--ordinal", "q*"] * ("fit" in more)
-    code, told = office("roommates", *more, *fitting, "--force")
+    code, told = office("roommates", *more, *LEARNED * ("fit" in more), "--force")
     assert (code, says in told) == (2, True)
     assert [(tmp_path / name).read_text() for name in ("people.csv", "pairs.csv")] == before
 

@@ -49,7 +49,6 @@ def test_features_whose_sum_is_negative_count():
 
 
 def test_unconverged_inference_proves_nothing(rng):
-    """Truncated inference inside a likelihood can be exploited; its certificate says so."""
     X = [np.ones((3, 3, 1)) * k for k in (1.0, 2.0)]
     y = [np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), np.ones((3, 3), dtype=int)]
     learner = partial(LEARNERS["procedural"], surrogate=False)

@@ -120,14 +120,6 @@ def test_a_run_ended_at_any_pass_goes_on_with_the_same_bits(settings, tmp_path):
     assert whole[-1].tau.tobytes() == again[-1].tau.tobytes()
 
 
-def test_a_learner_takes_it_as_its_solver(rng):
-    batch = ms.Batch.of(ms.BipartiteMatching(4), [rng.permutation(4) for _ in range(6)])
-    features = ms.Dense.of(batch, rng.standard_normal((batch.size, 2)))
-    model = ms.mle_struct(0.5, solver=ms.BCFW(tol=1e-2)).fit(batch, features)
-    assert model.route == "frank_wolfe"
-    assert model.certificate.relative <= 1e-2
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

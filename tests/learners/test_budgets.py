@@ -85,7 +85,6 @@ def test_every_fit_ends_in_time(name, solver, kind, spent):
 
 
 def test_time_runs_out_while_an_interior_is_asked_for(spent):
-    """A blind solver of thirty parts is asked for each of them before the first round."""
     parts = list(range(30))
     structure = ms.Custom(30, exactly_one=[parts])
     X, y = [np.eye(30)[:, :4] for _ in parts[:COUNT]], [np.eye(30)[k] for k in parts[:COUNT]]
@@ -133,7 +132,6 @@ ASKED_FOR = {  # structures without a point of their own that every part has a s
 @pytest.mark.parametrize("make", [ms.mle_struct, ms.learners.camel0])
 @pytest.mark.parametrize("kind", ASKED_FOR)
 def test_no_time_at_all_accuses_no_oracle(kind, make):
-    """Parts that there was no time to ask about may be used by what was observed."""
     structure, outcomes = ASKED_FOR[kind]
     batch = ms.Batch.of(structure, outcomes)
     features = ms.Dense.of(batch, np.random.default_rng(0).normal(size=(batch.size, 2)))

@@ -30,7 +30,6 @@ def problem(name, rng, count=5):
 
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_the_search_for_rho_leaves_room_in_its_tolerance(seed):
-    """Fits under one ρ that take all of it leave none for ρ: the search never ended."""
     batch, features = problem("grid", np.random.default_rng(seed))
     solver = FrankWolfe(tol=TOL, rounds=1000)
     learner = ms.learners.trw_tightest(route="frank_wolfe", solver=solver, rounds=10)

@@ -55,7 +55,6 @@ def test_camel_on_one_cycle_is_bethe(square):
 
 
 def test_perceptron_separates_what_is_separable(rng):
-    """On separable examples it ends with no mistakes, and claims no certificate."""
     graph = ms.chain(3, 2)
     X = rng.standard_normal((10, graph.size, 4))
     weights = np.array([2.0, -1.0, 0.5, 1.5])

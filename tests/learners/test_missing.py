@@ -103,7 +103,6 @@ def test_a_bias_counts_in_both_parts(rng):
 
 
 def test_partly_seen_matchings(rng):
-    """Any structure with clamp: the surrogate's objective rises, and matched pairs are learned."""
     structure = ms.BipartiteMatching(4)
     batch = ms.Batch.of(structure, count=5)
     X = rng.standard_normal((batch.size, 2))
@@ -141,24 +140,6 @@ def test_misuse_is_named(rng):
     features = ms.Dense.of(batch, X)
     with pytest.raises(ValueError, match="learns from whole outcomes, and this batch has Partial"):
         ms.mle_struct().fit(seen_of(batch, observed), features)
-
-
-def test_none_labels_at_the_front_door_are_the_rounds_below_it(rng):
-    """SequenceModel with None labels: the interval of `Missing` on the same chains, no optimum."""
-    X = [rng.standard_normal((4, 3)) for _ in range(8)]
-    y = [rng.choice(["a", "b"], 4).tolist() for _ in X]
-    holes = [[None if rng.random() < 0.4 else label for label in labels] for labels in y]
-    model = ms.SequenceModel(alpha=LAM, tol=1e-6).fit(X, holes)
-    graph = ms.chain(4, 2)
-    batch = ms.Batch.of(graph, count=8)
-    observed = [[-1 if label is None else "ab".index(label) for label in row] for row in holes]
-    learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-6))
-    found = last(Missing(learner, tol=1e-6), batch, observed, ms.Tied.of(batch, X))
-    np.testing.assert_allclose(model.coef_, found.theta, atol=1e-8)
-    assert "no optimum is claimed" in str(model.certificate_)
-    assert model.predict(X)[0].shape == (4,)
-    whole = ms.SequenceModel(alpha=LAM, tol=1e-6).fit(X, y)
-    assert whole.certificate_.withheld is None
 
 
 def test_weights_are_seen_where_labels_are_known():

@@ -12,7 +12,7 @@ from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import mle_struct, ssvm
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser, grouped
-from mlestruct.structures import BipartiteMatching, Paths, chain
+from mlestruct.structures import BipartiteMatching, chain
 from mlestruct.testing import vertices
 
 D = 5
@@ -134,18 +134,6 @@ def test_the_objective_never_rises_whoever_answers(step, learner):
     for theta, values in runs[1:]:
         np.testing.assert_array_equal(theta, runs[0][0])
         np.testing.assert_array_equal(values, runs[0][1])
-
-
-def test_paths_learn_by_exact_likelihood():
-    """The path entropy is exact: the same weights as L-BFGS on the enumerated likelihood."""
-    paths = Paths([(0, 1), (0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4)], 0, 3)
-    batch = Batch.of(paths, [[0, 4], [1, 3, 5], [2, 5]])
-    features = Dense.of(batch, np.random.default_rng(6).standard_normal((batch.size, D)))
-    regulariser = Regulariser.of(D, 0.5)
-    model = mle_struct(regulariser=regulariser, solver=SHARP).fit(batch, features)
-    theta, value = independent(batch, features, regulariser)
-    assert model.certificate.objective == pytest.approx(value, abs=1e-5)
-    np.testing.assert_allclose(model.theta, theta, atol=np.sqrt(4 * model.certificate.gap) + 1e-6)
 
 
 def test_surrogates_lie_on_either_side_of_the_likelihood():

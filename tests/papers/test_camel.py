@@ -19,7 +19,6 @@ from papers.camel import (
     TABLE_1,
     conll,
     conll_sample,
-    documents,
     hints,
     ner,
     plain,
@@ -27,7 +26,7 @@ from papers.camel import (
     seminars,
     vision,
 )
-from papers.contrastive import QUARTERS, skips
+from papers.contrastive import QUARTERS
 
 Printed = Callable[..., list[Row]]
 
@@ -92,18 +91,6 @@ The DT I-NP O
 {0} NNP I-NP I-ORG
 {1} NNP I-NP B-ORG
 """  # made up, in the form of CoNLL-2003's files
-
-
-def test_conll_links_words_within_documents(tmp_path: Path) -> None:
-    (tmp_path / "eng").write_text(CORPUS.format("Ada", "Rome"))
-    X, y = documents(tmp_path / "eng")
-    assert [[x["word"] for x in text] for text in X] == [
-        ["Ada", "met", "Rome", "Later", "Ada", "left"], ["The", "Ada", "Rome"]
-    ]  # fmt: skip
-    assert [tags[-1] for tags in y] == ["O", "B-ORG"]
-    assert X[0][0]["speech"] == "NNP"
-    assert X[0][3]["before"] == "<s>"  # neighbours are within the sentence
-    assert [skips(text) for text in X] == [[(0, 4)], []]
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,6 @@ def test_rounds_and_sweeps_are_counted(printed: Printed) -> None:
 
 
 def test_sinkhorn_is_the_library_s_likelihood(shared_data: Path, printed: Printed) -> None:
-    """Where the penalty is strong, 200 sweeps are enough."""
     ours, theirs = printed(sweeps, shared_data)
     assert theirs["test nll"] == pytest.approx(ours["test nll"], abs=1e-3)
 
@@ -143,7 +142,6 @@ def test_markets_beat_the_obvious_feature(shared_data: Path, printed: Printed) -
 
 
 def test_denoising_comes_near_the_certified_optimum(printed: Printed) -> None:
-    """All methods end at one optimum, standard BP at its own; the weights restore most pixels."""
     rows = printed(denoising)
     sets = [row for row in rows if "optimum" in row]
     assert len(sets) == 2 * 4 * len(LAMS)

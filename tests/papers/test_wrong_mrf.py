@@ -38,7 +38,6 @@ def test_only_the_truth_used_exactly_loses_nothing(printed: Printed) -> None:
 
 
 def test_errors_on_other_graphs(printed: Printed) -> None:
-    """TRW errs by less than sites on their own; BP on a cycle by what goes round it, squared."""
     found = printed(graphs)
     assert len({row["graph"] for row in found}) == 3
     for row in found:

@@ -35,7 +35,6 @@ def test_equal_scores_are_counted(n, rng):
 
 
 def test_other_structures_have_intervals_too(rng):
-    """One-sided and partial matchings, chains, trees and grids; scores .1 to 3 apart."""
     held, width = np.array([trial(number, rng, OTHERS, 3.0) for number in range(28)]).T
     assert held.mean() >= 0.85  # .93 less two binomial errors
     assert np.median(width) <= 1.0

@@ -141,7 +141,6 @@ def test_answers_far_too_many_are_seen_early():
 
 
 def test_too_many_weights_are_refused_before_a_solver_is_asked(rng):
-    """301 weights: no question beyond those of the fit."""
     asked = []
 
     def solve(score):

@@ -111,7 +111,6 @@ def test_small_batches_and_samples(rng):
 
 
 def test_any_structure_by_its_oracle(rng):
-    """Matchings have no messages here: Frank-Wolfe steps from the data, ρ = ½."""
     matching = ms.BipartiteMatching(3)
     batch = ms.Batch.of(matching, [rng.permutation(3) for _ in range(6)])
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 2)) + batch.target[:, None])

@@ -121,7 +121,6 @@ def test_on_a_tree_the_limit_is_maximum_likelihood(states, hidden, rng):
 
 
 def test_one_plaquette_is_exact_and_steps_approach_it(rng):
-    """Kikuchi's free energy of a 2 × 2 grid is exact: CF_k rises with k towards KL."""
     graph = ms.plaquettes(2, 2)
     batch = drawn(graph, rng)
     scores = 0.5 * rng.standard_normal(batch.size)
@@ -227,7 +226,6 @@ def test_overlapping_blocks_are_conditional_likelihoods(rng):
 
 
 def test_contrastive_divergence_has_the_chains_law(rng):
-    """The mean of many chains, k sweeps from the data, is the exact law's after k sweeps."""
     from mlestruct.inference.sampling.gibbs import Chain
     from tests.reference.joint import joint_scores
 

@@ -33,7 +33,6 @@ def test_procedural_models_predict_by_the_iterations_they_were_fitted_with(rng):
 
 @pytest.mark.parametrize("rho", [None, coefficients(0.1)])
 def test_implicit_models_predict_by_the_inference_they_were_fitted_with(rng, rho):
-    """The library's marginals of the same ρ are the beliefs that were fitted."""
     X, y = pictures(rng, 8)
     model = ms.GridModel(learner="implicit", rho=rho, alpha=0.1, tol=1e-4).fit(X, y)
     wrong = np.mean([p != t for p, t in zip(model.predict(X, "expected"), y, strict=True)])

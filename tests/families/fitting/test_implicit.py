@@ -102,7 +102,6 @@ def test_what_is_cut_short_says_how_far_it_is(rng):
 
 @pytest.mark.parametrize("loss", ["ucl", "cquad"])
 def test_gradients_where_scores_are_strong(rng, loss):
-    """Interior points, too: beliefs move with scores as their own curvature says."""
     batch = batch_of(rng, ms.grid(3, 3), 1)
     score, objective = 10.0 * rng.standard_normal(batch.size), Implicit(LOSSES[loss])
     found = objective(batch, {"score": score}, None, 0.0)
@@ -155,7 +154,6 @@ def test_what_is_not_labelled_has_no_part_in_the_loss(rng, loss):
 @pytest.mark.parametrize("of", [PerTable.of, ms.Tied.of])
 @pytest.mark.parametrize("width", [1, 2])
 def test_entropies_of_any_parametrisation(rng, of, width):
-    """Per table or configuration, constant or linear: positive, slopes those of solving again."""
     batch = batch_of(rng, ms.grid(2, 3), 2)
     nodes, edges = np.ones((12, width)), np.ones((14, width))
     nodes[:, 1:], edges[:, 1:] = (
@@ -180,7 +178,6 @@ def test_entropies_of_any_parametrisation(rng, of, width):
 
 
 def test_conjugate_gradients_agree_with_factors(rng, monkeypatch):
-    """Systems too large to factor are solved by iterations, to the same beliefs and gradients."""
     batch = batch_of(rng, ms.grid(4, 4), 3)
     heads = {"score": rng.standard_normal(batch.size)}
     direct = Implicit(LOSSES["ucl"])(batch, heads, None, 0.0)
@@ -211,7 +208,6 @@ def noisy_grids(rng, count=6):
 
 
 def test_learning_lowers_the_loss_and_fitted_entropies_lower_it_more(rng):
-    """From the convex likelihood's weights; coefficients stay positive and are part of θ."""
     batch, features = noisy_grids(rng)
     ones = np.ones((batch.size, 1))
     settings = {"regulariser": 0.01, "solver": ms.FrankWolfe(tol=1e-6, rounds=60)}

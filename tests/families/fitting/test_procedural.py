@@ -121,7 +121,6 @@ def sets_of(rng, batch, count):
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("method", METHODS)
 def test_beliefs_are_those_of_the_plain_twin(rng, graph, method):
-    """Any order and cards, shared and per-iteration scores, 0 to 3 iterations."""
     batch = ms.Batch.of(GRAPHS[graph], count=2)
     for iterations, count in ((0, 1), (1, 1), (3, 1), (3, 2)):
         sets = sets_of(rng, batch, count)
@@ -183,7 +182,6 @@ def test_rounding_does_not_grow_around_loops(rng, monkeypatch):
 
 
 def test_strong_scores_leave_the_odds(rng):
-    """Where odds could overflow the general routine answers: finite, and certain."""
     batch = ms.Batch.of(ms.grid(3, 3), [np.zeros(9, dtype=int)])
     scores = np.zeros(batch.size)
     scores[18:] = np.tile([500.0, 0.0, 0.0, 500.0], 12)

@@ -23,16 +23,6 @@ def rows():
     return labels, z, 0.6 * z + 0.8 * rng.standard_normal(z.shape)
 
 
-def test_neighbours_help(rows):
-    """Coupled estimates of unseen examples have a smaller error than sites by themselves."""
-    labels, z, y = rows
-    errors = []
-    for rho in ("trees", 0.0):
-        model = ms.JointModel(ms.grid(4, 4), MIXTURE, rho=rho, smoothing=0.02).fit(labels[:200])
-        errors.append(np.mean((np.array(model.predict(y[200:])) - z[200:]) ** 2))
-    assert errors[0] < 0.9 * errors[1]
-
-
 def test_hidden_sites_are_filled_in(rows):
     labels, _, y = rows
     model = ms.JointModel(ms.grid(4, 4), MIXTURE, smoothing=0.02).fit(labels[:200])
