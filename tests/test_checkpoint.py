@@ -4,12 +4,13 @@ import os
 import sys
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import pytest
 
 from mlestruct.batch import Batch, Partial
-from mlestruct.checkpoint import Checkpoint
+from mlestruct.checkpoint import Checkpoint, begin
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled
@@ -28,6 +29,7 @@ from mlestruct.learners import (
     pseudo_likelihood,
     trw_tightest,
 )
+from mlestruct.learners.model import collect
 from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
@@ -206,3 +208,25 @@ def test_learners_ended_again_and_again(name, tmp_path, mortal):
 
 def timeless(history):
     return [(calls, objective, gap) for calls, _, objective, gap in history]
+
+
+def test_runs_stopped_at_will_are_begun_anew(tmp_path, mortal):
+    """Early stopping by one's own measure: what stopped a run is not in its checkpoint."""
+    dual = matchings()
+
+    def models(checkpoint=None):
+        loop, found = begin(checkpoint, "both"), []
+        solver = FrankWolfe(tol=0.0, rounds=20, checkpoint=loop)
+        for lam in (3.0, 1.0):
+            learner = mle_struct(0.5, regulariser=lam, route="frank_wolfe", solver=solver)
+            model = collect(islice(learner.states(dual.batch, dual.features), 7))
+            found.append((model.theta.tobytes(), timeless(model.history)))
+        return found
+
+    whole, kept = models(), Checkpoint(tmp_path / "fit.ckpt", every=1)
+    for calls in (4, 8, 8):
+        mortal(calls)
+        with pytest.raises(Ended):
+            models(kept)
+    mortal(None)
+    assert models(kept) == whole

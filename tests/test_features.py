@@ -15,6 +15,7 @@ from mlestruct.features import (
     Tied,
     as_features,
 )
+from mlestruct.features import base as squares_
 from mlestruct.features.base import squares
 from mlestruct.features.per_table import PerTable
 from mlestruct.structures import FactorGraph, Matching, chain
@@ -125,6 +126,18 @@ def test_squares_are_those_of_every_column(form):
     np.testing.assert_allclose(squares(features, v), expected, rtol=1e-5, atol=1e-12)
     some = Masked.of(features, np.arange(features.d) % 2 == 0)
     np.testing.assert_allclose(squares(some, v), expected[::2], rtol=1e-5, atol=1e-12)
+
+
+def test_squares_of_many_unseen_columns_are_estimated(monkeypatch):
+    """Twice the same, without bias, and each within a factor of two or so."""
+    features, v = functions(), np.random.default_rng(4).random(BATCH.size)
+    exact = squares(features, v)
+    monkeypatch.setattr(squares_, "FEW", 0)
+    found = squares(features, v)
+    assert (found == squares(features, v)).all()
+    assert ((exact / 2.5 < found) & (found < 2.5 * exact)).all()
+    monkeypatch.setattr(squares_, "PROBES", 4000)
+    np.testing.assert_allclose(squares(features, v), exact, rtol=0.1)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -21,16 +21,6 @@ def test_a_gap_that_falls_evenly_is_foretold(pace, now):
     assert any(f"about {k} calls" in said for k in (more, more + 1))
 
 
-def test_nothing_is_foretold_from_nothing():
-    assert (
-        heading([])
-        == heading([(0, 1.0), (1, 0.5)])
-        == heading([(c, np.inf) for c in range(30)])
-        == ""
-    )
-    assert heading([(c, 0.3) for c in range(30)]) == ", no nearer lately"
-
-
 def test_a_fit_says_what_its_solver_took(capsys):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((4, 3, 3, 2)), [rng.permutation(3) for _ in range(4)]

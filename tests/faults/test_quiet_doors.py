@@ -61,6 +61,7 @@ FUNCTIONS = [
     *(no_image("gradient_histograms", "scales", IMAGE, s) for s in ((), (-1,), 2, "12", (np.nan,))),
     no_image("gradient_histograms", "no gradient", np.ones((1, 4))),
     *(no_image("blurs", "scales", IMAGE, s) for s in ((), (-1,), 2, (np.inf,), (1e9,), [[1.0]])),
+    no_image("blurs", r"not \(3,\)", np.zeros(3)),
     *(no_image("centres", "count", IMAGE, c) for c in (0, 1.5, "2", None)),
     no_image("centres", "99 centres of 5 rows", IMAGE, 99),
     no_image("centres", "3 centres of 5 rows, 1 of them different", np.ones((5, 2)), 3),
