@@ -29,7 +29,7 @@ from mlestruct.learners import (
     pseudo_likelihood,
     trw_tightest,
 )
-from mlestruct.learners.model import collect
+from mlestruct.learners.model import _collected
 from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
@@ -219,7 +219,8 @@ def test_runs_stopped_at_will_are_begun_anew(tmp_path, mortal):
         solver = FrankWolfe(tol=0.0, rounds=20, checkpoint=loop)
         for lam in (3.0, 1.0):
             learner = mle_struct(0.5, regulariser=lam, route="frank_wolfe", solver=solver)
-            model = collect(islice(learner.states(dual.batch, dual.features), 7))
+            rounds = islice(learner.states(dual.batch, dual.features), 7)
+            model = _collected(rounds, DEFAULT)[0]
             found.append((model.theta.tobytes(), timeless(model.history)))
         return found
 

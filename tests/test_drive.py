@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlestruct.drive import Budget, drive, then
+from mlestruct.drive import Budget, Progress, drive, then
 from mlestruct.dual import Certificate
-from mlestruct.method import Progress
 
 EXAMPLES = 3
 

@@ -14,12 +14,11 @@ from mlestruct.dual import Dual
 from mlestruct.engine import Serial
 from mlestruct.features import Masked, Tied
 from mlestruct.inference import best
-from mlestruct.inference.choose import DEFAULT
 from mlestruct.inference.routine import routine
 from mlestruct.objectives import Surrogate, base
 from mlestruct.objectives.tied_chains import TiedChains
 from mlestruct.regulariser import Regulariser
-from mlestruct.train.small_batches import SmallBatches
+from mlestruct.train.descents import SmallBatches
 from tests.reference.descents import minimise
 
 

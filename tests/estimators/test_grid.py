@@ -85,7 +85,7 @@ def test_one_pixel_is_logistic_regression(rng):
 @pytest.mark.parametrize("around", [4, 8])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (3, 4)])
 def test_neighbours_are_the_pixels_that_touch(around, shape):
-    from mlestruct.estimators.grid import neighbours
+    from mlestruct.estimators.graph import neighbours
 
     places = list(itertools.product(*map(range, shape)))
     near = [

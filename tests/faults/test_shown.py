@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import mlestruct as ms
 from mlestruct.cli import main
 from mlestruct.html import HIDDEN, element, visible
-from mlestruct.report.export import FORMULA, export_csv
+from mlestruct.roommates.report import FORMULA, export_csv
 from mlestruct.tables import write_csv
 
 SIGNS = [

@@ -11,9 +11,8 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import outcomes
-from mlestruct.statistics.listing import Listed, listed
-from mlestruct.statistics.mixtures import Mixtures
-from mlestruct.statistics.problems import inference, likelihood_of, problem
+from mlestruct.statistics.interval import inference, likelihood_of, problem
+from mlestruct.statistics.mixtures import Listed, Mixtures, listed
 from mlestruct.testing import vertices
 
 STRUCTURES = {

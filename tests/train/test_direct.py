@@ -14,8 +14,7 @@ from mlestruct.engine import Serial
 from mlestruct.objectives.base import ShardValue
 from mlestruct.regulariser import Regulariser
 from mlestruct.train.descents import descend
-from mlestruct.train.direct import Descending, estimate
-from mlestruct.train.proofs import Proof, Prove
+from mlestruct.train.direct import Descending, Proof, Prove, estimate
 
 BEST = np.array([3.0, -2.0])
 

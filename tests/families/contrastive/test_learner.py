@@ -12,7 +12,7 @@ from mlestruct.inference.exact import exact
 from mlestruct.learners import contrastive, lbp
 from mlestruct.learners.primal import only_seen
 from mlestruct.objectives.base import Head, Share, Sum
-from mlestruct.train.small_batches import SmallBatches
+from mlestruct.train.descents import SmallBatches
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
 
