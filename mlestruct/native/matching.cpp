@@ -10,20 +10,23 @@
 #include "matchings.h"
 
 Work::Work(const Graph &g, Arena &arena) {
-    const int64_t n = g.nodes;
-    for (double **array : {&s, &y, &slope, &move, &last, &common, &summed, &p, &d, &q, &z, &other,
-                           &likely, &gap, &ground, &old, &right})
-        *array = arena.array<double>(n);
-    one = arena.array<double>(n, 1.0);
+    const int64_t n = g.nodes, wide = whole_eights(n);
+    for (double **array : {&x, &s, &y, &slope, &move, &last, &common, &summed, &p, &d, &q, &z,
+                           &other, &likely, &gap, &ground, &old, &right, &pivot})
+        *array = arena.array<double>(wide, 1.0);
+    one = arena.array<double>(wide, 1.0);
+    tail = arena.array<double>(wide, 2.0);
+    loose = arena.array<double>(wide, 0.0);
     curvature = arena.array<double>(g.live);
     cooler = arena.array<double>(g.live);
     given = arena.array<double>(g.live);
-    const bool direct = g.two_sided && n <= DENSE;
-    table = arena.array<double>(direct ? n * n : 0);
-    pivot = arena.array<double>(n);
+    table = arena.array<double>(g.two_sided && n <= DENSE ? n * n : 0);
     mate = arena.array<int64_t>(n);
-    tails = arena.array<bool>(n);
     moving = arena.array<bool>(n);
+    for (int64_t v = 0; !arena.failed && v < n; ++v) {
+        tail[v] = g.ptr[v + 1] > g.ptr[v] ? 1.0 : 0.0;
+        loose[v] = g.strict[v] ? 0.0 : 1.0;
+    }
 }
 
 namespace {
@@ -68,6 +71,11 @@ struct Compensated {
         const T now = whole + term, more = (whole - now) + term, less = (term - now) + whole;
         lost = lost + select(magnitude(whole) >= magnitude(term), more, less);
         whole = now;
+    }
+    double value() const {
+        Compensated<double> all;
+        for (int k = 0; k < EIGHT; ++k) all.add(whole[k]);
+        return all.whole + (all.lost + sum(lost));
     }
 };
 
@@ -254,17 +262,18 @@ struct Elimination {
 };
 
 struct Move {
-    double step, error;
+    Row step, error;
 };
 
-// Newton's step in the logarithm of a row's mass, and how far that is from one.
-INLINE Move damped(double mass, double curvature) {
-    if (!(mass > 0.0)) return {0.0, mass == mass ? 1.0 : INF};
-    mass = smaller(mass, MOST);
-    const double size = logarithm(larger(mass, 1e-307)), limit = 1.0 + magnitude(size);
-    if (!(curvature < INF)) curvature = mass;
-    const double step = -size * mass / larger(curvature, 1e-3 * mass);
-    return {smaller(larger(step, -limit), limit), magnitude(mass - 1.0)};
+// Newton's step in the logarithm of a row's mass, and how far that is from one, for eight nodes.
+INLINE Move damped(Row mass, Row curvature) {
+    const Row zero = row_of(0.0), kept = smaller(mass, row_of(MOST));
+    const Row size = logarithm(larger(kept, row_of(1e-307))), limit = 1.0 + magnitude(size);
+    const Row bend = select(curvature < row_of(INF), curvature, kept);
+    const Row step = -size * kept / larger(bend, 1e-3 * kept);
+    const Row bad = select(mass == mass, row_of(1.0), row_of(INF));
+    return {select(mass > zero, smaller(larger(step, -limit), limit), zero),
+            select(mass > zero, magnitude(kept - 1.0), bad)};
 }
 
 // Prices x are moved by factors s of the kernel exp(score - x_u - x_v), which lies in tau: an
@@ -275,16 +284,20 @@ struct Scaling {
     double residual;
     bool cut = false, exact = true;
 
+    // Move the factors into the prices.
+    void take_factors() {
+        for (int64_t v = 0; v < at.g.nodes; v += EIGHT) {
+            store(work.x + v, load(work.x + v) - logarithm(load(work.s + v)));
+            store(work.s + v, row_of(1.0));
+        }
+    }
+
     // Move the factors into the prices, and make the kernel anew.
     void absorb() {
-        const Graph &g = at.g;
-        for (int64_t v = 0; v < g.nodes; ++v) {
-            at.x[v] -= logarithm(work.s[v]);
-            work.s[v] = 1.0;
-        }
+        take_factors();
         Row most = row_of(-INF);
-        each_eight(g, [&](const Eight &e) {
-            const Row log = e.edges(at.score) - e.tails(at.x) - e.heads(at.x);
+        each_eight(at.g, [&](const Eight &e) {
+            const Row log = e.edges(at.score) - e.tails(work.x) - e.heads(work.x);
             most = larger(most, e.only(log));
             e.put(at.tau, exponential(smaller(log, row_of(600.0))));
         });
@@ -300,10 +313,7 @@ struct Scaling {
             e.put(at.tau, tau);
             most = larger(most, tau);
         });
-        for (int64_t v = 0; v < at.g.nodes; ++v) {
-            at.x[v] -= logarithm(work.s[v]);
-            work.s[v] = 1.0;
-        }
+        take_factors();
         return largest(most);
     }
 
@@ -313,69 +323,86 @@ struct Scaling {
     void start() {
         const Graph &g = at.g;
         const double high = extent(at.score, g.live).high;
-        int64_t one = 0;
-        for (int64_t v = 0; v < g.nodes; ++v) one += work.tails[v];
-        const int64_t other = g.nodes - one;
+        const double one = total(work.tail, g.nodes), other = static_cast<double>(g.nodes) - one;
         double part = 0.5;
         if (g.two_sided && one != other) part = one < other ? 1.0 : 0.0;
-        for (int64_t v = 0; v < g.nodes; ++v) at.x[v] = work.tails[v] ? part * high : 0.0;
-        for (int64_t e = 0; e < g.live; ++e) at.x[g.head[e]] = (1.0 - part) * high;
+        for (int64_t v = 0; v < g.nodes; ++v) work.x[v] = work.tail[v] == 1.0 ? part * high : 0.0;
+        for (int64_t e = 0; e < g.live; ++e) work.x[g.head[e]] = (1.0 - part) * high;
         for (int64_t v = 0; v < g.nodes; ++v)
-            if (!g.strict[v]) at.x[v] = larger(at.x[v], 0.0);
+            if (!g.strict[v]) work.x[v] = larger(work.x[v], 0.0);
     }
 
-    // Newton's step of log s_v for log(sum of tau + slack) = 0, and the row's error.
-    INLINE Move newton(int64_t v) const {
-        const double y = work.y[v], slope = work.slope[v];
-        if (at.g.strict[v]) return damped(y, slope);
-        const double room = at.x[v] - logarithm(work.s[v]);
-        const double slack = exponential(-larger(room, 0.0) / at.rho);
-        Move found = damped(smaller(larger(y + slack, LEAST), MOST), slope + slack / at.rho);
-        found.step = smaller(found.step, room);  // a slack is at most one, so x >= 0
+    // Newton's step of log s_v for log(sum of tau + slack) = 0, and the rows' errors. `room` is
+    // what loose nodes' prices can fall by: a slack is at most one, so x >= 0.
+    INLINE Move newton(int64_t v, Row *room) const {
+        const Row y = load(work.y + v), slope = load(work.slope + v);
+        const Bits loose = load(work.loose + v) > row_of(0.0);
+        *room = row_of(INF);
+        if (!any(loose)) return damped(y, slope);
+        const Row left = load(work.x + v) - logarithm(load(work.s + v)), zero = row_of(0.0);
+        const Row slack = exponential(-larger(left, zero) / row_of(at.rho));
+        const Row mass = smaller(larger(y + slack, row_of(LEAST)), row_of(MOST));
+        *room = select(loose, left, *room);
+        Move found =
+            damped(select(loose, mass, y), slope + select(loose, slack, zero) / row_of(at.rho));
+        found.step = smaller(found.step, *room);
         return found;
     }
 
     // Move the nodes of one side, which share no edges, by Newton's step; the largest error before.
     // Where sums are linear in s, it is a division.
     double move_side(bool tails) {
-        double worst = 0.0;
-        for (int64_t v = 0; v < at.g.nodes; ++v) {
-            if (work.tails[v] != tails) continue;
-            if (exact && work.y[v] > 0.0) {
-                worst = larger(worst, magnitude(work.y[v] - 1.0));
-                work.s[v] /= work.y[v];
+        Row worst = row_of(0.0), room;
+        for (int64_t v = 0; v < at.g.nodes; v += EIGHT) {
+            const Bits mine = load(work.tail + v) == row_of(tails ? 1.0 : 0.0);
+            if (!any(mine)) continue;
+            const Row s = load(work.s + v), y = load(work.y + v);
+            if (exact) {
+                const Bits fits = y > row_of(0.0);
+                const Row error = select(fits, magnitude(y - 1.0), row_of(1.0));
+                worst = larger(select(mine, error, row_of(0.0)), worst);
+                store(work.s + v, select(mine & fits, s / y, s));
                 continue;
             }
-            const Move found = newton(v);
-            worst = larger(worst, found.error);
-            work.s[v] *= bounded_exponential(found.step);
+            const Move found = newton(v, &room);
+            worst = larger(select(mine, found.error, row_of(0.0)), worst);
+            const Row by = exponential(smaller(found.step, row_of(HIGHEST)));
+            store(work.s + v, select(mine, s * by, s));
         }
-        return worst;
+        return largest(worst);
     }
 
     // Move all nodes; a component's mean movement counts half: there scaling has the eigenvalue -1.
     // omega < 1 damps, omega > 1 has momentum.
     double move_all(double omega) {
         const Graph &g = at.g;
-        double worst = 0.0;
+        Row worst = row_of(0.0), room;
+        for (int64_t v = 0; v < g.nodes; v += EIGHT) {
+            const Move found = newton(v, &room);
+            const Bits real = load(work.tail + v) < row_of(2.0);
+            store(work.move + v, found.step);
+            worst = larger(select(real, found.error, row_of(0.0)), worst);
+        }
         for (int64_t v = 0; v < g.nodes; ++v) work.common[v] = work.summed[v] = 0.0;
         for (int64_t v = 0; v < g.nodes; ++v) {
-            const Move found = newton(v);
-            work.move[v] = found.step;
-            worst = larger(worst, found.error);
-            work.common[g.component[v]] += work.slope[v] * found.step;
+            work.common[g.component[v]] += work.slope[v] * work.move[v];
             work.summed[g.component[v]] += work.slope[v];
         }
-        for (int64_t v = 0; v < g.nodes; ++v) {
+        for (int64_t v = 0; omega >= 1.0 && v < g.nodes; ++v) {
             const double all = work.summed[g.component[v]];
-            double step = work.move[v];
-            if (omega >= 1.0 && all > 0.0) step -= 0.5 * work.common[g.component[v]] / all;
-            step = omega * step + larger(omega - 1.0, 0.0) * work.last[v];
-            if (!g.strict[v]) step = smaller(step, at.x[v] - logarithm(work.s[v]));
-            work.last[v] = step;
-            work.s[v] *= bounded_exponential(step);
+            if (all > 0.0) work.move[v] -= 0.5 * work.common[g.component[v]] / all;
         }
-        return worst;
+        const double momentum = larger(omega - 1.0, 0.0);
+        for (int64_t v = 0; v < g.nodes; v += EIGHT) {
+            const Row s = load(work.s + v);
+            Row step = omega * load(work.move + v) + momentum * load(work.last + v);
+            const Bits loose = load(work.loose + v) > row_of(0.0);
+            if (any(loose))
+                step = select(loose, smaller(step, load(work.x + v) - logarithm(s)), step);
+            store(work.last + v, step);
+            store(work.s + v, s * exponential(smaller(step, row_of(HIGHEST))));
+        }
+        return largest(worst);
     }
 
     // Whether any factor is far from one; those near the end of all numbers are cut.
@@ -400,17 +427,14 @@ struct Scaling {
     Value evaluate() {
         const Graph &g = at.g;
         const double c = at.c;
-        Compensated<Row> edges;
-        Compensated<double> total;
+        Compensated<Row> terms;
         double *gap = work.gap, *ground = work.ground;
         if (c == 0.0) {
             sums<true, true>(g, c, at.tau, work.s, gap, ground);
             double all = 0.0;
             for (int64_t v = 0; v < g.nodes; ++v) all += gap[v];
-            total.add(0.5 * all);
-            each_eight(g, [&](const Eight &e) {
-                e.put(work.curvature, e.edges(at.tau) * e.tails(work.s) * e.heads(work.s));
-            });
+            terms.add(0.0625 * row_of(all));  // half of it, in eight parts
+            entries(g, at.tau, work.s, work.curvature);
         } else {
             for (int64_t v = 0; v < g.nodes; ++v) gap[v] = 0.0;
             each_eight(g, [&](const Eight &e) {
@@ -419,26 +443,29 @@ struct Scaling {
                 const Row away = select(t < row_of(1.0 - NEAR), 1.0 - t,
                                         smaller(exponential(off), row_of(NEAR)));
                 e.put(work.curvature, t * away / larger(away + c * t, row_of(1e-12)));
-                edges.add(e.only((1.0 - c) * t - c * off));
+                terms.add(e.only((1.0 - c) * t - c * off));
                 e.add(gap, t);
             });
         }
-        double worst = 0.0;
-        for (int64_t v = 0; v < g.nodes; ++v) {
-            const double log = logarithm(work.s[v]);
-            gap[v] -= 1.0;
-            ground[v] = 0.0;
-            total.add(at.x[v] - log - at.rho);
-            if (!g.strict[v]) {
-                const double single = bounded_exponential((log - at.x[v]) / at.rho);
-                gap[v] += single;
-                ground[v] = single / at.rho;
-                total.add(at.rho * single);
+        Row worst = row_of(0.0);
+        const Row zero = row_of(0.0);
+        for (int64_t v = 0; v < g.nodes; v += EIGHT) {
+            const Row price = load(work.x + v) - logarithm(load(work.s + v));
+            const Bits real = load(work.tail + v) < row_of(2.0);
+            const Bits loose = load(work.loose + v) > zero;
+            Row error = load(gap + v) - 1.0, single = zero, term = price - at.rho;
+            if (any(loose)) {
+                const Row slack = smaller(-price / row_of(at.rho), row_of(HIGHEST));
+                single = select(loose, exponential(slack), zero);
+                error = error + single;
+                term = term + at.rho * single;
             }
-            worst = larger(worst, magnitude(gap[v]));
+            store(gap + v, error);
+            store(ground + v, single / row_of(at.rho));
+            terms.add(select(real, term, zero));
+            worst = larger(select(real, magnitude(error), zero), worst);
         }
-        for (int k = 0; k < EIGHT; ++k) total.add(edges.whole[k]);
-        return {worst, total.whole + (total.lost + sum(edges.lost))};
+        return {largest(worst), terms.value()};
     }
 
     // Newton's direction at the last evaluation, into work.p; an elimination is `kept` if it can
@@ -464,13 +491,15 @@ struct Scaling {
 
     // Move by so much of the direction from the factors in work.old.
     void move_by(double step) {
-        for (int64_t v = 0; v < at.g.nodes; ++v) {
-            work.s[v] = work.old[v] * bounded_exponential(-step * work.p[v]);
-            if (!at.g.strict[v]) {  // a slack is at most one, so x >= 0
-                const double room = at.x[v] - logarithm(work.old[v]);
-                work.s[v] =
-                    smaller(work.s[v], work.old[v] * bounded_exponential((1.0 - NEARER) * room));
+        for (int64_t v = 0; v < at.g.nodes; v += EIGHT) {
+            const Row old = load(work.old + v), most = row_of(HIGHEST);
+            const Bits loose = load(work.loose + v) > row_of(0.0);
+            Row s = old * exponential(smaller(-step * load(work.p + v), most));
+            if (any(loose)) {  // a slack is at most one, so x >= 0
+                const Row room = (1.0 - NEARER) * (load(work.x + v) - logarithm(old));
+                s = select(loose, smaller(s, old * exponential(smaller(room, most))), s);
             }
+            store(work.s + v, s);
         }
     }
 
@@ -563,7 +592,7 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
     Scaling scaling{at, work, residual};
     scaling.exact = at.c == 0.0;
     for (int64_t v = 0; v < g.nodes; ++v) {
-        work.tails[v] = g.ptr[v + 1] > g.ptr[v];
+        work.x[v] = at.x[v];
         work.s[v] = 1.0;
         work.last[v] = 0.0;
         scaling.exact = scaling.exact && g.strict[v];
@@ -619,6 +648,7 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
     report[0] = worst;
     report[1] = static_cast<double>(sweep);
     report[2] = scaling.finish();
+    for (int64_t v = 0; v < g.nodes; ++v) at.x[v] = work.x[v];
 }
 
 // Tau with exactly the right degrees.

@@ -177,7 +177,7 @@ void product(const Graph &g, const double *kernel, const double *s, double *y) {
         if (!count) continue;
         const int32_t *head = g.head + low;
         const double *row = kernel + low, own = s[u];
-        if (head[count - 1] - head[0] == count - 1) {
+        if (count >= EIGHT && head[count - 1] - head[0] == count - 1) {
             y[u] += linear_row<TAILS, HEADS>(row, s + head[0], own, y + head[0], count);
             continue;
         }
@@ -190,6 +190,21 @@ void product(const Graph &g, const double *kernel, const double *s, double *y) {
     }
 }
 
+// z = kernel s_u s_v of every edge.
+INLINE void entries(const Graph &g, const double *kernel, const double *s, double *z) {
+    for (int64_t u = 0; u < g.nodes; ++u) {
+        const int64_t low = g.ptr[u], count = g.ptr[u + 1] - low;
+        if (!count) continue;
+        const int32_t *head = g.head + low;
+        const double own = s[u], *row = kernel + low, *there = s + head[0];
+        double *to = z + low;
+        if (count >= EIGHT && head[count - 1] - head[0] == count - 1)
+            for (int64_t k = 0; k < count; ++k) to[k] = row[k] * own * there[k];
+        else
+            for (int64_t k = 0; k < count; ++k) to[k] = row[k] * own * s[head[k]];
+    }
+}
+
 INLINE double total(const double *values, int64_t count) {
     Row found = row_of(0.0);
     int64_t k = 0;
@@ -199,13 +214,16 @@ INLINE double total(const double *values, int64_t count) {
     return sum(found) + rest;
 }
 
-// The nodes' arrays of one call, and edges' arrays that only some steps need.
+// The nodes' arrays of one call, of whole eights, and edges' arrays that only some steps need.
+// `tail` is 1 for nodes that have edges as tails, else 0, and 2 beyond the last node; `loose` is 1
+// for nodes that may stay single.
 struct Work {
-    double *s, *y, *slope, *move, *last, *common, *summed;                // of scaling
+    double *x, *s, *y, *slope, *move, *last, *common, *summed;            // of scaling
     double *p, *d, *q, *z, *other, *likely, *gap, *ground, *old, *right;  // of Newton's systems
+    double *tail, *loose;
     double *one, *curvature, *cooler, *given, *table, *pivot;
     int64_t *mate;
-    bool *tails, *moving;
+    bool *moving;
 
     Work(const Graph &g, Arena &arena);
 };
