@@ -21,11 +21,13 @@ from mlestruct.entropy import Entropy
 from mlestruct.inference.exact.common import over_rows
 from mlestruct.kernels import clock, watched
 from mlestruct.limits import check, parts
+from mlestruct.native._door import AnswerPool, MixtureViews, climb
+from mlestruct.native._door import Mixtures as Rows
 from mlestruct.oracle import Validated, resolve
 from mlestruct.reweighting import Rho
-from mlestruct.statistics.climb import ENOUGH, Pool, Views, climb
 from mlestruct.structures.base import Array, Ints, Structure
 
+ENOUGH = 1e-8  # what an answer may still gain
 ROUNDS = 500  # questions about one row at most
 ROOM = 1 << 22  # numbers of the rows compared together
 CLOSER = 10.0  # squared: how much nearer another row is that is solved first
@@ -135,6 +137,25 @@ class Mixtures:
         return log_z, tau
 
 
+class Views(NamedTuple):
+    """The entropy −Σ a t log t + b s log s with t = x + c0 and s = 1 − x.
+
+    x are coordinates and mixed views alike.
+    """
+
+    a: Array
+    b: Array
+    c0: Array
+
+
+class Pool(NamedTuple):
+    """Answers as sparse rows of views."""
+
+    start: Ints
+    place: Ints
+    amount: Array
+
+
 class Earlier(NamedTuple):
     """Rows of scores, and the atoms of each: ``live`` of them, with their weights."""
 
@@ -197,10 +218,15 @@ class Hull:
 
     def _climb(self, open_: Ints, given: Array, *rows: Any) -> None:
         """These rows' best mixtures, as ``climb`` leaves them."""
+        views = MixtureViews(given.shape[1], *self.views)
         for _ in range(ROUNDS if len(open_) else 0):
+            answers = len(self.pool.start) - 1
+            pool = AnswerPool(answers, views.size, len(self.pool.place), *self.pool)
             own, asked = [array[open_] for array in rows], given[open_]
             for some in parts(len(open_)):
-                climb(asked[some], self.views, self.pool, *(array[some] for array in own))
+                mine = [array[some] for array in own]
+                shape = len(asked[some]), mine[0].shape[1], views.size, answers
+                climb(views, pool, ENOUGH, asked[some], Rows(*shape, *mine))
                 check()
             for array, found in zip(rows, own, strict=True):
                 array[open_] = found
