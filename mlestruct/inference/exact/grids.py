@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.common import MEMORY, Exact, refuse_memory
-from mlestruct.kernels import kernel
+from mlestruct.native._door import GridTables, grid_marginals
 from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.graph import FactorGraph, grid
 
@@ -57,9 +57,10 @@ def grid_by_rows(
     long, short, _ = lattice.node.shape
     what = f"transfer over a {long} × {short} grid's frontier of {short} variables"
     refuse_memory((long + short + 2) * float(states) ** short, memory, what)
-    node, across, down = (np.zeros_like(part) for part in lattice)
-    log_z = _both_ways(*_tables(lattice), node, across, down)
-    return Exact(log_z, _flat(Lattice(node, across, down), flipped))
+    node, across, down = (np.zeros(part.shape) for part in lattice)
+    (tables, shift), log_z = _tables(lattice), np.empty(1)
+    grid_marginals(tables, log_z, node, across, down)
+    return Exact(float(log_z[0]) + shift, _flat(Lattice(node, across, down), flipped))
 
 
 def safe(rows: int, columns: int, states: int, score: Array) -> bool:
@@ -93,7 +94,7 @@ def _flat(tau: Lattice, flipped: bool) -> Array:
     return np.concatenate([part.ravel() for part in tau])
 
 
-def _tables(lattice: Lattice) -> tuple[Array, Array, float]:
+def _tables(lattice: Lattice) -> tuple[GridTables, float]:
     """exp of (left, here) and (up, here) scores per site, largest 1, and what was taken off.
 
     Nodes go with (left, here). The first row hangs below an imagined one of state 0.
@@ -106,120 +107,4 @@ def _tables(lattice: Lattice) -> tuple[Array, Array, float]:
     up[1:] = lattice.down
     shift = left.max(axis=(2, 3)), up.max(axis=(2, 3))
     left, up = (np.exp(t - s[:, :, None, None]) for t, s in zip((left, up), shift, strict=True))
-    return left, up, float(sum(s.sum() for s in shift))
-
-
-@kernel
-def _step(table: Array, fresh: Array, left: Array, up: Array, first: bool, inner: int) -> float:
-    """fresh[a, p, x, b] = left[p, x] Σ_y up[y, x] table[a, p, y, b]; returns the largest."""
-    states = len(up)
-    fore = 1 if first else states
-    outer = len(table) // (fore * states * inner)
-    top = 0.0
-    for a in range(outer):
-        for p in range(fore):
-            at = (a * fore + p) * states * inner
-            for x in range(states):
-                to = at + x * inner
-                for b in range(inner):
-                    fresh[to + b] = 0.0
-                for y in range(states):
-                    w, here = left[p, x] * up[y, x], at + y * inner
-                    for b in range(inner):
-                        fresh[to + b] += w * table[here + b]
-                for b in range(inner):
-                    top = max(top, fresh[to + b])
-    return top
-
-
-@kernel(fastmath={"reassoc", "contract"})
-def _back(
-    table: Array,
-    after: Array,
-    fresh: Array,
-    left: Array,
-    up: Array,
-    first: bool,
-    inner: int,
-    joint: Array,
-) -> float:
-    """``fresh`` is ``after`` one step earlier; joint[p, y, x] over (left, up, here).
-
-    Sums of products in any order: all terms are positive.
-    """
-    states = len(up)
-    fore = 1 if first else states
-    outer = len(table) // (fore * states * inner)
-    top = 0.0
-    joint[:] = 0.0
-    for a in range(outer):
-        for p in range(fore):
-            at = (a * fore + p) * states * inner
-            for y in range(states):
-                here = at + y * inner
-                for b in range(inner):
-                    fresh[here + b] = 0.0
-                for x in range(states):
-                    w, to, mass = left[p, x] * up[y, x], at + x * inner, 0.0
-                    for b in range(inner):
-                        fresh[here + b] += w * after[to + b]
-                        mass += table[here + b] * after[to + b]
-                    joint[p, y, x] += w * mass
-                for b in range(inner):
-                    top = max(top, fresh[here + b])
-    return top
-
-
-@kernel
-def _forward_row(
-    table: Array, fresh: Array, left: Array, up: Array, keep: Array
-) -> tuple[float, Array, Array]:
-    """Through one row; ``keep[c]`` the table before site c, where there is room. O(c·s^(c+1))."""
-    columns, states = len(left), left.shape[1]
-    log, inner = 0.0, len(table) // states
-    for c in range(columns):
-        if len(keep):
-            keep[c] = table
-        top = _step(table, fresh, left[c], up[c], c == 0, inner)
-        fresh /= top
-        log += np.log(top)
-        table, fresh = fresh, table
-        inner = max(inner // states, 1)
-    return log, table, fresh
-
-
-@kernel
-def _both_ways(
-    left: Array, up: Array, shift: float, node: Array, across: Array, down: Array
-) -> float:
-    rows, columns, states = left.shape[:3]
-    size = states**columns
-    begin, keep = np.zeros((rows, size)), np.empty((columns, size))
-    table, fresh, none = np.zeros(size), np.zeros(size), np.empty((0, 0))
-    table[0] = 1.0
-    log_z = shift
-    for r in range(rows):
-        begin[r] = table
-        log, table, fresh = _forward_row(table, fresh, left[r], up[r], none)
-        log_z += log
-    log_z += np.log(table.sum())
-    after, joint = np.ones(size), np.zeros((states, states, states))
-    for r in range(rows - 1, -1, -1):
-        table[:] = begin[r]
-        _, table, fresh = _forward_row(table, fresh, left[r], up[r], keep)
-        inner = 1
-        for c in range(columns - 1, -1, -1):
-            top = _back(keep[c], after, fresh, left[r, c], up[r, c], c == 0, inner, joint)
-            fresh /= top
-            after, fresh = fresh, after
-            joint /= joint.sum()
-            for p in range(states):
-                for y in range(states):
-                    for x in range(states):
-                        node[r, c, x] += joint[p, y, x]
-                        if c > 0:
-                            across[r, c - 1, p, x] += joint[p, y, x]
-                        if r > 0:
-                            down[r - 1, c, y, x] += joint[p, y, x]
-            inner *= states
-    return log_z
+    return GridTables(rows, columns, states, left, up), float(sum(s.sum() for s in shift))
