@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     ["native"],
     ["kernels"],
-    ["compiler", "lanes"],
+    ["compiler"],
     ["digest", "errors", "html", "trees"],
     ["limits"],
     ["lazy"],
@@ -50,7 +50,7 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # All that the solvers may know of the library.
-ORACLES_MAY_IMPORT = {"native", "kernels", "lanes", "errors", "structures", "batch", "oracle"}
+ORACLES_MAY_IMPORT = {"native", "kernels", "errors", "structures", "batch", "oracle"}
 
 # The one module that names the solvers, as text for importlib, when one is asked for.
 REGISTRY = "mlestruct/oracle/registry.py"

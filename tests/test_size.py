@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "compiler layer": (0, r"mlestruct/(compiler/|kernels|stubs|lanes|blocks|threads)"),
+    "compiler layer": (0, r"mlestruct/(compiler/|kernels|stubs|blocks|threads)"),
     "native": (0, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (0, r"oracles/"),
     "structures to oracle seam": (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.inference.graph.feasible import fit_all
-from mlestruct.inference.graph.plan import MessagePlan, boxes
+from mlestruct.inference.graph.plan import boxes
 from mlestruct.limits import late
+from mlestruct.native._door import MessageGraph, fit_tables
 from mlestruct.structures.base import Array, Flags, Ints
 from mlestruct.structures.graph import FactorGraph
 
@@ -20,7 +20,7 @@ RIDGE = 1e-13  # for the constraints' redundant rows
 
 
 def ascend(
-    structure: FactorGraph, plan: MessagePlan, coefficient: Array, score: Array, tau: Array
+    structure: FactorGraph, plan: MessageGraph, coefficient: Array, score: Array, tau: Array
 ) -> tuple[Array, float]:
     """A feasible τ with no smaller ⟨score, τ⟩ − Σ a τ log τ; its maximum, when that is concave.
 
@@ -52,7 +52,7 @@ class _Newton:
     that vanish hold nobody up. Tables are then fitted to their nodes again.
     """
 
-    def __init__(self, structure: FactorGraph, plan: MessagePlan, coefficient: Array) -> None:
+    def __init__(self, structure: FactorGraph, plan: MessageGraph, coefficient: Array) -> None:
         self.plan, self.open = plan, plan.open != 0
         self.A, self.scaled = _constraints(structure, self.open)
         self.a, self.size = coefficient[self.open], structure.size
@@ -63,7 +63,7 @@ class _Newton:
         tau[self.open] = x
         nodes = tau[: start[-1]]
         nodes /= np.repeat(np.add.reduceat(nodes, start[:-1]), np.diff(start))
-        fit_all(tau, self.plan)
+        fit_tables(self.plan, tau)
         return tau
 
     def _feasible(self, x: Array) -> Array:

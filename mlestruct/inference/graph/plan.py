@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.lanes import EIGHT
+from mlestruct.native._door import BinaryMessages, MessageGraph, PairMessages
 from mlestruct.structures.base import Array, Flags, Ints, Marks
 from mlestruct.structures.graph import FactorGraph
+
+EIGHT = 8  # numbers that kernels take together
 
 
 class MessagePlan(NamedTuple):
@@ -29,45 +31,6 @@ class MessagePlan(NamedTuple):
     open: Flags  # entries that a locally consistent point may use
     counts: Array  # c_α of every factor
     whole: Array  # c_i + Σ c_α of every node
-
-
-class PairMessages(NamedTuple):
-    """The same for graphs of pairs, message by message in the order in which nodes read them.
-
-    States are padded to whole eights, and so are rows of tables and all messages into a node.
-    """
-
-    near_start: Ints
-    near: Ints
-    cards: Ints
-    node_start: Ints  # padded, as all below
-    into: Ints  # where the message starts; last, how long all are
-    back: Ints  # and the one the other way
-    table_start: Ints
-    entry: Ints  # the edge's table
-    second: Flags  # whether this node's states are the columns
-    weight: Array  # c_α
-    whole: Array
-
-
-class BinaryMessages(NamedTuple):
-    """The same for binary variables; each node's messages are padded to whole eights, with 1.
-
-    Nodes are ordered by levels: in a sweep a node waits for its neighbours of lower levels only, so
-    that a processor begins the next nodes while it works on one, and every number is as it was.
-    """
-
-    near_start: Ints
-    near: Ints
-    order: Ints  # which node is where
-    row: Ints  # where a node's messages start
-    ahead: Ints  # the neighbour
-    back: Ints  # the message the other way
-    outside: Ints  # which message it is in the order of nodes, −1 for padding
-    table: Ints  # first entry of the edge's table
-    second: Flags  # whether this node is the second of the edge's scope
-    weight: Array  # c_α
-    whole: Array
 
 
 def plan(structure: FactorGraph, counting: Array) -> MessagePlan:
@@ -102,7 +65,7 @@ def special(structure: FactorGraph, full: MessagePlan) -> BinaryMessages | PairM
     return _pairs(full) if (structure.cards == 2).all() and full.open.all() else _edges(full)
 
 
-def boxes(structure: FactorGraph, full: MessagePlan) -> bool:
+def boxes(structure: FactorGraph, full: MessagePlan | MessageGraph) -> bool:
     """Whether every table is open wherever all its nodes' states are: at most states are fixed."""
     entry, node, _ = structure.below
     shut = np.zeros(structure.size, dtype=bool)
@@ -131,6 +94,8 @@ def _pairs(full: MessagePlan) -> BinaryMessages:
 
     outside = padded(np.arange(len(node)), -1)
     return BinaryMessages(
+        n,
+        int(row[-1]),
         near_start,
         rank[full.scope[other[outside[outside >= 0]]]],
         order,
@@ -169,6 +134,9 @@ def _edges(full: MessagePlan) -> PairMessages:
     position[full.around] = np.arange(len(other))
     tables = _starts(cards[full.scope[::2]] * padded[full.scope[1::2]])
     return PairMessages(
+        len(cards),
+        len(tables) - 1,
+        len(near),
         full.start,
         full.scope[other],
         cards,

@@ -12,35 +12,22 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible, Unserved
 from mlestruct.inference.graph import convergent
-from mlestruct.inference.graph.bound import upper_bound
-from mlestruct.inference.graph.feasible import fit_all, value
-from mlestruct.inference.graph.kernels import exponentials, scratch, tables
-from mlestruct.inference.graph.log_odds import (
-    begin_pairs,
-    end_pairs,
-    from_odds,
-    pair_tables,
-    ratios,
-)
-from mlestruct.inference.graph.pair_kernels import (
-    begin_edges,
-    edge_tables,
-    end_edges,
-    padded_tables,
-    room,
-)
-from mlestruct.inference.graph.plan import (
-    BinaryMessages,
-    MessagePlan,
-    PairMessages,
-    boxes,
-    plan,
-    special,
-)
-from mlestruct.inference.graph.sweeps import RANGE, Sent, run
+from mlestruct.inference.graph.plan import boxes, plan, special
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.kernels import class_of, kernel, variant
 from mlestruct.limits import late, parts, turns
+from mlestruct.native._door import (
+    BinaryMessages,
+    MessageExamples,
+    MessageGraph,
+    MessageResults,
+    MessageSchedule,
+    MessageState,
+    PairMessages,
+    bound_messages,
+    send_binary,
+    send_messages,
+    send_pairs,
+)
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like
@@ -58,7 +45,7 @@ LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe ser
 class CompiledMessages(NamedTuple):
     """What one structure with its counting numbers needs in every call."""
 
-    plan: MessagePlan
+    plan: MessageGraph
     special: BinaryMessages | PairMessages | None
     coefficient: Array
     counting: Array
@@ -79,6 +66,13 @@ class WarmMessages(NamedTuple):
     def at(self, rows: Ints | slice) -> WarmMessages:
         """Those of some examples: copies by number, by a slice written to where they are."""
         return WarmMessages._make(kept[rows] for kept in self)
+
+    def native(self) -> MessageState:
+        """Return the arrays as the kernels take them."""
+        (count, messages), beliefs = self.message.shape, self.belief.shape[1]
+        return MessageState(
+            count, messages, beliefs, self.message, self.belief, self.residual, self.sweeps
+        )
 
     def put(self, rows: Ints, others: WarmMessages) -> None:
         """Others' in their place."""
@@ -179,14 +173,19 @@ class SumProduct(Routine):
         self, ready: CompiledMessages, at: Ints, scores: Array, tau: Array, state: WarmMessages
     ) -> Array:
         """Sweeps from these messages, which are overwritten: log Z of every example."""
-        log_z, left = np.empty(len(at)), np.arange(len(at))
-        sweeps = turns(self.sweeps, len(at) * int(ready.plan.table_start[-1]))
-        how = SCHEDULES.index(self.schedule), self.damping, self.residual, sweeps
-        args = at, scores, how, tau, log_z, *state, ready.coefficient, ready.plan
-        if ready.special is not None:
-            left = np.flatnonzero(~_faster(*args, ready.special))
-        if len(left):
-            _solve(*args, left)
+        log_z, served = np.empty(len(at)), np.zeros(len(at), dtype=bool)
+        most = turns(self.sweeps, len(at) * int(ready.plan.table_start[-1]))
+        schedule = SCHEDULES.index(self.schedule)
+        how = MessageSchedule(schedule, self.damping, self.residual, most)
+        examples = MessageExamples(len(at), len(scores), at, scores)
+        results = MessageResults(len(at), len(tau), tau, log_z, served)
+        given = examples, how, state.native(), results
+        if isinstance(ready.special, BinaryMessages):
+            send_binary(ready.plan, ready.special, *given)
+        elif ready.special is not None:
+            send_pairs(ready.plan, ready.special, *given)
+        if not served.all():
+            send_messages(ready.plan, *given)
         return log_z
 
     def _patiently(
@@ -229,9 +228,7 @@ class SumProduct(Routine):
         moving = (state.residual > self.residual) & ~stalled
         if not (moving | stalled).any():
             return stalled
-        ready, above = self.ready(structure), np.empty(len(log_z))
-        sent = state.message, state.belief, ready.shares(structure)
-        _bounds(at, scores, above, *sent, ready.plan, ready.special)
+        above = self._bounds(structure, at, scores, state)
         room = (above - log_z) / (1.0 + np.abs(log_z))
         return np.asarray((stalled & ~(room <= SURE)) | (moving & (room > CREEP)))
 
@@ -272,10 +269,18 @@ class SumProduct(Routine):
         scores = batch.vector(scores, "scores")
         out = np.empty(len(batch))
         for structure, members in batch.groups():
-            ready, part = self.ready(structure), np.empty(len(members))
-            sent = (warm[structure].message, warm[structure].belief, ready.shares(structure))
-            _bounds(batch.offsets[members], scores, part, *sent, ready.plan, ready.special)
-            out[members] = part
+            at = batch.offsets[members]
+            out[members] = self._bounds(structure, at, scores, warm[structure])
+        return out
+
+    def _bounds(
+        self, structure: FactorGraph, at: Ints, scores: Array, state: WarmMessages
+    ) -> Array:
+        ready, out = self.ready(structure), np.empty(len(at))
+        examples = MessageExamples(len(at), len(scores), at, scores)
+        odds = isinstance(ready.special, BinaryMessages)
+        shares = ready.shares(structure)
+        bound_messages(ready.plan, examples, state.native(), shares, odds, out)
         return out
 
 
@@ -283,7 +288,9 @@ class SumProduct(Routine):
 def _compiled(structure: FactorGraph, numbers: bytes) -> CompiledMessages:
     counting = np.frombuffer(numbers)
     full, coefficient = plan(structure, counting), counting[structure.table_of]
-    return CompiledMessages(full, special(structure, full), coefficient, counting)
+    n, factors, slots = structure.n_nodes, structure.n_factors, len(full.scope)
+    graph = MessageGraph(n, factors, slots, *full, coefficient)
+    return CompiledMessages(graph, special(structure, full), coefficient, counting)
 
 
 @kept
@@ -303,132 +310,10 @@ def _refuse(structure: Any, counting: Array) -> None:
         raise Unserved(f"factor {f} counts {factors[f]:g}; sum-product needs it positive")
 
 
-def _start(plan: MessagePlan, count: int, warm: WarmMessages | None) -> WarmMessages:
+def _start(plan: MessageGraph, count: int, warm: WarmMessages | None) -> WarmMessages:
     """Uniform messages, or copies of the last ones."""
     if warm is not None and len(warm.message) == count:
         return WarmMessages._make(kept.copy() for kept in warm)
     message = np.zeros((count, int(plan.place[-1])))
     belief = np.zeros((count, int(plan.node_start[-1])))
     return WarmMessages(message, belief, np.zeros(count), np.zeros(count, dtype=np.int64))
-
-
-def narrow(score, message, belief, plan, kind):
-    """Whether the faster kernel ``kind`` may serve these scores, and what it runs on."""
-    raise NotImplementedError
-
-
-@variant(narrow)
-def _(score, message, belief, plan, kind):
-    made = class_of(kind)
-    # The same memory holds one log-odds where the general kernel holds two logarithms.
-    if made is BinaryMessages:
-
-        def odds(score, message, belief, plan, kind):
-            widest, ratio = ratios(score, kind)
-            field, sent = begin_pairs(score, message, belief, kind)
-            return widest <= RANGE, (field, sent, ratio[:0], ratio)
-
-        return odds
-    if made is PairMessages:
-
-        def linear(score, message, belief, plan, kind):
-            widest, tables = padded_tables(score, plan, kind)
-            field, sent = begin_edges(score, message, belief, plan, kind)
-            return widest <= RANGE, (field, sent, room(kind), tables)
-
-        return linear
-    return None
-
-
-def write(ready, message, belief, out, plan, kind):
-    """Beliefs of nodes and factors from the messages of kernel ``kind``."""
-    raise NotImplementedError
-
-
-@variant(write)
-def _(ready, message, belief, out, plan, kind):
-    if class_of(kind) is BinaryMessages:
-
-        def odds(ready, message, belief, out, plan, kind):
-            end_pairs(ready[1], message, belief, kind)
-            first = plan.table_start[0]
-            pair_tables(ready[1].message, ready[1].belief, ready[3], out, first, kind)
-
-        return odds
-
-    def linear(ready, message, belief, out, plan, kind):
-        end_edges(ready[1], message, belief, plan, kind)
-        edge_tables(ready[1], ready[3], ready[2], out, plan, kind)
-
-    return linear
-
-
-@kernel(error_model="numpy")
-def _faster(
-    offsets: Any, scores: Any, how: Any, tau: Any, log_z: Any,
-    message: Any, belief: Any, residual: Any, sweeps: Any, coefficient: Any, plan: Any, kind: Any,
-) -> Any:  # fmt: skip
-    """The examples that kernel ``kind`` may serve, which are solved; compiled without the rest."""
-    size, served = plan.table_start[-1], np.zeros(len(offsets), np.bool_)
-    for m in range(len(offsets)):
-        score = scores[offsets[m] : offsets[m] + size]
-        out = tau[offsets[m] : offsets[m] + size]
-        served[m], ready = narrow(score, message[m], belief[m], plan, kind)
-        if served[m]:
-            field, sent, gauge, table = ready
-            sweeps[m], residual[m] = run(field, *how, sent, gauge, table, kind)  # type: ignore[call-arg]
-            write(ready, message[m], belief[m], out, plan, kind)
-            apart = fit_all(out, plan)
-            residual[m] = max(residual[m], apart) if apart > APART + FAR * how[2] else residual[m]
-            log_z[m] = value(score, out, coefficient)
-    return served
-
-
-@kernel(error_model="numpy")
-def _solve(
-    offsets: Any, scores: Any, how: Any, tau: Any, log_z: Any,
-    message: Any, belief: Any, residual: Any, sweeps: Any, coefficient: Any, plan: Any, left: Any,
-) -> None:  # fmt: skip
-    """The examples that are ``left``, by the general kernel."""
-    size = plan.table_start[-1]
-    gauge, table = scratch(plan)
-    for m in left:
-        score = scores[offsets[m] : offsets[m] + size]
-        out = tau[offsets[m] : offsets[m] + size]
-        exponentials(score, table, plan)
-        logs = Sent(message[m], belief[m], message[m, :0], belief[m, :0])
-        sweeps[m], residual[m] = run(score, *how, logs, gauge, table, plan)  # type: ignore[call-arg]
-        tables(score, message[m], belief[m], gauge, out, plan)
-        apart = fit_all(out, plan)
-        residual[m] = max(residual[m], apart) if apart > APART + FAR * how[2] else residual[m]
-        log_z[m] = value(score, out, coefficient)
-
-
-def general(message, belief, score, table, plan, kind):
-    """Messages and beliefs of kernel ``kind`` as those of the general one."""
-    raise NotImplementedError
-
-
-@variant(general)
-def _(message, belief, score, table, plan, kind):
-    if class_of(kind) is not BinaryMessages:
-        return lambda message, belief, score, table, plan, kind: (message, belief)
-
-    def widened(message, belief, score, table, plan, kind):
-        if ratios(score, kind)[0] > RANGE:
-            return message, belief
-        return from_odds(message, belief, plan)
-
-    return widened
-
-
-@kernel(error_model="numpy")
-def _bounds(
-    offsets: Any, scores: Any, bound: Any,
-    message: Any, belief: Any, share: Any, plan: Any, kind: Any,
-) -> None:  # fmt: skip
-    gauge, table = scratch(plan)
-    for m in range(len(offsets)):
-        score = scores[offsets[m] : offsets[m] + plan.table_start[-1]]
-        sent, log = general(message[m], belief[m], score, table, plan, kind)
-        bound[m] = upper_bound(score, sent, log, share, gauge, table, plan)

@@ -182,6 +182,35 @@ INLINE double smaller(double x, double y) { return y > x ? x : y; }
 INLINE double sum(Row x) {
     return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
 }
+// The sums of eight Rows, each in that order; row(k) makes them one by one.
+template <class Make>
+INLINE Row sums(const Make &row) {
+    Row found;
+#if defined(__AVX__)
+    EACH_PART (p) {
+        Part half[WIDTH];
+        for (int k = 0; k < WIDTH; ++k) {
+            const Row x = row(WIDTH * p + k);
+            half[k] = x.part[0] + x.part[1];
+        }
+        const Part a = __builtin_shufflevector(half[0], half[2], 0, 1, 4, 5) +
+                       __builtin_shufflevector(half[0], half[2], 2, 3, 6, 7);
+        const Part b = __builtin_shufflevector(half[1], half[3], 0, 1, 4, 5) +
+                       __builtin_shufflevector(half[1], half[3], 2, 3, 6, 7);
+        found.part[p] = __builtin_shufflevector(a, b, 0, 4, 2, 6) +
+                        __builtin_shufflevector(a, b, 1, 5, 3, 7);
+    }
+#else
+    for (int k = 0; k < EIGHT; ++k) found.part[k / WIDTH][k % WIDTH] = sum(row(k));
+#endif
+    return found;
+}
+// Of the first four numbers, as if the others were 0.
+INLINE double half_sum(Row x) { return (x[0] + x[2]) + (x[1] + x[3]); }
+INLINE void store_half(double *to, Row x) {
+    for (int p = 0; p < PARTS / 2; ++p)
+        *reinterpret_cast<UnalignedPart *>(to + p * WIDTH) = x.part[p];
+}
 INLINE double largest(Row x) {
     const double a = larger(larger(x[0], x[4]), larger(x[2], x[6]));
     const double b = larger(larger(x[1], x[5]), larger(x[3], x[7]));

@@ -151,6 +151,22 @@ def test_scores_beyond_the_linear_domain(scale, states, rng):
 
 
 @pytest.mark.parametrize("schedule", ["sequential", "flooding", "residual"])
+def test_marginals_of_enormous_scores_are_feasible_numbers(schedule, rng):
+    """Three sweeps leave tables whose marginals are hardly above 0, which nodes do not have."""
+    for shape in ((3, 3, 2), (3, 3, 9), (3, 3, 17), (3, 2, 25)):
+        graph = ms.grid(*shape)
+        batch = ms.Batch.of(graph, count=12)
+        entropy = Entropy.of(batch, 0.5, allow_nonconvex=True)
+        routine = SumProduct.of(entropy, schedule=schedule, damping=0.2, sweeps=3, takeover=False)
+        scores = 1e4 * rng.standard_normal(batch.size)
+        found = routine.many(batch, scores)
+        for m in range(12):
+            assert graph.contains(found.tau[batch.coordinates(m)], 1e-12)
+        values = entropy.each(found.tau) + batch.totals(scores * found.tau)
+        np.testing.assert_allclose(found.log_z, values, rtol=1e-12)
+
+
+@pytest.mark.parametrize("schedule", ["sequential", "flooding", "residual"])
 def test_damping_changes_the_way_and_not_the_end(schedule, rng):
     """Half of the old message is kept: more sweeps, the same τ."""
     batch = ms.Batch.of([ms.grid(4, 4), ms.grid(3, 3, 4), CYCLES["order 3"][0]])
