@@ -20,7 +20,7 @@ from mlestruct.drive import Progress, then, within
 from mlestruct.dual import Dual
 from mlestruct.entropy import Entropy
 from mlestruct.features import Features
-from mlestruct.features.wrapped import weighed
+from mlestruct.features.weighed import weighed
 from mlestruct.frank_wolfe import BCFW, FrankWolfe
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine

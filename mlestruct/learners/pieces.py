@@ -21,7 +21,7 @@ from mlestruct.learners.model import Wraps, check_problem
 from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph, RegionGraph
 from mlestruct.structures.base import Array, Ints, Structure
-from mlestruct.structures.cover import Cover
+from mlestruct.structures.regions import Cover
 
 Unaries = Literal["inside", "own"]
 Pieces = Callable[[FactorGraph], Sequence[Sequence[int]]] | None

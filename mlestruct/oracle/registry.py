@@ -99,7 +99,7 @@ CATALOGUE = {
     "qpbo": Entry(QPBO, "FactorGraph", {}, LOCAL),
     "qpbo_ortools": Entry(QPBO, "FactorGraph", {"backend": "ortools"}, LOCAL),
     "qpbo_pymaxflow": Entry(QPBO, "FactorGraph", {"backend": "pymaxflow"}, LOCAL),
-    "relaxation": Entry("mlestruct_oracles.relaxation:Relaxation", "FactorGraph", {}, LOCAL),
+    "relaxation": Entry("mlestruct_oracles.linear_program:Relaxation", "FactorGraph", {}, LOCAL),
     "shortest_path": Entry("mlestruct_oracles.shortest_path:ShortestPath", "Paths"),
     "simplices": Entry("mlestruct.oracle:Simplices"),
     "trw_s": Entry("mlestruct_oracles.trw_s:TRWS", "FactorGraph"),

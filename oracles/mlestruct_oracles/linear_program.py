@@ -1,4 +1,4 @@
-"""The best vertex of a structure's own constraints, by scipy's HiGHS simplex: any structure."""
+"""The best vertex of a structure's own constraints, by scipy's HiGHS simplex, or by TRW-S first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
-from mlestruct.oracle import Answers, one_by_one
+from mlestruct.oracle import Answers, Oracle, load, one_by_one
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Constraints, Structure
 
@@ -103,3 +103,30 @@ def _snap(rows: Constraints, x: Array, structure: Structure) -> Array:
     right = np.where(reached >= rows.hi - 1e-7, rows.hi, rows.lo)[tight] - rows.A[tight] @ near
     near[between] = np.linalg.lstsq(rows.A[tight][:, between].toarray(), right, rcond=None)[0]
     return near if float(rows.slack(near)) <= max(1e-12, float(rows.slack(x))) else x
+
+
+MET = 1e-9  # relative: a bound that near its labelling proves it
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Maximises over pairwise graphs' local polytope; TRW-S's cost where the relaxation is tight.
+
+    A bound of TRW-S's is one on the relaxation, so a labelling that meets it is the best vertex.
+    Only examples where none does are linear programs.
+    """
+
+    messages: Oracle[Any] = field(default_factory=lambda: load("trw_s"))
+    program: LinearProgram = field(default_factory=LinearProgram)
+    polytope: str = "local polytope"
+
+    def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
+        vertices, upper = self.messages.many(batch, scores)
+        reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
+        left = np.flatnonzero(upper - reached > MET * (1.0 + np.abs(upper)))
+        if len(left):
+            part = batch.select(left)
+            place = np.isin(batch.owner, left)
+            vertices[place], upper[left] = self.program.many(part, scores[place])
+        return vertices, upper

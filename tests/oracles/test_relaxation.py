@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from mlestruct_oracles.linear_program import LinearProgram
-from mlestruct_oracles.relaxation import Relaxation
+from mlestruct_oracles.linear_program import LinearProgram, Relaxation
 
 from mlestruct.batch import Batch
 from mlestruct.oracle import load

@@ -7,7 +7,7 @@ import pytest
 
 from mlestruct.readers import bio_chain
 from mlestruct.structures import FactorGraph, chain
-from mlestruct.structures.schedule import uniform
+from mlestruct.structures.counted import uniform
 
 
 def labellings(graph):

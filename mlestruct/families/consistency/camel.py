@@ -26,7 +26,7 @@ from mlestruct.oracle.registry import AnyOracle
 from mlestruct.reweighting import Counting, Rho, counting_numbers, in_words
 from mlestruct.structures import Structure
 from mlestruct.structures.base import Array
-from mlestruct.structures.cover import Cover
+from mlestruct.structures.regions import Cover
 from mlestruct.train.direct import direct
 from mlestruct.trees import Tree
 

@@ -18,7 +18,7 @@ from mlestruct.drive import Budget, Progress, drive, last
 from mlestruct.dual import Dual
 from mlestruct.lbfgs import descent, next_step
 from mlestruct.structures.base import Array
-from mlestruct.structures.cover import Cover
+from mlestruct.structures.regions import Cover
 from mlestruct.trees import Tree
 
 NEWTON = 600  # weights and multipliers up to which the last digits come from dense Newton steps

@@ -9,8 +9,7 @@ from mlestruct.families.contrastive.objectives.base import (
 from mlestruct.families.contrastive.objectives.bethe import BetheSteps
 from mlestruct.families.contrastive.objectives.blocks import BlockSteps, TreeSteps
 from mlestruct.families.contrastive.objectives.frank_wolfe import FrankWolfeSteps
-from mlestruct.families.contrastive.objectives.gibbs import GibbsSteps
-from mlestruct.families.contrastive.objectives.mean_field import MeanFieldSteps
+from mlestruct.families.contrastive.objectives.mean_field import GibbsSteps, MeanFieldSteps
 
 __all__ = [
     "BeforeAfter",

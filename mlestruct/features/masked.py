@@ -1,17 +1,16 @@
-"""Features around features: only some weights, weights that are shared, weighed coordinates."""
+"""Only some of the weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.batch import Batch
-from mlestruct.features.base import Columns, Features, restart
+from mlestruct.features.base import Columns, Features
 from mlestruct.structures.base import Array, Ints, as_numbers
 
 
@@ -93,92 +92,3 @@ class Masked:
 
     def select(self, members: Ints) -> Masked:
         return Masked(self.inner.select(members), self.index)
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Other features under θ_inner = S θ: ``spread`` S is (inner weights × weights).
-
-    A row of zeros keeps a weight of ``inner`` at 0; two rows that are equal tie two weights,
-    which are of different coordinates.
-    """
-
-    inner: Any
-    spread: sp.csr_array
-
-    @property
-    def d(self) -> int:
-        return int(self.spread.shape[1])
-
-    @property
-    def offsets(self) -> Ints:
-        return np.asarray(self.inner.offsets)
-
-    @property
-    def columns(self) -> Columns:
-        return Columns.all(self.d, len(self.inner.columns.start) - 1)
-
-    def potentials(self, theta: Array) -> Array:
-        theta = as_numbers(theta, "theta")
-        return np.asarray(self.inner.potentials(self.spread @ theta))
-
-    def moments(self, tau: Array) -> Array:
-        return np.asarray(self.spread.T @ self.inner.moments(tau))
-
-    def squares(self, v: Array) -> Array | None:
-        """Inner weights that share one are of different coordinates."""
-        found = self.inner.squares(v)
-        return None if found is None else np.asarray(self.spread.power(2).T @ found)
-
-    def each(self, tau: Array) -> Array:
-        inner = self.inner.columns
-        shape = (len(inner.start) - 1, self.inner.d)
-        local = sp.csr_array((self.inner.each(tau), inner.index, inner.start), shape=shape)
-        return np.asarray((local @ self.spread).toarray().ravel())
-
-    def select(self, members: Ints) -> Shared:
-        return Shared(self.inner.select(members), self.spread)
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """Another features' scores times a weight per coordinate."""
-
-    inner: Any
-    weight: Array
-    offsets: Ints
-
-    @property
-    def d(self) -> int:
-        return int(self.inner.d)
-
-    @property
-    def columns(self) -> Columns:
-        found: Columns = self.inner.columns
-        return found
-
-    def potentials(self, theta: Array) -> Array:
-        return np.asarray(self.weight * self.inner.potentials(theta))
-
-    def moments(self, tau: Array) -> Array:
-        return np.asarray(self.inner.moments(self.weight * tau))
-
-    def squares(self, v: Array) -> Array | None:
-        found: Array | None = self.inner.squares(self.weight**2 * v)
-        return found
-
-    def each(self, tau: Array) -> Array:
-        return np.asarray(self.inner.each(self.weight * tau))
-
-    def select(self, members: Ints) -> Weighed:
-        parts = [self.weight[self.offsets[m] : self.offsets[m + 1]] for m in members]
-        offsets = restart(self.offsets, members)
-        return Weighed(self.inner.select(members), np.concatenate(parts), offsets)
-
-
-def weighed(batch: Batch[Any], features: Features) -> tuple[Batch[Any], Features]:
-    """Bias and features with the weights of nodes and factors; the same where all count alike."""
-    weight = batch.counts
-    if weight is None:
-        return batch, features
-    return replace(batch, bias=batch.bias * weight), Weighed(features, weight, batch.offsets)
