@@ -81,9 +81,9 @@ class OneToOne(Structure):
         """Concave for every ρ in [0, 1]^V on any graph (theorem of the MLE-Struct paper)."""
         counting = as_numbers(counting, "counting")
         rho = counting[self.size :]
-        return bool(((rho >= 0) & (rho <= 1)).all()) and self.is_matching_entropy(counting)
+        return bool(((rho >= 0) & (rho <= 1)).all()) and self._is_matching_entropy(counting)
 
-    def is_matching_entropy(self, counting: Array) -> bool:
+    def _is_matching_entropy(self, counting: Array) -> bool:
         edge, rho = np.split(counting, [self.size])
         expected = 1.0 - self._at_ends(rho)
         if np.ndim(expected) == 0:
@@ -93,7 +93,7 @@ class OneToOne(Structure):
     def bound(self, counting: Array) -> Bound:
         """An upper bound where no edge's counting number is negative; else none known."""
         counting = as_numbers(counting, "counting")
-        if not self.is_matching_entropy(counting):
+        if not self._is_matching_entropy(counting):
             return Bound("none", "counting numbers of no known theorem")
         if counting.min() >= -1e-12:
             return Bound("upper", "Shearer: ρ_u + ρ_v ≤ 1 on every edge")
@@ -313,7 +313,7 @@ class BipartiteMatching(OneToOne):
     def bound(self, counting: Array) -> Bound:
         counting = as_numbers(counting, "counting")
         general = super().bound(counting)
-        if general.kind == "upper" or not self.is_matching_entropy(counting):
+        if general.kind == "upper" or not self._is_matching_entropy(counting):
             return general
         rho = counting[self.size :]
         hypertree = 0.5 * (1 + 1 / self.rows)
