@@ -22,7 +22,7 @@ from mlestruct.drive import Progress, drive
 from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
-from mlestruct.features.wrapped import weighed
+from mlestruct.features.weighed import weighed
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference, Propagation, Summed
 from mlestruct.inference.exact import exact

@@ -166,15 +166,6 @@ struct Grid {
         log = 0.0;
     }
 
-    status sums(double *log_z) {
-        Arena arena;
-        begin(&arena);
-        if (arena.failed) return NO_MEMORY;
-        for (int64_t r = 0; r < given->rows; ++r) go_through(r, nullptr);
-        *log_z = log + logarithm(scale * total_of(table, size));
-        return OK;
-    }
-
     // Add the joint marginals of (left, up, here) at a site to those of it and of its pairs.
     void collect(int64_t r, int64_t c, double *node, double *across, double *down) {
         const int64_t s = states(), columns = given->columns;
@@ -237,10 +228,6 @@ status with_states(const grid_tables *given, Do &&run) {
 }
 
 }  // namespace
-
-status grid_sums(const grid_tables *given, double *log_z) {
-    return with_states(given, [&](auto &grid) { return grid.sums(log_z); });
-}
 
 status grid_marginals(const grid_tables *given, double *log_z, double *node, double *across,
                       double *down) {

@@ -13,9 +13,6 @@ struct grid_tables {
     const double *up N(rows * columns * states * states);
 };
 
-/** Write log Z: one pass, two tables of states^columns. */
-EXPORT status grid_sums(const struct grid_tables *given, double *log_z N(1));
-
 /** Write log Z, and add the marginals of sites, of pairs in a row, and of pairs in a column.
 
 Three passes; rows + columns + 2 tables of states^columns. */
