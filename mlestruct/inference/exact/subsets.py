@@ -40,7 +40,7 @@ def pairs_of_weights(weights: Array, alone: Array) -> tuple[Array, Array]:
 
 
 def pairs_in_logarithms(score: Array, alone: Array, tau: Array) -> float:
-    """As :func:`pairs_of_weights`, by sums of logarithms: log Z, and τ. O(2ⁿ · n), array by array."""
+    """As :func:`pairs_of_weights`, by sums of logarithms: log Z, and τ. O(2ⁿ · n), by arrays."""
     n = len(score)
     inside, outside = np.full(1 << n, -np.inf), np.full(1 << n, -np.inf)
     inside[0] = outside[-1] = 0.0
