@@ -251,8 +251,12 @@ class Hull:
         rows = np.hstack([answers, np.asarray(self.C @ answers.T).T])
         row, place = np.nonzero(rows != 0)
         ends = self.pool.start[-1] + np.cumsum(np.bincount(row, minlength=len(rows)))
-        more = Pool(ends, place, rows[row, place])
-        self.pool = Pool(*map(np.concatenate, zip(self.pool, more, strict=True)))
+        start, places, amount = self.pool
+        self.pool = Pool(
+            np.concatenate([start, ends]),
+            np.concatenate([places, place]),
+            np.concatenate([amount, rows[row, place]]),
+        )
 
     def _entropy(self, x: Array) -> Array:
         """Of every mixture; a view that rounding made negative has none."""

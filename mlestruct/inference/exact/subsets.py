@@ -27,7 +27,8 @@ def sets_of_weights(
     ``idle`` weighs every place that is not taken; if matchings are ``full``, there is none.
     """
     z, tau = np.empty(len(weights)), np.empty(weights.shape)
-    given = PlaceWeights(*weights.shape, weights, alone, idle, full)
+    count, items, places = weights.shape
+    given = PlaceWeights(count, items, places, weights, alone, idle, full)
     (sum_sets_by_rows if by_rows else sum_sets_by_items)(given, z, tau)
     return z, tau
 
@@ -35,7 +36,7 @@ def sets_of_weights(
 def pairs_of_weights(weights: Array, alone: Array) -> tuple[Array, Array]:
     """Matchings of graphs whose pairs u < v weigh ``weights[u, v]``: Z, and Z · tau. O(2ⁿ · n)."""
     z, tau = np.empty(len(weights)), np.empty(weights.shape)
-    sum_pairs(*weights.shape[:2], weights, alone, z, tau)
+    sum_pairs(weights.shape[0], weights.shape[1], weights, alone, z, tau)
     return z, tau
 
 
