@@ -18,11 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, stdtrit
 
+from mlestruct.inference.sampling.common import addresses
 from mlestruct.inference.sampling.direct import labelled
 from mlestruct.inference.sampling.gibbs import Chain
 from mlestruct.inference.sampling.swaps import chain
-from mlestruct.kernels import clock, kernel
+from mlestruct.kernels import clock
 from mlestruct.limits import late
+from mlestruct.native._door import anneal_pairs
 from mlestruct.structures.base import Array, Ints, Structure, as_vector
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.graph import FactorGraph
@@ -179,8 +181,12 @@ def _(structure: FactorGraph, score: Array) -> Ready:
 
 
 def _perfect(table: Array, count: float, start: Callable[[np.random.Generator], Ints]) -> Ready:
+    def run(ladder: Array, rng: np.random.Generator) -> float:
+        pairs, n = start(rng), len(table)
+        return anneal_pairs(n, table, len(ladder), ladder, len(pairs), pairs, addresses(rng))
+
     def runs(ladder: Array, rng: np.random.Generator) -> Array:
-        return _repeated(lambda: float(_run(table, ladder, start(rng), rng)))
+        return _repeated(lambda: run(ladder, rng))
 
     return Ready(count, float(len(table)), runs)
 
@@ -236,34 +242,3 @@ def log_choose(n: int, k: int) -> float:
 def log_pairings(n: int) -> float:
     """log of the ways to pair n people: (n − 1)!!."""
     return lgamma(n + 1) - n / 2 * log(2.0) - lgamma(n / 2 + 1)
-
-
-@kernel
-def _run(table: Array, ladder: Array, pairs: Ints, rng: np.random.Generator) -> float:
-    count, found, total = len(pairs), 0.0, 0.0
-    for i in range(count):
-        total += table[pairs[i, 0], pairs[i, 1]]
-    chance = np.empty(3)
-    for k in range(1, len(ladder)):
-        found += (ladder[k] - ladder[k - 1]) * total
-        for _ in range(count if count > 1 else 0):
-            i = int(rng.random() * count)
-            j = int(rng.random() * (count - 1))
-            j += j >= i
-            a, b, c, d = pairs[i, 0], pairs[i, 1], pairs[j, 0], pairs[j, 1]
-            here = table[a, b] + table[c, d]
-            first, second = table[a, c] + table[b, d], table[a, d] + table[b, c]
-            top = max(here, first, second)
-            chance[0] = np.exp(ladder[k] * (here - top))
-            chance[1] = np.exp(ladder[k] * (first - top))
-            chance[2] = np.exp(ladder[k] * (second - top))
-            left = rng.random() * chance.sum()
-            if left < chance[0]:
-                continue
-            if left < chance[0] + chance[1]:
-                pairs[i, 1], pairs[j, 0], pairs[j, 1] = c, b, d
-                total += first - here
-            else:
-                pairs[i, 1], pairs[j, 0], pairs[j, 1] = d, b, c
-                total += second - here
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, overload
@@ -15,8 +16,7 @@ from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.exact.elimination import sample_states
 from mlestruct.inference.exact.paths import graph_of
 from mlestruct.inference.scores import as_scores
-from mlestruct.kernels import kernel
-from mlestruct.native._door import sums_to_sink
+from mlestruct.native._door import draw_paths
 from mlestruct.structures import FactorGraph, Paths
 from mlestruct.structures.base import Array, Ints, Structure, as_count, refuse_made
 
@@ -45,6 +45,17 @@ class Samples:
     def outcomes(self) -> list[Any]:
         """The samples decoded."""
         return [self.structure.decode(v) for v in self.vertices]
+
+
+def addresses(rng: np.random.Generator) -> Ints:
+    """Where kernels find a generator, for as long as it lives: its state and two functions.
+
+    A kernel that decides as it goes how many numbers it takes draws them one by one.
+    """
+    interface = rng.bit_generator.ctypes  # its ``cffi`` takes a millisecond to make
+    functions = interface.next_double, interface.next_uint32
+    found = [ctypes.c_ssize_t.from_buffer(function).value for function in functions]
+    return np.array([interface.state_address, *found], dtype=np.int64)
 
 
 def as_draws(count: Any, problem: Batch[Any] | Structure) -> int:
@@ -149,38 +160,8 @@ def _(
     )
     by_tail = order[np.argsort(arcs[order, 0], kind="stable")]
     vertices = np.zeros((len(scores), count, structure.size))
+    graph, random = graph_of(structure), addresses(rng)
     for row, out in zip(scores, vertices, strict=True):
-        after = np.empty(structure.n_nodes)
-        sums_to_sink(graph_of(structure), row, after)
-        if after[structure.source] == -np.inf:
+        if not draw_paths(graph, by_tail, leaving, row, random, count, out):
             raise Infeasible(structure.impossible() or "no path has a finite score")
-        _walk(arcs, by_tail, leaving, structure.source, structure.sink, row, after, rng, out)
     return vertices
-
-
-@kernel
-def _walk(
-    arcs: Ints,
-    by_tail: Ints,
-    leaving: Ints,
-    source: int,
-    sink: int,
-    score: Array,
-    after: Array,
-    rng: np.random.Generator,
-    out: Array,
-) -> None:
-    for n in range(len(out)):
-        node = source
-        while node != sink:
-            left, last = rng.random(), -1
-            for k in range(leaving[node], leaving[node + 1]):
-                arc = by_tail[k]
-                p = np.exp(score[arc] + after[arcs[arc, 1]] - after[node])
-                if p > 0.0:
-                    last = arc
-                    left -= p
-                    if left < 0.0:
-                        break
-            out[n, last] = 1.0
-            node = arcs[last, 1]

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.inference.exact.treewidth import possible_states
-from mlestruct.inference.graph.plan import MessagePlan, neighbours, plan
-from mlestruct.inference.sampling.direct import Samples, as_draws, labelled
+from mlestruct.inference.graph.plan import neighbours
+from mlestruct.inference.sampling.direct import Samples, addresses, as_draws, labelled
 from mlestruct.inference.scores import as_scores
-from mlestruct.kernels import kernel
+from mlestruct.native._door import GibbsGraph, gibbs_sweeps
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array, Ints, as_count, as_integers
+from mlestruct.structures.base import Array, Ints, as_count, as_integers, kept
 
 BURN, THIN = 100, 5  # sweeps
 TRIES = 100
@@ -51,21 +51,19 @@ class Chain:
 
     graph: FactorGraph
     closed: Any
-    order: Ints
-    layout: MessagePlan
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Chain:
         """O(graph)."""
-        order = np.argsort(colouring(graph), kind="stable")
-        return cls(graph, graph.closed(), order, plan(graph, graph.counting(0.0)))
+        return cls(graph, graph.closed())
 
     def run(
         self, score: Array, states: Ints, sweeps: int, rng: np.random.Generator, one: bool = False
     ) -> Ints:
         """Each row of labellings after ``sweeps``; of ``one`` chain, after the row above's."""
         moved, values = states.copy(), np.where(self.closed, -np.inf, score)
-        _sweeps(values, self.order, self.layout, moved, sweeps, one, rng)
+        layout = _layout(self.graph)
+        gibbs_sweeps(layout, values, len(moved), moved, sweeps, one, addresses(rng))
         return moved
 
     def begin(self, score: Array, start: ArrayLike | None, rng: np.random.Generator) -> Ints:
@@ -75,6 +73,27 @@ class Chain:
     def mean(self, states: Ints) -> Array:
         """The mean vertex of rows of labellings."""
         return np.asarray(labelled(self.graph, states).mean(axis=0))
+
+
+@kept
+def _layout(graph: FactorGraph) -> GibbsGraph:
+    """The graph as the kernel takes it, colour after colour."""
+    scope, factors = graph.scope, np.arange(graph.n_factors)
+    return GibbsGraph(
+        graph.n_nodes,
+        graph.n_factors,
+        len(scope),
+        graph.size,
+        graph.node_start,
+        graph.table_start,
+        graph.scope_start,
+        scope,
+        np.repeat(factors, np.diff(graph.scope_start)),
+        graph.strides,
+        np.searchsorted(np.sort(scope), np.arange(graph.n_nodes + 1)),
+        np.argsort(scope, kind="stable"),
+        np.argsort(colouring(graph), kind="stable"),
+    )
 
 
 def _start(
@@ -102,59 +121,3 @@ def colouring(graph: FactorGraph) -> Ints:
         taken = set(colour[near[start[v] : start[v + 1]]].tolist())
         colour[v] = next(k for k in range(graph.n_nodes) if k not in taken)
     return colour
-
-
-@kernel
-def _sweeps(
-    score: Array,
-    order: Ints,
-    layout: MessagePlan,
-    states: Ints,
-    sweeps: int,
-    one: bool,
-    rng: np.random.Generator,
-) -> None:
-    local = np.empty(np.diff(layout.node_start).max())
-    for row in range(len(states)):
-        if one and row > 0:
-            states[row] = states[row - 1]
-        for _ in range(sweeps):
-            for v in order:
-                states[row, v] = _redraw(v, score, layout, states[row], local, rng)
-
-
-@kernel
-def _redraw(
-    v: int, score: Array, layout: MessagePlan, states: Ints, local: Array, rng: np.random.Generator
-) -> int:
-    cards = layout.node_start[v + 1] - layout.node_start[v]
-    for x in range(cards):
-        local[x] = score[layout.node_start[v] + x]
-    for k in range(layout.start[v], layout.start[v + 1]):
-        slot = layout.around[k]
-        f = layout.owner[slot]
-        base = layout.table_start[f]
-        for other in range(layout.scope_start[f], layout.scope_start[f + 1]):
-            if other != slot:
-                base += layout.stride[other] * states[layout.scope[other]]
-        for x in range(cards):
-            local[x] += score[base + x * layout.stride[slot]]
-    return _pick(local[:cards], rng)
-
-
-@kernel
-def _pick(local: Array, rng: np.random.Generator) -> int:
-    """A state with probability ∝ exp(local)."""
-    top = local.max()
-    mass = 0.0
-    for x in range(len(local)):
-        local[x] = np.exp(local[x] - top)
-        mass += local[x]
-    left, last = rng.random() * mass, 0
-    for x in range(len(local)):
-        if local[x] > 0.0:
-            last = x
-            left -= local[x]
-            if left < 0.0:
-                break
-    return last
