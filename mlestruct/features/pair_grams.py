@@ -118,7 +118,7 @@ def _met_twice(pairs: Pairs, v: Array) -> Array:
     met = np.zeros((squares[-1],) * 2)
     for low, high in pairwise(cut.tolist()):
         part = np.zeros_like(met)
-        meetings(v, at, first, size, squares, low, high, part)
+        meetings(v, at, first, squares, (low, high), part)
         met += part
     flat = [q.tables.reshape(len(q.tables), -1) for q in pairs.questions]
     out = np.zeros((start[-1],) * 2)

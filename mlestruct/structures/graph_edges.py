@@ -68,7 +68,7 @@ class Edges:
         if self.complete:
             from mlestruct.structures.complete_kernel import row_sums
 
-            return np.stack([row_sums(row, n) for row in np.require(rows, requirements=["C", "W"])])
+            return np.stack([row_sums(row, n) for row in rows])
         low, high = self.ends.T
         return np.stack([np.bincount(low, row, n) + np.bincount(high, row, n) for row in rows])
 
