@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, stdtrit
 
-from mlestruct.inference.sampling.direct import addresses
-from mlestruct.inference.sampling.direct import labelled
+from mlestruct.inference.sampling.direct import addresses, labelled
 from mlestruct.inference.sampling.gibbs import Chain
 from mlestruct.inference.sampling.swaps import chain
 from mlestruct.kernels import clock
