@@ -58,6 +58,12 @@ def plan(structure: FactorGraph, counting: Array) -> MessagePlan:
     )
 
 
+def native(structure: FactorGraph, full: MessagePlan, counting: Array) -> MessageGraph:
+    """Return the plan as the kernels take it."""
+    n, factors, slots = structure.n_nodes, structure.n_factors, len(full.scope)
+    return MessageGraph(n, factors, slots, *full, counting[structure.table_of])
+
+
 def special(structure: FactorGraph, full: MessagePlan) -> BinaryMessages | PairMessages | None:
     """The layout of a faster kernel, for graphs of pairs that forbid no pair of states."""
     if len(full.around) == 0 or not structure.is_pairwise or not boxes(structure, full):

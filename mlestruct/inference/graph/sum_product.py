@@ -12,7 +12,7 @@ from mlestruct.batch import Batch
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible, Unserved
 from mlestruct.inference.graph import convergent
-from mlestruct.inference.graph.plan import boxes, plan, special
+from mlestruct.inference.graph.plan import boxes, native, plan, special
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late, parts, turns
 from mlestruct.native._door import (
@@ -287,10 +287,9 @@ class SumProduct(Routine):
 @kept
 def _compiled(structure: FactorGraph, numbers: bytes) -> CompiledMessages:
     counting = np.frombuffer(numbers)
-    full, coefficient = plan(structure, counting), counting[structure.table_of]
-    n, factors, slots = structure.n_nodes, structure.n_factors, len(full.scope)
-    graph = MessageGraph(n, factors, slots, *full, coefficient)
-    return CompiledMessages(graph, special(structure, full), coefficient, counting)
+    full = plan(structure, counting)
+    graph = native(structure, full, counting)
+    return CompiledMessages(graph, special(structure, full), graph.coefficient, counting)
 
 
 @kept

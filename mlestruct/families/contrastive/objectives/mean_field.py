@@ -10,19 +10,10 @@ import numpy as np
 
 from mlestruct import Batch, FactorGraph
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped, seen
-from mlestruct.inference.graph.mean_field import (
-    compiled,
-    finish,
-    respond,
-    uniform,
-    update,
-)
+from mlestruct.inference.graph.mean_field import compiled, uniform
 from mlestruct.inference.sampling.gibbs import Chain
-from mlestruct.kernels import kernel
+from mlestruct.native._door import MessageExamples, SeenNodes, relax_products
 from mlestruct.structures.base import Array, kept
-
-CLAMPED, TOL = 1000, 1e-8  # sweeps over hidden variables until none moves further
-GROW, LEAST = 1.1, 1e-9
 
 
 @dataclass(frozen=True)
@@ -44,66 +35,12 @@ class MeanFieldSteps:
         for graph, members in batch.groups():
             full, even = compiled(graph), uniform(graph)
             known = seen(graph, batch.rows(batch.target, members))
-            how = (batch.offsets[members], scores, known, even)
             part = np.empty((2, len(members)))
-            _relax(*how, self.steps, data, tau, part, full)
+            examples = MessageExamples(len(members), len(scores), batch.offsets[members], scores)
+            nodes = SeenNodes(len(members), graph.n_nodes, graph.size, known, even)
+            relax_products(full, examples, nodes, self.steps, data, tau, part)
             start[members], end[members] = part
         return BeforeAfter(start, end, data, tau)
-
-
-@kernel(error_model="numpy")
-def _relax(
-    offsets: Any, scores: Any, known: Any, even: Any, steps: int,
-    data: Any, tau: Any, free_energy: Any, plan: Any,
-) -> None:  # fmt: skip
-    size, first = plan.table_start[-1], plan.node_start[-1]
-    n = len(plan.node_start) - 1
-    goal, fresh = np.empty(first), np.empty(size)
-    for m in range(len(offsets)):
-        score = scores[offsets[m] : offsets[m] + size]
-        q = data[offsets[m] : offsets[m] + size]
-        hidden = False
-        for i in range(n):
-            if not known[m, i]:
-                hidden = True
-                for k in range(plan.node_start[i], plan.node_start[i + 1]):
-                    q[k] = even[k]
-        moved = np.inf
-        for _ in range(CLAMPED if hidden else 0):
-            if moved <= TOL:
-                break
-            moved = 0.0
-            for i in range(n):
-                if not known[m, i]:
-                    moved = max(moved, update(i, score, 0.0, q, goal, plan))
-        value = finish(score, q, plan)
-        free_energy[0, m] = -value
-        out = tau[offsets[m] : offsets[m] + size]
-        out[:] = q
-        free_energy[1, m] = -_together(score, steps, value, out, goal, fresh, plan)
-
-
-@kernel(error_model="numpy")
-def _together(
-    score: Any, steps: int, value: float, q: Any, goal: Any, fresh: Any, plan: Any
-) -> float:
-    """Parallel sweeps in place; −F, which never falls."""
-    first, share = plan.node_start[-1], 1.0
-    for _ in range(steps):
-        for i in range(len(plan.node_start) - 1):
-            respond(i, score, q, goal[plan.node_start[i] : plan.node_start[i + 1]], plan)
-        while share > LEAST:
-            fresh[:first] = (1.0 - share) * q[:first] + share * goal
-            reached = finish(score, fresh, plan)
-            if reached >= value:
-                break
-            share *= 0.5
-        if share <= LEAST:
-            break
-        value = reached
-        q[:] = fresh
-        share = min(1.0, GROW * share)
-    return value
 
 
 HELD = 20  # sweeps of hidden variables given what was seen
