@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlestruct.batch import Batch, spans
 from mlestruct.errors import Unserved
-from mlestruct.kernels import kernel
+from mlestruct.native._door import EntropyViews, entropies, entropy_slopes
 from mlestruct.reweighting import Rho, counting_numbers, in_words
 from mlestruct.structures.base import Array, Bound, Ints, Structure, as_numbers, kept
 
@@ -129,15 +129,25 @@ class Entropy:
 
     def each(self, tau: Array) -> Array:
         """H of every example."""
+        tau, out = self.batch.vector(tau, "tau"), np.empty(len(self.batch))
+        entropies(self._views, len(out), self.batch.offsets, self.mixed.start, tau, out)
+        return out
+
+    @cached_property
+    def _views(self) -> EntropyViews:
+        """The arrays as kernels take them."""
         a, b, mixed = self._arrays
-        return _each(self.batch.offsets, a, b, mixed, self.batch.vector(tau, "tau"))
+        return EntropyViews(len(a), len(mixed.a), len(mixed.place), a, b, *mixed[1:])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What may be copied and pickled: no pointers."""
+        return {name: value for name, value in self.__dict__.items() if name != "_views"}
 
     def grad(self, tau: Array) -> Array:
         """∇H(τ); logarithms clipped at 1e-300 for coordinates, 1e-16 for differences."""
         tau = self.batch.vector(tau, "tau")
         out = np.empty_like(tau)
-        a, b, mixed = self._arrays
-        _grad(a, b, mixed, tau, out)
+        entropy_slopes(self._views, tau, out)
         return out
 
     def line(self, tau: Array, delta: Array) -> Terms:
@@ -247,46 +257,3 @@ def _weakest(bounds: list[Bound]) -> Bound:
     if kinds <= {"exact", "upper"} or kinds <= {"exact", "lower"}:
         return next(bound for bound in bounds if bound.kind != "exact")
     return Bound("none", "; ".join(sorted({str(bound) for bound in bounds})))
-
-
-@kernel
-def _xlogx(t: float) -> float:
-    return t * np.log(t) if t > 0.0 else 0.0
-
-
-@kernel
-def _each(offsets: Ints, a: Array, b: Array, mixed: Mixed, tau: Array) -> Array:
-    out = np.zeros(len(offsets) - 1)
-    for m in range(len(out)):
-        total = 0.0
-        for k in range(offsets[m], offsets[m + 1]):
-            if a[k] != 0.0:
-                total -= a[k] * _xlogx(tau[k])
-            if b[k] != 0.0:
-                total -= b[k] * _xlogx(1.0 - tau[k])
-        for v in range(mixed.start[m], mixed.start[m + 1]):
-            t = mixed.c0[v]
-            for e in range(mixed.ptr[v], mixed.ptr[v + 1]):
-                t += mixed.value[e] * tau[mixed.place[e]]
-            total -= mixed.a[v] * _xlogx(t)
-        out[m] = total
-    return out
-
-
-@kernel
-def _grad(a: Array, b: Array, mixed: Mixed, tau: Array, out: Array) -> None:
-    for k in range(len(tau)):
-        slope = 0.0
-        if a[k] != 0.0:
-            slope -= a[k] * (np.log(max(tau[k], TINY)) + 1.0)
-        if b[k] != 0.0:
-            slope += b[k] * (np.log(max(1.0 - tau[k], FLOOR)) + 1.0)
-        out[k] = slope
-    for v in range(len(mixed.a)):
-        if mixed.a[v] != 0.0:
-            t = mixed.c0[v]
-            for e in range(mixed.ptr[v], mixed.ptr[v + 1]):
-                t += mixed.value[e] * tau[mixed.place[e]]
-            slope = -mixed.a[v] * (np.log(max(t, FLOOR)) + 1.0)
-            for e in range(mixed.ptr[v], mixed.ptr[v + 1]):
-                out[mixed.place[e]] += slope * mixed.value[e]

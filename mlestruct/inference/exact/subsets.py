@@ -36,7 +36,7 @@ def sets_of_weights(
 def pairs_of_weights(weights: Array, alone: Array) -> tuple[Array, Array]:
     """Matchings of graphs whose pairs u < v weigh ``weights[u, v]``: Z, and Z · tau. O(2ⁿ · n)."""
     z, tau = np.empty(len(weights)), np.empty(weights.shape)
-    sum_pairs(weights.shape[0], weights.shape[1], weights, alone, z, tau)
+    sum_pairs(len(weights), weights.shape[1], weights, alone, z, tau)
     return z, tau
 
 
