@@ -18,6 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
@@ -120,32 +121,27 @@ class Book:
         self.bytes = self.elements = 0
         self.pages: list[Page] = []
         self.since_1904 = False
-        main = next(
-            (
-                target
-                for kind, target in self._relations("_rels/.rels", "").values()
-                if kind.endswith("/officeDocument")
-            ),
-            "xl/workbook.xml",
-        )
+        main = _target(self._relations("_rels/.rels", ""), "/officeDocument") or "xl/workbook.xml"
         folder, _, name = main.rpartition("/")
         self._related = self._relations(f"{folder}/_rels/{name}.rels", folder)
         self._list_pages(main)
-        self.styles = self._read_styles(self._part("/styles"))
-        self.strings = self._read_strings(self._part("/sharedStrings"))
-
-    def _part(self, kind: str) -> str | None:
-        return next((t for k, t in self._related.values() if k.endswith(kind)), None)
+        self.styles = self._read_styles(_target(self._related, "/styles"))
+        self.strings = self._read_strings(_target(self._related, "/sharedStrings"))
 
     def parse(
         self,
         part: str,
         start: Callable[[str, dict[str, str]], None],
-        end: Callable[[str], None] | None = None,
-        text: Callable[[str], None] | None = None,
+        end: Callable[[str], None] = lambda _: None,
+        text: Callable[[str], None] = lambda _: None,
         what: str | None = None,
     ) -> None:
-        """Read a part as a stream; its own entities are refused, so text cannot multiply."""
+        """Read a part, if it is there, as a stream.
+
+        Its own entities are refused, so text cannot multiply.
+        """
+        if part.lower() not in self.names:
+            return
         parser = expat.ParserCreate()
         depth = 0
         where = f"{self.path}{f', sheet {what!r}' if what else ''}"
@@ -166,17 +162,14 @@ class Book:
         def closed(name: str) -> None:
             nonlocal depth
             depth -= 1
-            if end is not None:
-                end(name.rpartition(":")[2] if ":" in name else name)
+            end(name.rpartition(":")[2] if ":" in name else name)
 
         def declared(*_: object) -> None:
             raise _Refused(f"{where}: its XML declares entities, as no spreadsheet does; {AGAIN}")
 
         parser.buffer_text = True
         parser.StartElementHandler, parser.EndElementHandler = opened, closed
-        parser.StartDoctypeDeclHandler = declared
-        if text is not None:
-            parser.CharacterDataHandler = text
+        parser.StartDoctypeDeclHandler, parser.CharacterDataHandler = declared, text
         try:
             with self.archive.open(self.names[part.lower()]) as file:
                 given = 0
@@ -210,8 +203,7 @@ class Book:
                 target = target[1:] if target.startswith("/") else f"{folder}/{target}"
                 found[given["Id"]] = given["Type"], target.removeprefix("/").replace("/./", "/")
 
-        if part.lower() in self.names:
-            self.parse(part, start)
+        self.parse(part, start)
         return found
 
     def _list_pages(self, part: str) -> None:
@@ -230,78 +222,53 @@ class Book:
 
         self.parse(part, start)
 
-    def _read_styles(self, part: str | None) -> list[Style]:
-        from openpyxl.styles.numbers import BUILTIN_FORMATS, is_date_format, is_timedelta_format
+    def _read_styles(self, part: str) -> list[Style]:
+        from openpyxl.styles.numbers import BUILTIN_FORMATS
 
         codes: dict[str, str] = {str(k): code for k, code in BUILTIN_FORMATS.items()}
-        known: dict[str, Style] = {}
-        found: list[Style] = []
-        inside = False
+        numbers: list[str] = []
 
         def start(name: str, given: dict[str, str]) -> None:
-            nonlocal inside
             if name == "numFmt":
                 codes[given["numFmtId"]] = given["formatCode"][:LONGEST]
-            inside = inside or name == "cellXfs"
-            if inside and name == "xf":
-                number = given.get("numFmtId", "0")
-                if number not in known:
-                    code = codes.get(number, "")
-                    zeros = len(code) if re.fullmatch(r"0{2,40}", code) else 0
-                    date = is_date_format(code)
-                    known[number] = Style(zeros, date, date and is_timedelta_format(code))
-                found.append(known[number])
+            elif name == "cellXfs":
+                numbers.clear()  # those before it are of named styles
+            elif name == "xf":
+                numbers.append(given.get("numFmtId", "0"))
 
-        def end(name: str) -> None:
-            nonlocal inside
-            inside = inside and name != "cellXfs"
+        self.parse(part, start)
+        styles = {number: _style(codes.get(number, "")) for number in set(numbers)}
+        return [styles[number] for number in numbers]
 
-        if part is not None and part.lower() in self.names:
-            self.parse(part, start, end)
-        return found
-
-    def _read_strings(self, part: str | None) -> list[str]:
+    def _read_strings(self, part: str) -> list[str]:
         found: list[str] = []
-        size, pieces, spoken, reading = (
-            0,
-            [""],
-            False,
-            False,
-        )  # how a word is spoken (rPh) is not in the cell
+        words, size = Words(), 0
 
         def start(name: str, _: dict[str, str]) -> None:
-            nonlocal spoken, reading
+            words.start(name)
             if name == "si":
-                pieces.clear()
-            spoken = spoken or name == "rPh"
-            reading = name == "t" and not spoken
+                words.pieces = []
 
         def end(name: str) -> None:
-            nonlocal spoken, reading
-            reading = False
-            spoken = spoken and name != "rPh"
+            words.end(name)
             if name == "si":
-                found.append("".join(pieces).replace("x005F_", ""))
-            if len(found) > CELLS:
-                raise _Refused(f"{self.path} has more than {CELLS:,} different texts; {SMALLER}")
+                found.append("".join(words.pieces).replace("x005F_", ""))
 
         def text(more: str) -> None:
             nonlocal size
             size += len(more)
             if size > TEXT:
                 raise _Refused(f"{self.path} has more than {TEXT >> 20} MB of text; {SMALLER}")
-            if reading:
-                pieces.append(more)
+            words.text(more)
 
-        if part is not None and part.lower() in self.names:
-            self.parse(part, start, end, text)
+        self.parse(part, start, end, text)
         return found
 
-    def sheet(self, page: Page, until: Callable[[Sheet], bool] | None = None) -> Sheet:
+    def sheet(self, page: Page, until: Callable[[Sheet], bool] = lambda _: False) -> Sheet:
         """What a sheet holds; ``until`` is asked at the end of a row, and ends the reading."""
         found = Sheet(page.name, self.path)
         reader = _Cells(self, found, until)
-        self.parse(page.part, reader.start, reader.end, reader.text, page.name)
+        self.parse(page.part, reader.begin, reader.end, reader.text, page.name)
         return found
 
     def top(self, page: Page) -> Sheet:
@@ -309,20 +276,52 @@ class Book:
         return self.sheet(page, lambda sheet: sheet.last >= TOP and sheet.full > 1)
 
 
-class _Cells:
+def _target(related: dict[str, tuple[str, str]], kind: str) -> str:
+    """The part of a kind; nothing where there is none."""
+    return next((target for own, target in related.values() if own.endswith(kind)), "")
+
+
+def _style(code: str) -> Style:
+    from openpyxl.styles.numbers import is_date_format, is_timedelta_format
+
+    zeros = len(code) if re.fullmatch(r"0{2,40}", code) else 0
+    date = is_date_format(code)
+    return Style(zeros, date, date and is_timedelta_format(code))
+
+
+class Words:
+    """The text of a cell, without how it is spoken (rPh)."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.reading = self.spoken = False
+
+    def start(self, name: str) -> None:
+        self.spoken = self.spoken or name == "rPh"
+        self.reading = name == "v" or (name == "t" and not self.spoken)
+
+    def end(self, name: str) -> None:
+        self.spoken = self.spoken and name != "rPh"
+        self.reading = False
+
+    def text(self, more: str) -> None:
+        if self.reading:
+            self.pieces.append(more)
+
+
+class _Cells(Words):
     """Handlers for the XML of a sheet."""
 
-    def __init__(self, book: Book, sheet: Sheet, until: Callable[[Sheet], bool] | None) -> None:
+    def __init__(self, book: Book, sheet: Sheet, until: Callable[[Sheet], bool]) -> None:
+        super().__init__()
         self.book, self.sheet, self.until = book, sheet, until
         self.row = self.column = self.style = 0
-        self.kind, self.formula, self.valued, self.spoken = "n", False, False, False
+        self.kind, self.formula, self.valued = "n", False, False
         self.told: str | None = None
         self.given: dict[str, str] = {}
-        self.reading: list[str] | None = None
-        self.pieces: list[str] = []
         self.columns: dict[str, int] = {}
 
-    def start(self, name: str, given: dict[str, str]) -> None:
+    def begin(self, name: str, given: dict[str, str]) -> None:
         if name == "c":
             told = given.get("r")
             if told is None:
@@ -330,14 +329,12 @@ class _Cells:
                 self.column += 1
             self.told, self.given = told, given
             self.formula = self.valued = False
-        elif name == "v" or (name == "t" and not self.spoken):
-            if not self.valued:
-                self.pieces = []
-            self.valued, self.reading = True, self.pieces
-        elif name == "f":
+            self.pieces = []
+            return
+        self.start(name)
+        self.valued = self.valued or self.reading
+        if name == "f":
             self.formula = True
-        elif name == "rPh":
-            self.spoken = True
         elif name == "row":
             self.row, self.column, self.told = int(given.get("r", self.row + 1)), 0, None
             if given.get("hidden") in ("1", "true"):
@@ -346,18 +343,13 @@ class _Cells:
             self._merge(given["ref"])
 
     def end(self, name: str) -> None:
-        if name in ("v", "t"):
-            self.reading = None
-        elif name == "rPh":
-            self.spoken = False
-        elif name == "c" and (self.valued or self.formula):
-            self._keep()
-        elif name == "row" and self.until is not None and self.until(self.sheet):
+        if name == "c":
+            if self.valued or self.formula:
+                self._keep()
+            return
+        super().end(name)
+        if name == "row" and self.until(self.sheet):
             raise _Enough
-
-    def text(self, more: str) -> None:
-        if self.reading is not None:
-            self.reading.append(more)
 
     def _place(self) -> None:
         """Where a cell stands; one that does not say it stands behind the last one."""
@@ -389,7 +381,7 @@ class _Cells:
 
     def _keep(self) -> None:
         """The value of a cell, where it holds one."""
-        sheet, text = self.sheet, "".join(self.pieces) if self.valued else ""
+        sheet, text = self.sheet, "".join(self.pieces)
         self._place()
         if not (0 < self.row <= ROWS and 0 < self.column <= COLUMNS):
             sheet.refuse(f"a sheet has no such cell; {AGAIN}", self.given.get("r", "of a row")[:40])
@@ -590,26 +582,17 @@ def _unmerged(sheet: Sheet) -> Iterator[str]:
 
 def _refuse_gaps(sheet: Sheet) -> None:
     """Cells that stand far away from the table, each of which would be a column or a person."""
-    last = 0
-    for line in sorted(sheet.rows):
-        if last and line - last > GAP:
-            cell = f"{letters(min(sheet.rows[line]) - 1)}{line}"
-            sheet.refuse(
-                f"it stands {line - last - 1:,} blank rows below the table; delete it, or those "
-                "rows",
-                cell,
-            )
-        last = line
+    lines = {line: f"{letters(min(row) - 1)}{line}" for line, row in sheet.rows.items()}
     first = {k: line for line in sorted(sheet.rows, reverse=True) for k in sheet.rows[line]}
-    before = min(first, default=0)
-    for column in sorted(first):
-        if column - before > GAP_ACROSS:
-            sheet.refuse(
-                f"it stands {column - before - 1:,} blank columns beside the table; delete it, or "
-                "those columns",
-                f"{letters(column - 1)}{first[column]}",
-            )
-        before = column
+    columns = {k: f"{letters(k - 1)}{line}" for k, line in first.items()}
+    for most, what, places in (
+        (GAP, "rows below", lines),
+        (GAP_ACROSS, "columns beside", columns),
+    ):
+        for before, here in pairwise(sorted(places)):
+            if here - before > most:
+                gap = f"{here - before - 1:,} blank {what} the table"
+                sheet.refuse(f"it stands {gap}; delete it, or those", places[here])
     area = 0
     for line, row in sheet.rows.items():
         area += max(row, default=0)
