@@ -13,7 +13,6 @@ from mlestruct.errors import ConvergenceWarning, refuse_removed
 from mlestruct.html import visible
 from mlestruct.roommates.commands import add as add_roommates
 from mlestruct.roommates.options import add_options, for_shell, limit_for_shell, tell
-from mlestruct.roommates.starting import add_check
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"mlestruct {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for add in (add_roommates, add_check, add_infer):
+    for add in (add_roommates, add_infer):
         add(commands)
     try:
         written = sys.argv[1:] if arguments is None else arguments

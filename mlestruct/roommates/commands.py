@@ -1,116 +1,51 @@
-"""``mlestruct roommates fit``, ``assign``, ``evaluate`` and ``explain``."""
+"""``mlestruct check``, and ``mlestruct roommates`` with its parts."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import textwrap
 import warnings
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlestruct.roommates.options import (
-    add_columns,
+    COLUMNS,
+    REPORT,
+    RULES,
     add_options,
     add_people,
-    add_report,
-    add_rules,
+    add_reading,
     aligned,
     among,
     chosen,
-    fields,
     finish,
-    finite,
+    for_shell,
     load,
-    names,
     new_file,
+    new_folder,
     opened,
-    reader,
     rules,
     say,
     tell,
 )
-from mlestruct.roommates.starting import add_example, add_generate, add_serve
 
 if TYPE_CHECKING:
+    from mlestruct.roommates.doctor import Told
     from mlestruct.roommates.frames import Table
     from mlestruct.roommates.model import RoommateModel
 
-ROLES = {
-    "ordinal": "answers that are numbers, compared by difference",
-    "binary": "answers that agree or differ",
-    "categorical": "answers without an order",
-    "ignore": "columns to leave out of patterns",
-    "protected": "answers that explanations do not itemise",
-}
+CHANGED = "changes.csv"
 
 
 def add_fit(parts: Any) -> None:
     """The command's options; COLUMNS are names or patterns like 'q*', separated by commas."""
     parser = parts.add_parser("fit", help="learn from people and the pairs observed")
     add_people(parser, "pairs")
-    add_columns(parser)
-    for role, words in ROLES.items():
-        parser.add_argument(f"--{role}", type=names, default=[], metavar="COLUMNS", help=words)
-    parser.add_argument(
-        "--answers", action="store_true", help="a weight for every pair of answers, too"
-    )
-    parser.add_argument("--weight", metavar="COLUMN", help="of pairs: weights, or outcomes")
-    parser.add_argument(
-        "--outcomes",
-        type=outcomes,
-        metavar="VALUE=WEIGHT",
-        help="what outcomes in the column of --weight weigh, such as moved=0.3,stayed=1",
-    )
-    parser.add_argument(
-        "--missing",
-        choices=("refuse", "neutral"),
-        default="refuse",
-        help="answers that are missing: refused, or counted as average ones",
-    )
-    add_options(parser, "unknown")
-    parser.add_argument(
-        "--unpaired",
-        choices=("leave_out", "refuse"),
-        default="leave_out",
-        help="people without a pair: left out of learning, or refused",
-    )
-    parser.add_argument(
-        "--alpha",
-        type=numbers,
-        default=[1.0],
-        metavar="NUMBERS",
-        help="ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose",
-    )
-    parser.add_argument("--rho", type=entropy_weight, default=0.5, help="½ (default) or 1, Bethe")
-    parser.add_argument(
-        "--checkpoint", metavar="FILE", help="keep the fit there; go on from it where it was ended"
-    )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 1 if the fit has not converged"
-    )
-    add_options(parser, "force")
+    add_options(parser, *COLUMNS, "ordinal", "binary", "categorical", "ignore", "protected")
+    add_options(parser, "answers", "weight", "outcomes", "missing", "unknown", "unpaired")
+    add_options(parser, "alpha", "rho", "checkpoint", "strict", "force")
     parser.set_defaults(run=run_fit)
-
-
-numbers = reader(
-    lambda text: [float(number) for number in names(text)],
-    "needs numbers above 0",
-    lambda found: bool(found) and all(0 < number < float("inf") for number in found),
-)
-entropy_weight = reader(float, "is a number such as 0.5 or 1")
-
-
-def outcomes(text: str) -> dict[Any, float]:
-    """``moved=0.3,stayed=1``; a value that reads as a whole number is one, as in a table."""
-    weights: dict[Any, float] = {}
-    for part in names(text):
-        value, _, weight = part.rpartition("=")
-        whole = value.isdecimal() and str(int(value)) == value
-        try:
-            weights[int(value) if whole else value] = float(weight)
-        except ValueError as error:
-            words = f"needs words with weights such as moved=0.3,stayed=1, not {text!r}"
-            raise argparse.ArgumentTypeError(words) from error
-    return weights
 
 
 def table_of_pairs(given: argparse.Namespace, model: RoommateModel) -> Table | None:
@@ -142,10 +77,10 @@ def run_fit(given: argparse.Namespace) -> int:
     tell(
         given,
         model=path,
-        contrasts=[fields(contrast) for contrast in summary.contrasts],
+        contrasts=summary.contrasts,
         unidentified=summary.unidentified,
         notes=summary.notes,
-        certificate=str(summary.certificate),
+        certificate=summary.certificate,
         alpha=summary.alpha,
     )
     return 0
@@ -155,26 +90,7 @@ def add_assign(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("assign", help="pair up people")
     add_people(parser)
-    add_rules(parser)
-    add_options(parser, "unknown")
-    parser.add_argument(
-        "--rooms", metavar="ROOMS", help="columns room, size, and perhaps fixed and accessible"
-    )
-    parser.add_argument(
-        "--fixed",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("ROOM", "IDS"),
-        help="who is to be in a room: one id, or two separated by a comma; repeatable",
-    )
-    parser.add_argument(
-        "--decision",
-        choices=("map", "expected"),
-        default="map",
-        help="best total score (map), or most pairs expected right",
-    )
-    add_report(parser)
+    add_options(parser, *RULES, "unknown", "rooms", "fixed", "decision", *REPORT)
     parser.set_defaults(run=run_assign)
 
 
@@ -202,12 +118,12 @@ def run_assign(given: argparse.Namespace) -> int:
     plan = report.plan
     tell(
         given,
-        pairs=[fields(pair) for pair in plan.pairs],
-        singles=[fields(single) for single in plan.singles],
+        pairs=plan.pairs,
+        singles=plan.singles,
         left_over=plan.left_over,
-        total=finite(plan.objective),
-        gap=finite(plan.gap),
-        notes=list(plan.people.notes),
+        total=plan.objective,
+        gap=plan.gap,
+        notes=plan.people.notes,
         files=wrote,
     )
     return 0
@@ -217,8 +133,7 @@ def add_evaluate(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("evaluate", help="judge a model on pairs it has not seen")
     add_people(parser, "pairs")
-    add_options(parser, "unknown")
-    add_report(parser)
+    add_options(parser, "unknown", *REPORT)
     parser.set_defaults(run=run_evaluate)
 
 
@@ -229,15 +144,10 @@ def run_evaluate(given: argparse.Namespace) -> int:
     model, everybody, people = load(given)
     pairs = among(table_of_pairs(given, model), everybody, people, model)
     pairs = people if pairs is None else pairs
-    shown = {
-        "names": given.names,
-        "protected": given.show_protected,
-        "mix": given.mix,
-    }
+    shown = {"names": given.names, "protected": given.show_protected, "mix": given.mix}
     report = Report.of(model, people, pairs, **shown)
     wrote = finish(report.evaluation, report, given)
-    assert report.evaluation is not None
-    tell(given, **dataclasses.asdict(report.evaluation), files=wrote)
+    tell(given, **vars(report.evaluation), files=wrote)
     return 0
 
 
@@ -246,8 +156,7 @@ def add_explain(parts: Any) -> None:
     parser = parts.add_parser("explain", help="why two people are a pair, and who else was near")
     add_people(parser, "person")
     parser.add_argument("--partner", metavar="ID", help="default: the plan's")
-    add_rules(parser)
-    add_options(parser, "unknown", "show-protected")
+    add_options(parser, *RULES, "unknown", "show-protected")
     parser.set_defaults(run=run_explain)
 
 
@@ -261,21 +170,238 @@ def run_explain(given: argparse.Namespace) -> int:
     near = plan.alternatives(person)
     listed = aligned(type(near[0])._fields, near) if near else "  none"
     say(given, found, f"\nother partners of {person}:", listed)
+    tell(given, **vars(found), alternatives=near)
+    return 0
+
+
+def add_check(commands: Any) -> None:
+    """The command's options."""
+    parser = commands.add_parser(
+        "check",
+        help="what is in tables, what is wrong with them, and how to learn from them",
+        description="Exit code 1 if there are faults; remarks alone leave it 0.",
+    )
+    parser.add_argument("tables", nargs="+", metavar="TABLE", help="people, pairs, others")
+    add_options(parser, *COLUMNS, "mix", *RULES, "trust", "fix", "json")
+    add_reading(parser)
+    parser.set_defaults(run=run_check)
+
+
+def run_check(given: argparse.Namespace) -> int:
+    """A survey and the findings of every table; 1 if there are faults."""
+    from mlestruct.roommates.doctor import examine
+    from mlestruct.roommates.sections import Surveyed, survey
+
+    told = _told(given)
+    tables = [opened(given, path) for path in given.tables]
+    _refuse_unknown(told, tables)
+    found = examine(tables, told, given.tables)
+    faults = [*found.faults]
+    surveys = [survey(table) for table in tables]
+    for number, table in enumerate(tables):
+        say(given, f"{given.tables[number]}: {len(table)} rows, {len(table.names)} columns")
+        say(given, aligned(Surveyed._fields, surveys[number]))
+        mine = [finding for finding in found.findings if finding.table == number]
+        extra = _of_rules(table, given)
+        faults += extra
+        for finding in sorted([*mine, *extra], key=lambda f: f.kind != "fault"):
+            mark = "!" if finding.kind == "fault" else "-"
+            say(given, f"  {mark} {for_shell(finding.words)}")
+    if found.command:
+        say(given, "to learn from these tables:", f"  {found.command}")
+    wrote = _fix(given, tables) if given.fix else []
+    say(given, f"faults found: {len(faults)}" if faults else "no faults found")
     tell(
         given,
-        a=found.a,
-        b=found.b,
-        probability=found.probability,
-        score=found.score,
-        contributions=[fields(row) for row in found.contributions],
-        withheld=found.withheld,
-        alternatives=[fields(row) for row in near],
+        tables=[
+            {"file": path, "rows": len(table), "columns": rows}
+            for path, table, rows in zip(given.tables, tables, surveys, strict=True)
+        ],
+        faults=[{"file": given.tables[f.table], "words": for_shell(f.words)} for f in faults],
+        remarks=[
+            {"file": given.tables[f.table], "words": for_shell(f.words)}
+            for f in found.findings
+            if f.kind == "remark"
+        ],
+        roles=found.roles,
+        fit=found.command,
+        files=wrote,
     )
+    return 1 if faults else 0
+
+
+def _refuse_unknown(told: Told, tables: Sequence[Table]) -> None:
+    """Columns that were named and are in no table; the usual ones may be missing."""
+    usual = type(told)()
+    named = [(told.id,) if told.id != usual.id else (), told.groups, told.room, told.partner]
+    named += [told.partners if told.partners != usual.partners else (), told.trust, told.mix]
+    known = dict.fromkeys(name for table in tables for name in table.names)
+    for name in (name for columns in named for name in columns):
+        if name not in known:
+            raise ValueError(f"no table has a column {name!r}; there are {', '.join(known)}")
+
+
+def _told(given: argparse.Namespace) -> Told:
+    """What options say of columns, lists of names as tuples."""
+    from mlestruct.roommates.doctor import Told
+
+    asked = {name: value for name, value in vars(given).items() if name in Told.__annotations__}
+    lists = {n: tuple(v) for n, v in asked.items() if isinstance(v, list)}
+    return Told(**(asked | lists))
+
+
+def _of_rules(table: Table, given: argparse.Namespace) -> list[Any]:
+    """Why rules could not be kept, where this is the table of people."""
+    from mlestruct.roommates.doctor import Finding, faults_of_rules
+
+    if given.id not in table.names:
+        return []
+    asked = rules(given, table.as_names(given.id).tolist())
+    if not asked["forbid"] and not asked["require"]:
+        return []
+    groups = [*([given.cohort] if given.cohort else []), *given.same]
+    found = faults_of_rules(table, given.id, groups, asked["forbid"], asked["require"])
+    return [Finding("fault", 0, words) for words in found]
+
+
+def _fix(given: argparse.Namespace, tables: Sequence[Table]) -> list[str]:
+    """Cleaned copies and the list of changes, in a folder of their own."""
+    from mlestruct.roommates.report import export_csv
+    from mlestruct.roommates.roles import Change, cleaned
+
+    folder = new_folder(given.fix, False)
+    wrote, rows = [], []
+    for path, table in zip(given.tables, tables, strict=True):
+        columns, changes = cleaned(table, (given.id, *given.partners, *given.trust))
+        target = _free(folder / f"{Path(path.partition('#')[0]).stem}.csv")
+        export_csv(target, columns)
+        wrote.append(str(target))
+        rows += [Change(f"{path} as a whole", None, None, None, line) for line in table.said]
+        rows += changes
+    listed: dict[str, Any] = {
+        name: [row[k] for row in rows] for k, name in enumerate(Change._fields)
+    }
+    export_csv(folder / CHANGED, listed)
+    say(given, f"wrote {', '.join(wrote)} and {folder / CHANGED}: {len(rows)} lines of changes")
+    return [*wrote, str(folder / CHANGED)]
+
+
+def _free(path: Path) -> Path:
+    """A name that no other table of the same call has taken."""
+    number = 2
+    found = path
+    while found.exists():
+        found, number = path.with_stem(f"{path.stem}-{number}"), number + 1
+    return found
+
+
+WIDTH = 78
+STUDENTS = (
+    "An example: {people} invented students of three years, their answers to {questions} "
+    "questions, and who shared a room with whom."
+)
+LEARNING = (
+    "Learning from the {pairs} pairs of years 1 and 2 … (the first time on a machine this also "
+    "compiles the program: up to a minute)"
+)
+PLANNING = "Pairing up year 3 from its answers alone, then looking who really shared:"
+YOURS = "With tables of your own (CSV or Excel): mlestruct check PEOPLE PAIRS"
+
+
+def add_example(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    add_options(parser, "json", "out", "force")
+    parser.set_defaults(run=run_example)
+
+
+def run_example(given: argparse.Namespace) -> int:
+    """Learn years 1 and 2, pair up year 3, judge it on the pairs that came about."""
+    from mlestruct import data
+    from mlestruct.roommates.frames import table
+    from mlestruct.roommates.model import RoommateModel
+    from mlestruct.roommates.report import Report
+    from mlestruct.roommates.students import TASTE
+
+    people = table(data.shipped("roommates_people.csv"))
+    pairs = table(data.shipped("roommates_pairs.csv"))
+    before, after = people.rows(people["year"] < 3), people.rows(people["year"] == 3)
+    learned, observed = pairs.rows(pairs["year"] < 3), pairs.rows(pairs["year"] == 3)
+    questions = sum(name.startswith("q") for name in people.names)
+    _say(given, STUDENTS.format(people=len(people), questions=questions))
+    _say(given, LEARNING.format(pairs=len(learned)))
+    model = RoommateModel(cohort="year", same="gender", ordinal="q*", alpha=(1.0, 10.0, 100.0))
+    model.fit(before, learned)
+    _say(given, PLANNING, "")
+    report = Report.of(model, after, observed, truth=TASTE.scores)
+    wrote = list(map(str, report.write(new_folder(given.out, given.force))))
+    lines = [*report.headline(), f"The plan with its reasons, to open in a browser: {wrote[-1]}"]
+    for line in lines:
+        _say(given, line, indent="  ")
+    _say(given, "", YOURS)
+    tell(given, lines=lines, files=wrote)
+    return 0
+
+
+def _say(given: argparse.Namespace, *lines: str, indent: str = "") -> None:
+    """Lines wrapped to a screen of eighty columns; paths stay whole."""
+    wrapper = textwrap.TextWrapper(WIDTH, indent, indent and indent + "  ")
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    for line in lines:
+        say(given, wrapper.fill(line))
+
+
+def add_generate(parts: Any) -> None:
+    """The command's options; the defaults are the shipped example's."""
+    parser = parts.add_parser("generate", help="write generated people and pairs")
+    parser.add_argument("folder", metavar="FOLDER")
+    add_options(parser, "people", "years", "seed", "force", "json")
+    parser.set_defaults(run=run_generate)
+
+
+def run_generate(given: argparse.Namespace) -> int:
+    """Write roommates_people.csv and roommates_pairs.csv."""
+    from mlestruct import data
+    from mlestruct.roommates.separated import write_csv
+
+    folder = Path(given.folder)
+    paths = [folder / f"roommates_{name}.csv" for name in ("people", "pairs")]
+    for path in paths:
+        new_file(str(path), given.force)
+    people, pairs, _ = data.roommates(given.people, given.years, given.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, columns in zip(paths, (people, pairs), strict=True):
+        write_csv(path, columns)
+        say(given, f"wrote {path}")
+    tell(given, files=paths)
+    return 0
+
+
+def add_serve(parts: Any) -> None:
+    """The command's options."""
+    parser = parts.add_parser("serve", help="a page on this machine, from files to a plan")
+    add_options(parser, "project", "port", "no-browser", "json")
+    parser.set_defaults(run=run_serve)
+
+
+def run_serve(given: argparse.Namespace) -> int:
+    """Serve until Ctrl-C."""
+    from mlestruct.roommates.server import serve
+
+    def ready(address: str) -> None:
+        say(given, f"open {address}", f"Ctrl-C ends it; {given.project} keeps everything")
+        tell(given, address=address, project=given.project)
+        if not given.no_browser:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    serve(given.project, given.port, ready)
     return 0
 
 
 def add(commands: Any) -> None:
-    """The command and its parts."""
+    """``mlestruct check``, and ``mlestruct roommates`` with its parts."""
+    add_check(commands)
     parser = commands.add_parser(
         "roommates",
         help="learn who shares with whom, pair up the next cohort; alone: a shipped example",

@@ -118,60 +118,172 @@ def unknown_rule(text: str) -> Any:
     return one
 
 
-MODEL, OUT = "roommates.npz", "roommates-out"
-OPTIONS: dict[str, dict[str, Any]] = {  # of several commands
-    "force": {"action": "store_true", "help": "overwrite files that are there"},
-    "json": {"action": "store_true", "help": "print one JSON object"},
-    "mix": {
-        "type": names,
-        "default": [],
-        "metavar": "COLUMNS",
-        "help": "partners may differ in these, though (nearly) all observed pairs agree",
+numbers = reader(
+    lambda text: [float(number) for number in names(text)],
+    "needs numbers above 0",
+    lambda found: bool(found) and all(0 < number < float("inf") for number in found),
+)
+
+
+def even(text: str) -> int:
+    """An even number of people, so that all can be paired."""
+    number = whole(2)(text)
+    if number % 2:
+        raise argparse.ArgumentTypeError(f"needs an even number, so that all have a pair: {text}")
+    return number
+
+
+def outcomes(text: str) -> dict[Any, float]:
+    """``moved=0.3,stayed=1``; a value that reads as a whole number is one, as in a table."""
+    weights: dict[Any, float] = {}
+    for part in names(text):
+        value, _, weight = part.rpartition("=")
+        whole = value.isdecimal() and str(int(value)) == value
+        try:
+            weights[int(value) if whole else value] = float(weight)
+        except ValueError as error:
+            words = f"needs words with weights such as moved=0.3,stayed=1, not {text!r}"
+            raise argparse.ArgumentTypeError(words) from error
+    return weights
+
+
+def _columns(words: str) -> dict[str, Any]:
+    """An option of names of columns."""
+    return {"type": names, "default": [], "metavar": "COLUMNS", "help": words}
+
+
+def _two(words: str) -> dict[str, Any]:
+    """An option of two people."""
+    return {"nargs": 2, "action": "append", "default": [], "metavar": "ID", "help": words}
+
+
+def _kept(allowed: Sequence[str], words: str) -> dict[str, Any]:
+    """A choice; the model has a default."""
+    return {"choices": allowed, "help": words}
+
+
+def _switch(words: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": words}
+
+
+OUT, PROJECT = "roommates-out", "roommates-project"
+OPTIONS: dict[str, dict[str, Any]] = {
+    "all": _switch("every pair in probabilities.csv"),
+    "alpha": {
+        "type": numbers,
+        "metavar": "NUMBERS",
+        "help": "ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose (default: 1)",
     },
+    "answers": _switch("a weight for every pair of answers, too"),
+    "binary": _columns("answers that agree or differ"),
+    "categorical": _columns("answers without an order"),
+    "checkpoint": {"metavar": "FILE", "help": "keep the fit there, and go on from it where it is"},
+    "cohort": {"metavar": "COLUMN", "help": "pairs stay within a cohort"},
+    "consent": {"metavar": "FILE", "help": "column id, and who that person may share with"},
+    "decision": {
+        "choices": ("map", "expected"),
+        "default": "map",
+        "help": "best total score (map), or most pairs expected right",
+    },
+    "fix": {"metavar": "FOLDER", "help": "write cleaned copies there, and a list of the changes"},
+    "fixed": {
+        "nargs": 2,
+        "action": "append",
+        "default": [],
+        "metavar": ("ROOM", "IDS"),
+        "help": "who is to be in a room: one id, or two separated by a comma; repeatable",
+    },
+    "forbid": _two("two people who may not share; repeatable"),
+    "force": _switch("overwrite files that are there"),
+    "id": {"default": "id", "metavar": "COLUMN", "help": "people's ids (default: id)"},
+    "ignore": _columns("columns to leave out of patterns"),
+    "json": _switch("print one JSON object"),
+    "larger": _kept(("refuse", "leave_out"), "what becomes of rooms of three and more"),
+    "max-seconds": {
+        "type": seconds,
+        "metavar": "SECONDS",
+        "help": "end after these with what is found",
+    },
+    "missing": _kept(
+        ("refuse", "neutral"), "answers that are missing: refused, or counted as average ones"
+    ),
+    "mix": _columns("partners may differ in these, though (nearly) all observed pairs agree"),
+    "model": {"default": "roommates.npz", "metavar": "FILE", "help": "default: roommates.npz"},
+    "names": {"metavar": "COLUMN", "help": "show this column beside ids"},
+    "no-answer": {
+        "type": by_column,
+        "default": [],
+        "metavar": "VALUES",
+        "help": "codes for no answer, such as 99,-1 or q1=99,q2=9",
+    },
+    "no-browser": _switch("only print the address"),
+    "only": {"type": names, "metavar": "COHORTS", "help": "people of these cohorts"},
+    "ordinal": _columns("answers that are numbers, compared by difference"),
     "out": {"default": OUT, "metavar": "FOLDER", "help": f"default: {OUT}, or {OUT}-2 and so on"},
-    "show-protected": {"action": "store_true", "help": "itemise protected columns"},
+    "outcomes": {
+        "type": outcomes,
+        "metavar": "VALUE=WEIGHT",
+        "help": "what outcomes in the column of --weight weigh, such as moved=0.3,stayed=1",
+    },
+    "partner": _columns("who shares is named in these columns"),
+    "partners": {
+        "type": partners,
+        "default": ("id_a", "id_b"),
+        "metavar": "A,B",
+        "help": "the columns of ids in a table of pairs (default: id_a,id_b)",
+    },
+    "people": {"type": even, "default": 200, "metavar": "N", "help": "of each year (default: 200)"},
+    "per-person": {
+        "type": whole(1),
+        "default": 10,
+        "metavar": "COUNT",
+        "help": "most probable partners of everybody in probabilities.csv (default: 10)",
+    },
+    "port": {
+        "type": whole(0, 65535),
+        "default": 0,
+        "metavar": "N",
+        "help": "default: any that is free",
+    },
+    "project": {
+        "default": PROJECT,
+        "metavar": "FOLDER",
+        "help": f"where files, choices and the model are kept; default: {PROJECT}",
+    },
+    "protected": _columns("answers that explanations do not itemise"),
+    "require": _two("two people who must share; repeatable"),
+    "rho": {
+        "type": reader(float, "is a number such as 0.5 or 1"),
+        "help": "½ (default) or 1, Bethe",
+    },
+    "room": _columns("who shares has the same room in these columns"),
+    "rooms": {"metavar": "ROOMS", "help": "columns room, size, and perhaps fixed and accessible"},
+    "rules": {"metavar": "RULES", "help": "columns rule (forbid, require or allow), id_a, id_b"},
+    "same": _columns("partners agree in these, such as gender"),
+    "seed": {"type": whole(0), "default": 0, "metavar": "N", "help": "another, other students"},
+    "show-protected": _switch("itemise protected columns"),
+    "strict": _switch("exit with 1 if the fit has not converged"),
+    "trust": _columns("answers there are as meant"),
     "unknown": {
         "type": unknown_rule,
         "metavar": "RULE",
         "help": "answers new since the fit: refuse (default), neutral or nearest; or q1=neutral,…",
     },
+    "unpaired": _kept(
+        ("leave_out", "refuse"), "people without a pair: left out of learning, or refused"
+    ),
+    "weight": {"metavar": "COLUMN", "help": "of pairs: weights, or outcomes"},
+    "years": {"type": whole(1), "default": 3, "metavar": "N", "help": "default: 3"},
 }
+COLUMNS = ("id", "cohort", "same", "partners", "room", "partner", "larger", "no-answer")
+RULES = ("forbid", "require", "rules", "consent")
+REPORT = ("names", "per-person", "all", "show-protected", "out", "force")
 
 
 def add_options(parser: argparse.ArgumentParser, *listed: str) -> None:
-    """Options that several commands have, by their names."""
+    """Options by their names."""
     for name in listed:
         parser.add_argument(f"--{name}", **OPTIONS[name])
-
-
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Options that say who is who, who may share with whom, and who does."""
-    some: dict[str, Any] = {"type": names, "default": [], "metavar": "COLUMNS"}
-    parser.add_argument("--id", default="id", metavar="COLUMN", help="people's ids (default: id)")
-    parser.add_argument("--cohort", metavar="COLUMN", help="pairs stay within a cohort")
-    parser.add_argument("--same", **some, help="partners agree in these, such as gender")
-    parser.add_argument(
-        "--partners",
-        type=partners,
-        default=("id_a", "id_b"),
-        metavar="A,B",
-        help="the columns of ids in a table of pairs (default: id_a,id_b)",
-    )
-    parser.add_argument("--room", **some, help="who shares has the same room in these columns")
-    parser.add_argument("--partner", **some, help="who shares is named in these columns")
-    parser.add_argument(
-        "--larger",
-        choices=("refuse", "leave_out"),
-        default="refuse",
-        help="what becomes of rooms of three and more",
-    )
-    parser.add_argument(
-        "--no-answer",
-        type=by_column,
-        default=[],
-        metavar="VALUES",
-        help="codes for no answer, such as 99,-1 or q1=99,q2=9",
-    )
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -206,35 +318,21 @@ def say(given: argparse.Namespace, *lines: object) -> None:
 def tell(given: argparse.Namespace, **found: Any) -> None:
     """To a program: one JSON object, where it was asked for."""
     if given.json:
-        text = json.dumps(found, default=plain, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(plain(found), ensure_ascii=False)
         print(HIDDEN.sub(lambda sign: json.dumps(sign[0])[1:-1], text))
 
 
 def plain(value: Any) -> Any:
-    """What JSON has no word for, in words it has."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=str)
-    return str(value)
-
-
-def finite(value: float) -> float | None:
-    """A number for JSON, which has no infinity."""
-    return float(value) if abs(value) < float("inf") else None
-
-
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Options that forbid and require pairs."""
-    pair: dict[str, Any] = {"nargs": 2, "action": "append", "default": [], "metavar": "ID"}
-    parser.add_argument("--forbid", **pair, help="two people who may not share; repeatable")
-    parser.add_argument("--require", **pair, help="two people who must share; repeatable")
-    parser.add_argument(
-        "--rules", metavar="RULES", help="columns rule (forbid, require or allow), id_a, id_b"
-    )
-    parser.add_argument(
-        "--consent", metavar="FILE", help="column id, and who that person may share with"
-    )
+    """What JSON has words for: named tuples by their fields, and nothing for infinity."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    value = value._asdict() if hasattr(value, "_asdict") else value
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(plain, value))
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    return value if value is None or isinstance(value, (int, str)) else str(value)
 
 
 def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
@@ -295,11 +393,6 @@ def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     )
 
 
-def fields(row: Any) -> Mapping[str, Any]:
-    """A named tuple for JSON."""
-    return {name: finite(v) if isinstance(v, float) else v for name, v in row._asdict().items()}
-
-
 TABLES = ("people", "pairs", "rules", "consent", "rooms", "model")  # what commands read
 
 
@@ -309,27 +402,8 @@ def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
         word = "ID" if name == "person" else name.upper()
         optional: dict[str, Any] = {"nargs": "?"} if name == "pairs" else {}
         parser.add_argument(name, metavar=word, **optional)
-    parser.add_argument("--only", type=names, metavar="COHORTS", help="people of these cohorts")
-    add_options(parser, "mix", "json")
-    parser.add_argument("--model", default=MODEL, metavar="FILE", help=f"default: {MODEL}")
-    parser.add_argument(
-        "--max-seconds", type=seconds, metavar="SECONDS", help="end after these with what is found"
-    )
+    add_options(parser, "only", "mix", "json", "model", "max-seconds")
     add_reading(parser)
-
-
-def add_report(parser: argparse.ArgumentParser) -> None:
-    """Options of a report; it shows no more of people than ids unless asked."""
-    parser.add_argument("--names", metavar="COLUMN", help="show this column beside ids")
-    parser.add_argument(
-        "--per-person",
-        type=whole(1),
-        default=10,
-        metavar="COUNT",
-        help="most probable partners of everybody in probabilities.csv (default: 10)",
-    )
-    parser.add_argument("--all", action="store_true", help="every pair in probabilities.csv")
-    add_options(parser, "show-protected", "out", "force")
 
 
 def load(given: argparse.Namespace) -> tuple[RoommateModel, Table, Table]:

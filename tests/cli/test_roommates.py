@@ -10,7 +10,7 @@ import pytest
 from mlestruct import data
 from mlestruct.cli import main
 from mlestruct.estimators import RoommateModel
-from mlestruct.roommates.commands import outcomes
+from mlestruct.roommates.options import outcomes
 from mlestruct.tables import table, write_csv
 
 COLUMNS = ["--cohort", "year", "--same", "gender", "--ordinal", "q*"]
