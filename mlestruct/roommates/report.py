@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from mlestruct.errors import refuse_removed
 from mlestruct.estimators import Calibration
 from mlestruct.files import fresh
-from mlestruct.html import Html, element, inner, paragraphs
+from mlestruct.html import Html, element, folded, inner, paragraphs
 from mlestruct.roommates import sections
 from mlestruct.roommates.evaluation import Evaluation
 from mlestruct.roommates.frames import Column, Table
@@ -29,27 +29,19 @@ from mlestruct.roommates.sections import matters, picks, survey, whose
 from mlestruct.roommates.separated import write_csv
 from mlestruct.roommates.words import number, percent, words
 
-STYLE, SCRIPT = (
-    Path(__file__).with_name(name).read_text("utf-8") for name in ("style.css", "report.js")
-)
+STYLE = Path(__file__).with_name("style.css").read_text("utf-8")
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: the id that links to it, its heading, its content."""
+def page(title: str, parts: Mapping[str, Sequence[object]], opening: Sequence[object]) -> str:
+    """The whole document: title, opening, links to the parts that have content, these parts.
 
-    id: str
-    heading: str
-    content: Sequence[object]
-
-
-def page(title: str, sections: Sequence[Section], opening: Sequence[object] = ()) -> str:
-    """The whole document: title, opening, links to the sections, the sections that have content."""
-    full = [section for section in sections if inner(section.content)]
-    links = [element("a", section.heading, href=f"#{section.id}") for section in full]
+    ``parts`` are by the keys of their headings.
+    """
+    full = {key: content for key, content in parts.items() if inner(content)}
+    links = [element("a", words(key), href=f"#{key}") for key in full]
     body = [
-        element("section", element("h2", section.heading), section.content, id=section.id)
-        for section in full
+        element("section", element("h2", words(key)), content, id=key)
+        for key, content in full.items()
     ]
     head = Html(
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -62,7 +54,6 @@ def page(title: str, sections: Sequence[Section], opening: Sequence[object] = ()
             element("header", element("h1", title), opening),
             element("nav", links, aria_label=title),
             element("main", body),
-            element("script", Html(SCRIPT)),
         ),
         lang="en",
     )
@@ -156,8 +147,7 @@ class Report:
             element("p", words("made"), " ", words("lead"), class_="soft"),
             element("div", paragraphs(*self.headline()), class_="glance"),
         ]
-        parts = [Section(key, words(key), parts) for key, parts in content.items()]
-        return page(words("title"), parts, opening)
+        return page(words("title"), content, opening)
 
     def _cards(self) -> list[Html]:
         """The plan, its reasons, and what is withheld."""
@@ -204,7 +194,7 @@ Name = Callable[[Any], str]
 
 
 def cards(plan: Plan, reasons: Sequence[Explanation], name: Name) -> list[Html]:
-    """Group by group, what can be searched and sorted by the page's script."""
+    """Group by group, a card for each home."""
     why = {frozenset((e.a, e.b)): e for e in reasons}
     others = _others(plan, name)
     found: dict[str, list[Html]] = {}
@@ -215,25 +205,12 @@ def cards(plan: Plan, reasons: Sequence[Explanation], name: Name) -> list[Html]:
     for single in plan.singles:
         title = f"{name(single.person)} · {words('alone')}"
         where = [] if single.room is None else [element("p", words("room", room=single.room))]
-        card = element("li", element("h4", title), where, class_="card", data_probability=0)
+        card = element("li", element("h4", title), where, class_="card")
         found.setdefault(single.group, []).append(card)
-    parts = [_tools()]
+    parts = []
     for group, listed in found.items():
         parts += [element("h3", group), element("ul", listed, class_="cards")]
     return parts
-
-
-def _tools() -> Html:
-    """A search field and an order; hidden where no script runs."""
-    orders = {"plan": "by order", "doubt": "by doubt", "sure": "by sure"}
-    options = [element("option", words(key), value=value) for value, key in orders.items()]
-    return element(
-        "div",
-        element("label", words("find"), " ", Html('<input type="search">')),
-        element("label", words("order"), " ", element("select", options)),
-        class_="tools",
-        hidden="hidden",
-    )
 
 
 def _shared(
@@ -242,20 +219,15 @@ def _shared(
     """A card: who shares, how probable it is, what speaks for it, who else was near."""
     who = " + ".join(f"{name(pair.a)} + {name(pair.b)}" for pair in home)
     room = "" if home[0].room is None else f"{words('room', room=home[0].room)}: "
-    probability = min(pair.probability for pair in home)
     body: list[object] = []
     for pair, explained in zip(home, reasons, strict=True):
         share = words("probable", share=percent(pair.probability))
         title = share if len(home) == 1 else f"{name(pair.a)} + {name(pair.b)}: {share}"
         body += [element("p", title), _meter(pair.probability), _reasons(explained)]
         near = [f"{name(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
-        body.append(
-            element(
-                "details", element("summary", words("also near")), [element("p", n) for n in near]
-            )
-        )
+        body.append(folded(words("also near"), paragraphs(*near)))
     head = element("h4", f"{room}{who}")
-    return element("li", head, body, class_="card", data_probability=f"{probability:.6g}")
+    return element("li", head, body, class_="card")
 
 
 def _meter(share: float) -> Html:

@@ -53,16 +53,11 @@ def effects(summary: RoommateSummary, asked: Sequence[Answers]) -> list[Html]:
     if not found:
         return paragraphs(words("nothing sure"))
     top = found[:CHARTED]
-    picture = factors(
-        [c.name.replace(" |difference|", "") for c in top],
-        [c.estimate for c in top],
-        [c.low for c in top],
-        [c.high for c in top],
-    )
+    picture = factors(top)
     caption = words("effects chart", shown=len(top), all=len(found))
     told = [element("li", effect(c, asked)) for c in found if c.low > 0 or c.high < 0]
     parts = [
-        element("figure", picture, element("figcaption", caption)),
+        figure(picture, caption),
         *([element("ul", told[:CHARTED])] if told else []),
         *paragraphs(words("effects meaning")),
         folded(words("all effects"), _numbers(found)),
@@ -95,7 +90,7 @@ def evaluation(found: Evaluation | None, calibrated: Calibration | None) -> list
                 learned=found.learned,
             )
         ),
-        element("figure", shares(picks, GUESSING), element("figcaption", words("ranked chart"))),
+        figure(shares(picks, GUESSING), words("ranked chart")),
         table(top, words("top caption")),
         *calibration(calibrated),
     ]
@@ -116,7 +111,7 @@ def calibration(found: Calibration | None) -> list[Html]:
     axes = words("predicted"), words("came true")
     picture = calibration_plot(found.predicted, found.observed, low, high, axes)
     return [
-        element("figure", picture, element("figcaption", words("calibration"))),
+        figure(picture, words("calibration")),
         folded(words("numbers"), table(columns)),
     ]
 
@@ -216,27 +211,26 @@ MOST = 6.0  # |log factor| that is drawn; intervals beyond run off the chart
 INK, PALE, PLUS, MINUS, CARD = "--ink", "--line", "--plus", "--minus", "--card"
 
 
-def factors(
-    names: Sequence[str], middle: Sequence[float], low: Sequence[float], high: Sequence[float]
-) -> Html:
-    """exp of each value and interval, a dot with a line per name, on an axis of ratios.
+def factors(found: Sequence[PairContrast]) -> Html:
+    """exp of each estimate and interval, a dot with a line per name, on an axis of ratios.
 
     Hollow where the line crosses 1. Intervals without an end run to the edge.
     """
-    bottom = ROW * len(names) + 8
-    ends = np.clip([*low, *high, *middle, 0.0], -MOST, MOST)
+    bottom = ROW * len(found) + 8
+    spans = np.array([(c.estimate, c.low, c.high) for c in found])
+    ends = np.clip([*spans.ravel(), 0.0], -MOST, MOST)
     x = Axis(float(ends.min()), float(ends.max()), LABELS, WIDTH - 14)
     ticks = {float(np.log(f)): f"{f:g}" for f in FACTORS if x.low <= np.log(f) <= x.high}
     marks = [*x.marked(spread(x, ticks, first=0.0), 0, bottom), line(x(0), 0, x(0), bottom, INK)]
-    for k, (name, m, a, b) in enumerate(zip(names, middle, low, high, strict=True)):
+    for k, (contrast, (_, a, b)) in enumerate(zip(found, spans.tolist(), strict=True)):
         y, colour = ROW * k + 14, PLUS if a > 0 else MINUS if b < 0 else INK
-        m, a, b = np.clip([m, a, b], x.low, x.high).tolist()
+        m, a, b = np.clip(spans[k], x.low, x.high).tolist()
         marks += [
-            text(LABELS - 8, y + 4, brief(name), "end"),
+            text(LABELS - 8, y + 4, brief(contrast.name.replace(" |difference|", "")), "end"),
             line(x(a), y, x(b), y, colour, 2),
             circle(x(m), y, colour, hollow=a <= 0 <= b),
         ]
-    return svg(bottom + 20, f"95 % intervals of {len(names)} effects", marks)
+    return svg(bottom + 20, f"95 % intervals of {len(found)} effects", marks)
 
 
 def shares(values: Mapping[str, float], marked: float) -> Html:
@@ -318,6 +312,10 @@ def spread(axis: Axis, ticks: Mapping[float, str], first: float | None = None) -
         if room >= APART:
             kept[value] = ticks[value]
     return kept
+
+
+def figure(picture: Html, caption: str) -> Html:
+    return element("figure", picture, element("figcaption", caption))
 
 
 def svg(height: float, label: str, marks: Sequence[Html]) -> Html:

@@ -6,7 +6,6 @@ REPORT = {
     "title": "Room-mates: a plan and its reasons",
     "lead": "Everything here is about people: keep it where their answers are kept.",
     "made": "Made by mlestruct.",
-    "glance": "At a glance",
     "plan": "The plan",
     "effects": "What matters",
     "evaluation": "How good it is",
@@ -62,11 +61,6 @@ REPORT = {
     "plan best": (
         "The plan keeps every rule. No plan has a total that is larger by more than {gap}."
     ),
-    "find": "Find a person or room",
-    "order": "Order",
-    "by order": "as planned",
-    "by doubt": "least probable first",
-    "by sure": "most probable first",
     "room": "Room {room}",
     "alone": "without a partner",
     "probable": "{share} probable",
