@@ -23,7 +23,6 @@ from mlestruct.roommates.roles import (
     codes,
     cohort_of,
     command,
-    gaps_in,
     remarks,
     repeats,
     roles_of_answers,
@@ -254,22 +253,16 @@ def _with_answers(
     ]
     taken = {told.id: "id"} | ({told.cohort: "cohort"} if told.cohort else {})
     taken |= dict.fromkeys(told.same, "same")
-    settings = {
-        "id": [told.id] if told.id != "id" else [],
-        "cohort": [told.cohort] if told.cohort else [],
-        "same": list(told.same),
-        "mix": list(told.mix),
-        "partners": list(told.partners) if told.partners != ("id_a", "id_b") else [],
-        "room": list(told.room),
-        "partner": list(told.partner),
-    }
+    usual = Told()
+    asked_for = ("id", "cohort", "same", "mix", "partners", "room", "partner")
+    given = {name: getattr(told, name) for name in asked_for}
+    settings = {name: value for name, value in given.items() if value != getattr(usual, name)}
     codes = {**_as_mapping(told.no_answer, used), **codes}
     found = Diagnosis(findings, taken | roles, "", told, codes)
     if not shares:
         return found
     files = [names[k] for k in dict.fromkeys((number, *shares))] if names else []
-    gaps = gaps_in(people, used)
-    return replace(found, command=command(files, people, settings, roles, codes, gaps))
+    return replace(found, command=command(files, people, settings, roles, codes))
 
 
 def _as_mapping(no_answer: Any, used: Sequence[str]) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,15 @@ Json = dict[str, Any]
 Mask = Any
 
 
+def opened(kind: str, path: Path, sheet: str | None) -> Table:
+    """A file as a table with the columns of its kind, else a ValueError lists those there are."""
+    wanted = WANTED.get(kind, ())
+    found = read(path, wanted, sheet=sheet)
+    for name in wanted:
+        _ = found[name]
+    return found
+
+
 class Inputs:
     """The dropped files under the choices of one moment; what is asked twice is read once."""
 
@@ -57,10 +67,7 @@ class Inputs:
     def _table(self, kind: str, file: Dropped) -> Table:
         """A file as its user calls it: messages name it so."""
         path = self.project.path(file)
-        wanted = WANTED.get(kind, ())
-        found = read(path, wanted, sheet=file.sheet)
-        for name in wanted:
-            _ = found[name]  # refused, with the columns that there are
+        found = opened(kind, path, file.sheet)
         said = tuple(line.replace(str(path), file.name) for line in found.said)
         places = found.places and replace(found.places, path=file.name)
         return replace(found, said=said, places=places)

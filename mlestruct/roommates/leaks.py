@@ -86,9 +86,9 @@ def leaks(columns: Mapping[str, Column], pairs: Ints, group: Ints) -> list[Leak]
     found = []
     for name, column in columns.items():
         known = ~missing(column)
-        told = pairs[known[pairs].all(axis=1)] if len(pairs) else pairs
-        if len(told) >= LEAST:
-            found += [leak for leak in (_leak(name, column, known, told, group),) if leak]
+        told = pairs[known[pairs].all(axis=1)]
+        if len(told) >= LEAST and (leak := _leak(name, column, known, told, group)):
+            found.append(leak)
     return found
 
 
@@ -99,15 +99,15 @@ def _leak(name: str, column: Column, known: Column, pairs: Ints, group: Ints) ->
     chance, crowd = _chance(codes, known, pairs, group)
     share, count = float(same.mean()), f"{int(same.sum())} of {len(pairs)} pairs"
     agreed = _agreement(name, texts, pairs, group)
-    by = f"by chance {100 * chance:.0f} in 100 would"
+    asks = "does it say who shares, such as a room?"
     if share >= MOST and chance <= BY_CHANCE and np.median(crowd[same]) <= CROWD:
-        words = f"{count} have the same ({by}), and hardly anybody else has it"
-        few = None if agreed is None else agreed._replace(few=True)
-        return Leak(name, f"{words}: does it say who shares, such as a room?", False, few)
+        by = f"by chance {100 * chance:.0f} in 100 would"
+        words = f"{count} have the same ({by}), and hardly anybody else has it: {asks}"
+        return Leak(name, words, False, agreed and agreed._replace(few=True))
     if column.dtype.kind in "if" and _neighbours(column, known, pairs, group) >= MOST:
         words = "partners are next to each other in it, among all of their group"
-        return Leak(name, f"{words}: does it say who shares, such as a room?", False)
-    return None if agreed is None else Leak(name, f"{agreed}: is that a rule?", True, agreed)
+        return Leak(name, f"{words}: {asks}", False)
+    return agreed and Leak(name, f"{agreed}: is that a rule?", True, agreed)
 
 
 def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agreement | None:
@@ -243,10 +243,11 @@ def _neighbours(column: Column, known: Column, pairs: Ints, group: Ints) -> floa
 
 def in_words(found: Iterable[Leak]) -> list[str]:
     """As warnings of a fit."""
-    return [f"{leak.column}: {leak.words} {_advice(leak)}" for leak in found]
-
-
-def _advice(leak: Leak) -> str:
-    if leak.rule:
-        return f"If so, say same={leak.column!r}; if partners may differ, mix={leak.column!r}"
-    return f"If so, say ignore={leak.column!r}"
+    told = []
+    for leak in found:
+        name = repr(leak.column)
+        advice = (
+            f"same={name}; if partners may differ, mix={name}" if leak.rule else f"ignore={name}"
+        )
+        told.append(f"{leak.column}: {leak.words} If so, say {advice}")
+    return told

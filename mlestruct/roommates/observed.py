@@ -163,14 +163,11 @@ def _twos(
     """The homes of two; larger ones are refused, or left out in words."""
     large = [home for home in homes if len(home.ids) > 2]
     if large and columns.larger == "refuse":
-        advice = (
-            "only pairs can be learned from: split them into pairs, or leave these people out by "
-            "larger=leave_out"
-        )
         refuse(
             some(
-                f"{_place(pairs, home)}: {len(home.ids)} people share ({_shown(home.ids)}); "
-                + advice
+                f"{_place(pairs, home)}: {len(home.ids)} people share ({_shown(home.ids)}); only "
+                "pairs can be learned from: split them into pairs, or leave these people out by "
+                "larger=leave_out"
                 for home in large
             )
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
 from itertools import permutations
@@ -17,7 +17,7 @@ from typing import Any
 from mlestruct.files import parsed
 from mlestruct.html import Html, element
 from mlestruct.roommates.frames import Table
-from mlestruct.roommates.inputs import EXAMINED, SETTINGS, WANTED, Inputs, Json
+from mlestruct.roommates.inputs import EXAMINED, SETTINGS, Inputs, Json, opened
 from mlestruct.roommates.project import KINDS, Choices, Dropped, Project
 from mlestruct.roommates.reading import read, sheets
 from mlestruct.roommates.report import STYLE
@@ -125,12 +125,9 @@ def _file(given: Inputs, kind: str) -> Json:
 def readable(kind: str, path: Path) -> None:
     """ValueError where no sheet of a file is a table of its kind."""
     faults: list[ValueError] = []
-    listed: list[str | None] = [*sheets(path)[:TRIED]]
-    for sheet in listed or [None]:
+    for sheet in sheets(path)[:TRIED] or [None]:
         try:
-            found = read(path, WANTED.get(kind, ()), sheet=sheet)
-            for name in WANTED.get(kind, ()):
-                _ = found[name]
+            opened(kind, path, sheet)
             return
         except ValueError as error:
             faults.append(error)
@@ -145,14 +142,15 @@ def dropped(project: Project, kind: str, file: Dropped) -> Choices:
         both = _two_sheets(project, file)
         if both is not None:
             files["people"], files["pairs"] = (file._replace(sheet=sheet) for sheet in both)
-    elif kind in EXAMINED:
-        files[kind] = _with_sheet(project, files, kind)
     return replace(old, files=files)
 
 
 def _two_sheets(project: Project, file: Dropped) -> tuple[str, str] | None:
     """The sheets of people and of who shared, where exactly two go together so."""
-    names = _sheets(project, file)
+    try:
+        names = sheets(project.path(file))
+    except ValueError:
+        return None
     read_in = {name: _sheet(project, file, name) for name in names if len(names) <= TRIED}
     tables = {name: found for name, found in read_in.items() if found is not None}
     fits = []
@@ -165,24 +163,6 @@ def _two_sheets(project: Project, file: Dropped) -> tuple[str, str] | None:
     return fits[0] if len(fits) == 1 else None
 
 
-def _with_sheet(project: Project, files: dict[str, Dropped], kind: str) -> Dropped:
-    """The only sheet, or one that is not taken by the other table of the same workbook."""
-    file = files[kind]
-    names = _sheets(project, file)
-    other = next((files[k] for k in EXAMINED if k != kind and k in files), None)
-    if len(names) < 2 or other is None or other.name != file.name or other.sheet is None:
-        return file
-    left = [name for name in names if name != other.sheet]
-    return file._replace(sheet=left[0]) if len(left) == 1 else file
-
-
-def _sheets(project: Project, file: Dropped) -> list[str]:
-    try:
-        return sheets(project.path(file))
-    except ValueError:
-        return []
-
-
 def _sheet(project: Project, file: Dropped, sheet: str) -> Table | None:
     """A sheet as a table; None where it is none."""
     try:
@@ -192,42 +172,33 @@ def _sheet(project: Project, file: Dropped, sheet: str) -> Table | None:
 
 
 MOST = 1_000_000  # signs of a request's text and entries of its lists; a page never comes near
-Check = Callable[[Any], bool]
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= MOST
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type, a list of a kind, or one value of each of several kinds."""
+    if isinstance(kind, list):
+        return (
+            isinstance(value, list) and len(value) <= MOST and all(_fits(v, *kind) for v in value)
+        )
+    if isinstance(kind, tuple):
+        several = isinstance(value, list) and len(value) == len(kind)
+        return several and all(map(_fits, value, kind))
+    if kind is int:
+        return type(value) is int and 0 <= value < MOST
+    return isinstance(value, kind) and not (isinstance(value, str) and len(value) > MOST)
 
 
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= MOST and all(map(_text, value))
-
-
-def _row(value: Any) -> bool:
-    return type(value) is int and 0 <= value < MOST
-
-
-def _rows(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= MOST and all(map(_row, value))
-
-
-def _pairs(value: Any) -> bool:
-    return isinstance(value, list) and all(_rows(pair) and len(pair) == 2 for pair in value)
-
-
-TEXT: tuple[str, Check] = "a text", _text
-NAME: tuple[str, Check] = "a text or null", lambda value: value is None or _text(value)
-ROW: tuple[str, Check] = "a row's number", _row
-SWITCH: tuple[str, Check] = "true or false", lambda value: isinstance(value, bool)
-EXPECTED: Mapping[str, Mapping[str, tuple[str, Check]]] = {
-    "choose": {"roles": ("an object", lambda value: isinstance(value, dict)), "planned": NAME},
+TEXT, NAME = ("a text", str), ("a text or null", str | None)
+ROW, SWITCH = ("a row's number", int), ("true or false", bool)
+EXPECTED: Mapping[str, Mapping[str, tuple[str, Any]]] = {
+    "choose": {"roles": ("an object", dict), "planned": NAME},
     "fit": {},
     "sheet": {"kind": TEXT, "sheet": TEXT},
-    "rule": {"kind": TEXT, "pairs": ("a list of pairs of rows", _pairs), "keep": SWITCH},
+    "rule": {"kind": TEXT, "pairs": ("a list of pairs of rows", [(int, int)]), "keep": SWITCH},
     "change": {"kind": TEXT, "a": ROW, "b": ROW},
     "undo": {},
-    "let_go": {"kind": TEXT, "who": ("a list of ids", _texts)},
-    "lock": {"rows": ("a list of rows", _rows), "room": NAME, "keep": SWITCH},
+    "let_go": {"kind": TEXT, "who": ("a list of ids", [str])},
+    "lock": {"rows": ("a list of rows", [int]), "room": NAME, "keep": SWITCH},
 }
 """By what is asked: every entry, in words, and whether a value is one."""
 
@@ -246,10 +217,10 @@ def sent(asked: str, body: bytes) -> dict[str, Any]:
         if name not in expected:
             known = ", ".join(expected) or "no entries"
             raise ValueError(f"{asked}: unknown entry {_short(name)}; expected {known}")
-    for name, (words, holds) in expected.items():
+    for name, (words, kind) in expected.items():
         if name not in found:
             raise ValueError(f"{asked}: {name!r} is missing; expected {words}")
-        if not holds(found[name]):
+        if not _fits(found[name], kind):
             raise ValueError(f"{asked}: {name} is {_short(found[name])}; expected {words}")
     return found
 

@@ -62,8 +62,16 @@ class People:
         columns, notes = [], []
         for known in answers:
             try:
-                rule = unknown.get(known.column, "refuse")
-                codes, told = _codes(table, known, ids, missing_rule, rule)
+                codes, told = known.codes(table, ids, unknown.get(known.column, "refuse"))
+                gone = np.flatnonzero(codes < 0)
+                if len(gone) and missing_rule == "refuse":
+                    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+                    who = person(table, ids, int(gone[0]), known.column)
+                    raise ValueError(
+                        f"column {known.column!r}: {who}{more} gave no answer; leave them out, or "
+                        "count such answers as average ones: fit with missing='neutral'"
+                    )
+                codes[gone] = len(known.levels)
                 columns.append(codes)
                 notes += told
             except ValueError as error:
@@ -173,22 +181,6 @@ def without(table: Table, columns: Sequence[str]) -> list[str]:
         for name, rows in gone.items()
         for fault in some(f"{table.at(row, name)} has no {name!r}" for row in rows)
     ]
-
-
-def _codes(
-    table: Table, known: Answers, ids: list[Any], rule: Missing, unknown: Unknown
-) -> tuple[Ints, list[str]]:
-    codes, notes = known.codes(table, ids, unknown)
-    gone = np.flatnonzero(codes < 0)
-    if len(gone) and rule == "refuse":
-        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-        raise ValueError(
-            f"column {known.column!r}: {person(table, ids, int(gone[0]), known.column)}{more} gave "
-            "no answer; leave them out, or count such answers as average ones: fit with "
-            "missing='neutral'"
-        )
-    codes[gone] = len(known.levels)
-    return codes, notes
 
 
 def _silent(table: Table, ids: list[Any], codes: Ints, answers: Sequence[Answers]) -> list[str]:

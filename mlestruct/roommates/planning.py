@@ -169,11 +169,9 @@ class Planned:
 
     def changed(self, kind: str, a: int, b: int) -> tuple[Decisions, list[Rule]]:
         """What would be decided after a change, and which pairs put together before it undoes."""
-        if min(a, b) < 0 or max(a, b) >= len(self.ids):
-            raise ValueError("these people are not in the plan")
+        two = self.named((a, b))
         if a == b:
             raise ValueError("name two people")
-        two = (self.texts[a], self.texts[b])
         if kind == "apart":
             return apart(self.choices.decisions, two)
         return together(

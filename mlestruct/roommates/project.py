@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from mlestruct.files import parsed
+from mlestruct.files import fresh, parsed
 from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.people import by_text, groups_of, meant
@@ -28,15 +28,10 @@ MODEL = "model.npz"
 RULES = ("require", "forbid", "together")  # what may be asked of two people
 STEPS = 50  # decisions that can be taken back
 ENDINGS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet")
-STAYS = "the file that was there stays"
 LARGEST = 64 << 20  # bytes of one file
 
 Rule = tuple[str, str]
 """Two people by their ids, as text."""
-
-
-class Unreadable(ValueError):
-    """Why a file is refused, and the path under which it was tried."""
 
 
 class Dropped(NamedTuple):
@@ -85,16 +80,13 @@ class Choices(Decisions):
         """With other decisions; those of now can be had back by :meth:`undone`."""
         if new == self.decisions:
             return self
-        return replace(self._with(new), before=(*self.before, self.decisions)[-STEPS:])
+        return replace(self, **vars(new), before=(*self.before, self.decisions)[-STEPS:])
 
     def undone(self) -> Choices:
         """With the decisions before the last change of them."""
         if not self.before:
             raise ValueError("there is nothing to take back")
-        return replace(self._with(self.before[-1]), before=self.before[:-1])
-
-    def _with(self, new: Decisions) -> Choices:
-        return replace(self, **{part.name: getattr(new, part.name) for part in fields(Decisions)})
+        return replace(self, **vars(self.before[-1]), before=self.before[:-1])
 
 
 class Project:
@@ -141,32 +133,25 @@ class Project:
         if len(data) > LARGEST:
             raise ValueError(f"{name} has {len(data)} bytes; at most {LARGEST} are read")
         kept = f"{kind}{ending}"
-        try:
-            self._write(kept, data, check)
-        except Unreadable as error:
-            raise ValueError(f"{error.args[0].replace(error.args[1], name)}; {STAYS}") from error
+        if check is not None:
+            with TemporaryDirectory(dir=self.folder) as beside:
+                tried = Path(beside) / kept
+                tried.write_bytes(data)
+                try:
+                    check(tried)
+                except ValueError as error:
+                    words = str(error).replace(str(tried), name)
+                    raise ValueError(f"{words}; the file that was there stays") from error
+        self._write(kept, data)
         return Dropped(kept, name.replace("\\", "/").rpartition("/")[2])
 
     def path(self, file: Dropped) -> Path:
         """Where a dropped file is kept."""
         return self.folder / Path(file.kept).name
 
-    def _write(self, name: str, data: bytes, check: Callable[[Path], None] | None = None) -> None:
-        """All of it or nothing: into a new file beside, which then takes the name."""
-        beside = self.folder / f".{name}.{secrets.token_hex(4)}"
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            if check is not None:
-                try:
-                    check(beside)
-                except ValueError as error:
-                    raise Unreadable(str(error), str(beside)) from error
-            os.replace(beside, self.folder / name)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+    def _write(self, name: str, data: bytes) -> None:
+        with fresh(self.folder / name, private=True) as file:
+            file.write(data)
 
 
 def _tighten(folder: Path) -> None:

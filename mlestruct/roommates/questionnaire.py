@@ -85,44 +85,28 @@ class Answers:
         place = {level: k for k, level in enumerate(self.levels)}
         found = [place.get(_alike(answer, was_text), -1) for answer in kinds_of.tolist()]
         strange = [k for k, code in enumerate(found) if code < 0]
-        rows = np.flatnonzero(~missing(values))
-        where = {k: rows[which == k] for k in strange}
-        self._refuse(table, ids, kinds_of, where, unknown)
-        for k in strange:
-            found[k] = self._instead(kinds_of[k], unknown)
-        codes[rows] = np.array(found, dtype=np.int64)[which]
-        return codes, [self._told(table, ids, kinds_of[k], where[k], found[k]) for k in strange]
-
-    def _refuse(
-        self,
-        table: Table,
-        ids: Sequence[Any],
-        answers: Column,
-        where: Mapping[int, Ints],
-        unknown: Unknown,
-    ) -> None:
-        """Answers that nobody gave before, where nothing is said of them."""
-        if unknown == "nearest" and where and (self.role != "ordinal" or answers.dtype.kind == "U"):
+        given_by = np.flatnonzero(~missing(values))
+        where = {k: given_by[which == k] for k in strange}
+        numbers = self.role == "ordinal"
+        if strange and unknown == "nearest" and (not numbers or text):
             raise ValueError(
-                f"column {self.column!r}: {answers[next(iter(where))].item()!r} has no nearest "
-                "answer, since the answers are no numbers; say unknown=neutral for it"
+                f"column {self.column!r}: {kinds_of[strange[0]].item()!r} has no nearest answer, "
+                "since the answers are no numbers; say unknown=neutral for it"
             )
-        if unknown != "refuse":
-            return
+        nearest = " and unknown=nearest as the nearest one" if numbers else ""
         refuse(
             f"column {self.column!r}: {person(table, ids, int(rows[0]), self.column)} answers "
-            f"{answers[k].item()!r}, which nobody did when the model was fitted; known are "
-            f"{_some(self.levels)}; unknown=neutral counts it as an average answer"
-            + " and unknown=nearest as the nearest one"
-            * (self.role == "ordinal")
+            f"{kinds_of[k].item()!r}, which nobody did when the model was fitted; known are "
+            f"{_some(self.levels)}; unknown=neutral counts it as an average answer{nearest}"
             for k, rows in where.items()
+            if unknown == "refuse"
         )
-
-    def _instead(self, answer: Any, unknown: Unknown) -> int:
-        """The level that an unknown answer counts as."""
-        if unknown == "neutral":
-            return len(self.levels)
-        return int(np.abs(np.array(self.levels, dtype=float) - float(answer)).argmin())
+        for k in strange:
+            found[k] = len(self.levels)
+            if unknown == "nearest":
+                found[k] = int(np.abs(np.array(self.levels) - float(kinds_of[k])).argmin())
+        codes[given_by] = np.array(found, dtype=np.int64)[which]
+        return codes, [self._told(table, ids, kinds_of[k], where[k], found[k]) for k in strange]
 
     def _told(self, table: Table, ids: Sequence[Any], answer: Any, rows: Ints, code: int) -> str:
         known = code < len(self.levels)

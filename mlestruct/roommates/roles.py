@@ -150,21 +150,20 @@ def roles_of_answers(
 def command(
     files: Sequence[str],
     people: Table,
-    settings: Mapping[str, Sequence[str]],
+    settings: Mapping[str, str | Sequence[str]],
     roles: Mapping[str, str],
     codes: Mapping[str, Sequence[str]],
-    gaps: bool,
 ) -> str:
     """The line to type: ``mlestruct roommates fit …``."""
     words = ["mlestruct", "roommates", "fit", *files]
-    for name, columns in settings.items():
-        one = name in ("id", "cohort")
-        words += [f"--{name}", columns[0] if one else _joined(columns)] if columns else []
+    for name, told in settings.items():
+        words += [f"--{name}", told if isinstance(told, str) else _joined(told)]
     for role in ("ordinal", "binary", "categorical"):
         mine = [n for n, r in roles.items() if r == role]
         words += [f"--{role}", _joined(_short(mine, people.names, roles))] if mine else []
     listed = [f"{name}={value}" for name, values in codes.items() for value in values]
     words += ["--no-answer", _joined(listed)] if listed else []
+    gaps = any(missing(people[name]).any() for name, role in roles.items() if role != "ignore")
     words += ["--missing", "neutral"] if gaps or listed else []
     return " ".join(shlex.quote(word) for word in words)
 
@@ -185,11 +184,6 @@ def _short(columns: Sequence[str], every: Sequence[str], roles: Mapping[str, str
         if (word := f"{stem}*" if whole else name) not in out:
             out.append(word)
     return out
-
-
-def gaps_in(people: Table, columns: Iterable[str]) -> bool:
-    """Whether somebody left one of these questions out."""
-    return any(bool(np.any(missing(people[name]))) for name in columns)
 
 
 class Change(NamedTuple):

@@ -84,9 +84,7 @@ def _refuse_other_kinds(data: bytes, place: str) -> None:
     bare = data[:200].removeprefix(codecs.BOM_UTF8)
     if re.match(rb'\s*[\[{]\s*["\[{]', bare):
         raise ValueError(f"{place} is JSON; save the table as .xlsx or as CSV in UTF-8")
-    if re.match(
-        rb"\s*<(?:!doctype|html|\?xml|table|meta)", data[:200].lstrip(b"\xef\xbb\xbf"), re.I
-    ):
+    if re.match(rb"\s*<(?:!doctype|html|\?xml|table|meta)", bare, re.I):
         raise ValueError(
             f"{place} is a web page or XML, whatever its name says; open it in your spreadsheet "
             "and save it as .xlsx or as CSV in UTF-8"
@@ -182,9 +180,10 @@ def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid
     try:
         found = list(_without_long_gaps(_rows(text, dialect)))
     except csv.Error as error:
-        line = _broken(text, dialect) + first - 1
+        start, why = error.args
+        line = start + first - 1
         raise ValueError(
-            f"{path}, line {line}: {_in_words(error)}; put the quotes of that line right"
+            f"{path}, line {line}: {_in_words(why)}; put the quotes of that line right"
         ) from error
     rows: list[list[Cell]] = [list(row) for _, row in found]
     lines = [line + first - 1 for line, _ in found]
@@ -276,7 +275,7 @@ def _quoted(cell: str) -> bool:
 
 
 def _rows(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
-    """(line that it begins in, cells) of every row."""
+    """(line that it begins in, cells) of every row; an error has the line and what is wrong."""
     reader = csv.reader(
         io.StringIO(text, newline=""),
         delimiter=dialect.separator,
@@ -287,30 +286,22 @@ def _rows(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
         strict=True,
     )
     line = 1
-    for row in reader:
-        yield line, row
-        line = reader.line_num + 1
-
-
-def _broken(text: str, dialect: Dialect) -> int:
-    """The line in which the row begins that cannot be read."""
-    line = 1
     try:
-        for start, row in _rows(text, dialect):
-            line = start + max(1, sum(cell.count("\n") for cell in row) + 1)
-    except csv.Error:
-        pass
-    return line
+        for row in reader:
+            yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise csv.Error(line, str(error)) from error
 
 
-def _in_words(error: csv.Error) -> str:
-    if "unexpected end" in str(error):
+def _in_words(error: str) -> str:
+    if "unexpected end" in error:
         return "a quote is opened here and never closed"
-    if "expected after" in str(error):
+    if "expected after" in error:
         return "a quote ends within a cell"
-    if "field limit" in str(error):
+    if "field limit" in error:
         return f"a cell of more than {csv.field_size_limit()} signs"
-    return str(error)
+    return error
 
 
 def write_csv(

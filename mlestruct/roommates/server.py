@@ -74,10 +74,9 @@ class Session:
     def state(self) -> Json:
         """What the page shows: files, findings, roles, and how far a fit is."""
         found = self._overview()
-        running = self._fit is not None and self._fit.is_alive()
         return found | {
-            "running": running,
-            "seconds": time.monotonic() - self._began if running else 0.0,
+            "running": self._learning,
+            "seconds": time.monotonic() - self._began,
             "progress": self._progress,
             "fault": self._fault,
         }
@@ -114,11 +113,8 @@ class Session:
             given = self._inputs()
             good = kind in given.choices.files and kind not in given.faults
             kept = self.project.put(kind, name, data, partial(readable, kind) if good else None)
-            before = self.project.choices()
             after = dropped(self.project, kind, kept)
             with self._lock:
-                if self.project.choices() != before:  # a rule of this moment
-                    after = dropped(self.project, kind, kept)
                 self.keep(after, kind)
             return self.state()
 
@@ -163,26 +159,28 @@ class Session:
 
     def keep(self, choices: Choices, kind: str = "people") -> None:
         """Other choices; the model is of the old ones, unless only rooms or rules are new."""
-        self.project.keep(choices)
-        self._given = self._planned = None
+        self._decide(choices)
         self._fault = ""
         if kind in LEARNED_FROM:
             self.project.model.unlink(missing_ok=True)
 
+    @property
+    def _learning(self) -> bool:
+        return self._fit is not None and self._fit.is_alive()
+
     def _refuse_while_learning(self) -> None:
-        if self._fit is not None and self._fit.is_alive():
+        if self._learning:
             raise ValueError("wait until learning is over")
 
     def fit(self, _: object = None) -> Json:
         """Fit in the background, unless that is already going on."""
-        if self._fit is not None and self._fit.is_alive():
+        if self._learning:
             return self.state()
         with self._alone(), self._lock:
-            if self._fit is None or not self._fit.is_alive():
-                self._began, self._fault = time.monotonic(), ""
-                self._progress = {"round": 0, "relative": None}
-                self._fit = threading.Thread(target=self._learn, daemon=True)
-                self._fit.start()
+            self._began, self._fault = time.monotonic(), ""
+            self._progress = {"round": 0, "relative": None}
+            self._fit = threading.Thread(target=self._learn, daemon=True)
+            self._fit.start()
         return self.state()
 
     def _learn(self) -> None:
@@ -286,14 +284,13 @@ class Handler(BaseHTTPRequestHandler):
         })  # fmt: skip
 
     def do_POST(self) -> None:
-        session = self.server.session
         self._answer({
             "file": self._file,
-            **{name: partial(self._does, name, getattr(session, name)) for name in EXPECTED},
+            **{name: partial(self._does, name) for name in EXPECTED},
         })  # fmt: skip
 
-    def _does(self, name: str, action: Callable[[Json], Json]) -> None:
-        self._json(action(sent(name, self._body)))
+    def _does(self, name: str) -> None:
+        self._json(getattr(self.server.session, name)(sent(name, self._body)))
 
     def setup(self) -> None:
         super().setup()

@@ -22,15 +22,11 @@ REPORT = {
         "{model} times in 100. {others}."
     ),
     "baseline random": "Guessing does so {share} times",
-    "baseline score": (
-        "by its scores alone, which leave out who else is there, the model does so {share} times"
-    ),
+    "baseline score": "by its scores alone, without who else is there, it does so {share} times",
     "baseline constant": "counting differences without learning {share}",
     "baseline logistic": "a simple regression on pairs {share}",
     "baseline ceiling": "knowing the true rule {share}",
-    "untested": (
-        "How good it is on these people is not known: nobody has said who shares with whom."
-    ),
+    "untested": "How good it is on these people is not known: nobody has said who shares.",
     "matters most": "What matters most: {effects}.",
     "nothing sure": "No answer is surely of influence: too few pairs, or people do not mind.",
     # effects
@@ -58,9 +54,7 @@ REPORT = {
         "many times, as far as the model knows. One in ten is much: everybody has many "
         "possible partners, and the plan must suit all."
     ),
-    "plan best": (
-        "The plan keeps every rule. No plan has a total that is larger by more than {gap}."
-    ),
+    "plan best": "The plan keeps every rule; none has a total that is larger by more than {gap}.",
     "room": "Room {room}",
     "alone": "without a partner",
     "probable": "{share} probable",
@@ -105,10 +99,7 @@ REPORT = {
     "to": "to",
     "pairs column": "pairs",
     # how we know
-    "fit proven": (
-        "The weights are proven to be the best for what was asked of them: none are better by "
-        "more than {relative} of the total."
-    ),
+    "fit proven": "The weights are proven to be the best, up to {relative} of the total.",
     "fit unproven": "The weights are not proven to be the best: {why}.",
     "scope": (
         "That is a proof about the computation. Whether people choose the way the model has "
@@ -129,16 +120,12 @@ REPORT = {
         "Pairs that came about are not pairs that went well. The model learns who shares with "
         "whom, from all that led to it: wishes, habits, and the office's own rules."
     ),
-    "limit cause": (
-        "Answers that go together with what was not asked speak for both. An effect is no cause."
-    ),
+    "limit cause": "An effect is no cause: an answer speaks for all that goes together with it.",
     "limit probability": (
         "Percentages come from an approximation; trust them as far as pairs that the model "
         "has not seen confirm them."
     ),
-    "limit future": (
-        "Next year's people may differ from those learned from; nothing here measures that."
-    ),
+    "limit future": "Next year's people may differ from those learned from; that is not measured.",
     "limit groups": "Percentages compare pairs within one group only.",
 }
 
@@ -260,9 +247,7 @@ PAGE = {
     "cost undone": "No longer put together: {pairs}.",
     "not together": "They do not share now; they will not in any later plan.",
     "decided": "What was decided",
-    "decided what": (
-        "This holds in every plan, also after a table was corrected, until it is let go."
-    ),
+    "decided what": "This holds in every plan, also of a corrected table, until it is let go.",
     "decided require": "{who} are locked together",
     "decided forbid": "{who} are kept apart",
     "decided together": "{who} were put together",
