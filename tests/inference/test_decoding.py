@@ -114,17 +114,6 @@ def importlib_of(function):
     return sys.modules[function.__module__]
 
 
-def test_whole_answers_pay_nothing(monkeypatch, rng):
-    """Not even a look at how to decode fractions."""
-
-    def never(*_):
-        raise AssertionError("decoded again")
-
-    monkeypatch.setattr(importlib_of(decode), "_whole", never)
-    batch = ms.Batch.of(ms.BipartiteMatching(5), count=4)
-    assert decode(batch, rng.normal(size=100)).proven.all()
-
-
 def test_predict_counts_what_is_not_proven():
     """Once per call; decode says which."""
     structure = ms.Custom(3, exactly_one=[[0, 1, 2]])

@@ -12,13 +12,10 @@ import mlestruct as ms
 from mlestruct.families.fitting.implicit import coefficients
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
-from mlestruct.inference.choose import Reweighted, Summed
 from mlestruct.inference.exact import exact
-from mlestruct.learners import LEARNERS, camel, implicit, lbp, trw_tightest
+from mlestruct.learners import LEARNERS, implicit, trw_tightest
 from mlestruct.objectives.base import places
 from mlestruct.structures import grid
-
-CHOSEN = ("ssvm", "perceptron", "pseudo_likelihood", "piecewise", "contrastive")
 
 
 def examples(rng, shape=(3, 3), count=5):
@@ -112,20 +109,6 @@ def survives(model, X, path, **code):
     for one, other in zip(before, again.predict_marginals(X), strict=True):
         assert (one == other).all()
     assert f"probabilities: {model.inference_}" in str(model.summary())
-
-
-@pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
-@pytest.mark.parametrize("front", FRONTS)
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_files_keep_it_bit_for_bit_and_the_summary_names_it(front, learner, tmp_path, rng):
-    kind, make = FRONTS[front]
-    X, y = make(rng, count=3)
-    if front == "matching" and learner not in MATCHES:
-        pytest.skip("a learner of labelled graphs")
-    model = kind(learner=learner, alpha=1.0, tol=1e-3, max_rounds=20).fit(X, y)
-    survives(model, X, tmp_path / "model.npz")
-    if learner in CHOSEN:
-        assert model.inference_ == Reweighted(route=model.inference_.route)
 
 
 def night(cases, every):
@@ -363,15 +346,6 @@ def test_solver_and_oracle_mean_the_same_for_fit_and_predict(rng):
     assert "frank_wolfe" in str(rounds.inference_)
 
 
-def test_inference_is_a_value():
-    assert Reweighted(0.5) == Reweighted(0.5) != Reweighted(1.0)
-    assert Summed() == Summed(2.0)
-    for learner in (camel(), lbp(), implicit()):
-        assert learner.inference == type(learner.inference)(
-            *(getattr(learner.inference, f) for f in learner.inference.__dataclass_fields__)
-        )
-
-
 COMPUTES = ("mle_struct", "exact_mle", "trw", "trw_tightest", "camel0", "lbp", "implicit")
 ORACLES = {"mle_struct", "trw", "trw_tightest", "camel0", "camel", "ssvm", "perceptron"}
 BY_DIRECTION = {"b-matchings", "Ising", "own"}  # no routine serves these
@@ -489,45 +463,6 @@ def chains(X):
 def labelled(rng, structures):
     batch = ms.Batch.of(structures, [rng.integers(0, 2, s.n_nodes) for s in structures])
     return batch, Dense.of(batch, rng.standard_normal((batch.size, 3)))
-
-
-@pytest.mark.parametrize("kind", ["grids", "chains"])
-@pytest.mark.parametrize("route", ["direct", "frank_wolfe"])
-@pytest.mark.parametrize("name", ["mle_struct", "trw", "camel0", "trw_tightest"])
-def test_the_last_evaluation_is_what_the_model_computes_again(kind, route, name, rng):
-    """To 1e-6 by routines; by Frank-Wolfe the values agree within the two gaps."""
-    structures = [grid(3, 3)] * 3 if kind == "grids" else [ms.chain(n, 2) for n in (3, 5, 4)]
-    batch, features = labelled(rng, structures)
-    tol = 1e-9 if route == "direct" else 1e-4
-    solver = ms.FrankWolfe(tol=tol, rounds=3000)
-    settings = {"rounds": 1} if name == "trw_tightest" else {}
-    learner = LEARNERS[name](route=route, regulariser=0.5, solver=solver, **settings)
-    *_, last = learner.states(batch, features)
-    kept = learner.inference.recall(last.learned)
-    scores = features.potentials(last.theta)
-    found = kept.marginals(batch, scores, solver=solver if route == "frank_wolfe" else None)
-    if route == "direct":
-        assert np.abs(found.tau - last.tau).max() <= 1e-6
-    else:
-        assert found.certificate.relative <= 1e-3
-        if name != "trw_tightest":  # its ρ is the last round's
-            entropy = learner.dual(batch, features).entropy
-            here = entropy.each(last.tau) + batch.totals(scores * last.tau)
-            apart = float(np.abs(here - found.lower).sum())
-            assert apart <= found.certificate.gap + last.certificate.gap + 1e-9
-
-
-@pytest.mark.parametrize("name", ["implicit", "procedural"])
-def test_losses_of_beliefs_predict_those_beliefs(name, rng):
-    batch, features = labelled(rng, [grid(3, 3)] * 3)
-    learner = LEARNERS[name](solver=ms.FrankWolfe(tol=1e-6, rounds=30), regulariser=1.0)
-    model = learner.fit(batch, features)
-    scores = features.potentials(model.theta)
-    learned = learner.objective(batch)(batch, {"score": scores}, None, 0.0)
-    again = model.inference.marginals(batch, scores)
-    if learned.tau is not None:
-        assert np.abs(again.tau - learned.tau).max() <= 1e-9
-    assert again.certificate.withheld is not None
 
 
 @pytest.mark.parametrize("rho", [0.5, 0.9, 1.0])

@@ -12,39 +12,6 @@ from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.routine import routine
 
-FORESTS = {
-    "chain": ms.chain(4, 3),
-    "order 3": ms.FactorGraph([2, 3, 2, 2], [(0, 1, 2), (2, 3)]),
-    "scope out of order": ms.FactorGraph([3, 2, 2], [(2, 0), (1, 2)]),
-    "two components and a loner": ms.FactorGraph([2, 2, 3, 2, 4], [(0, 1), (3, 2)]),
-    "one state": ms.FactorGraph([1, 3, 1], [(0, 1), (1, 2)]),
-    "forbidden": ms.chain(3, 3).forbid(states=[(0, 1)], configurations=[(1, (2, 2))]),
-    "no factors": ms.FactorGraph([3, 2], []),
-}
-
-
-def enumerated(graph, score):
-    listed = np.array([graph.encode(y) for y in np.ndindex(*graph.cards)])
-    listed = listed[graph.contains(listed)]
-    weights = listed @ score
-    log_z = np.logaddexp.reduce(weights)
-    return log_z, np.exp(weights - log_z) @ listed
-
-
-@pytest.mark.parametrize("name", FORESTS)
-@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1000.0])
-def test_forward_backward_is_exact_on_forests(name, scale, rng):
-    """log Z and τ equal enumeration's, from uniform to nearly deterministic."""
-    graph = FORESTS[name]
-    batch = ms.Batch.of(graph, count=3)
-    scores = scale * rng.standard_normal(batch.size)
-    log_z, tau, _ = ForwardBackward().many(batch, scores)
-    for m in range(3):
-        expected = enumerated(graph, scores[batch.coordinates(m)])
-        assert log_z[m] == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
-        np.testing.assert_allclose(tau[batch.coordinates(m)], expected[1], atol=1e-10)
-        assert graph.contains(tau[batch.coordinates(m)], 1e-9)
-
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_scaling_agrees_with_frank_wolfe(scale, rng):
@@ -90,20 +57,3 @@ def test_routine_serves_only_what_it_is_exact_for():
     assert routine(Entropy.of(ms.Batch.of(ms.Custom(3)))) is None
     mixed = ms.Batch.of([ms.chain(2, 2), ms.BipartiteMatching(2)])
     assert routine(Entropy.of(mixed)) is None
-
-
-def test_paths_have_marginals(rng):
-    """Every path of a small DAG listed: the same log Z and arc probabilities; ρ = 1 only."""
-    paths = ms.Paths([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (3, 4)], 0, 4)
-    batch = ms.Batch.of(paths, count=2)
-    scores = 3.0 * rng.standard_normal(batch.size)
-    found = routine(Entropy.of(batch)).many(batch, scores)
-    listed = np.array([v for v in np.ndindex(*[2] * paths.size) if paths.contains(np.array(v))])
-    for m in range(2):
-        here = batch.coordinates(m)
-        weights = listed @ scores[here]
-        log_z = np.logaddexp.reduce(weights)
-        assert found.log_z[m] == pytest.approx(log_z, abs=1e-12)
-        np.testing.assert_allclose(found.tau[here], np.exp(weights - log_z) @ listed, atol=1e-12)
-    assert ms.marginals(batch, scores).certificate.gap <= 1e-8
-    assert routine(Entropy.of(batch, 0.5)) is None

@@ -3,7 +3,6 @@
 import csv
 import doctest
 import itertools
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import networkx as nx
@@ -256,30 +255,6 @@ def test_kidney_pools_have_their_most_two_way_exchanges(shared_data):
 # --- sparse graphs -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["ties", "clusters", "reals"])
-def test_sparse_equals_dense(kind, rng):
-    pairs = [
-        (perfect_matching, perfect_matching_sparse),
-        (maximum_weight_matching, maximum_weight_matching_sparse),
-    ]
-    for n in [2, 4, 6, 12, 17, 40, 65] * 6:
-        weights = masked(mirrored(KINDS[kind](rng, n)), rng, 0.7)
-        u, v = np.nonzero(np.triu(weights > -INF, 1))
-        turned = np.stack([v, u], axis=1)
-        edges = np.concatenate([np.stack([u, v], axis=1), turned])  # parallel, the second lighter
-        scores = np.concatenate([weights[u, v], weights[u, v] - 1.0])
-        for dense, sparse in pairs:
-            try:
-                best = dense(weights).weight
-            except Infeasible:
-                with pytest.raises(Infeasible):
-                    sparse(n, edges, scores)
-            else:
-                matching = sparse(n, edges, scores)
-                assert abs(matching.weight - best) <= 1e-12 * n
-                assert prove_sparse(n, edges, scores, matching) <= 1e-12 * n
-
-
 def joined(parts):
     """Graphs beside one another, without edges between them."""
     edges = np.zeros((0, 2), np.int64)
@@ -370,13 +345,6 @@ def test_many_sparse_graphs_of_all_kinds_equal_dense_ones(graph, kind, rng):
         check_sparse(graph, kind, n, rng)
 
 
-def test_parts_of_odd_size_have_no_perfect_matching(rng):
-    edges = SPARSE_GRAPHS["two odd parts"](rng, 40)
-    with pytest.raises(Infeasible):
-        perfect_matching_sparse(40, edges, np.ones(len(edges)))
-    assert maximum_weight_matching_sparse(40, edges, np.ones(len(edges))).weight == 19.0
-
-
 def test_a_sparse_search_unwinds_the_deepest_nesting():
     """Odd sets in odd sets, all the way: lists of vertices pass from set to set and back."""
     n = 120
@@ -439,27 +407,6 @@ def test_nested_sets_prove_what_single_ones_do(rng):
         assert change >= 0.0 or gap > 1e-3
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"first": np.array([0, 1]), "last": np.array([3, 4])},  # crossing
-        {"first": np.array([0, 0]), "last": np.array([3, 2])},  # even
-        {"first": np.array([0, 3]), "last": np.array([3, 7])},  # beyond the end
-        {"order": np.array([0, 1, 2, 3, 4, 4])},
-    ],
-)
-def test_what_are_no_nested_odd_sets_is_refused(change):
-    edges = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)]
-    weights = [3.0, 3, 3, 1, 3, 3, 3]
-    matching = perfect_matching_sparse(6, edges, weights)
-    sets = OddSets(np.arange(6), np.array([0, 3]), np.array([3, 6]))
-    low = {"y": np.zeros(6), "z": np.ones(2)}  # leaves edges uncovered, so that sets are looked at
-    assert prove_sparse(6, edges, weights, replace(matching, odd_sets=sets, **low)) > 0.0
-    wrong = replace(matching, odd_sets=replace(sets, **change), **low)
-    with pytest.raises(ValueError, match="odd sets"):
-        prove_sparse(6, edges, weights, wrong)
-
-
 # --- laws ----------------------------------------------------------------------------------------
 
 
@@ -477,32 +424,12 @@ def test_a_constant_shifts_a_perfect_matching_by_it():
     assert perfect_matching(weights + 8.0).weight == perfect_matching(weights).weight + 25 * 8.0
 
 
-def test_threads_do_not_disturb_each_other():
-    tables = [learned(150, seed) for seed in range(8)]
-    with ThreadPoolExecutor(2) as pool:
-        together = list(pool.map(perfect_matching, tables))
-    for table, matching in zip(tables, together, strict=True):
-        assert np.array_equal(matching.partner, perfect_matching(table).partner)
-
-
 def test_the_input_is_left_alone():
     weights = ordinal(20)
     np.fill_diagonal(weights, np.nan)
     before = weights.copy()
     perfect_matching(weights)
     assert np.array_equal(weights, before, equal_nan=True)
-
-
-@pytest.mark.parametrize("solve", BOTH)
-@pytest.mark.parametrize("change", [
-    lambda w: w[::-1, ::-1],
-    lambda w: w.astype(np.int32),
-    lambda w: w.tolist(),
-    lambda w: np.asfortranarray(w),
-    lambda w: np.frombuffer(w.tobytes()).reshape(w.shape),
-])  # fmt: skip
-def test_any_array_of_numbers_will_do(solve, change):
-    assert solve(change(ordinal(20))).weight == solve(ordinal(20)).weight
 
 
 def test_the_smallest_graphs():

@@ -30,17 +30,6 @@ def test_laws(name):
     check_oracle(CPSat(), GRAPHS[name], instances=14)
 
 
-def test_equals_brute_force_on_a_hundred(rng):
-    """The best labelling of 100 random models, each proved."""
-    batch = Batch.of(GRAPHS["order 3"], count=100)
-    scores = rng.normal(size=batch.size)
-    found, upper = Validated(CPSat()).many(batch, scores)
-    best = BruteForce(vertices).many(batch, scores)[1]
-    np.testing.assert_allclose(batch.totals(found * scores), best, rtol=0, atol=1e-12)
-    assert (upper >= best).all()
-    np.testing.assert_allclose(upper, best, rtol=0, atol=1e-10)
-
-
 def test_rows_of_your_own(rng):
     """At most two variables in state 1, besides the graph's own constraints."""
     graph = grid(2, 3)

@@ -6,7 +6,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from mlestruct_oracles import general_matching
 from mlestruct_oracles.general_matching import Blossom
 from mlestruct_oracles.networkx_matching import NetworkxMatching
 
@@ -107,21 +106,6 @@ def test_the_networkx_reference_agrees(rng):
             continue
         _, upper = Validated(NetworkxMatching()).many(batch, scores)
         assert upper[0] == pytest.approx((listed @ scores).max(), abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["perfect", "partial"])
-def test_sparse_graphs_take_the_sparse_kernel_and_agree_with_the_dense_one(rng, kind):
-    n = 60
-    ring = [(v, (v + 1) % n) for v in range(n)] + [(v, v + 30) for v in range(15)]
-    structure = Matching(n, ring, kind, fixed=np.where(np.arange(75) == 3, 1, -1))
-    assert general_matching._is_sparse(structure)
-    scores = rng.normal(size=structure.size)
-    sparse = general_matching._sparse(structure, scores)
-    dense = general_matching._dense(structure, scores)
-    assert sparse.weight == pytest.approx(dense.weight)
-    batch = Batch.of(structure)
-    _, upper = Validated(Blossom()).many(batch, scores)
-    assert upper == pytest.approx(Validated(NetworkxMatching()).many(batch, scores)[1])
 
 
 def test_forbidden_pairs_may_score_minus_infinity(rng):

@@ -1,16 +1,12 @@
 """QPBO and graph cut as oracles: against enumeration and HiGHS, and what they let one learn."""
 
 import itertools
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import mlestruct_oracles
 import numpy as np
 import pytest
-from mlestruct_oracles import qpbo_oracle
 from mlestruct_oracles.linear_program import LinearProgram
-from mlestruct_oracles.qpbo import qpbo
 from mlestruct_oracles.qpbo_oracle import QPBO, GraphCut
 
 import mlestruct as ms
@@ -71,54 +67,6 @@ def test_graph_cut_obeys_the_laws_of_oracles(name):
     check_oracle(GraphCut(), graph, base=np.where(graph.fixed == 0, 0.0, base))
 
 
-@pytest.mark.parametrize("name", ["grid", "complete", "clamped"])
-def test_graph_cut_equals_brute_force_on_ten_thousand(name, rng):
-    """The best labelling of 10,000 attractive models, each bound equal to its score."""
-    graph = GRAPHS[name]
-    batch = Batch.of(graph, count=10_000)
-    scores = random_scores(graph, len(batch), rng, attractive=True).ravel()
-    found, upper = Validated(GraphCut()).many(batch, scores)
-    best = BruteForce(vertices).many(batch, scores)[1]
-    np.testing.assert_allclose(batch.totals(found * scores), best, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(upper, best, rtol=0, atol=1e-12)
-    assert np.isin(found, (0.0, 1.0)).all()
-
-
-@pytest.mark.parametrize("name", ["grid", "complete", "clamped"])
-def test_qpbo_bounds_brute_force_on_ten_thousand(name, rng):
-    """No labelling beats the relaxation, and an integral answer is the best labelling."""
-    graph = GRAPHS[name]
-    batch = Batch.of(graph, count=10_000)
-    scores = random_scores(graph, len(batch), rng, field=0.3).ravel()
-    found, upper = Validated(QPBO()).many(batch, scores)
-    best = BruteForce(vertices).many(batch, scores)[1]
-    assert (upper >= best).all()
-    points = batch.rows(found, np.arange(len(batch)))
-    whole = np.isin(points, (0.0, 1.0)).all(axis=1)
-    assert whole.mean() > 0.1
-    assert name == "clamped" or not whole.all()
-    np.testing.assert_allclose(upper[whole], best[whole], rtol=0, atol=1e-12)
-    assert graph.contains(points, 0.0).all()
-
-
-@pytest.mark.parametrize("name", ["grid", "complete", "clamped", "forbidden"])
-def test_qpbo_equals_the_linear_program(name, rng):
-    """The value over the local polytope is HiGHS's."""
-    batch = Batch.of(GRAPHS[name], count=60)
-    scores = random_scores(GRAPHS[name], 60, rng, field=0.3).ravel()
-    one, other = (Validated(o).many(batch, scores)[1] for o in (QPBO(), LinearProgram()))
-    np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
-
-
-@pytest.mark.parametrize("backend", ["pymaxflow", "ortools"])
-def test_back_ends_agree(backend, rng):
-    """Every back end finds the same vertex."""
-    batch = Batch.of(grid(3, 3), count=50)
-    scores = random_scores(grid(3, 3), 50, rng).ravel()
-    one, other = (QPBO(name).many(batch, scores) for name in ("compiled", backend))
-    np.testing.assert_array_equal(one[0], other[0])
-
-
 def test_memory_changes_no_answer(rng):
     """An oracle asked before answers as a fresh one, bit for bit, whatever it was asked."""
     used, batch = QPBO(), Batch.of([grid(4, 4), K4, grid(4, 4)] * 5)
@@ -127,23 +75,6 @@ def test_memory_changes_no_answer(rng):
         for one, other in zip(used.many(batch, scores), QPBO().many(batch, scores), strict=True):
             np.testing.assert_array_equal(one, other)
         scores = scores + step * rng.normal(size=batch.size)
-
-
-def test_threads_with_alike_examples_do_not_share_flows(monkeypatch, rng):
-    """Shards of equal shape ask one oracle at once: while one solves, its flows are its own."""
-    oracle, batches = QPBO(), [Batch.of(grid(2, 3)) for _ in range(2)]
-    both, used = threading.Barrier(2, timeout=60), []
-
-    def solve(edges, unary, pair, backend, flows):
-        used.append(flows)
-        both.wait()
-        return qpbo(edges, unary, pair, backend, flows)
-
-    oracle.many(batches[0], rng.normal(size=batches[0].size))
-    monkeypatch.setattr(qpbo_oracle, "qpbo", solve)
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(oracle.many, batches, rng.normal(size=(2, batches[0].size))))
-    assert used[0] is not used[1]
 
 
 # --- misuse --------------------------------------------------------------------------------------

@@ -85,19 +85,6 @@ def test_both_equal_brute_force(kind, rng):
         assert found.doubt < 1e-8
 
 
-def test_ten_thousand_small_grids(rng):
-    """The best of 10,000 models on a 3 × 3 grid, ties included."""
-    graph = square(3, 3)
-    batch = Batch.of(graph, count=10_000)
-    scores = rng.normal(size=(10_000, graph.size))
-    scores[::2] = np.rint(2 * scores[::2])
-    vertices = PlanarIsing().many(batch, scores.ravel())[0].reshape(scores.shape)
-    listed = encoded(graph)
-    reached = (vertices * scores).sum(axis=1)
-    np.testing.assert_allclose(reached, (scores @ listed.T).max(axis=1), rtol=0, atol=1e-12)
-    assert (vertices[:, None] == listed).all(axis=2).any(axis=1).all()
-
-
 def test_the_limit_of_the_pfaffian_is_the_matching(rng):
     """log Z(β score) / β tends to the best score, from above by at most (n − 1) log 2 / β."""
     graph = square(8, 8)
@@ -106,17 +93,6 @@ def test_the_limit_of_the_pfaffian_is_the_matching(rng):
     for beta in (1.0, 5.0, 20.0):
         excess = kasteleyn(graph, beta * score).log_z / beta - best
         assert -1e-9 <= excess <= 63 * np.log(2) / beta
-
-
-def test_pfaffian_gradient(rng):
-    """Probabilities are the derivative of log Z."""
-    graph, step = square(5, 6), 1e-5
-    score = rng.normal(size=graph.size)
-    agree = kasteleyn(graph, score).agree
-    for e in (0, 17, graph.size - 1):
-        bump = step * (np.arange(graph.size) == e)
-        up, down = kasteleyn(graph, score + bump), kasteleyn(graph, score - bump)
-        assert (up.log_z - down.log_z) / (2 * step) == pytest.approx(agree[e], abs=1e-8)
 
 
 def test_the_uniform_8_x_8_grid():

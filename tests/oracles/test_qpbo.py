@@ -191,31 +191,6 @@ def test_frustrated_triangle(backend):
     assert answer.upper[0] == 3.0
 
 
-def frank_wolfe_scores(rng, edges, n, rounds):
-    """Scores met when a reweighted entropy (ρ = ½) is maximised with this very oracle."""
-    model = rng.normal(size=(1, n, 2)), 0.5 * rng.normal(size=(1, len(edges), 2, 2))
-    node, edge = np.full((1, n, 2), 0.5), np.full((1, len(edges), 2, 2), 0.25)
-    degree = np.bincount(edges.ravel(), minlength=n)[None, :, None]
-    for k in range(rounds):
-        unary = model[0] - (1 - degree / 2) * (np.log(node) + 1)
-        pair = model[1] - 0.5 * (np.log(edge) + 1)
-        answer = qpbo(edges, unary, pair)
-        yield unary, pair, answer
-        step = min(0.9, 2 / (k + 2))
-        node, edge = node + step * (answer.node - node), edge + step * (answer.edge - edge)
-
-
-def test_on_real_iterates(rng):
-    """Exact on the near-tied scores of Frank-Wolfe's iterates."""
-    edges = np.array([[0, 1], [1, 2], [3, 4], [4, 5], [0, 3], [1, 4], [2, 5]])
-    for _ in range(10):
-        for unary, pair, answer in frank_wolfe_scores(rng, edges, 6, 40):
-            best = best_half_integral(edges, unary, pair)
-            np.testing.assert_allclose(value(answer, unary, pair), best, rtol=0, atol=1e-12)
-            np.testing.assert_allclose(answer.upper, best, rtol=0, atol=1e-12)
-            assert_vertices(edges, answer)
-
-
 def test_near_ties(rng):
     """Whole-number ties broken by 1e-13 are broken the right way: scaling loses nothing."""
     edges = random_edges(rng, 6, 0.7)
@@ -232,17 +207,6 @@ def test_zero_tables_are_labelled(backend):
     answer = qpbo([[0, 1], [3, 2]], np.zeros((2, 6, 2)), np.zeros((2, 2, 2, 2)), backend)
     assert (answer.node == [1.0, 0.0]).all()
     assert (answer.upper == 0).all()
-
-
-def test_untouched_components(rng):
-    """A component without fields is labelled where it can be, half where it is frustrated."""
-    edges = np.array([*TRIANGLE, [3, 4], [4, 5], [3, 5]])
-    pair = np.tile(np.array([[0.0, 1.0], [1.0, 0.0]]), (1, 6, 1, 1))
-    pair[0, 5] = [[1.0, 0.0], [0.0, 1.0]]
-    answer = qpbo(edges, np.zeros((1, 6, 2)), pair)
-    assert (answer.node[0, :3] == 0.5).all()
-    assert (answer.node[0, 3:] != 0.5).all()
-    assert_vertices(edges, answer, check_rank=True)
 
 
 def test_half_components_are_vertices(rng):
@@ -271,19 +235,6 @@ def test_any_size(exponent, rng):
     unary, pair = random_models(rng, 50, edges, 6, "mixed", 1.0, whole=True)
     plain, scaled = qpbo(edges, unary, pair), qpbo(edges, size * unary, size * pair)
     np.testing.assert_array_equal(plain.node, scaled.node)
-
-
-def test_upper_states_the_rounding(rng):
-    """Upper exceeds the score by rounding only, and by more where capacities are coarse."""
-    edges = random_edges(rng, 6, 0.7)
-    unary, pair = random_models(rng, 100, edges, 6, "mixed", 1.0, whole=False)
-    coarse = maxflow.Backend("coarse", maxflow.BACKENDS["ortools"].cut, lambda _: 2.0**10, 1)
-    best = best_half_integral(edges, unary, pair)
-    for backend, least, most in (("pymaxflow", 0, 1e-13), (coarse, 1e-5, 0.2)):
-        answer = qpbo(edges, unary, pair, backend)
-        widths = answer.upper - value(answer, unary, pair)
-        assert (answer.upper >= best).all()
-        assert ((least <= widths) & (widths <= most)).all()
 
 
 def test_batches_do_not_mix(rng):
@@ -326,29 +277,6 @@ def test_flows_change_no_answer(sign, rng):
                 np.testing.assert_array_equal(one, other)
             unary = unary + step * rng.normal(size=unary.shape)
             pair = pair + step * rng.normal(size=pair.shape)
-
-
-def test_flows_shorten_the_search(rng):
-    """Re-solving an unchanged model starts from its maximum flow: nothing is left to send."""
-    edges = grid(20, 20)
-    unary, pair = random_models(rng, 2, edges, 400, "mixed", 0.5, whole=True)
-    flows, starts = Flows(2, len(edges)), []
-    cut = maxflow.BACKENDS["compiled"].cut
-
-    def spy(ends, capacity, pull, flow):
-        before = flow.copy()
-        sink = cut(ends, capacity, pull, flow)
-        starts.append((before, flow.copy()))
-        return sink
-
-    spied = maxflow.Backend("spied", spy, lambda _: 2.0**52, 10**6, resumes=True)
-    for _ in range(3):  # the first solve of a batch, often its only one, keeps nothing
-        qpbo(edges, unary, pair, spied, flows)
-    for before, _ in starts[:2]:
-        assert (before == 0).all()
-    assert (starts[1][1] != 0).any()
-    np.testing.assert_array_equal(starts[2][0], starts[1][1])
-    np.testing.assert_array_equal(starts[2][1], starts[2][0])
 
 
 def test_no_start_changes_the_cut(rng):
@@ -514,47 +442,6 @@ def test_bad_shapes_raise():
         qpbo(TRIANGLE, np.zeros((3, 2)), np.zeros((1, 3, 2, 2)))
     with pytest.raises(ValueError, match=r"wanted \(1, 3, 2, 2\)"):
         qpbo(TRIANGLE, np.zeros((1, 3, 2)), np.zeros((1, 2, 2, 2)))
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("scale", [0.0, 5e-324, 1e-300, 1e-9, 1.0, 1e9, 1e250])
-def test_back_ends_see_whole_numbers_alone(backend, scale, rng):
-    """None ever sees a capacity it would loop on, round, or answer wrongly."""
-    solver, edges = maxflow.resolve(backend), random_edges(rng, 7, 0.6)
-
-    def cut(ends, capacity, pull, flow):
-        largest = solver.largest(len(capacity) + len(pull))
-        assert ends.shape == (len(capacity), 2)
-        assert ends.min(initial=0) >= 0
-        assert ends.max(initial=0) < len(pull)
-        assert (capacity >= 0).all()
-        for numbers in (capacity, np.abs(pull), np.abs(flow)):
-            np.testing.assert_array_equal(numbers, np.rint(numbers))
-            assert (numbers <= largest).all()
-        return solver.cut(ends, capacity, pull, flow)
-
-    spied = maxflow.Backend("spied", cut, solver.largest, solver.together, solver.resumes)
-    for sign in ("attractive", "mixed"):
-        unary, pair = random_models(rng, 20, edges, 7, sign, 0.5, whole=False)
-        flows = Flows(20, len(edges))
-        for step in (scale, 0.5 * scale, 2.0 * scale):
-            asked = unary * step, pair * step
-            asked[0][:, 0, 0] = asked[1][:5, 0, 0, 0] = -np.inf
-            answer = qpbo(edges, *asked, spied, flows)
-            assert np.isfinite(answer.upper).all()
-
-
-def test_scores_are_left_alone(rng):
-    """The caller's arrays are never written to."""
-    edges = random_edges(rng, 5, 0.7)
-    unary, pair = random_models(rng, 5, edges, 5, "mixed", 1.0, whole=True)
-    unary[:, 0, 0] = -np.inf
-    pair[:, 0, 0] = -np.inf
-    before = unary.copy(), pair.copy()
-    unary.flags.writeable = pair.flags.writeable = False
-    qpbo(edges, unary, pair)
-    np.testing.assert_array_equal(unary, before[0])
-    np.testing.assert_array_equal(pair, before[1])
 
 
 # --- back ends -----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from mlestruct_oracles.trw_s import TRWS
 from mlestruct_oracles.viterbi import Viterbi
 
 import mlestruct as ms
-from mlestruct import Batch, Dense, FactorGraph, FrankWolfe, Infeasible, grid
+from mlestruct import Batch, FactorGraph, Infeasible, grid
 from mlestruct.oracle import BruteForce, Validated
 from mlestruct.testing import check_oracle, vertices
 
@@ -54,14 +54,6 @@ def test_bound_is_no_less_than_the_linear_program(name, rng):
     assert np.mean(upper - relaxed) < 1e-3
 
 
-def test_exact_on_chains(rng):
-    """One chain is one tree: the bound is reached."""
-    batch = Batch.of(ms.chain(30, 4), count=50)
-    scores = rng.normal(size=batch.size)
-    found, upper = TRWS().many(batch, scores)
-    np.testing.assert_allclose(batch.totals(found * scores), upper, rtol=0, atol=1e-9)
-
-
 def test_an_example_is_solved_alike_alone_and_among_others(rng):
     """Also where the batch takes several native calls, the last of which ends amid an example."""
     batch = Batch.of(grid(40, 40, 4), count=4)
@@ -82,19 +74,6 @@ def test_exact_on_trees_of_any_numbers_of_states(states, rng):
         scores = rng.normal(size=batch.size)
         best = Viterbi().many(batch, scores)[1]
         np.testing.assert_allclose(TRWS().many(batch, scores)[1], best, rtol=0, atol=1e-9)
-
-
-def test_certificates_stay_valid(rng):
-    """A fit by TRW-S certifies no more than one by brute force reaches."""
-    batch = Batch.of(grid(2, 2, 3), [[0, 1, 2, 0], [2, 2, 1, 0]])
-    features = Dense.of(batch, rng.normal(size=(batch.size, 3)))
-    fits = [
-        ms.mle_struct(0.0, oracle=oracle, solver=FrankWolfe(rounds=60)).fit(batch, features)
-        for oracle in (TRWS(), BruteForce(vertices))
-    ]
-    one, exact = (fit.certificate for fit in fits)
-    assert one.objective - one.gap <= exact.objective
-    assert exact.objective - exact.gap <= one.objective
 
 
 def test_misuse():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mlestruct.native._door import ChainShape, chain_marginals
 
 import mlestruct as ms
 from mlestruct.inference.graph.forward_backward import ForwardBackward
-from mlestruct.native._door import ChainShape, chain_marginals
 
 
 def by_numpy(graph, score):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mlestruct.native._door import MatchingAim, MatchingState, matching_propagate
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.scaling import LOGS, Scaling, WarmPrices, prepared
-from mlestruct.native._door import MatchingAim, MatchingState, matching_propagate
 
 GRAPHS = {
     "perfect": ms.BipartiteMatching(5),

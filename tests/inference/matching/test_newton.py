@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from mlestruct.native._door import MatchingAim, MatchingGraph, matching_scale, matching_solve
 
 import mlestruct as ms
 from mlestruct.inference.matching.scaling import PATIENCE, prepared
-from mlestruct.native._door import MatchingAim, MatchingGraph, matching_scale, matching_solve
 
 PTR, HEAD = np.array([0, 2, 4, 5, 5, 5, 5]), np.array([3, 4, 4, 5, 5], dtype=np.int32)
 PATH = [(0, 3), (0, 4), (1, 4), (1, 5), (2, 5)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from mlestruct.native._door import matching_entry, matching_sums
 from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
@@ -18,7 +19,6 @@ from mlestruct.inference.exact import exact
 from mlestruct.inference.matching.graph import layout
 from mlestruct.inference.matching.scaling import Scaling, prepared
 from mlestruct.inference.routine import routine
-from mlestruct.native._door import matching_entry, matching_sums
 from tests.reference.bethe_vertex import is_bethe_vertex
 
 HALVES = [(u, v) for half in (range(4), range(4, 8)) for u, v in combinations(half, 2)]
