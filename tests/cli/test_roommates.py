@@ -44,13 +44,6 @@ def fitted(tmp_path_factory, people_and_pairs):
     return path
 
 
-def change(name, column, row, value):
-    """Another value in a cell; a whole column where row is None."""
-    columns = {key: c.tolist() for key, c in table(name).columns.items()}
-    columns[column] = [value if row in (k, None) else v for k, v in enumerate(columns[column])]
-    write_csv(name, {key: np.array(c, dtype=object) for key, c in columns.items()})
-
-
 def refused(capsys, *order):
     """The message of a command that ends with code 2, with a line each for several faults."""
     assert main(["roommates", *order]) == 2
@@ -106,16 +99,6 @@ def test_assign_keeps_the_rules_it_is_given(folder, fitted, capsys):
     assert "ruled/report.html" in capsys.readouterr().out
 
 
-def test_rooms_are_filled(folder, fitted):
-    people = table("people.csv")
-    write_csv("rooms.csv", {"room": [f"R{k}" for k in range(30)], "gender": ["F", "M"] * 15})
-    order = ["roommates", "assign", "people.csv", "--only", "2", "--model", fitted]
-    assert main([*order, "--rooms", "rooms.csv"]) == 0
-    gender = dict(zip(map(str, people["id"]), people["gender"], strict=True))
-    for row in rows("roommates-out/pairs.csv"):
-        assert gender[row["a"]] == gender[row["b"]] == "FM"[int(row["room"][1:]) % 2]
-
-
 def test_evaluate_reports_what_it_prints(folder, fitted, capsys):
     order = ["evaluate", "people.csv", "pairs.csv", "--only", "2", "--model", fitted]
     assert main(["roommates", *order]) == 0
@@ -163,50 +146,11 @@ def test_what_is_not_there_is_named(folder, capsys, order, message):
     assert message in refused(capsys, *order)
 
 
-@pytest.mark.parametrize(
-    ("name", "column", "row", "value", "message"),
-    [
-        ("people", "id", 3, 1, "id 1 is in people.csv, lines 2 and 5"),
-        ("people", "id", 3, None, "people.csv, line 5 has no 'id'"),
-        ("people", "q1", 2, None, "column 'q1': person 3 (people.csv, line 4) gave no answer"),
-        ("people", "q1", None, "often", "ordinal column 'q1' holds text such as 'often'"),
-        ("people", "q1", 2, float("inf"), "ordinal column 'q1' holds text such as 'inf' (people"),
-        ("people", "gender", 5, None, "people.csv, line 7 has no 'gender'"),
-        ("pairs", "id_b", 0, 999, "pairs.csv, line 2: nobody has id 999"),
-        ("pairs", "id_b", 0, 1, "pairs.csv, line 2: 1 is paired with themself"),
-        ("pairs", "id_a", 1, 1, "2 faults:\n  pairs.csv, line 3: 1 is in another pair too, in pai"),
-        ("pairs", "year", None, 9, "there is nothing to learn from"),
-    ],
-)
-def test_tables_that_cannot_be_learned_from(folder, capsys, name, column, row, value, message):
-    change(f"{name}.csv", column, row, value)
-    assert refused(capsys, *FIT).startswith(message)
-
-
 def test_an_empty_table_is_called_empty(folder, capsys):
     (folder / "people.csv").write_text("")
     assert refused(capsys, *FIT) == "people.csv is empty; expected a line of column names"
     (folder / "people.csv").write_text("id,year,gender,q1\n")
     assert refused(capsys, *FIT) == "the table of people is empty"
-
-
-def test_a_column_that_changed_since_the_fit_is_named(folder, capsys, fitted):
-    change("people.csv", "q4", None, "5 or so")
-    found = refused(capsys, "assign", "people.csv", "--model", fitted)
-    assert found == (
-        "column 'q4' holds text; it held numbers when the model was fitted; the first is '5 or so' "
-        "(people.csv, line 2 and 119 more)"
-    )
-
-
-def test_an_answer_nobody_gave_before_is_named(folder, capsys, fitted):
-    change("people.csv", "q4", 2, 9)
-    found = refused(capsys, "assign", "people.csv", "--model", fitted)
-    assert found.startswith(
-        "column 'q4': person 3 (people.csv, line 4) answers 9, which nobody did when the model was"
-    )
-    assert "--unknown neutral" in found
-    assert "--unknown nearest" in found
 
 
 @pytest.mark.parametrize(
@@ -260,18 +204,6 @@ def test_outcomes_weigh_pairs(folder, capsys):
 
 def test_outcomes_are_read_like_cells():
     assert outcomes("1=2, a=b=.5,007=3") == {1: 2.0, "a=b": 0.5, "007": 3.0}
-
-
-@pytest.mark.parametrize(
-    ("option", "text"),
-    [("--outcomes", "moved"), ("--alpha", "1,much"), ("--partners", "id_a"), ("--rho", "half")],
-)
-def test_an_option_that_cannot_be_read_is_named(folder, capsys, option, text):
-    with pytest.raises(SystemExit) as ended:
-        main(["roommates", *FIT, option, text])
-    assert ended.value.code == 2
-    assert f"argument {option}" in (told := capsys.readouterr().err)
-    assert repr(text) in told
 
 
 def test_only_leaves_out_rooms_of_other_cohorts(folder, capsys):

@@ -3,7 +3,7 @@
 import pytest
 
 from mlestruct.roommates.columns import EACH
-from mlestruct.roommates.doctor import Told, examine, faults, faults_of_rules, remarks_on_groups
+from mlestruct.roommates.doctor import Told, examine, faults, remarks_on_groups
 from mlestruct.roommates.people import faults_of_people
 from mlestruct.roommates.roles import remarks
 from mlestruct.tables import table
@@ -30,15 +30,6 @@ def test_faults_of_any_table(columns, expected):
     assert list(faults(table(columns))) == expected
 
 
-def test_faults_of_people():
-    crowd = table({"id": [7, 7, 8, 9, 10], "dorm": ["x", "x", "x", None, "y"]})
-    assert list(faults_of_people(crowd, "id", ["dorm"])) == [
-        "id 7 is in rows 0 and 1",
-        "row 3 has no 'dorm'",
-    ]
-    assert list(faults_of_people(crowd, "id", [])) == ["id 7 is in rows 0 and 1"]
-
-
 def test_odd_groups_are_remarks():
     crowd = table({"id": [7, 8, 9, 10], "dorm": ["x", "x", "x", "y"]})
     assert list(remarks_on_groups(crowd, ["dorm"])) == [
@@ -47,44 +38,11 @@ def test_odd_groups_are_remarks():
     ]
 
 
-def test_faults_of_pairs():
-    """Those that a fit refuses, in its words, whatever else is wrong with the people."""
-    people = table({"id": [1, 2, 3, 4, 4], "dorm": ["F", "F", "M", "M", "M"]})
-    wrong = table({"a": [1, 1, 3, 9], "b": [2, 4, 3, 4]})
-    found = examine([people, wrong], Told(same=("dorm",), partners=("a", "b")))
-    assert [f.words for f in found.faults if f.table == 1] == [
-        "pairs, row 3: nobody has id 9",
-        "pairs, row 2: 3 is paired with themself",
-        "pairs, row 1: 1 is in another pair too, in pairs, row 0",
-        "pairs, row 1: 1 (dorm F) and 4 (dorm M) are of different groups",
-    ]
-
-
 def test_many_faults_are_counted():
     many = table({"id": [1] * 20, "x": list(range(20))})
     found = list(faults_of_people(many, "id", []))
     assert len(found) == EACH + 1
     assert found[-1] == "… and 14 more such rows"
-
-
-@pytest.mark.parametrize(
-    ("forbid", "require", "expected"),
-    [
-        ([(1, 3)], [(1, 2)], []),
-        ([], [(1, 2), (2, 1)], ["require: 1 cannot be in 2 pairs: 1 with 2, 2 with 1"]),
-        ([(2, 1)], [(1, 2)], ["1 with 2 is both forbidden and required"]),
-        ([], [(1, 9)], ["require[0]: nobody has id 9"]),
-        (
-            [(1, 2)],
-            [],
-            ["gender F: not everybody can be paired: [1] may not be paired with others"],
-        ),
-    ],
-)
-def test_faults_of_rules(forbid, require, expected):
-    found = list(faults_of_rules(PEOPLE, "id", ["gender"], forbid, require))
-    assert len(found) == len(expected)
-    assert all(f.startswith(e) for f, e in zip(found, expected, strict=True)), found
 
 
 def test_constant_columns_are_named():

@@ -94,26 +94,6 @@ def test_fractions_of_matchings_go_to_their_exact_solver(rng):
     assert decode(batch, score, halves).scores[0] == pytest.approx(best(batch, score)[1][0])
 
 
-def test_what_the_budget_does_not_prove_is_said(monkeypatch, rng):
-    """Not narrow, and no time: a whole outcome, its own score, and a bound that is not met."""
-    from mlestruct.inference import decode as module
-
-    place = importlib_of(decode)
-    monkeypatch.setattr(place, "NARROW", 0.0)
-    monkeypatch.setattr(place, "LARGEST", 0)
-    structure = ms.grid(6, 6)
-    batch, score = ms.Batch.of(structure, count=1), frustrated(structure, rng)
-    found = module(batch, score, "linear_program")
-    assert found.scores[0] == pytest.approx(score @ structure.encode(found.outcomes[0]))
-    assert found.upper[0] >= best(batch, score, "cp_sat")[1][0] - 1e-6
-
-
-def importlib_of(function):
-    import sys
-
-    return sys.modules[function.__module__]
-
-
 def test_predict_counts_what_is_not_proven():
     """Once per call; decode says which."""
     structure = ms.Custom(3, exactly_one=[[0, 1, 2]])

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
-from mlestruct.structures import FactorGraph, concavity, grid
+from mlestruct.structures import FactorGraph
 from mlestruct.structures.concavity import payments
 
 
@@ -76,14 +74,3 @@ def test_what_is_paid_is_had_and_is_enough(rng):
             assert (counting + gets - gives >= -1e-9)[: graph.n_nodes].all()
             paid_for += 1
     assert paid_for > 50
-
-
-@pytest.mark.parametrize("rho", [None, "trees", "bethe", 0.5, 0.4, 0.9, "independent", "half"])
-def test_grids_need_no_linear_program(rho, monkeypatch):
-    def unwanted(*arguments, **settings):
-        raise AssertionError("a linear program")
-
-    monkeypatch.setattr(concavity, "linprog", unwanted)
-    batch = Batch.of(grid(60, 50, 2))
-    entropy = Entropy.of(batch, rho, allow_nonconvex=True)
-    assert entropy.concave == (rho not in ("bethe", 0.9))

@@ -8,9 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-import mlestruct as ms
-from mlestruct.structures import chain, grid
-from mlestruct.structures.base import KEPT, SHORT, kept, lasting
+from mlestruct.structures.base import kept
 from tests.test_laws import STRUCTURES
 
 CALLS = []
@@ -48,39 +46,3 @@ def test_an_answer_is_worked_out_once_and_leaves_no_trace(name):
         other = structure.refix(fixed)
         assert other != structure
         assert worked_out(other) == fixed.tobytes()
-
-
-def test_of_many_answers_the_last_are_kept():
-    structure = chain(3, 2)
-    for times in range(1, 3 * KEPT + 1):
-        worked_out(structure, times)
-    before = len(CALLS)
-    for times in range(2 * KEPT + 1, 3 * KEPT + 1):
-        worked_out(structure, times)
-    assert len(CALLS) == before
-    worked_out(structure, 1)
-    assert len(CALLS) == before + 1
-
-
-def test_settings_by_name_are_settings():
-    structure = chain(3, 2)
-    assert worked_out(structure, times=3) == 3 * worked_out(structure)
-
-
-def test_small_structures_of_ours_outlast_their_batch():
-    """The first of equal ones; never one that holds a user's data, or of a user's class."""
-
-    class Own(ms.Custom):
-        pass
-
-    one, other = grid(3, 4), grid(3, 4)
-    assert lasting(one) is lasting(other)
-    assert lasting(one).refix(one.fixed) == one
-    for make in (
-        lambda: Own(3),
-        lambda: ms.Custom(3).carrying({"capacity": 1}, 1),
-        lambda: chain(SHORT, 2),
-    ):
-        first, second = make(), make()
-        assert lasting(first) is first
-        assert lasting(second) is second

@@ -1,13 +1,12 @@
 """Matchings of general graphs: their coordinates, entropies, polytopes, and inference over them."""
 
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 from mlestruct import Batch, Dense, Entropy, FrankWolfe, Infeasible, Matching, marginals, mle_struct
-from mlestruct.structures.base import fold
 
 K4 = list(combinations(range(4), 2))
 # A bridgeless cubic graph with 9 perfect matchings, where Bethe exceeds log Z inside the hull.
@@ -47,13 +46,6 @@ def random_graph(rng, n, share, kind):
 
 
 # --- coordinates and outcomes --------------------------------------------------------------------
-
-
-def test_a_complete_graph_lists_its_pairs_in_order_and_finds_them_by_formula():
-    for n in (2, 3, 6, 11):
-        graph = Matching(n, kind="partial")
-        assert graph.ends.tolist() == [list(pair) for pair in combinations(range(n), 2)]
-        np.testing.assert_array_equal(graph.graph.index(graph.ends[:, ::-1]), np.arange(graph.size))
 
 
 def test_listed_edges_keep_their_order_and_pairs_are_found_in_either_direction():
@@ -105,14 +97,6 @@ def test_outcomes_that_are_no_matching_are_named(outcome, says):
         Matching(4, [(0, 1), (1, 2), (2, 3), (3, 0)]).encode(outcome)
 
 
-def test_large_complete_graphs_are_known_by_their_size_alone():
-    graph = Matching(2400)
-    assert hash(graph) == hash(Matching(2400))
-    assert graph != Matching(2400, forbidden=[(0, 1)])
-    assert graph.encode(np.arange(2400) ^ 1).sum() == 1200
-    assert len(graph.identity()[1]) == 2
-
-
 def test_clamping_keeps_exactly_the_matchings_that_agree():
     graph = Matching(6, kind="partial", forbidden=[(4, 5)])
     clamped = graph.clamp([(0, 1)])
@@ -125,15 +109,6 @@ def test_clamping_keeps_exactly_the_matchings_that_agree():
         Matching(6, required=[(0, 1), (0, 2)])
     with pytest.raises(ValueError, match="both required and forbidden"):
         Matching(6, required=[(0, 1)], forbidden=[(1, 0)])
-
-
-@pytest.mark.parametrize("kind", ["perfect", "partial"])
-def test_the_loss_counts_wrong_pairs(rng, kind):
-    graph = random_graph(rng, 6, 0.8, kind)
-    for truth, other in product(listed(graph), repeat=2):
-        loss, constant = graph.loss(truth)
-        wrong = (truth > other).sum() + (kind == "partial") * (other > truth).sum()
-        assert loss @ other + constant == wrong <= graph.parts
 
 
 # --- entropies and bounds ------------------------------------------------------------------------
@@ -163,33 +138,6 @@ def test_bounds_are_claimed_where_a_theorem_says_so_only():
     assert square.bound(square.counting() + 0.1).kind == "none"
 
 
-def test_bethe_exceeds_log_z_inside_the_hull_of_klees_graph():
-    graph = Matching(16, KLEE)
-    vertices = listed(graph)
-    assert len(vertices) == 9
-    assert least_share(np.full(24, 1 / 3), vertices) >= 0  # an average of them
-    bethe = Entropy.of(Batch.of(graph), 1.0).each(np.full(24, 1 / 3))[0]
-    assert bethe == pytest.approx(2.3014565796)
-    assert bethe > np.log(len(vertices)) + 0.1
-
-
-@pytest.mark.parametrize("kind", ["perfect", "partial"])
-def test_one_half_bounds_log_z_from_above_on_random_graphs(rng, kind):
-    graphs = [random_graph(rng, int(rng.integers(2, 4)) * 2, 0.7, kind) for _ in range(40)]
-    graphs = [graph for graph in graphs if len(listed(graph)) > 0]
-    assert len(graphs) >= 20
-    batch = Batch.of(graphs)
-    scores = rng.normal(0, 2, batch.size)
-    found = marginals(batch, scores, solver=FrankWolfe(tol=1e-4, rounds=200))
-    exact = [
-        np.logaddexp.reduce(listed(graph) @ scores[batch.coordinates(m)])
-        for m, graph in enumerate(graphs)
-    ]
-    assert found.bound.kind == "upper"
-    assert (found.upper >= np.array(exact) - 1e-9).all()
-    assert (found.lower >= np.array(exact) - (found.upper - found.lower) - 1e-9).all()
-
-
 # --- polytopes -----------------------------------------------------------------------------------
 
 
@@ -208,13 +156,6 @@ def test_closed_form_interiors_average_all_matchings_with_positive_weights(rng):
     cases += [random_graph(rng, 6, 0.6, "partial") for _ in range(5)]
     for graph in cases:
         assert least_share(graph.interior(), listed(graph)) > 1e-9
-
-
-def test_odd_sets_are_the_oracles_business():
-    triangles = Matching(6, [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3)])
-    halves = np.array([0.5] * 6 + [0.0])
-    assert triangles.contains(halves)
-    assert least_share(halves, listed(triangles)) == -np.inf
 
 
 def test_edges_in_no_perfect_matching_end_at_zero_with_a_proof():
@@ -279,35 +220,6 @@ def test_learning_from_roommates_equals_the_reference():
         far = np.linalg.norm(model.theta - theta)
         assert 0.5 / 2 * far**2 <= model.certificate.gap + 1e-15  # what the certificate promises
         assert far < 1e-5
-
-
-@pytest.mark.parametrize("kind", ["perfect", "partial"])
-@pytest.mark.parametrize("edges", [None, K4[:5]])
-def test_coefficients_are_those_of_the_listed_views(kind, edges, rng):
-    """Known without listing them, for one ρ, one per node, and any counting numbers."""
-    structure = Matching(4, edges, kind)
-    for rho in (0.5, 1.0, 0.0, rng.random(4)):
-        counting = structure.counting(rho)
-        for given in (counting, counting + rng.random(len(counting))):
-            short, long = structure.folded(given), fold(structure.views(), given, structure.size)
-            np.testing.assert_allclose(short.a, long.a)
-            np.testing.assert_allclose(short.b, long.b)
-            tau = rng.random(structure.size)
-            views = [part.C @ tau + part.c0 for part in (short, long)]
-            np.testing.assert_allclose(*views)
-            np.testing.assert_allclose(short.mixed, long.mixed)
-
-
-@pytest.mark.parametrize("edges", [None, K4[:5]])
-def test_degrees_and_ends_are_the_incidence_matrix(edges, rng):
-    structure = Matching(4, edges)
-    rows, B = rng.random((3, structure.size)), structure.incidence().toarray()
-    np.testing.assert_allclose(structure.graph.degrees(rows), rows @ B.T)
-    np.testing.assert_array_equal(structure.graph.degree, B.sum(axis=1))
-    low, high = structure.graph.nodes_of(np.arange(structure.size))
-    np.testing.assert_array_equal(np.stack([low, high], axis=1), structure.ends)
-    off = np.abs(rows @ B.T - 1).max(axis=1)
-    np.testing.assert_allclose(structure.violation(rows), off)
 
 
 @pytest.mark.parametrize("edges", [None, [(0, 1), (1, 2)]])

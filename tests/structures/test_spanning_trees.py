@@ -7,15 +7,12 @@ import pytest
 
 from mlestruct.structures import grid
 from mlestruct.structures.spanning_trees import (
-    _factored,
-    _grid_shape,
-    _of_grid,
     components,
     edge_appearance,
     heaviest_tree,
     rooted_appearance,
 )
-from tests.reference.spanning_trees import count_spanning_trees, tightest_appearance
+from tests.reference.spanning_trees import count_spanning_trees
 
 
 def graph(rng, n, density=0.6):
@@ -77,32 +74,6 @@ def test_appearance_by_the_end_nearer_the_root(rng):
         np.testing.assert_allclose(rooted_appearance(n, edges), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (2, 30), (30, 2), (17, 30)])
-def test_grids_by_their_modes_are_as_factored(shape, rng):
-    """A grid with an edge less, or turned into a torus, is not taken for one."""
-    edges = grid(*shape, 2).scope.reshape(-1, 2)
-    n = shape[0] * shape[1]
-    one, ones = _of_grid(*_grid_shape(n, edges), edges), np.ones(len(edges))
-    np.testing.assert_allclose(one.sum(axis=1), _factored(n, edges, ones).sum(axis=1), atol=1e-11)
-    around = edges.copy()
-    around[0] = 0, n - 1
-    for other in (edges[1:], around, np.vstack([edges[1:], edges[1:2]])):
-        assert _grid_shape(n, other) is None
-
-
-def test_appearance_is_kappa_times_the_effective_resistance(rng):
-    n = 40
-    edges = np.array(graph(rng, n, 0.1))
-    kappa = rng.uniform(0.2, 3.0, size=len(edges))
-    B = np.zeros((len(edges), n))
-    B[np.arange(len(edges)), edges[:, 0]], B[np.arange(len(edges)), edges[:, 1]] = 1.0, -1.0
-    L = np.linalg.pinv(B.T @ np.diag(kappa) @ B, rcond=1e-10)
-    expected = kappa * np.einsum("ei,ij,ej->e", B, L, B)
-    found = edge_appearance(n, edges, kappa)
-    np.testing.assert_allclose(found, expected, atol=1e-10)
-    assert found.sum() == pytest.approx(n - len(set(components(n, edges).tolist())))
-
-
 def test_disconnected_graphs_have_no_tree_but_forests():
     edges = [(0, 1), (2, 3)]
     assert count_spanning_trees(5, edges) == 0
@@ -115,21 +86,6 @@ def test_the_heaviest_tree_is_heaviest(rng):
         weights = rng.normal(size=len(edges))
         best = (forests(5, edges) @ weights).max(initial=-np.inf) if edges else 0.0
         assert heaviest_tree(5, edges, weights) @ weights == pytest.approx(best)
-
-
-def test_the_tightest_weights_minimise_over_all_trees(rng):
-    """A convex function with known minimum: ½‖ρ − target‖² for a target inside the polytope."""
-    edges = list(itertools.combinations(range(5), 2))
-    trees = forests(5, edges)
-    target = rng.dirichlet(np.ones(len(trees))) @ trees
-    found = tightest_appearance(
-        5,
-        edges,
-        lambda rho: (0.5 * ((rho - target) ** 2).sum(), target - rho, np.eye(len(edges))),
-        tol=1e-12,
-    )
-    assert found.log_z <= 1e-12
-    np.testing.assert_allclose(found.rho, target, atol=2e-6)
 
 
 @pytest.mark.parametrize(

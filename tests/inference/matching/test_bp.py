@@ -8,31 +8,7 @@ from mlestruct.native._door import MatchingAim, MatchingState, matching_propagat
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
-from mlestruct.inference.matching.scaling import LOGS, Scaling, WarmPrices, prepared
-
-GRAPHS = {
-    "perfect": ms.BipartiteMatching(5),
-    "partial": ms.BipartiteMatching(3, 5, "partial"),
-    "complete": ms.Matching(6),
-    "complete partial": ms.Matching(5, kind="partial"),
-}
-
-
-def twin(structure, scores, rho, rounds=3000):
-    """The same messages in NumPy, one array entry per (node, edge); τ and the nodes' log sums."""
-    ends = structure.incidence().tocsc().indices.reshape(-1, 2)
-    optional = np.isin(np.arange(ends.max() + 1), structure.optional)
-    sent = np.zeros((2, len(ends)))
-    for _ in range(rounds):
-        cavity = [scores + rho * sent[1 - k] - (1 - rho) * sent[k] for k in (0, 1)]
-        fresh = np.empty_like(sent)
-        for v in range(len(optional)):
-            mine = [(k, e) for k in (0, 1) for e in np.flatnonzero(ends[:, k] == v)]
-            for k, e in mine:
-                others = [cavity[j][f] for j, f in mine if f != e] + [0.0] * int(optional[v])
-                fresh[k, e] = -np.logaddexp.reduce(others)
-        sent = 0.5 * (sent + fresh)
-    return 1.0 / (1.0 + np.exp(-scores - rho * sent.sum(axis=0)))
+from mlestruct.inference.matching.scaling import Scaling, prepared
 
 
 def propagated(graph, scores, rho, residual):
@@ -43,34 +19,6 @@ def propagated(graph, scores, rho, residual):
     aim, score = MatchingAim(1 - 2 * rho, rho, residual, 10_000), graph.gather(scores[None])[0]
     matching_propagate(graph.native, aim, state, score, tau, off, report)
     return tau, off, report
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("rho", [0.8, 1.0])
-def test_messages_equal_their_numpy_twin(name, rho, rng):
-    structure = GRAPHS[name]
-    scores = rng.standard_normal(structure.size)
-    graph, _ = prepared(structure)
-    tau, off, report = propagated(graph, scores, rho, 1e-12)
-    assert report[0] <= 1e-12
-    np.testing.assert_allclose(tau, twin(structure, scores, rho, 300), atol=1e-8)
-    np.testing.assert_allclose(np.exp(off), 1 - tau, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("scale", [1.0, 5.0, 40.0])
-def test_floats_and_logarithms_agree(name, scale, rng):
-    """Bethe messages in floats find what the log domain finds."""
-    structure = GRAPHS[name]
-    scores = scale * rng.standard_normal(structure.size)
-    batch = ms.Batch.of(structure, count=1)
-    graph, _ = prepared(structure)
-    fast = Scaling(1.0).many(batch, scores)
-    start = WarmPrices(
-        np.zeros((1, graph.nodes)), np.zeros((1, 2, graph.live)), np.array([LOGS], np.int8)
-    )
-    slow = Scaling(1.0).many(batch, scores, [start])
-    np.testing.assert_allclose(fast.log_z, slow.log_z, atol=1e-6 * scale)
 
 
 @pytest.mark.parametrize("ahead", [1.0, 0.1, 0.01, 0.001])

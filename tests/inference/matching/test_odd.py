@@ -10,7 +10,7 @@ import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference import best
-from mlestruct.inference.matching.odd import Cohort, Family, HullScaling, HullState, binding
+from mlestruct.inference.matching.odd import HullScaling, HullState, binding
 from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.routine import routine
 from mlestruct.objectives import Sum
@@ -135,40 +135,6 @@ def test_any_odd_sets_at_any_prices_bound_the_value_of_every_mixture(kind, rho, 
         assert upper[0] >= max(value) - 1e-9 * (1.0 + abs(upper[0]))
 
 
-def test_slopes_and_bends_are_those_of_the_dual_value(rng):
-    """By differences, with prices where sets bind and where they do not."""
-    for rho in (0.0, 0.3, 0.5, 0.8, 1.0):
-        for structure in (ms.Matching(8), ms.Matching(7, kind="partial")):
-            n = structure.n_nodes
-            score = rng.standard_normal(structure.size)
-            one = Cohort(structure, score, Scaling(rho, residual=1e-13))
-            sets = np.zeros((3, n), dtype=bool)
-            sets[0, :3] = sets[1, :5] = sets[2, 2:5] = True
-            family = Family(sets, np.array([0.5, 0.2, 0.3]))
-            at, h = one.at(family, None), 1e-4
-            left, curvature = one.left(family, at.tau), one.curvature(family, at.tau)
-            for k in range(3):
-                ends = [family._replace(price=family.price + h * s * np.eye(3)[k]) for s in (1, -1)]
-                up, down = (one.at(end, None) for end in ends)
-                assert (up.value - down.value) / (2 * h) == pytest.approx(left[k], abs=1e-6)
-                moved = one.left(ends[0], up.tau) - one.left(ends[1], down.tau)
-                np.testing.assert_allclose(moved / (2 * h), curvature[k], atol=2e-5)
-
-
-@pytest.mark.parametrize("rho", [0.5, 1.0])
-@pytest.mark.parametrize("kind", ["perfect", "partial"])
-def test_larger_graphs_agree_with_frank_wolfe(kind, rho, rng):
-    structure = ms.Matching(16, kind=kind)
-    score = grouped(rng, structure, 6.0)
-    fast = ms.marginals(ms.Batch.of(structure, count=1), score, rho=rho)
-    by = ms.FrankWolfe(tol=1e-3, rounds=3000)
-    slow = ms.marginals(ms.Batch.of(structure, count=1), score, rho=rho, solver=by)
-    assert fast.certificate.relative <= 1e-7
-    assert fast.certificate.polytope.startswith("convex hull of matchings")
-    assert fast.lower[0] >= slow.lower[0] - 1e-7
-    assert fast.upper[0] <= slow.upper[0] + 1e-7
-
-
 @pytest.mark.parametrize("rho", [0.5, 1.0])
 def test_examples_do_not_see_each_other(rho, rng):
     """A batch of several structures answers as each example alone; warm as cold; packed as kept."""
@@ -231,25 +197,6 @@ def test_a_fit_ended_anywhere_goes_on_with_the_same_bits(rho, tmp_path, monkeypa
     assert ends > 10
     assert found.theta.tobytes() == whole.theta.tobytes()
     assert again == rows
-
-
-@pytest.mark.parametrize("wrong", ["even", "negative", "nan", "nodes"])
-def test_forged_sets_are_refused(wrong):
-    """An even set, or a price below zero, would prove what is not so."""
-    batch = ms.Batch.of(ms.Matching(6), count=1)
-    direct = HullScaling(Scaling(0.5))
-    scaled, _ = direct.pack(direct.many(batch, np.zeros(15)).warm)
-    sets, price = np.zeros((1, 1, 6), dtype=bool), np.ones((1, 1))
-    sets[0, 0, :3] = True
-    direct.unpack(batch, (scaled, [(sets, price)]))
-    if wrong == "even":
-        sets[0, 0, 3] = True
-    elif wrong == "nodes":
-        sets = sets[:, :, :5]
-    else:
-        price[:] = -1.0 if wrong == "negative" else np.nan
-    with pytest.raises(ValueError, match="expected"):
-        direct.unpack(batch, (scaled, [(sets, price)]))
 
 
 def test_over_the_degrees_no_set_has_a_price(rng):

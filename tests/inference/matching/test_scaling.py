@@ -8,17 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from mlestruct.native._door import matching_entry, matching_sums
 from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
-from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import exact
-from mlestruct.inference.matching.graph import layout
-from mlestruct.inference.matching.scaling import Scaling, prepared
-from mlestruct.inference.routine import routine
+from mlestruct.inference.matching.scaling import Scaling
 from tests.reference.bethe_vertex import is_bethe_vertex
 
 HALVES = [(u, v) for half in (range(4), range(4, 8)) for u, v in combinations(half, 2)]
@@ -171,36 +166,6 @@ def test_unfinished_inference_never_looks_better(name, rho, sweeps, rng):
     assert rough.log_z[0] >= truth.log_z[0] - 1e-6
 
 
-class Forgetful(Scaling):
-    """Two sweeps from a cold start, every time."""
-
-    def many(self, batch, scores, warm=None):
-        return super().many(batch, scores)
-
-
-def test_learning_through_truncated_scaling_is_caught(rng):
-    """L-BFGS on a truncated dual does not report success: the certificate holds the true gap."""
-    from mlestruct.oracle import Validated, resolve
-    from mlestruct.regulariser import Regulariser
-    from mlestruct.train.direct import direct
-
-    n, examples, d = 6, 4, 5
-    X = rng.standard_normal((examples * n * n, d))
-    outcomes = [rng.permutation(n) for _ in range(examples)]
-    batch = ms.Batch.of(ms.BipartiteMatching(n), outcomes)
-    features = ms.Dense.of(batch, 6.0 * X)
-    solver = ms.FrankWolfe(tol=1e-7)
-    learner = ms.mle_struct(0.5, regulariser=Regulariser.of(d, 0.01), solver=solver)
-    dual = learner.dual(batch, features)
-    oracle = Validated(resolve(None, batch))
-    best = learner.fit(batch, features)
-    *_, last = direct(dual, oracle, Forgetful(0.5, sweeps=2), ms.FrankWolfe(tol=1e-6, rounds=50))
-    error = last.certificate.objective - best.certificate.objective
-    assert last.certificate.gap >= error - best.certificate.gap - 1e-9
-    assert best.certificate.relative <= 1e-5
-    assert last.certificate.relative > 1e-4
-
-
 def test_bethe_on_a_vertex_is_proven_by_the_spectral_rule(rng):
     """permanent_3x3_dominant: log Z is the permutation's score; at zero scores it is not."""
     case = CASES["permanent_3x3_dominant"]
@@ -220,58 +185,6 @@ def test_bethe_on_a_vertex_is_proven_by_the_spectral_rule(rng):
             assert found.log_z[0] == pytest.approx(reached, abs=1e-5)
         else:
             assert inside
-
-
-@pytest.mark.parametrize("c", [-1.0, -0.5, 0.0, 0.4, 1.0])
-def test_entry_solves_its_equation(c):
-    """log τ − c log(1−τ) = log z on the lower branch."""
-    tip = 1.0 / (1.0 - c) if c < 0 else 1.0
-    for tau in np.linspace(1e-9, min(tip, 1.0) * 0.999, 50):
-        if c == 0.0 or tau < 1:
-            z = tau * (1 - tau) ** -c
-            assert matching_entry(z, c) == pytest.approx(tau, rel=1e-9)
-
-
-def matrix(graph, tau):
-    """Symmetric (nodes × nodes) matrix of the live edges' values."""
-    upper = sp.csr_array((tau, graph.head, graph.ptr), shape=(graph.nodes, graph.nodes))
-    return sp.csr_array(upper + upper.T)
-
-
-@pytest.mark.parametrize("name", ["perfect", "complete", "ladder", "dead pairs"])
-def test_kernels_equal_their_numpy_twins(name, rng):
-    graph, centre = prepared(GRAPHS[name])
-    kernel, s = rng.uniform(0, 0.2, graph.live), rng.uniform(0.5, 1, graph.nodes)
-    table = matrix(graph, kernel).toarray()
-    y, slope = np.empty(graph.nodes), np.empty(graph.nodes)
-    for c in (0.0, -1.0, 0.5):
-        matching_sums(graph.native, c, kernel, s, y, slope)
-        z = table * np.outer(s, s)
-        tau = np.vectorize(lambda one: matching_entry(one, c))(z)  # noqa: B023
-        np.testing.assert_allclose(y, tau.sum(axis=1))
-        np.testing.assert_allclose(slope, (tau * (1 - tau) / (1 - (1 - c) * tau)).sum(axis=1))
-    np.testing.assert_allclose(matrix(graph, centre).sum(axis=1)[graph.strict], 1.0)
-
-
-def test_dead_pairs_are_found():
-    """A pair that no perfect matching uses is no live edge; a forced one is known."""
-    graph = layout(GRAPHS["dead pairs"])
-    assert graph.base.reshape(4, 4)[3, 0] == 1
-    assert graph.live == 9
-    with pytest.raises(Infeasible, match="columns"):
-        layout(ms.BipartiteMatching(3, forbidden=[(0, 0), (1, 0), (0, 1), (1, 1)]))
-
-
-def test_it_serves_what_it_is_right_for():
-    """Matchings of every graph at one common ρ."""
-    square = ms.Batch.of(ms.BipartiteMatching(3))
-    for rho in (0.5, 0.7, 1.0):
-        assert routine(Entropy.of(square, rho)) == Scaling(rho)
-    for name in ("partial", "dead pairs", "ladder", "complete", "clamped"):
-        assert routine(Entropy.of(ms.Batch.of(GRAPHS[name]))).over("degrees") == Scaling()
-    assert Scaling.serve(Entropy.of(square, temperature=0.5)) is None
-    uneven = np.linspace(0.1, 0.6, 6)
-    assert Scaling.serve(Entropy.of(square, uneven)) is None
 
 
 @pytest.mark.parametrize("n", [60, 200])
