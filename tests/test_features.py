@@ -13,7 +13,6 @@ from mlestruct.features import (
     Question,
     Sparse,
     Tied,
-    as_features,
 )
 from mlestruct.features import base as squares_
 from mlestruct.features.base import squares
@@ -232,32 +231,6 @@ def test_the_pairs_gram_takes_out_each_persons_sum(slack):
         expected = expected + weight[m] * rows.T @ (rows - inner @ rows)
     found = features.gram(weight, np.full(4, slack))
     np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-def test_memory_mapped_features_are_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("mlestruct.features.dense.CHUNK", 7)
-    path = tmp_path / "features.bin"
-    matrix().astype(np.float32).tofile(path)
-    mapped = np.memmap(path, dtype=np.float32, mode="r", shape=(BATCH.size, 4))
-    features = as_features(BATCH, mapped)
-    assert isinstance(features.matrix, np.memmap)
-    assert np.shares_memory(features.matrix, mapped)
-    rng = np.random.default_rng(5)
-    theta, tau = rng.standard_normal(4), rng.random(BATCH.size)
-    plain = Dense.of(BATCH, matrix())
-    np.testing.assert_allclose(features.potentials(theta), plain.potentials(theta), rtol=1e-5)
-    np.testing.assert_allclose(features.moments(tau), plain.moments(tau), rtol=1e-5)
-    np.testing.assert_allclose(features.each(tau), plain.each(tau), rtol=1e-4, atol=1e-6)
-
-
-def test_float32_features_are_kept_and_summed_in_double():
-    given = matrix().astype(np.float32)
-    features = Dense.of(BATCH, given)
-    assert np.shares_memory(features.matrix, given)
-    tau = np.random.default_rng(6).random(BATCH.size)
-    expected = given.astype(float).T @ tau
-    np.testing.assert_allclose(features.moments(tau), expected, rtol=1e-12)
-    np.testing.assert_allclose(features.each(tau).reshape(-1, 4).sum(0), expected, rtol=1e-12)
 
 
 def test_functions_that_are_not_adjoint_are_refused():

@@ -21,29 +21,6 @@ from mlestruct.inference.exact import exact
 from mlestruct.inference.routine import routine
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
 
-# A bridgeless cubic graph with nine perfect matchings: τ = ⅓ lies in their hull.
-KLEE = (
-    "0-7 0-10 0-13 1-2 1-4 1-8 2-5 2-9 3-4 3-6 3-11 4-12 "
-    "5-6 5-14 6-15 7-8 7-9 8-9 10-11 10-12 11-12 13-14 13-15 14-15"
-)
-KLEE_EDGES = [tuple(map(int, edge.split("-"))) for edge in KLEE.split()]
-
-
-def test_bethe_exceeds_log_z_on_a_general_graph_so_no_bound_is_claimed():
-    graph = Matching(16, KLEE_EDGES)
-    log_z = exact(graph, np.zeros(24)).log_z
-    assert log_z == pytest.approx(np.log(9), abs=1e-12)
-    batch = ms.Batch.of(graph)
-    bethe = Entropy.of(batch, 1.0)
-    value = bethe.each(np.full(24, 1 / 3))[0]
-    assert value == pytest.approx(2.3014565796142468, abs=1e-12)
-    assert value > log_z
-    assert bethe.bound.kind == "none"
-    found = ms.marginals(batch, np.zeros(24), rho=1.0)
-    claimed = log_z_interval(found)
-    assert claimed.lower[0] == -np.inf
-    assert claimed.upper[0] == np.inf
-
 
 @pytest.mark.parametrize(
     ("structure", "rho", "sides"),

@@ -163,23 +163,6 @@ def test_households_add_up_to_the_observed_moments(kind, structure, rng):
     np.testing.assert_allclose(sums[0] - sums[1], moved, atol=1e-8)
 
 
-def test_few_pairs_have_no_interval_and_none_has_no_width(rng):
-    """Below 3.3 pairs for every weight neither error nor ends; above, t and more than no width."""
-    batch, pairs, _ = asked(10, rng, extra=False)
-    dual, theta, tau = solved(batch, pairs, 0.5)
-    few = Sandwich.of(dual, theta, tau, "parts")
-    assert few.units == 5
-    assert not few.enough
-    known = np.eye(pairs.d)[0] - few.null @ few.null[0]
-    assert np.isnan(few.contrast(known)[1:4]).all()
-    batch, pairs, _ = asked(60, rng, extra=False)
-    dual, theta, tau = solved(batch, pairs, 0.5)
-    found = Sandwich.of(dual, theta, tau, "parts")
-    one = found.contrast(np.eye(pairs.d)[0] - found.null @ found.null[0])
-    assert one.lower < one.estimate < one.upper
-    assert one.upper - one.estimate > 2.0 * one.error  # t, not the normal 1.96
-
-
 @pytest.mark.parametrize("kind", ["perfect", "partial"])
 @pytest.mark.parametrize("structure", [ms.Matching, ms.BipartiteMatching])
 def test_what_the_model_is_sure_of_counts_for_nothing(kind, structure, rng):

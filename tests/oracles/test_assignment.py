@@ -58,10 +58,3 @@ def test_an_impossible_matching_names_rows_and_columns():
     batch = Batch.of([BipartiteMatching(4), BipartiteMatching(4, forbidden=shut)])
     with pytest.raises(Infeasible, match=r"example 1: .*\[0, 2\].*\[2\]|example 1: columns"):
         Assignment().many(batch, np.zeros(32))
-
-
-def test_nothing_is_worth_matching_where_every_score_is_negative():
-    batch = Batch.of(BipartiteMatching(3, kind="partial"))
-    answer, upper = Assignment().many(batch, -np.ones(9))
-    assert answer.sum() == 0.0
-    assert upper.tolist() == [0.0]

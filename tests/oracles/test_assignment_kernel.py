@@ -92,54 +92,6 @@ def test_any_question_from_any_answer(shape, rng):
         asked(tables, cold(full))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("noise", [0.0, 1e-9, 1e-3, 0.1])
-def test_slowly_moving_scores_of_low_rank(shape, noise, rng):
-    """What Frank-Wolfe asks: the last question, a little changed."""
-    full = COUNT, *shape
-    start, tables = cold(full), low_rank(rng, full)
-    for _ in range(10):
-        asked(tables, start)
-        tables = tables + noise * low_rank(rng, full)
-
-
-def test_the_same_question_has_the_same_answer(rng):
-    for shape in SHAPES:
-        for make in MAKERS.values():
-            tables = make(rng, (COUNT, *shape))
-            start = cold(tables.shape)
-            asked(make(rng, tables.shape), start)
-            first = asked(tables, start)
-            prices, column = start[0].copy(), start[1].copy()
-            np.testing.assert_array_equal(asked(tables, start), first)
-            np.testing.assert_array_equal(start[0], prices)
-            np.testing.assert_array_equal(start[1], column)
-
-
-def test_nothing_left_to_search_is_left_alone(rng):
-    """Raising a matched pair's score keeps the matching: prices do not move."""
-    tables = low_rank(rng, (COUNT, 9, 9))
-    start = cold(tables.shape)
-    asked(tables, start)
-    prices = start[0].copy()
-    rows = np.arange(9)
-    for table, column in zip(tables, start[1], strict=True):
-        table[rows, column] += 0.5
-    asked(tables, start)
-    np.testing.assert_array_equal(start[0], prices)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_the_first_table_without_a_matching_is_named(bad, rng):
-    """Rows that no column is left for; not a number and infinity end too."""
-    tables = rng.standard_normal((4, 5, 5))
-    tables[2, 3] = bad
-    assert assignment_solve(*tables.shape, tables, *cold(tables.shape), np.empty(4)) == 2
-    tables[2, 3] = 0.0
-    tables[3, :3, 2:] = -np.inf
-    assert assignment_solve(*tables.shape, tables, *cold(tables.shape), np.empty(4)) == 3
-
-
 @pytest.mark.parametrize(
     ("structure", "scale"),
     [

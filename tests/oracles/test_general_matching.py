@@ -108,14 +108,6 @@ def test_the_networkx_reference_agrees(rng):
         assert upper[0] == pytest.approx((listed @ scores).max(), abs=1e-12)
 
 
-def test_forbidden_pairs_may_score_minus_infinity(rng):
-    structure = Matching(6, forbidden=[(0, 1), (2, 3)])
-    scores = np.where(structure.fixed == 0, -np.inf, rng.normal(size=15))
-    found, upper = Validated(Blossom()).many(Batch.of(structure), scores)
-    assert np.isfinite(upper[0])
-    assert structure.contains(found)
-
-
 def test_infeasibility_names_tuttes_witness_where_components_do_not_show_it():
     star = Matching(4, [(0, 1), (0, 2), (0, 3)])
     assert star.impossible() is None  # one even component

@@ -66,15 +66,6 @@ def test_any_multipliers_bound_the_value(rng):
     assert bound == 2.0  # a negative multiplier of a row without a lower end says nothing
 
 
-def test_scores_of_forbidden_coordinates_may_be_minus_infinity(rng):
-    structure = BipartiteMatching(3, forbidden=[(0, 0)])
-    score = rng.normal(size=9)
-    score[0] = -np.inf
-    vertex, upper = Validated(LinearProgram()).many(Batch.of(structure, count=1), score)
-    assert vertex[0] == 0
-    assert np.isfinite(upper).all()
-
-
 def test_polytopes_are_named_and_empty_ones_refused():
     oracle = resolve("linear_program", Batch.of(chain(2, 2)))
     oracle.many(Batch.of(chain(2, 2)), np.zeros(8))

@@ -279,24 +279,6 @@ def test_flows_change_no_answer(sign, rng):
             pair = pair + step * rng.normal(size=pair.shape)
 
 
-def test_no_start_changes_the_cut(rng):
-    """The cut with the fewest nodes on the sink's side, from any flow, at the largest capacities.
-
-    Nodes whose neighbours all send to them hold more than doubles count by ones.
-    """
-    cut = maxflow.BACKENDS["compiled"].cut
-
-    def near(shape):
-        return 2.0**52 - rng.integers(0, 3, shape)
-
-    for _ in range(2000):
-        n = int(rng.integers(2, 10))
-        ends, pull = random_edges(rng, n, 0.5), near(n) * rng.integers(-1, 2, n)
-        capacity, start = near(len(ends)), near(len(ends)) * rng.integers(-1, 2, len(ends))
-        cold = cut(ends, capacity, pull, np.zeros(len(ends)))
-        np.testing.assert_array_equal(cut(ends, capacity, pull, start), cold)
-
-
 def test_flows_of_another_batch_raise():
     """Flows belong to one batch and one graph."""
     with pytest.raises(ValueError, match=r"flows are of \(2, 3\)"):

@@ -117,7 +117,9 @@ def test_wrong_tasks_and_methods(small):
         infer(small, method="magic")
 
 
-@pytest.mark.parametrize("name", ["Grids_11", "Grids_12", "CSP_11", "Segmentation_11"])
+@pytest.mark.parametrize(
+    "name", ["Grids_11", "Grids_12", "CSP_11", *(f"Segmentation_{k}" for k in "11 12 13".split())]
+)
 def test_competition_files(shared_data, name):
     """The reference files' log₁₀ Z and marginals, exactly."""
     folder = shared_data / "uai" / "uai2014"

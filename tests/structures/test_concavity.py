@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import linprog
 
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.concavity import payments
 
 
 def random_graph(rng, pairwise=True):
@@ -56,21 +55,3 @@ def test_concave_is_what_can_be_paid_for(pairwise, rng):
         assert graph.convex(counting) == (spare > 0)
         yes, no = yes + (spare > 0), no + (spare < 0)
     assert min(yes, no) > 15
-
-
-def test_what_is_paid_is_had_and_is_enough(rng):
-    paid_for = 0
-    for _ in range(300):
-        graph = random_graph(rng, pairwise=bool(rng.integers(2)))
-        counting = random_counting(graph, rng)
-        for paid in (graph.payments(counting), payments(counting, graph.views().over)):
-            if paid is None:
-                continue
-            over = graph.views().over
-            assert (paid >= 0).all()
-            gives = np.bincount(over[:, 0], paid, len(counting))
-            gets = np.bincount(over[:, 1], paid, len(counting))
-            assert (gives <= np.maximum(counting, 0.0) + 1e-9).all()
-            assert (counting + gets - gives >= -1e-9)[: graph.n_nodes].all()
-            paid_for += 1
-    assert paid_for > 50

@@ -36,15 +36,6 @@ def test_each_entry_has_its_share_of_the_labellings(share, rng):
     assert possible > 30
 
 
-def test_a_share_too_small_is_no_middle():
-    """State 0 is never left, so that one labelling in millions uses it at the start."""
-    wide = chain(40, 8)
-    fixed = wide.fixed.copy()
-    entries = np.arange(64).reshape(8, 8)
-    fixed[(wide.table_start[:-1, None] + entries[0, 1:]).ravel()] = 0  # 0 → 0 only
-    assert uniform(wide.refix(fixed)) is None
-
-
 def test_well_formed_tags_need_no_question_to_the_oracle():
     tags = bio_chain(["O", "B-x", "I-x", "B-y", "I-y"])(30)
     point = tags.interior()

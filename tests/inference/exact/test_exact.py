@@ -17,42 +17,7 @@ from mlestruct.inference.exact import (
 )
 from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Matching, grid
 
-
-def by_listing(listed, score):
-    p = np.exp(listed @ score)
-    return math.log(p.sum()), p @ listed / p.sum()
-
-
 COMPLETE_60 = FactorGraph([2] * 60, list(itertools.combinations(range(60), 2)))
-
-STRUCTURES = [
-    FactorGraph([2, 3, 2], [(2, 0), (1, 2, 0)]),
-    FactorGraph([1, 4], []),
-    FactorGraph([2, 2], [(1, 0)]).forbid(configurations=[(0, (1, 0))]),
-    BipartiteMatching(3),
-    BipartiteMatching(2, 4, "one_sided"),
-    BipartiteMatching(2, 4, "partial"),
-    BipartiteMatching(4, 2, "partial"),
-    BipartiteMatching(3, 3, forbidden=[(0, 0)]),
-    BipartiteMatching(3, 3, required=[(0, 1)]),
-    Matching(4),
-    Matching(5, kind="partial"),
-]
-
-
-@pytest.mark.parametrize("structure", STRUCTURES, ids=lambda s: f"{type(s).__name__}{s.size}")
-def test_exact_is_the_sum_over_all_outcomes(structure, rng):
-    score = rng.normal(size=structure.size)
-    vertices = np.array(list(itertools.product([0.0, 1.0], repeat=min(structure.size, 12))))
-    listed = outcomes(structure)
-    assert len(np.unique(listed, axis=0)) == len(listed)
-    is_graph = isinstance(structure, FactorGraph)
-    if structure.size <= 12 and not is_graph:
-        assert len(listed) == structure.contains(vertices).sum()
-    log_z, tau = by_listing(listed, score)
-    found = exact(structure, score)
-    assert found.log_z == pytest.approx(log_z, abs=1e-12)
-    np.testing.assert_allclose(found.tau, tau, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["perfect", "one_sided", "partial"])
@@ -60,15 +25,6 @@ def test_counts(kind):
     structure = BipartiteMatching(3, 3 if kind == "perfect" else 4, kind)
     log_z = exact(structure, np.zeros(structure.size)).log_z
     assert count_matchings(structure) == len(outcomes(structure)) == round(math.exp(log_z))
-
-
-def test_marginals_are_the_gradient_of_log_z(rng):
-    structure = BipartiteMatching(9)
-    score, direction = 3 * rng.normal(size=(2, 81))
-    h = 1e-5
-    ends = [exact(structure, score + s * h * direction).log_z for s in (1, -1)]
-    slope = (ends[0] - ends[1]) / (2 * h)
-    assert exact(structure, score).tau @ direction == pytest.approx(slope, abs=1e-8)
 
 
 @pytest.mark.parametrize("scale", [0.1, 3.0, 40.0, 300.0])
@@ -138,24 +94,6 @@ def test_rivals_for_one_place_leave_every_digit(kind, scale, rng):
         np.testing.assert_allclose(found.tau, tau.astype(float), rtol=0, atol=1e-12 * scale)
 
 
-def test_huge_scores_overflow_nothing(rng):
-    score = 1e4 * rng.normal(size=36)
-    found = exact(BipartiteMatching(6, kind="partial"), score)
-    assert np.isfinite(found.log_z)
-    assert ((found.tau >= 0) & (found.tau <= 1 + 1e-12)).all()
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "states"), [(1, 4, 2), (4, 1, 3), (3, 2, 3), (2, 4, 2)]
-)
-def test_a_grid_by_rows(rows, columns, states, rng):
-    graph = grid(rows, columns, states)
-    score = rng.normal(size=graph.size)
-    found, other = grid_by_rows(rows, columns, states, score), exact(graph, score)
-    assert found.log_z == pytest.approx(other.log_z, abs=1e-12)
-    np.testing.assert_allclose(found.tau, other.tau, atol=1e-12)
-
-
 def test_what_is_too_large_is_refused_with_its_size():
     clamped = grid(24, 24).clamp({0: 1})
     with pytest.raises(ValueError, match=r"width 2\d: .* GiB and .* s an example; the limit"):
@@ -177,29 +115,6 @@ def test_what_is_too_large_is_refused_with_its_size():
 def test_the_score_has_to_fit():
     with pytest.raises(ValueError, match="4 scores for 9"):
         exact(BipartiteMatching(3), np.zeros(4))
-
-
-def uai_model(path):
-    """A .uai file as a graph and a score; tables over one scope add up, one-variable tables too."""
-    words = iter(path.read_text().split())
-    assert next(words) == "MARKOV"
-    cards = [int(next(words)) for _ in range(int(next(words)))]
-    scopes = [[int(next(words)) for _ in range(int(next(words)))] for _ in range(int(next(words)))]
-    tables = {}
-    constant = 0.0
-    for scope in scopes:
-        entries = np.array([float(next(words)) for _ in range(int(next(words)))])
-        with np.errstate(divide="ignore"):
-            table = np.log(entries).reshape([cards[v] for v in scope])
-        if not scope:
-            constant += float(table)
-            continue
-        key = tuple(sorted(scope))
-        tables[key] = tables.get(key, 0.0) + table.transpose(np.argsort(scope))
-    graph = FactorGraph(cards, [key for key in tables if len(key) > 1])
-    nodes = [tables.get((v,), np.zeros(k)) for v, k in enumerate(cards)]
-    parts = [*nodes, *(table for key, table in tables.items() if len(key) > 1)]
-    return graph, np.concatenate([part.ravel() for part in parts]), constant
 
 
 @pytest.mark.parametrize("number", range(1, 16))
@@ -226,22 +141,3 @@ def compare_with_file(path):
     truth = np.concatenate([model["exact_node"].ravel(), model["exact_edge"].ravel()])
     assert found.log_z == pytest.approx(float(model["exact_log_z"]), abs=6e-4)
     np.testing.assert_allclose(found.tau, truth, atol=2e-6)
-
-
-@pytest.mark.parametrize("name", ["Segmentation_12", "Segmentation_13"])
-def test_competition_models(shared_data, name):
-    """log Z and node marginals of UAI 2014 models; tests/readers/test_uai.py has the others."""
-    path = shared_data / "uai" / "uai2014" / f"{name}.uai"
-    if not path.exists():
-        pytest.skip("MLESTRUCT_DATA holds no uai models")
-    graph, score, constant = uai_model(path)
-    found = exact(graph, score)
-    logarithm = float(path.with_suffix(".uai.PR").read_text().split()[-1])
-    assert (found.log_z + constant) / np.log(10) == pytest.approx(logarithm, abs=1e-3)
-    words = path.with_suffix(".uai.MAR").read_text().split()
-    numbers = np.array(words[words.index("MAR") + 1 :], dtype=float)
-    at, nodes = 1, []
-    for cards in graph.cards:
-        nodes.append(numbers[at + 1 : at + 1 + cards])
-        at += 1 + cards
-    np.testing.assert_allclose(found.tau[: graph.node_start[-1]], np.concatenate(nodes), atol=2e-5)

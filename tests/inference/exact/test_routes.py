@@ -189,14 +189,6 @@ def test_strong_grids_leave_the_linear_domain(rng):
     assert graph.contains(found.tau, 1e-9)
 
 
-def test_permanents(rng):
-    """Sums over subsets of nodes, and over permutations."""
-    table = 2 * rng.normal(size=(6, 6))
-    score = [table[np.arange(6), list(p)].sum() for p in itertools.permutations(range(6))]
-    found = exact(BipartiteMatching(6), table.ravel())
-    assert found.log_z == pytest.approx(np.logaddexp.reduce(score), abs=1e-12)
-
-
 def test_closed_forms_of_uniform_matchings():
     """n!, (n − 1)!! and the telephone numbers."""
     assert exact(BipartiteMatching(12), np.zeros(144)).log_z == pytest.approx(

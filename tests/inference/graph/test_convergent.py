@@ -34,36 +34,6 @@ def test_strong_frustrated_grids_end_with_a_certificate(strength, rng):
     assert rough.log_z[0] <= found.upper[0] + 1e-12
 
 
-@pytest.mark.parametrize(
-    "graph", [ms.grid(3, 3, 3), ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)])]
-)
-def test_newton_and_messages_have_one_maximum(graph, rng):
-    """From the uniform point, on graphs of more states and of order three."""
-    batch = ms.Batch.of(graph, count=1)
-    entropy, score = Entropy.of(batch), rng.standard_normal(batch.size)
-    routine = SumProduct.of(entropy)
-    log_z, tau, _ = routine.many(batch, score)
-    ready = routine.ready(graph)
-    start = graph.interior()
-    point, value = convergent.ascend(graph, ready.plan, ready.coefficient, score, start)
-    assert value == pytest.approx(log_z[0], abs=1e-11)
-    np.testing.assert_allclose(point, tau, atol=1e-6)
-    assert graph.contains(point, 1e-12)
-
-
-def test_newton_never_returns_less_than_it_was_given(rng):
-    """A τ at the maximum comes back, no worse; one with forbidden pairs comes back untouched."""
-    graph = ms.grid(2, 2).forbid(configurations=[(0, (0, 1))])
-    batch = ms.Batch.of(graph, count=1)
-    score = rng.standard_normal(batch.size)
-    routine = SumProduct.of(Entropy.of(batch))
-    log_z, tau, _ = routine.many(batch, score)
-    ready = routine.ready(graph)
-    same, value = convergent.ascend(graph, ready.plan, ready.coefficient, score, tau)
-    assert same is tau
-    assert value == pytest.approx(log_z[0], abs=1e-13)
-
-
 def test_newton_keeps_fixed_states_fixed(rng):
     """Observed variables of a frustrated grid: certified, and nothing leaks onto other states."""
     graph, score = spin_glass(5, 5, 8.0, rng)
@@ -95,19 +65,3 @@ def test_any_start_ends_at_one_value(seed, spread):
         assert graph.contains(point)
         values.append(value)
     assert np.ptp(values) <= 1e-8 * (1.0 + abs(values[0]))
-
-
-def test_slow_messages_are_left_to_move(monkeypatch):
-    """Tens of thousands of sweeps end where Newton would, and Newton is not needed for it."""
-    graph, score = spin_glass(10, 10, 3.0, np.random.default_rng(1))
-    routine = SumProduct.of(Entropy.of(ms.Batch.of(graph, count=1)))
-    ascend, entered = convergent.ascend, []
-    monkeypatch.setattr(convergent, "ascend", lambda *a: entered.append(a) or ascend(*a))
-    found = routine.many(ms.Batch.of(graph, count=1), score)
-    assert not entered
-    assert found.warm[graph].sweeps[0] > routine.sweeps
-    assert found.warm[graph].residual[0] <= 1e-9
-    ready = routine.ready(graph)
-    point, value = ascend(graph, ready.plan, ready.coefficient, score, found.tau)
-    assert value == pytest.approx(found.log_z[0], abs=1e-10)
-    np.testing.assert_allclose(point, found.tau, atol=1e-6)

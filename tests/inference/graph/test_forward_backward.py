@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mlestruct.native._door import ChainShape, chain_marginals
 
 import mlestruct as ms
 from mlestruct.inference.graph.forward_backward import ForwardBackward
@@ -51,21 +50,6 @@ def test_chains_agree_with_their_recursions(scale, rng):
         expected = by_numpy(batch.structure(m), scores[part])
         assert log_z[m] == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
         np.testing.assert_allclose(tau[part], expected[1], atol=1e-9)
-
-
-def test_what_the_linear_domain_loses_is_done_in_the_log_domain():
-    """Scores that contradict each other by e^1000 leave nothing in the linear domain."""
-    graph = ms.chain(2, 2)
-    batch = ms.Batch.of(graph, count=1)
-    score = np.array([0.0, -900.0, 0.0, 0.0, -2000.0, -2000.0, 0.0, 1.0])
-    tau, log_z = np.empty(8), np.empty(1)
-    shape = ChainShape(2, graph.node_start, graph.table_start)
-    chain_marginals(shape, 1, batch.offsets[:1], 8, score, tau, log_z)
-    assert np.isnan(log_z[0])
-    found, tau, _ = ForwardBackward().many(batch, score)
-    expected = by_numpy(graph, score)
-    assert found[0] == pytest.approx(expected[0], rel=1e-12)
-    np.testing.assert_allclose(tau, expected[1], atol=1e-12)
 
 
 def test_a_forbidden_transition_by_score_is_exact(rng):

@@ -124,18 +124,6 @@ def test_a_warm_start_saves_sweeps_and_changes_nothing(rng):
         assert (state[structure].sweeps < cold[structure].sweeps).all()
 
 
-def test_unfinished_messages_are_feasible_and_below_the_maximum(rng):
-    """Two sweeps of strong couplings: τ is still feasible, log Z an underestimate."""
-    graph = ms.grid(4, 4)
-    batch = ms.Batch.of(graph, count=1)
-    scores = 10.0 * rng.standard_normal(batch.size)
-    entropy = Entropy.of(batch)
-    rough, tau, _ = SumProduct.of(entropy, sweeps=2, takeover=False).many(batch, scores)
-    done, _, _ = SumProduct.of(entropy).many(batch, scores)
-    assert graph.contains(tau, 1e-12)
-    assert rough[0] < done[0]
-
-
 @pytest.mark.parametrize("scale", [200.0, 5000.0])
 @pytest.mark.parametrize("states", [2, 3])
 def test_scores_beyond_the_linear_domain(scale, states, rng):
@@ -189,22 +177,6 @@ def test_wide_and_narrow_tables_mix_in_one_batch(states, rng):
     _, _, warm = routine.many(batch, wide)
     expected, got = routine.many(batch, scores), routine.many(batch, scores, warm)
     np.testing.assert_allclose(got.tau, expected.tau, atol=1e-8)
-
-
-def test_both_routes_learn_one_grid_model(rng):
-    """TRW weights by L-BFGS on messages and by Frank-Wolfe, within both certificates."""
-    graph, lam = ms.grid(3, 3), 1.0
-    outcomes = [rng.integers(2, size=9) for _ in range(5)]
-    batch = ms.Batch.of(graph, outcomes)
-    features = ms.Dense.of(batch, rng.standard_normal((batch.size, 4)))
-    settings = {"regulariser": lam, "solver": ms.FrankWolfe(tol=1e-5, rounds=2000)}
-    fast = ms.mle_struct(**settings).fit(batch, features)
-    slow = ms.mle_struct(route="frank_wolfe", **settings).fit(batch, features)
-    gaps = fast.certificate.gap + slow.certificate.gap
-    assert fast.certificate.relative < 1e-5
-    assert abs(fast.certificate.objective - slow.certificate.objective) <= gaps + 1e-12
-    radius = sum(np.sqrt(2 * max(m.certificate.gap, 0.0) / lam) for m in (fast, slow))
-    assert np.linalg.norm(fast.theta - slow.theta) <= radius + 1e-9
 
 
 def test_who_is_served():
