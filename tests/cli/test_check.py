@@ -68,7 +68,6 @@ def test_odd_groups_are_no_fault(here):
 
 
 def test_the_proposed_command_learns(here, capsys):
-    """Of the shipped tables in a bad state: found, said as JSON, typed, and it fits."""
     people, pairs, _ = data.roommates(40, 2, 4)
     people["q1"][::7] = 99
     write_csv("our people.csv", {**people, "key": people["id"] * 0 + 1})

@@ -162,10 +162,3 @@ def test_no_words_of_python_and_no_traceback(here, capsys, command):
     words = command.split()
     assert words[-1].split(",")[-1].split("=")[-1] in said
     assert not set(said.replace("'", " ").split()) & {"int", "float", "invalid", "None"}
-
-
-@pytest.mark.parametrize("command", ["infer", "check", "roommates", "roommates serve"])
-def test_every_command_speaks_json(command, capsys):
-    with pytest.raises(SystemExit):
-        main([*command.split(), "--help"])
-    assert "--json" in capsys.readouterr().out

@@ -1,7 +1,5 @@
 """Predictions are outcomes with their own scores, the best ones where that can be proven."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -48,7 +46,6 @@ def frustrated(structure, rng):
     "seed", [*range(6), *(pytest.param(k, marks=pytest.mark.nightly) for k in range(6, 200))]
 )
 def test_default_oracles_are_decoded_to_the_best_outcome(kind, seed):
-    """The reported score is the outcome's own, and nothing is better."""
     rng, structure = np.random.default_rng(seed), GRAPHS[kind]()
     batch = ms.Batch.of(structure, count=3)
     score = np.concatenate([frustrated(structure, rng) for _ in range(3)])

@@ -1,7 +1,5 @@
 """What learned is what predicts: the model keeps its inference, and files do."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 
@@ -197,20 +195,6 @@ def test_sizes_whose_rho_differ_are_each_scaled(rng):
     batch = ms.Batch.of([ms.BipartiteMatching(n) for n in (3, 4, 3)])
     found = marginals(batch, 3.0 * rng.standard_normal(batch.size), rho="hypertree")
     assert (found.upper - found.lower).max() <= 1e-8
-
-
-def test_exact_learning_predicts_by_enumeration(rng):
-    X, y = examples(rng)
-    model = ms.GridModel(learner="exact_mle", alpha=0.1).fit(X, y)
-    batch, scores = model._scored(model._given(X))
-    truth = exact(batch, scores).tau
-    found = np.concatenate([np.ravel(part) for part in model.predict_marginals(X)])
-    nodes = np.concatenate(
-        [truth[batch.coordinates(m)][: grid(3, 3).node_start[-1]] for m in range(len(X))]
-    )
-    assert np.abs(found - nodes).max() <= 1e-8
-    low, high = model.log_likelihood(X, y)
-    assert high - low <= 1e-8 * abs(low)
 
 
 def test_what_kept_inference_cannot_serve_is_refused_with_advice(rng):
@@ -420,7 +404,6 @@ def test_marginals_are_computed_again_as_they_were_learned(name, kind, rng):
 
 @pytest.mark.parametrize("kind", BATCHES)
 def test_procedural_fits_predict_the_beliefs_of_their_loss(kind, rng):
-    """The loss at the predicted marginals is the objective's value."""
     batch, features, _ = drawn_batch(rng, kind)
     solver = ms.FrankWolfe(tol=1e-6, rounds=20)
     if kind not in FREE:

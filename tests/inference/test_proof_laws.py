@@ -1,7 +1,5 @@
 """Laws of proofs: exact routines hand over upper = lower; prices prove matchings near vertices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -95,7 +93,6 @@ def learned(rng, structures, spread, tied, make):
 @pytest.mark.parametrize("name", [*STRUCTURES, *SUMMED])
 @pytest.mark.parametrize("tied", [False, True])
 def test_fits_are_certified_at_their_exact_optimum(name, spread, tied, rng):
-    """Once a fit of paths at its optimum printed a gap of 4 nats."""
     structure = (STRUCTURES | SUMMED)[name]()
     make = ms.learners.exact_mle if name in SUMMED else ms.mle_struct
     model, batch, X = learned(rng, [structure] * 6, spread, tied, make)

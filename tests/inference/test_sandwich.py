@@ -1,7 +1,5 @@
 """Hessians against finite differences, sandwiches against their formulas, and what is unknown."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

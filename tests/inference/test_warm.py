@@ -1,7 +1,5 @@
 """A warm start is a hint: it may cost time, and never changes the answer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -34,13 +34,11 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ten_thousand_instances_equal_brute_force(kind, instances):
-    """Ties, low rank, huge and tiny scores, and −inf on forbidden pairs; none wrong."""
     for structure in KINDS[kind]:
         instances.agree(Assignment(), structure, vertices(structure), 10_000 // 4)
 
 
 def test_mixed_sizes_in_one_batch():
-    """Every example is solved in its own shape."""
     structures = [s for group in KINDS.values() for s in group]
     batch = Batch.of(structures)
     scores = np.random.default_rng(0).standard_normal(batch.size)
@@ -53,7 +51,6 @@ def test_mixed_sizes_in_one_batch():
 
 
 def test_an_impossible_matching_names_rows_and_columns():
-    """Hall: the rows that share too few columns."""
     shut = [(row, column) for row in (0, 2) for column in (0, 1, 3)]
     batch = Batch.of([BipartiteMatching(4), BipartiteMatching(4, forbidden=shut)])
     with pytest.raises(Infeasible, match=r"example 1: .*\[0, 2\].*\[2\]|example 1: columns"):

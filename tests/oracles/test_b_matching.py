@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mlestruct_oracles.min_cost_flow import BMatchingSolver
 
-from mlestruct import Batch, BMatching, FrankWolfe, Infeasible, marginals
+from mlestruct import Batch, BMatching, Infeasible
 from mlestruct.oracle import Validated
 
 
@@ -100,15 +100,3 @@ def test_a_capacity_of_one_is_a_matching_and_required_pairs_fill_nodes(rng):
 def test_misuse_is_named(build, says):
     with pytest.raises(ValueError, match=says):
         build()
-
-
-def test_the_entropy_bounds_log_z_from_above_and_is_never_called_bethe(rng):
-    structures = [random_structure(rng, bipartite=k % 2 == 0) for k in range(40)]
-    structures = [s for s in structures if len(vertices(s)) > 1]
-    batch = Batch.of(structures)
-    scores = rng.normal(size=batch.size)
-    found = marginals(batch, scores, solver=FrankWolfe(tol=1e-7, rounds=300))
-    assert str(found.bound) == "upper (sum of binary entropies)"
-    for m, structure in enumerate(structures):
-        exact = np.logaddexp.reduce(vertices(structure) @ scores[batch.coordinates(m)])
-        assert exact <= found.upper[m] + 1e-9

@@ -345,18 +345,6 @@ def test_many_sparse_graphs_of_all_kinds_equal_dense_ones(graph, kind, rng):
         check_sparse(graph, kind, n, rng)
 
 
-def test_a_sparse_search_unwinds_the_deepest_nesting():
-    """Odd sets in odd sets, all the way: lists of vertices pass from set to set and back."""
-    n = 120
-    weights = nested(n)
-    u, v = np.triu_indices(n, 1)
-    order = np.random.default_rng(0).permutation(n)
-    edges = np.stack([order[u], order[v]], axis=1)
-    matching = perfect_matching_sparse(n, edges, weights[u, v])
-    assert prove_sparse(n, edges, weights[u, v], matching) == 0.0
-    assert np.bincount(np.concatenate(matching.odd_sets)).max() >= 10
-
-
 def triangulated(rng, n):
     """Edges of a triangulation of random points, minus their lengths, and the whole matrix."""
     points = rng.random((n, 2))

@@ -39,7 +39,6 @@ def pinned(paths, rng):
 
 
 def test_ten_thousand_instances_equal_brute_force(instances):
-    """Ties, sparse, huge and tiny scores; none wrong."""
     for paths in GRAPHS:
         instances.agree(ShortestPath(), paths, vertices(paths), 2000)
 

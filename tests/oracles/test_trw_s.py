@@ -25,7 +25,6 @@ GRAPHS = {
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_laws(name):
-    """Feasible, bounded and deterministic on ties, low rank and many scales."""
     check_oracle(TRWS(), GRAPHS[name], exact=False)
 
 
@@ -45,7 +44,6 @@ def test_bounds_brute_force_on_ten_thousand(name, rng):
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_bound_is_no_less_than_the_linear_program(name, rng):
-    """Messages prove at best the LP's value, and come close to it."""
     batch = Batch.of(GRAPHS[name], count=40)
     scores = rng.normal(size=batch.size)
     upper = TRWS(passes=2000, tol=1e-9).many(batch, scores)[1]
@@ -77,7 +75,6 @@ def test_exact_on_trees_of_any_numbers_of_states(states, rng):
 
 
 def test_misuse():
-    """Larger factors and impossible examples are named."""
     with pytest.raises(ValueError, match="factor 0 joins 3 variables"):
         TRWS().many(Batch.of(FactorGraph([2] * 3, [(0, 1, 2)])), np.zeros(14))
     dead = grid(2, 2).forbid([(1, 0), (1, 1)])

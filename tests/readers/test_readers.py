@@ -1,7 +1,5 @@
 """Readers: columns and feature dicts mean what their formats say."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -86,7 +84,6 @@ def test_feature_dicts_fit_as_arrays_do():
 
 
 def test_bio_models_predict_well_formed_sequences():
-    """Forbidden transitions have no probability and are never predicted."""
     X, y = sentences()
     model = ms.SequenceModel(constraints="bio", alpha=10.0).fit(X, y)
     tags = model.classes_.tolist()

@@ -1,7 +1,5 @@
 """UAI files are read as written: tables, evidence, zeros, repeated and unary factors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -103,7 +101,6 @@ def test_larger_factors_and_clamped_zeros(tmp_path):
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, text, why):
-    """The file, the place and the value."""
     path = tmp_path / "wrong.uai"
     path.write_text(text)
     with pytest.raises(ValueError, match=why):
@@ -118,10 +115,9 @@ def test_wrong_tasks_and_methods(small):
 
 
 @pytest.mark.parametrize(
-    "name", ["Grids_11", "Grids_12", "CSP_11", *(f"Segmentation_{k}" for k in "11 12 13".split())]
+    "name", ["Grids_11", "Grids_12", "CSP_11", *(f"Segmentation_{k}" for k in ["11", "12", "13"])]
 )
 def test_competition_files(shared_data, name):
-    """The reference files' log₁₀ Z and marginals, exactly."""
     folder = shared_data / "uai" / "uai2014"
     path = folder / f"{name}.uai"
     found = infer(path, "PR", folder / f"{name}.uai.evid", method="exact").text.split()[1]

@@ -87,7 +87,6 @@ def test_sections_without_content_are_left_out(model, cohorts, parsed, sections)
 
 
 def test_the_opening_and_every_section_are_filled(model, cohorts, parsed, sections):
-    """The opening and the sections are there; nothing is left unfilled."""
     report = Report.of(model, cohorts[2], cohorts[3])
     read = parsed(report.html())
     words = " ".join(read.words)

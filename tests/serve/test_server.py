@@ -160,20 +160,6 @@ def test_two_people_swap_their_partners(planned) -> None:
     assert "share already" in planned.refused(f"cost?kind=swap&a={a}&b={other}")
 
 
-@pytest.mark.parametrize("asked", ["kind=swap&a=-1&b=2", "kind=swap&a=1&b=99", "kind=x&a=1&b=2"])
-def test_strangers_are_refused(planned, asked) -> None:
-    assert planned.refused(f"cost?{asked}")
-
-
-def test_a_locked_home_stays_and_can_be_let_go(planned) -> None:
-    plan = planned.json("plan")
-    rows = plan["homes"][0]["rows"]
-    lock = {"rows": rows, "room": None, "keep": True}
-    assert [h["rows"] for h in planned.json("lock", lock)["homes"] if h["locked"]] == [rows]
-    assert planned.json("lock", lock | {"keep": False}) == plan
-    assert planned.refused("lock", lock | {"rows": [1, 1]})
-
-
 def test_who_is_locked_is_not_moved_in_silence(planned) -> None:
     homes = planned.json("plan")["homes"]
     same = [home["rows"] for home in homes if home["group"] == homes[0]["group"]]
@@ -181,24 +167,6 @@ def test_who_is_locked_is_not_moved_in_silence(planned) -> None:
     for kind in ("together", "swap"):
         said = planned.refused(f"cost?kind={kind}&a={same[0][0]}&b={same[1][0]}")
         assert "is locked: unlock that home first" in said
-
-
-def test_a_locked_room_keeps_its_people(planned) -> None:
-    """With a table of rooms: also when rules change who lives around them."""
-    rooms = "room,size,gender\n" + "".join(
-        f"{gender}{k},{size},{gender}\n" for gender in "FM" for k, size in enumerate([4, 2, 1] * 7)
-    )
-    planned.json("file?kind=rooms&name=rooms.csv", rooms.encode())
-    plan = planned.json("plan")
-    assert any(len(home["rows"]) == 4 for home in plan["homes"])
-    home = next(home for home in plan["homes"] if len(home["rows"]) == 2)
-    held = planned.json("lock", {"rows": home["rows"], "room": home["room"], "keep": True})
-    assert [h["room"] for h in held["homes"] if h["locked"]] == [home["room"]]
-    others = [h["rows"] for h in held["homes"] if h["group"] == home["group"] and not h["locked"]]
-    rule = {"kind": "forbid", "pairs": [others[0][:2]], "keep": True}
-    after = planned.json("rule", rule)
-    kept = next(h for h in after["homes"] if h["room"] == home["room"])
-    assert sorted(kept["rows"]) == sorted(home["rows"])
 
 
 def test_forbidden_and_locked_exclude_each_other(planned) -> None:

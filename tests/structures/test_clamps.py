@@ -27,7 +27,6 @@ TWO_WAYS = [(0, 1), (0, 1)]
     ],
 )
 def test_a_clamp_never_allows_what_was_forbidden(structure, observed, message):
-    """An observation that contradicts the structure is an error that names it."""
     with pytest.raises(ValueError, match=message):
         structure.clamp(observed)
 

@@ -1,7 +1,5 @@
 """Interior points of labelled graphs under clamps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

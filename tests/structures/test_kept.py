@@ -1,7 +1,5 @@
 """What is worked out of a structure is kept on it, and on it alone."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -72,7 +72,6 @@ def test_misuse_is_named(build, message):
 
 
 def test_whole_numbers_in_other_types_are_fine():
-    """Floats that are integers, booleans, lists and arrays."""
     assert chain(2, 2).clamp(np.array([1.0, -1.0])) == chain(2, 2).clamp([1, -1])
     assert chain(2, 2).encode([True, False]).tolist() == chain(2, 2).encode([1, 0]).tolist()
     assert LINE.encode(np.array([0.0, 1.0])).tolist() == [1.0, 1.0]

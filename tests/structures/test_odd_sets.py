@@ -1,7 +1,5 @@
 """Odd sets: proofs and least cuts against enumeration; a point outside the hull is refused."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -36,7 +36,6 @@ def labellings(graph):
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_laws(name):
-    """Codes, constraints, clamps, entropy and its bound agree with the listed labellings."""
     graph = GRAPHS[name]
     free = (graph.fixed < 0).all()
     clamps = [({0: 1}, lambda y: y[0] == 1)] if free else []
@@ -62,14 +61,12 @@ def test_kikuchi_numbers():
 
 
 def test_plaquettes_begin_like_the_grid(rng):
-    """The coordinates of nodes and edges are those of ``grid``."""
     states = rng.integers(0, 3, 12)
     small, large = grid(3, 4, 3), plaquettes(3, 4, 3)
     np.testing.assert_array_equal(large.encode(states)[: small.size], small.encode(states))
 
 
 def test_counting_numbers_cover_every_variable_once():
-    """Σ of Kikuchi's numbers over the regions that hold a variable is 1."""
     for graph in (plaquettes(5, 3), GRAPHS["tree"], GRAPHS["loop"]):
         covered = np.zeros(graph.n_nodes)
         for number, region in zip(graph.counting(1.0), graph.regions, strict=True):
@@ -139,6 +136,5 @@ def test_loops_claim_no_more_than_is_known():
     ],
 )
 def test_misuse_is_named(build, words):
-    """What is wrong is said at construction."""
     with pytest.raises(ValueError, match=words):
         build()

@@ -59,7 +59,6 @@ def test_every_make_gives_the_same_columns(make):
 
 @pytest.mark.parametrize("make", MAKES)
 def test_tables_go_back_to_their_make(make):
-    """Selected rows come back as the kind of table that was given."""
     given = MAKES[make]()
     chosen = table(given).rows([2, 0])
     native = chosen.native()
@@ -71,7 +70,6 @@ def test_tables_go_back_to_their_make(make):
 
 
 def test_csv_round_trip(tmp_path):
-    """What write_csv writes, table reads: types, commas, missing cells."""
     path = tmp_path / "people.csv"
     write_csv(path, table({n: COLUMNS[n] for n in ("id", "age", "name")}).columns)
     assert path.read_text(encoding="utf-8").splitlines()[2] == "8,,"
@@ -116,7 +114,6 @@ def test_csv_cells_are_numbers_only_if_nothing_is_lost(tmp_path, cells, expected
     ],
 )
 def test_misuse_names_the_column_or_row(given, message):
-    """Each ValueError says which column, row or type."""
     with pytest.raises(ValueError, match=message):
         table(given)["a"]
     with pytest.raises(ValueError, match=r"there is no column 'c'; there are a, b"):
@@ -161,7 +158,6 @@ def test_a_column_of_numbers_and_text_can_be_carried_but_not_used(kind):
     ],
 )
 def test_broken_csv_is_refused_with_the_row(tmp_path, text, message):
-    """Empty files, repeated names, ragged rows and cells without an end."""
     path = tmp_path / "broken.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
@@ -200,7 +196,6 @@ def test_other_alphabets_are_refused_not_misread(tmp_path, encoding):
 
 
 def test_lines_are_those_of_the_file(tmp_path):
-    """Through blank lines, cells of several lines, and any choice of rows."""
     path = tmp_path / "one.csv"
     path.write_text('Title\n\nx,y\n1,"a\nb"\n\n2,c\n3,d\n', encoding="utf-8")
     found = read(path)

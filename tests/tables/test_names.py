@@ -1,7 +1,5 @@
 """Names of columns that are no text, or one name twice: read as text, or refused in words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

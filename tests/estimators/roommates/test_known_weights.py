@@ -19,7 +19,6 @@ def test_the_benchmark_meets_its_targets(shared_data) -> None:
 
 
 def test_weights_are_near_the_exact_maximum_likelihood_estimate(shared_data) -> None:
-    """Within a fifth of a standard error, for ρ = ½ and for Bethe."""
     folder = shared_data / "roommates_semisynthetic"
     people, pairs = table(folder / "students.csv"), table(folder / "pairings.csv")
     first = pairs.rows(pairs["year"] == 1)

@@ -1,7 +1,5 @@
 """Units and zeros of answers, and the order of people and labellings, are nobody's business."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 

@@ -1,7 +1,5 @@
 """Messages bound the surrogate from above wherever they stopped, and meet it at their end."""
 
-from __future__ import annotations
-
 import pytest
 
 import mlestruct as ms

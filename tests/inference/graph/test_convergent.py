@@ -1,7 +1,5 @@
 """Where messages stall, Newton goes on to a certificate."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Chains in the linear domain, forests in the log domain: one answer, whatever the scale."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -31,7 +29,6 @@ def by_numpy(graph, score):
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 100.0, 3000.0])
 def test_chains_agree_with_their_recursions(scale, rng):
-    """Unequal cards, equal and unequal tables, several lengths in one batch."""
     graphs = [
         ms.chain(5, 4),
         ms.FactorGraph([2, 4, 2, 2], [(0, 1), (1, 2), (2, 3)]),

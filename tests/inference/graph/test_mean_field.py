@@ -1,7 +1,5 @@
 """Mean field bounds log Z from below, by products, and never falls."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -29,7 +27,6 @@ def test_a_lower_bound_at_a_product(graph, damping, rng):
 
 
 def test_more_sweeps_never_lower_it(rng):
-    """Each sequential update is the exact maximum of its coordinate."""
     batch = ms.Batch.of(ms.grid(4, 4), count=2)
     scores = 2.0 * rng.standard_normal(batch.size)
     values = np.array([mean_field(batch, scores, sweeps=k, tol=0.0).log_z for k in range(1, 30)])
@@ -37,7 +34,6 @@ def test_more_sweeps_never_lower_it(rng):
 
 
 def test_independent_variables_are_exact(rng):
-    """Without couplings the product is the model."""
     graph = ms.FactorGraph([3, 2], [])
     batch = ms.Batch.of(graph, count=1)
     scores = rng.standard_normal(5)

@@ -1,7 +1,5 @@
 """Messages end at the surrogate's maximum, feasibly, whatever the schedule, or say they do not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -156,7 +154,6 @@ def test_marginals_of_enormous_scores_are_feasible_numbers(schedule, rng):
 
 @pytest.mark.parametrize("schedule", ["sequential", "flooding", "residual"])
 def test_damping_changes_the_way_and_not_the_end(schedule, rng):
-    """Half of the old message is kept: more sweeps, the same τ."""
     batch = ms.Batch.of([ms.grid(4, 4), ms.grid(3, 3, 4), CYCLES["order 3"][0]])
     entropy, scores = Entropy.of(batch), rng.standard_normal(batch.size)
     plain = SumProduct.of(entropy, schedule=schedule).many(batch, scores)

@@ -1,14 +1,12 @@
 """Messages of matchings: fixed points are stationary, in floats as in logarithms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from mlestruct.native._door import MatchingAim, MatchingState, matching_propagate
 
 import mlestruct as ms
 from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.scaling import Scaling, prepared
+from mlestruct.native._door import MatchingAim, MatchingState, matching_propagate
 
 
 def propagated(graph, scores, rho, residual):

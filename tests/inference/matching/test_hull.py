@@ -1,7 +1,5 @@
 """General matchings by messages and by Frank-Wolfe: one optimum, over the hull of matchings."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

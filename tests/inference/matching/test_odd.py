@@ -1,7 +1,5 @@
 """Odd sets: their prices bound the maximum over the hull anywhere, and meet it at the end."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog

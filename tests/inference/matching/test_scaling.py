@@ -1,7 +1,5 @@
 """Scaling finds what Frank-Wolfe finds over the degrees, at any ρ, score and graph."""
 
-from __future__ import annotations
-
 import json
 from itertools import combinations
 from pathlib import Path
@@ -159,7 +157,6 @@ def test_bethe_on_a_vertex_is_proven_by_the_spectral_rule(rng):
 @pytest.mark.parametrize("n", [60, 200])
 @pytest.mark.parametrize("rho", [0.5, 1.0])
 def test_complete_graphs_take_few_sweeps(n, rho, rng):
-    """At most 41 sweeps to 1e-8: the common scale does not oscillate."""
     structure = ms.Matching(n)
     scores = rng.standard_normal(structure.size)
     found, value = solve(structure, scores, rho, residual=1e-8, sweeps=41)

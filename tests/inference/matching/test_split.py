@@ -1,7 +1,5 @@
 """The nodes' own bound: above the maximum at any prices, at it at best, and near vertices too."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

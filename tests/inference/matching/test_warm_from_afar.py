@@ -1,7 +1,5 @@
 """Warm starts from prices of scores that differ by thousands of nats: no other answer, in time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

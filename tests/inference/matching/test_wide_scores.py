@@ -1,7 +1,5 @@
 """Scores of any size, cold: prices of 1e5 nats are reached, not crept towards."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -35,7 +35,6 @@ def test_the_most_faithful_sampler_is_chosen(structure, oracle, exact, words):
 
 
 def test_one_seed_gives_one_answer():
-    """The generator decides, nothing else."""
     draws = [
         sampler(ms.BipartiteMatching(5), np.arange(25.0) / 9, 3, np.random.default_rng(seed))
         for seed in (1, 1, 2)
