@@ -11,49 +11,13 @@ from mlestruct_oracles.networkx_matching import NetworkxMatching
 
 from mlestruct import Batch, Infeasible, Matching
 from mlestruct.oracle import Validated
-
-
-def all_matchings(n):
-    """Every partial matching of the complete graph, as 0/1 rows over its pairs."""
-    pairs = list(combinations(range(n), 2))
-
-    def extend(node, used, chosen):
-        if node == n:
-            yield chosen
-            return
-        yield from extend(node + 1, used, chosen)
-        if node not in used:
-            for other in range(node + 1, n):
-                if other not in used:
-                    yield from extend(node + 1, used | {node, other}, [*chosen, (node, other)])
-
-    listed = list(extend(0, frozenset(), []))
-    table = np.zeros((len(listed), len(pairs)))
-    for row, chosen in enumerate(listed):
-        table[row, [pairs.index(pair) for pair in chosen]] = 1.0
-    return table, np.array(pairs)
-
-
-TABLES = {n: all_matchings(n) for n in range(2, 9)}
-
-
-def vertices(structure):
-    """The structure's matchings among all of its nodes' pairs, in its own order of edges."""
-    table, pairs = TABLES[structure.n_nodes]
-    place = {tuple(pair): k for k, pair in enumerate(pairs.tolist())}
-    columns = [place[tuple(sorted(pair))] for pair in structure.ends.tolist()]
-    absent = np.setdiff1d(np.arange(len(pairs)), columns)
-    listed = table[(table[:, absent] == 0).all(axis=1)][:, columns]
-    if structure.kind == "perfect":
-        listed = listed[2 * listed.sum(axis=1) == structure.n_nodes]
-    pinned = structure.fixed >= 0
-    return listed[(listed[:, pinned] == structure.fixed[pinned]).all(axis=1)]
+from tests.structures.test_matching_general import listed
 
 
 def random_structure(rng):
     n = int(rng.integers(2, 9))
     kind = "partial" if n % 2 or rng.random() < 0.5 else "perfect"
-    pairs = TABLES[n][1]
+    pairs = np.array(list(combinations(range(n), 2)))
     if rng.random() < 0.3:
         edges, count = None, len(pairs)
     else:
@@ -80,14 +44,14 @@ def test_it_finds_the_best_of_all_matchings_and_bounds_it(kind):
     oracle, solved = Validated(Blossom()), 0
     while solved < 2000:
         structure = random_structure(rng)
-        listed = vertices(structure)
+        outcomes = listed(structure)
         batch = Batch.of([structure] * 50)
         scores = SCORES[kind](rng, batch.size)
-        if len(listed) == 0:
+        if len(outcomes) == 0:
             with pytest.raises(Infeasible, match=r"node|group"):
                 oracle.many(batch, scores)
             continue
-        truth = (scores.reshape(50, -1) @ listed.T).max(axis=1)
+        truth = (scores.reshape(50, -1) @ outcomes.T).max(axis=1)
         found, upper = oracle.many(batch, scores)
         np.testing.assert_allclose(batch.totals(scores * found), truth, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(upper, truth, rtol=1e-12, atol=1e-12)
@@ -97,15 +61,15 @@ def test_it_finds_the_best_of_all_matchings_and_bounds_it(kind):
 def test_the_networkx_reference_agrees(rng):
     for _ in range(150):
         structure = random_structure(rng)
-        listed = vertices(structure)
+        outcomes = listed(structure)
         batch = Batch.of(structure)
         scores = rng.normal(size=batch.size)
-        if len(listed) == 0:
+        if len(outcomes) == 0:
             with pytest.raises(Infeasible, match="node"):
                 Validated(NetworkxMatching()).many(batch, scores)
             continue
         _, upper = Validated(NetworkxMatching()).many(batch, scores)
-        assert upper[0] == pytest.approx((listed @ scores).max(), abs=1e-12)
+        assert upper[0] == pytest.approx((outcomes @ scores).max(), abs=1e-12)
 
 
 def test_infeasibility_names_tuttes_witness_where_components_do_not_show_it():

@@ -46,26 +46,22 @@ def random_scores(graph, models, rng, field=1.0, attractive=False):
     return np.concatenate([scores[:, :first], tables.reshape(models, -1)], axis=1)
 
 
-# --- answers -------------------------------------------------------------------------------------
-
-
+@pytest.mark.parametrize("oracle", ["qpbo", "qpbo_pymaxflow", "qpbo_ortools"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_qpbo_obeys_the_laws_of_oracles(name):
-    check_oracle(QPBO(), GRAPHS[name])
+def test_qpbo_obeys_the_laws_of_oracles(name, oracle):
+    check_oracle(load(oracle), GRAPHS[name])
 
 
+@pytest.mark.parametrize("oracle", ["graph_cut", "graph_cut_pymaxflow", "graph_cut_ortools"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_graph_cut_obeys_the_laws_of_oracles(name):
+def test_graph_cut_obeys_the_laws_of_oracles(name, oracle):
     """The same, exactly the best, under any node scores."""
     graph = GRAPHS[name]
     if name == "forbidden":  # what keeps an edge attractive may be forbidden
         graph = grid(2, 2).forbid([(0, 1)], [(1, (0, 1)), (3, (1, 0))])
     base = np.zeros(graph.size)
     base[graph.node_start[-1] :] = np.tile([0.7, 0.0, 0.1, 0.4], graph.n_factors)
-    check_oracle(GraphCut(), graph, base=np.where(graph.fixed == 0, 0.0, base))
-
-
-# --- misuse --------------------------------------------------------------------------------------
+    check_oracle(load(oracle), graph, base=np.where(graph.fixed == 0, 0.0, base))
 
 
 def test_repulsion_names_example_and_edge():
@@ -102,9 +98,6 @@ def test_only_node_scores_may_be_perturbed():
     assert mask[:8].all()
     with pytest.raises(ValueError, match="perturb"):
         ms.marginals(Batch.of(grid(2, 2)), np.zeros(grid(2, 2).size), GraphCut())
-
-
-# --- defaults and bounds -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -180,37 +173,11 @@ def test_default_weights_of_loopy_graphs_bound_above():
     assert graph.bound(np.r_[np.zeros(12), np.full(17, 0.3)]).kind == "none"  # covers too little
 
 
-# --- learning ------------------------------------------------------------------------------------
-
-
-# --- the table -----------------------------------------------------------------------------------
-
-
 def test_the_table_names_every_oracle():
     page = Path(mlestruct_oracles.__file__).with_name("README.md").read_text(encoding="utf-8")
     lines = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     rows = {name for line in lines for name in line.split("`")[1::2]}
     assert {name for name in rows if name.islower()} == set(CATALOGUE)
-
-
-# --- the packages by name ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["qpbo", "graph_cut"])
-@pytest.mark.parametrize("package", ["pymaxflow", "ortools"])
-def test_max_flow_packages_have_names(name, package):
-    """The same best scores as the compiled max-flow's, on attractive grids."""
-    rng = np.random.default_rng(5)
-    graph = ms.grid(3, 4)
-    batch = Batch.of([graph] * 4)
-    scores = rng.normal(size=batch.size)
-    pairs = scores.reshape(4, -1)[:, graph.node_start[-1] :].reshape(4, -1, 2, 2)
-    pairs[:, :, 0, 1] = pairs[:, :, 1, 0] = -1.0
-    pairs[:, :, 0, 0] = pairs[:, :, 1, 1] = 0.0
-    theirs, upper = Validated(resolve(f"{name}_{package}", batch)).many(batch, scores)
-    ours, best = Validated(resolve(name, batch)).many(batch, scores)
-    np.testing.assert_allclose(batch.totals(scores * theirs), batch.totals(scores * ours))
-    np.testing.assert_allclose(upper, best, atol=1e-6)
 
 
 @pytest.mark.parametrize("form", ["function", "oracle"])

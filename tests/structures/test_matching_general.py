@@ -44,9 +44,6 @@ def random_graph(rng, n, share, kind):
     return Matching(n, pairs[keep if len(keep) else [0]], kind)
 
 
-# --- coordinates and outcomes --------------------------------------------------------------------
-
-
 def test_listed_edges_keep_their_order_and_pairs_are_found_in_either_direction():
     graph = Matching(4, [(2, 3), (1, 0), (3, 0)])
     assert graph.encode([(0, 1), (3, 2)]).tolist() == [1, 1, 0]
@@ -110,9 +107,6 @@ def test_clamping_keeps_exactly_the_matchings_that_agree():
         Matching(6, required=[(0, 1)], forbidden=[(1, 0)])
 
 
-# --- entropies and bounds ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["perfect", "partial"])
 def test_the_entropy_is_the_matching_entropy_of_mle_struct(rng, kind):
     graph = Matching(6, kind=kind)
@@ -135,9 +129,6 @@ def test_bounds_are_claimed_where_a_theorem_says_so_only():
     square = Matching(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
     assert square.bound(square.counting(1.0)).kind == "lower"
     assert square.bound(square.counting() + 0.1).kind == "none"
-
-
-# --- polytopes -----------------------------------------------------------------------------------
 
 
 def least_share(point, vertices):
@@ -176,9 +167,6 @@ def test_edges_in_no_perfect_matching_end_at_zero_with_a_proof():
 def test_what_makes_a_perfect_matching_impossible_is_named(graph, says):
     with pytest.raises(Infeasible, match=says):
         marginals(Batch.of(graph), np.zeros(graph.size))
-
-
-# --- inference and learning against reference values ---------------------------------------------
 
 
 @pytest.mark.parametrize("edges", [None, [(0, 1), (1, 2)]])

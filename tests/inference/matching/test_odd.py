@@ -12,6 +12,7 @@ from mlestruct.inference.matching.odd import HullScaling, HullState, binding
 from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.routine import routine
 from mlestruct.objectives import Sum
+from tests.structures.test_matching_general import listed
 
 TRIANGLES = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]
 STRUCTURES = {
@@ -28,27 +29,6 @@ STRUCTURES = {
 SEEDS = [0, *(pytest.param(k, marks=pytest.mark.nightly) for k in range(1, 30))]
 
 
-def vertices(structure):
-    """Every matching, one per row: each node in turn has an edge to a later one, or is single."""
-    ends, found = structure.ends.tolist(), []
-
-    def extend(chosen, node, used):
-        if node == structure.n_nodes:
-            found.append(chosen)
-        elif node in used:
-            extend(chosen, node + 1, used)
-        else:
-            if structure.kind == "partial":
-                extend(chosen, node + 1, used)
-            for k, pair in enumerate(ends):
-                if min(pair) == node and max(pair) not in used:
-                    extend([*chosen, k], node + 1, used | set(pair))
-
-    extend([], 0, frozenset())
-    rows = np.array([np.isin(np.arange(len(ends)), chosen) for chosen in found], dtype=float)
-    return rows[((structure.fixed < 0) | (rows == structure.fixed)).all(axis=1)]
-
-
 def grouped(rng, structure, spread):
     """Scores that are high inside groups, so that odd groups must send somebody out."""
     group = rng.integers(0, 3, structure.n_nodes)
@@ -59,16 +39,16 @@ def grouped(rng, structure, spread):
 def farthest(structure, entropy, score, tau):
     """max over all matchings of ⟨score + ∇H(τ), v − τ⟩: none is larger at the optimum."""
     slope = score + entropy.grad(tau)
-    return float((vertices(structure) @ slope).max() - tau @ slope)
+    return float((listed(structure) @ slope).max() - tau @ slope)
 
 
 def mixed(structure, tau):
     """Whether a linear program finds τ a mixture of listed matchings, to 1e-7."""
-    listed = vertices(structure)
-    rows = np.vstack([listed.T, np.ones(len(listed))])
+    corners = listed(structure)
+    rows = np.vstack([corners.T, np.ones(len(corners))])
     right = np.r_[tau, 1.0]
     ok = linprog(
-        np.zeros(len(listed)),
+        np.zeros(len(corners)),
         A_ub=np.vstack([rows, -rows]),
         b_ub=np.r_[right, -right] + 1e-7,
     )
@@ -118,7 +98,7 @@ def test_any_odd_sets_at_any_prices_bound_the_value_of_every_mixture(kind, rho, 
     structure = ms.Matching(7 if kind == "partial" else 8, kind=kind)
     batch = ms.Batch.of(structure, count=1)
     entropy, direct = Entropy.of(batch, rho), HullScaling(Scaling(rho))
-    listed, n = vertices(structure), structure.n_nodes
+    corners, n = listed(structure), structure.n_nodes
     for _ in range(30):
         score = rng.choice([0.3, 3.0, 20.0]) * rng.standard_normal(structure.size)
         sets = np.zeros((1, 4, n), dtype=bool)
@@ -127,8 +107,8 @@ def test_any_odd_sets_at_any_prices_bound_the_value_of_every_mixture(kind, rho, 
         price = rng.choice([0.0, 0.1, 2.0, 30.0], (1, 4))
         scaled = direct.scaling.many(batch, score).warm
         upper = direct.above(batch, score, HullState(scaled, [(sets, price)]), np.zeros(1))
-        share = rng.dirichlet(np.full(len(listed), 0.05), 50)
-        points = np.vstack([share @ listed, listed])
+        share = rng.dirichlet(np.full(len(corners), 0.05), 50)
+        points = np.vstack([share @ corners, corners])
         value = [float(entropy.each(tau)[0] + score @ tau) for tau in points]
         assert upper[0] >= max(value) - 1e-9 * (1.0 + abs(upper[0]))
 
