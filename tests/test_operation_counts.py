@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mlestruct.native._door import MatchingAim, matching_scale
 
 import mlestruct as ms
 from mlestruct.inference.matching.scaling import prepared
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
+from mlestruct.native._door import MatchingAim, matching_scale
 from mlestruct.oracle import Counted, resolve
 from mlestruct.train.direct import direct
 

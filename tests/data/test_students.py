@@ -1,4 +1,4 @@
-"""Generated students: who can be paired, by which law, and whether the chain has forgotten."""
+"""Generated students: who can be paired, and by which law."""
 
 import itertools
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+import mlestruct as ms
+from mlestruct.errors import Infeasible
+from mlestruct.inference.exact.paths import PathSums
+from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.native._door import (
     AttributeRows,
     ChainShape,
@@ -22,11 +27,6 @@ from mlestruct.native._door import (
     sum_examples,
     tied_marginals,
 )
-
-import mlestruct as ms
-from mlestruct.errors import Infeasible
-from mlestruct.inference.exact.paths import PathSums
-from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.objectives.tied_weights import padded
 from tests.inference.graph.test_forward_backward import by_numpy
 

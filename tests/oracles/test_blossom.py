@@ -291,6 +291,8 @@ SPARSE_GRAPHS = {
     "two even parts": lambda rng, n: split(rng, n, 0),
     "two odd parts": lambda rng, n: split(rng, n, 1),
 }
+FEW = [8, 10, 24, 60, 130]
+MANY = [8, 10, 12, 16, 24, 36] * 60 + [200, 500] * 4
 SPARSE_WEIGHTS = {
     "equal": lambda rng, m: np.ones(m),
     "whole": lambda rng, m: rng.integers(-3, 4, m).astype(float),
@@ -325,16 +327,11 @@ def check_sparse(graph, kind, n, rng):
 
 @pytest.mark.parametrize("kind", SPARSE_WEIGHTS)
 @pytest.mark.parametrize("graph", SPARSE_GRAPHS)
-def test_sparse_graphs_of_all_kinds_equal_dense_ones(graph, kind, rng):
-    for n in (8, 10, 24, 60, 130):
-        check_sparse(graph, kind, n, rng)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", SPARSE_WEIGHTS)
-@pytest.mark.parametrize("graph", SPARSE_GRAPHS)
-def test_many_sparse_graphs_of_all_kinds_equal_dense_ones(graph, kind, rng):
-    for n in [8, 10, 12, 16, 24, 36] * 60 + [200, 500] * 4:
+@pytest.mark.parametrize(
+    "sizes", [[8, 10, 24, 60, 130], pytest.param(MANY, marks=pytest.mark.nightly)]
+)
+def test_sparse_graphs_of_all_kinds_equal_dense_ones(graph, kind, sizes, rng):
+    for n in sizes:
         check_sparse(graph, kind, n, rng)
 
 

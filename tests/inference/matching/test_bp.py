@@ -1,4 +1,4 @@
-"""Messages of matchings: fixed points are stationary, in floats as in logarithms."""
+"""Messages of matchings leap where they creep, and ascent takes over where they fail."""
 
 import numpy as np
 import pytest
