@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any, NamedTuple
@@ -10,9 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.dual import Dual
-from mlestruct.frank_wolfe import atoms as sets
-from mlestruct.frank_wolfe import slopes, steps
-from mlestruct.frank_wolfe.atoms import Atoms, Rows
+from mlestruct.native._door import (
+    AtomProducts,
+    AtomRows,
+    AtomSet,
+    DualIterate,
+    DualPoint,
+    DualProblem,
+    StepRoom,
+    rebuild_point,
+    refresh_slopes,
+    tangent_slopes,
+)
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree, like
@@ -20,6 +30,16 @@ from mlestruct.trees import Tree, like
 CAP = 256  # atoms kept per example at most
 SPARSE = 0.25  # moments with a smaller share of entries that are not zero are kept as these
 PER_SLOT = ("weight", "stiff", "used", "tag")
+# What checkpoints keep of an AtomSet and of its AtomRows
+Atoms = namedtuple(
+    "Atoms", "cap known vertex moment weight stiff used tag base base_moment rest interior"
+)
+Rows = namedtuple("Rows", "start width length place amount")
+
+
+def plain(values: Array) -> Array:
+    """As the kernels read them, which may be the same array."""
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def extent(flat: Array, edges: Ints) -> Ints:
@@ -55,14 +75,17 @@ class Widths(NamedTuple):
         return part * int(self.vertex.sum()) + moment * int(self.moment.sum())
 
 
-def empty_atoms(base: Array, moment: Array, widths: Widths, cap: int) -> Any:
+def empty_atoms(base: Array, moment: Array, widths: Widths, cap: int) -> AtomSet:
     """Empty slots for vertices of so many entries, and moments of so many."""
     blocks = len(widths.vertex)
-    return Atoms(
+    return AtomSet(
+        blocks,
         cap,
-        np.zeros(blocks, dtype=np.int64),
+        len(base),
+        len(moment),
         _rows(widths.vertex, cap, True, widths.ones),
         _rows(widths.moment, cap, widths.sparse),
+        np.zeros(blocks, dtype=np.int64),
         np.zeros((blocks, cap)),
         np.zeros((blocks, cap)),
         np.zeros((blocks, cap), dtype=np.int64),
@@ -74,25 +97,30 @@ def empty_atoms(base: Array, moment: Array, widths: Widths, cap: int) -> Any:
     )
 
 
-def _rows(width: Ints, cap: int, sparse: bool, ones: bool = False) -> Any:
+def _rows(width: Ints, cap: int, sparse: bool, ones: bool = False) -> AtomRows:
     width = np.maximum(width, int(sparse))  # empty matchings too: rows without places are dense
     start = np.concatenate([[0], np.cumsum(cap * width)]).astype(np.int64)
     size, length = int(start[-1]), np.zeros((len(width), cap), dtype=np.int64)
     place = np.zeros(size * sparse, dtype=np.int32)  # a batch of 2³¹ parts has no room anyway
-    return Rows(start, width, length, place, np.zeros(0 if ones else size))
+    return _rows_of(start, width, length, place, np.zeros(0 if ones else size))
 
 
-def with_amounts(rows: Any, known: Ints) -> Any:
+def _rows_of(start: Ints, width: Ints, length: Ints, place: Any, amount: Array) -> AtomRows:
+    sizes = *length.shape, len(place), len(amount)
+    return AtomRows(*sizes, start, width, length, place, amount)
+
+
+def with_amounts(rows: AtomRows, known: Ints) -> AtomRows:
     """The rows with an amount per entry, for entries that may be other than 1."""
     if len(rows.amount):
         return rows
     amount = np.zeros(len(rows.place))  # memory that is not touched costs nothing
     for start, used in zip(rows.start, known * rows.width, strict=False):
         amount[start : start + used] = 1.0
-    return rows._replace(amount=amount)
+    return _rows_of(rows.start, rows.width, rows.length, rows.place, amount)
 
 
-def widened(rows: Any, needed: Ints, known: Ints, size: Ints) -> Any:
+def widened(rows: AtomRows, needed: Ints, known: Ints, size: Ints) -> AtomRows:
     """The same rows in slots that hold ``needed`` entries; those that grow get some to spare.
 
     Where one grows the others of up to ``size`` entries are likely to: all are copied once.
@@ -107,25 +135,26 @@ def widened(rows: Any, needed: Ints, known: Ints, size: Ints) -> Any:
         shape = used, int(width[m])
         for to, kept in ((new.place, rows.place), (new.amount, rows.amount))[: 2 - ones]:
             to[fresh].reshape(used, int(new.width[m]))[:, : shape[1]] = kept[old].reshape(shape)
-    return new._replace(length=rows.length)
+    return _rows_of(new.start, new.width, rows.length, new.place, new.amount)
 
 
-def occupied(atoms: Any) -> Tree:
+def occupied(atoms: AtomSet) -> Tree:
     """The slots in use; most are not."""
     slots = _used(atoms)
-    kept = {name: getattr(atoms, name)[slots] for name in PER_SLOT}
-    rows = {name: tuple(_packed(getattr(atoms, name), slots)) for name in ("vertex", "moment")}
-    return tuple(atoms._replace(**kept, **rows))
+    kept = {name: getattr(atoms, name) for name in Atoms._fields}
+    kept |= {name: kept[name][slots] for name in PER_SLOT}
+    kept |= {name: tuple(_packed(kept[name], slots)) for name in ("vertex", "moment")}
+    return tuple(Atoms(**kept))
 
 
-def _packed(rows: Any, slots: NDArray[np.bool_]) -> Any:
+def _packed(rows: AtomRows, slots: NDArray[np.bool_]) -> Any:
     entries = np.repeat(slots, np.repeat(rows.width, slots.shape[1]))
     place = rows.place[entries] if len(rows.place) else None
     ones = len(rows.place) > len(rows.amount)
     return Rows(None, rows.width, rows.length[slots], place, None if ones else rows.amount[entries])
 
 
-def recalled(dual: Dual, tree: Tree) -> Any:
+def recalled(dual: Dual, tree: Tree) -> AtomSet:
     """The same slots again; kernels trust them, so a tree that is no active set is refused."""
     kept = Atoms._make(tree)
     kept = kept._replace(vertex=Rows._make(kept.vertex), moment=Rows._make(kept.moment))
@@ -216,28 +245,28 @@ class Iterate:
     dual: Dual
     u: Array  # the interior point
     regulariser: Regulariser  # of the steps: the dual's own, or one with a moved centre
-    p: Any
-    x: Any
-    s: Any
-    atoms: Any | None = None
-    gram: Any | None = None  # products of the atoms' moments, where there is no entropy
+    at: DualIterate
+    atoms: AtomSet | None = None
+    gram: AtomProducts | None = None  # products of the atoms' moments, where there is no entropy
     floor: float = 0.0  # the interior point's least weight
 
     @classmethod
     def start(cls, dual: Dual, tau: Array, u: Array, *, active: bool) -> Iterate:
         batch, columns = dual.batch, dual.features.columns
         d, flat = dual.features.d, [np.zeros(batch.size) for _ in range(4)]
-        x = slopes.Point._make(
-            [tau.copy(), *flat, np.zeros(d), np.zeros(d), dual.features.each(tau)]
+        moment = plain(dual.features.each(tau))
+        x = DualPoint(
+            batch.size, d, len(moment), tau.copy(), *flat, np.zeros(d), np.zeros(d), moment
         )
         size = int(np.diff(batch.offsets).max())
         terms = 2 * size + int(np.diff(dual.entropy.mixed.start).max(initial=0))
         width = int(np.diff(columns.start).max(initial=0))
-        lengths = [size, width, terms, terms, terms, width, CAP, CAP, CAP]
-        delta, *rest = (np.zeros(length) for length in lengths)
+        eights = -(-terms // 8)
         place, column = (np.zeros(length, dtype=np.int64) for length in (size, width))
-        s = steps.Scratch._make([delta, place, column, *rest])
-        iterate = cls(dual, u, dual.regulariser, _problem(dual), x, s)
+        lengths = [width, *3 * [8 * eights], width, CAP, CAP, CAP]
+        rest = [np.zeros(length) for length in lengths]
+        s = StepRoom(size, width, eights, CAP, np.zeros(size), place, column, *rest)
+        iterate = cls(dual, u, dual.regulariser, DualIterate(_problem(dual), x, s))
         if active:
             none = np.zeros(len(batch), dtype=np.int64)
             widths = Widths(none, np.diff(columns.start), False, True)
@@ -245,28 +274,38 @@ class Iterate:
         iterate.synchronise()
         return iterate
 
+    @property
+    def p(self) -> DualProblem:
+        """The problem."""
+        return self.at.p
+
+    @property
+    def x(self) -> DualPoint:
+        """The point."""
+        return self.at.x
+
     def synchronise(self) -> None:
         """Recompute τ from its atoms, r from τ, θ and all slopes: no drift survives."""
         if self.atoms is not None:
-            sets.rebuild(self.x.tau, self.p, self.atoms)
+            rebuild_point(self.p, self.atoms, self.x.tau)
         self.x.r[:] = self.dual.residual(self.x.tau)
         self.x.theta[:] = self.regulariser.weights(self.x.r)
         if self.atoms is None:
             self.x.moment[:] = self.dual.features.each(self.x.tau)
-        slopes.refresh(self.p, self.x)
+        refresh_slopes(self.p, self.x)
 
     def regularise(self, regulariser: Regulariser) -> None:
         """Step by another regulariser from here on; θ follows it."""
         self.regulariser = regulariser
-        self.p = self.p._replace(terms=_terms(regulariser))
+        self.p.terms[:] = _terms(regulariser)
         self.x.theta[:] = regulariser.weights(self.x.r)
 
     def tangent(self, share: float, theta: Array) -> Tangent:
         """What the oracle is asked, taken at (1 − share)τ + share·u and at θ."""
         blocks, size = len(self.dual.batch), self.dual.batch.size
         at, slope = np.empty(size), np.empty(size)
-        energy, spread = np.empty(blocks), np.empty(blocks)
-        slopes.tangent(share, self.u, self.p, self.x, at, slope, energy, spread)
+        energy, spread = out = np.empty((2, blocks))
+        tangent_slopes(self.p, self.x, share, plain(self.u), at, slope, out)
         slope += self.dual.features.potentials(theta)
         return Tangent(theta, at, slope, energy, spread)
 
@@ -284,7 +323,7 @@ class Iterate:
             self.atoms = recalled(self.dual, rest)
         else:
             self.x.moment[:] = rest
-        slopes.refresh(self.p, self.x)
+        refresh_slopes(self.p, self.x)
 
     def make_room(self, vertices: Array, moments: Array) -> None:
         """Widen the atoms' slots when a vertex or its moments have more entries than any before."""
@@ -297,7 +336,12 @@ class Iterate:
             vertex = widened(atoms.vertex, widths.vertex, atoms.known, sizes[0])
             moment = widened(atoms.moment, widths.moment, atoms.known, sizes[1])
             vertex = vertex if widths.ones else with_amounts(vertex, atoms.known)
-            self.atoms = atoms._replace(vertex=vertex, moment=moment)
+            if vertex is not atoms.vertex or moment is not atoms.moment:
+                self.atoms = AtomSet(
+                    atoms.blocks, atoms.cap, atoms.size, atoms.columns, vertex, moment,
+                    atoms.known, atoms.weight, atoms.stiff, atoms.used, atoms.tag,
+                    atoms.base, atoms.base_moment, atoms.rest, atoms.interior,
+                )  # fmt: skip
         else:
             cap, most = capacity(self.dual, widths), np.diff(self.dual.features.columns.start)
             wide = np.minimum((1 + widths.sparse) * widths.moment, most)
@@ -322,12 +366,16 @@ def capacity(dual: Dual, widths: Widths) -> int:
     return int(np.clip(most, 4, CAP))
 
 
-def _problem(dual: Dual) -> Any:
+def _problem(dual: Dual) -> DualProblem:
     batch, entropy, columns = dual.batch, dual.entropy, dual.features.columns
     mixed, regulariser = entropy.mixed, dual.regulariser
-    parts = batch.offsets, batch.weight, batch.bias, entropy.a, entropy.b, *mixed
-    plain, terms = regulariser.plain, _terms(regulariser)
-    return slopes.Problem(*parts, columns.start, columns.index, plain, terms)
+    sizes = len(batch), batch.size, len(mixed.c0), len(mixed.value), len(columns.index)
+    parts = batch.weight, batch.bias, entropy.a, entropy.b
+    ridge, terms = bool(regulariser.plain), _terms(regulariser)
+    return DualProblem(
+        *sizes, dual.features.d, batch.offsets, *map(plain, parts), *mixed,
+        columns.start, columns.index, ridge, terms,
+    )  # fmt: skip
 
 
 def _terms(reg: Regulariser) -> Array:

@@ -34,13 +34,13 @@ from mlestruct.frank_wolfe.rounds import (
 )
 from mlestruct.frank_wolfe.settings import BCFW
 from mlestruct.frank_wolfe.sharded_oracle import OracleShard
-from mlestruct.frank_wolfe.steps import plain_step
 from mlestruct.kernels import clock
+from mlestruct.native._door import step_plainly
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, Ints
 from mlestruct.trees import Tree
 
-MOST = 1.0 - 1e-9  # of the way to a vertex: where there is an entropy its slopes must stay finite
+MOST = 1.0 - 1e-9  # of the way to a vertex, as in exact steps: slopes must stay finite
 # A cached vertex is stepped to while its gap is this share of the block's last one that was asked
 # for, and this share of the average block's (Osokin et al., section 3.2).
 OWN, AVERAGE = 0.25, 0.01
@@ -160,7 +160,7 @@ class _BlockRun(RunState):
         self.vertices[part], self.moments[own] = vertex, self.parts[m].each(vertex)
         count = len(self.blocks)
         gamma = min(2.0 * count / (self.steps + 2.0 * count), MOST) if self.solver.fixed else -1.0
-        plain_step(m, self.vertices, self.moments, gamma, MOST, iterate.p, x, iterate.s)
+        step_plainly(iterate.at, 1, np.array([m]), self.vertices, self.moments, gamma)
         self.mean += 2.0 / (self.steps + 2.0) * (x.theta - self.mean)
         self.steps += 1
 

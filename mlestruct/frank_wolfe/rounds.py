@@ -20,17 +20,25 @@ from mlestruct.drive import OwnRounds, Progress
 from mlestruct.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.engine import engine_of
 from mlestruct.errors import counting_from
-from mlestruct.frank_wolfe import flat, steps
-from mlestruct.frank_wolfe.active_set import Iterate, Tangent, Widths, capacity, footprint
-from mlestruct.frank_wolfe.atoms import scaled_pass
+from mlestruct.frank_wolfe import flat
+from mlestruct.frank_wolfe.active_set import Iterate, Tangent, Widths, capacity, footprint, plain
 from mlestruct.frank_wolfe.centre import Centre
-from mlestruct.frank_wolfe.line_search import Line, search
 from mlestruct.frank_wolfe.settings import FrankWolfe, Step, Sums
 from mlestruct.frank_wolfe.sharded_oracle import RemoteOracle, ShardedOracle
 from mlestruct.frank_wolfe.sharing import LAST, MORE, Sharing
-from mlestruct.frank_wolfe.slopes import reached
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
 from mlestruct.kernels import clock
+from mlestruct.native._door import (
+    StepLine,
+    StepTurn,
+    reach_vertices,
+    scale_atoms,
+    search_line,
+    step_among,
+    step_plainly,
+    step_quadratically,
+    step_towards,
+)
 from mlestruct.oracle import Answers, Oracle, perturbable
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.structures.base import Array, Ints
@@ -93,10 +101,11 @@ def certified(
     iterate: Iterate, tangent: Tangent, answers: Answers, inner: Interior, polytope: str
 ) -> Reply:
     """A round's certificate, by the answers to its tangent's scores."""
-    dual, (vertices, upper) = iterate.dual, answers
+    dual, upper = iterate.dual, answers[1]
+    vertices = plain(answers[0])
     batch, weight = dual.batch, dual.batch.weight
     out = np.empty((3, len(batch)))
-    reached(tangent.score, vertices, iterate.x.tau, iterate.p, out)
+    reach_vertices(iterate.p, tangent.score, vertices, iterate.x.tau, out)
     best, here, mass = out
     refuse_below(batch, upper, here, "the current point")
     if batch.target is not None:
@@ -340,7 +349,7 @@ def take(
 ) -> None:
     """One round's steps towards these vertices."""
     dual = iterate.dual
-    order, moments = np.arange(len(dual.batch)), dual.features.each(vertices)
+    order, moments = np.arange(len(dual.batch)), plain(dual.features.each(vertices))
     iterate.make_room(vertices, moments)
     warm = number < solver.warm and not margin and step in ("pairwise", "block")
     if warm or step in ("batch", "batch_fixed"):
@@ -351,7 +360,7 @@ def take(
             gamma = _along(iterate, delta, change, most)
         iterate.x.tau[:] += gamma * delta
         if iterate.atoms is not None:
-            scaled_pass(vertices, moments, number, gamma, iterate.p, iterate.atoms)
+            scale_atoms(iterate.p, iterate.atoms, vertices, moments, number, gamma)
         iterate.synchronise()
     elif step == "pairwise":
         more = 0 if sharing is None else MORE
@@ -359,22 +368,22 @@ def take(
         if sharing is not None:
 
             def shared(order: Ints, found: Array) -> float:
-                moments = dual.features.each(found)
+                moments = plain(dual.features.each(found))
                 iterate.make_room(found, moments)
                 return _towards(iterate, order, found, moments, number, more)
 
             sharing.take(iterate, vertices, gained, shared)
         count, least = solver.corrective or 0, WORTH * gained
-        p, x, s, atoms = iterate.p, iterate.x, iterate.s, iterate.atoms
+        atoms: Any = iterate.atoms
+        given = len(order), order, number, iterate.floor, more
         if dual.entropy.flat and dual.regulariser.plain:
             gram = iterate.gram = flat.gram_of(atoms, iterate.gram)
-            count, least = flat.MORE * count, flat.WORTH * gained
-            flat.quadratic_passes(count, least, order, number, p, x, atoms, gram, s)
+            turn = StepTurn(*given, flat.MORE * count, flat.WORTH * gained)
+            step_quadratically(iterate.at, atoms, gram, turn)
         else:
-            given = order, vertices, moments, number, iterate.floor, more, p, x, atoms, s
-            steps.passes(False, count, least, *given)
+            step_among(iterate.at, atoms, StepTurn(*given, count, least))
     else:
-        steps.plain_pass(order, vertices, moments, iterate.p, iterate.x, iterate.s)
+        step_plainly(iterate.at, len(order), order, vertices, moments, -1.0)
 
 
 def _along(iterate: Iterate, delta: Array, change: Array, most: float) -> float:
@@ -384,22 +393,24 @@ def _along(iterate: Iterate, delta: Array, change: Array, most: float) -> float:
         linear -= float(x.theta @ change)
         quadratic = float((change**2 / iterate.regulariser.lam).sum())
     line, d = dual.entropy.line(x.tau, delta), len(change)
-    a, t, dt = line.a, line.t, line.dt
-    moving = (a != 0) & (dt != 0)
-    along = Line(
-        linear, quadratic, x.r, change, np.arange(d), d, p.ridge, p.terms,
-        1.0, a[moving], t[moving], dt[moving], int(moving.sum()),
-    )  # fmt: skip
-    return float(search(along, most)[0])
+    moving = np.flatnonzero((line.a != 0) & (line.dt != 0))
+    eights = -(-len(moving) // 8)
+    terms = np.zeros((3, 8 * eights))
+    for row, values in zip(terms, (line.a, line.t, line.dt), strict=True):
+        row[: len(moving)] = values[moving]
+    along = StepLine(
+        linear, quadratic, 1.0, p.ridge, d, x.r, p.terms, d, np.arange(d), change, eights, *terms
+    )
+    return search_line(along, most)
 
 
 def _towards(
     iterate: Iterate, order: Ints, vertices: Array, moments: Array, number: int, more: int
 ) -> float:
     """These blocks' vertices become atoms and are stepped to; returns what that gains."""
-    p, x, s, atoms = iterate.p, iterate.x, iterate.s, iterate.atoms
-    given = order, vertices, moments, number, iterate.floor, more, p, x, atoms, s
-    return float(steps.passes(True, 1, 0.0, *given))
+    turn, atoms = StepTurn(len(order), order, number, iterate.floor, more, 1, 0.0), iterate.atoms
+    assert atoms is not None
+    return step_towards(iterate.at, atoms, turn, vertices, moments)
 
 
 class RunState:
@@ -537,9 +548,11 @@ class _Run(RunState):
             self.iterate = Iterate.start(dual, self.start, self.inner.tau, active=True)
             self.iterate.regularise(regulariser)
             if self.vertex_first:
-                each = dual.features.each(self.start)
+                each = plain(dual.features.each(self.start))
                 self.iterate.make_room(self.start, each)
-                scaled_pass(self.start, each, 0, 1.0, self.iterate.p, self.iterate.atoms)
+                atoms = self.iterate.atoms
+                assert atoms is not None
+                scale_atoms(self.iterate.p, atoms, plain(self.start), each, 0, 1.0)
             self.sharing = None if dual.entropy.flat else Sharing.of(dual.batch)
             if self.sharing is not None:
                 self.bytes += 16 * LAST * dual.batch.size

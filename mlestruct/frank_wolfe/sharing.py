@@ -5,10 +5,8 @@ vertex that its slopes now ask for, and steps towards it; again while that gains
 Structures whose data forbid different outcomes differ by their tags, so kin have one polytope.
 """
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +15,7 @@ import numpy as np
 
 from mlestruct.batch import Batch
 from mlestruct.frank_wolfe.active_set import Iterate
-from mlestruct.kernels import kernel
+from mlestruct.native._door import AnswerKin, KnownAnswers, best_of_kin
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree, like
 
@@ -31,17 +29,12 @@ LONGEST = 32  # rounds left out at most, after one in which not even the first p
 FULL = 2
 MORE = 4  # pairs of steps per scoring, for a vertex per part: so the weight goes sooner
 
-# member[first[m]:first[m] + size[m]] have the structure of m, which stands at ``place`` among them
-Kin = namedtuple("Kin", "member first size place")
-# ``amount`` at ``where``, flat; row r · M + m is example m's answer of round r
-Answers = namedtuple("Answers", "start where amount")
-
 
 @dataclass
 class Sharing:
     """The last answers; how long sharing pauses, and paused the last time."""
 
-    kin: Any
+    kin: AnswerKin
     answers: list[Array] = field(default_factory=list)
     wait: int = 0
     pause: int = 0
@@ -61,7 +54,8 @@ class Sharing:
             first[members], size[members] = begin, len(members)
             place[members] = np.arange(len(members))
             begin += len(members)
-        return cls(Kin(np.concatenate(groups), first, size, place))
+        sizes = len(batch), begin, NEAR
+        return cls(AnswerKin(*sizes, batch.offsets, np.concatenate(groups), first, size, place))
 
     def take(
         self, iterate: Iterate, vertices: Array, gained: float, steps: Callable[..., float]
@@ -78,7 +72,7 @@ class Sharing:
         for number in range(int(np.clip(RICH * at_hand, 1, PASSES))):
             score = dual.features.potentials(x.theta) + x.smooth + x.rough
             found, gain = np.zeros(len(score)), np.zeros(len(dual.batch))
-            best_of_kin(score, x.tau, dual.batch.offsets, self.kin, known, found, gain)
+            best_of_kin(self.kin, known, score, x.tau, found, gain)
             order = np.flatnonzero((gain > 0.0) & (atoms.known < most))
             if steps(order, found) < WORTH * gained:
                 if number == 0:
@@ -100,34 +94,10 @@ class Sharing:
         return cls(own.kin, [like(one, batch.bias) for one in answers], wait, pause)
 
 
-def _rows(batch: Batch[Any], answers: list[Array]) -> Any:
+def _rows(batch: Batch[Any], answers: list[Array]) -> KnownAnswers:
     flat = np.concatenate(answers)
     where = np.flatnonzero(flat != 0)  # of floats themselves it is ten times slower
     edges = (np.arange(len(answers))[:, None] * batch.size + batch.offsets[:-1]).ravel()
     start = np.searchsorted(where, np.append(edges, len(flat)))
-    return Answers(start, where % batch.size, flat[where])
-
-
-@kernel
-def best_of_kin(score, tau, offsets, kin, known, found, gain):
-    """The answer that is best for each example, if it is better than τ, and by how much."""
-    blocks = len(gain)
-    rounds = (len(known.start) - 1) // blocks
-    for m in range(blocks):
-        top, best, shift = 0.0, -1, 0
-        for k in range(offsets[m], offsets[m + 1]):
-            top += score[k] * tau[k]
-        here = top
-        for step in range(0, min(kin.size[m], NEAR)):
-            other = kin.member[kin.first[m] + (kin.place[m] + step) % kin.size[m]]
-            apart = offsets[m] - offsets[other]
-            for row in range(other, rounds * blocks, blocks):
-                total = 0.0
-                for e in range(known.start[row], known.start[row + 1]):
-                    total += score[known.where[e] + apart] * known.amount[e]
-                if total > top:
-                    top, best, shift = total, row, apart
-        if best >= 0:
-            gain[m] = top - here
-            for e in range(known.start[best], known.start[best + 1]):
-                found[known.where[e] + shift] = known.amount[e]
+    rows = len(start) - 1
+    return KnownAnswers(rows, len(where), start, where % batch.size, flat[where])

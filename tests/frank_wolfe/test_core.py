@@ -12,16 +12,21 @@ from mlestruct.batch import Batch
 from mlestruct.dual import Dual, interior
 from mlestruct.entropy import Entropy
 from mlestruct.features import Dense, NoFeatures
-from mlestruct.frank_wolfe import FrankWolfe, rounds, slopes
-from mlestruct.frank_wolfe import atoms as sets
+from mlestruct.frank_wolfe import FrankWolfe, active_set, rounds
 from mlestruct.frank_wolfe.active_set import Iterate
-from mlestruct.frank_wolfe.line_search import Line, derivative
+from mlestruct.native._door import (
+    StepLine,
+    line_slopes,
+    rebuild_point,
+    tangent_slopes,
+)
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, chain
 
 N, M, D = 5, 6, 4
 ROWS = "vertex", "moment"
+POINT = "tau", "smooth", "rough", "stiff", "held", "r", "theta"
 
 
 def learning(seed=0, temperature=1.0, kind="perfect", **regulariser):
@@ -67,10 +72,17 @@ def block_line(dual, tau, delta):
         linear -= float(reg.weights(r) @ change)
         quadratic = float((change**2 / reg.lam).sum())
     line = dual.entropy.line(tau, delta)
-    return Line(
-        linear, quadratic, r, change, np.arange(D), D, reg.plain, terms,
-        1.0, line.a, line.t, line.dt, len(line.a),
-    )  # fmt: skip
+    eights = -(-len(line.a) // 8)
+    padded = np.zeros((3, 8 * eights))
+    padded[:, : len(line.a)] = line.a, line.t, line.dt
+    given = D, np.arange(D), change, eights, *padded
+    return StepLine(linear, quadratic, 1.0, bool(reg.plain), D, r, terms, *given)
+
+
+def derivative(gamma, line):
+    out = np.empty(2)
+    line_slopes(line, gamma, out)
+    return out
 
 
 @pytest.mark.parametrize("kind", ["perfect", "partial"])
@@ -90,21 +102,22 @@ def test_the_line_search_differentiates_the_objective(regulariser, kind):
         assert slope == pytest.approx(expected, rel=1e-4, abs=1e-4)
         rise = (derivative(gamma + 1e-6, line)[0] - derivative(gamma - 1e-6, line)[0]) / 2e-6
         assert curvature == pytest.approx(rise, rel=1e-4)
-        entropy = slope - derivative(gamma, line._replace(a=0 * line.a))[0]
+        kept = line.a.copy()
+        line.a[:] = 0.0
+        entropy = slope - derivative(gamma, line)[0]
+        line.a[:] = kept
         assert entropy == pytest.approx(-terms.slope(gamma), rel=1e-9)
 
 
 def test_a_full_set_forgets_atoms_but_no_mass(monkeypatch):
     """With room for four atoms τ stays the one the atoms rebuild, and their weights sum to 1."""
-    from mlestruct.frank_wolfe import active_set
-
     monkeypatch.setattr(active_set, "BUDGET", 1)
     dual = learning()
     iterate = iterate_of(dual, 90, step="pairwise")
     assert iterate.atoms.cap == 4
     assert (iterate.atoms.interior < 1.0).any()
     tracked = iterate.x.tau.copy()
-    sets.rebuild(iterate.x.tau, iterate.p, iterate.atoms)
+    rebuild_point(iterate.p, iterate.atoms, iterate.x.tau)
     np.testing.assert_allclose(iterate.x.tau, tracked, atol=1e-12)
     used = np.arange(iterate.atoms.cap) < iterate.atoms.known[:, None]
     total = iterate.atoms.rest + (iterate.atoms.weight * used).sum(axis=1)
@@ -121,8 +134,8 @@ def test_the_compiled_slopes_are_the_entropys():
     tau, u, entropy, totals = iterate.x.tau, iterate.u, dual.entropy, dual.batch.totals
     for share in (0.0, 0.2):
         at, slope = np.empty_like(tau), np.empty_like(tau)
-        energy, spread = np.empty(M), np.empty(M)
-        slopes.tangent(share, u, iterate.p, iterate.x, at, slope, energy, spread)
+        energy, spread = out = np.empty((2, M))
+        tangent_slopes(iterate.p, iterate.x, share, u, at, slope, out)
         np.testing.assert_allclose(at, (1 - share) * tau + share * u)
         np.testing.assert_allclose(slope, bias + entropy.grad(at), rtol=1e-9)
         np.testing.assert_allclose(energy, entropy.each(tau) + totals(bias * tau), rtol=1e-9)
@@ -168,9 +181,10 @@ def test_what_kernels_would_follow_out_of_bounds_is_refused(name, forge):
     """A file may say anything and still have its checksum right."""
     iterate = iterate_of(learning(), 20)
     *rest, atoms = iterate.tree()
-    forged = sets.Atoms._make(atoms)
+    forged = active_set.Atoms._make(atoms)
     whole = getattr(forged, name)
-    forged = forged._replace(**{name: forge(sets.Rows._make(whole) if name in ROWS else whole)})
+    whole = active_set.Rows._make(whole) if name in ROWS else whole
+    forged = forged._replace(**{name: forge(whole)})
     with pytest.raises(ValueError, match=r"active set of another problem|expected, found"):
         iterate.recall((*rest, tuple(forged)))
     iterate.recall((*rest, atoms))

@@ -13,7 +13,7 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.frank_wolfe import sharing as module
-from mlestruct.frank_wolfe.sharing import Sharing, best_of_kin
+from mlestruct.frank_wolfe.sharing import Sharing
 from mlestruct.oracle import Solver, Validated
 from mlestruct.regulariser import Regulariser
 
@@ -72,7 +72,7 @@ def test_the_kernel_finds_what_a_plain_search_finds(seed):
     score, tau = rng.standard_normal(batch.size), rng.uniform(0.4, 0.6, batch.size)
     found, lead = np.zeros(batch.size), np.zeros(len(batch))
     known = module._rows(batch, answers)
-    best_of_kin(score, tau, batch.offsets, sharing.kin, known, found, lead)
+    module.best_of_kin(sharing.kin, known, score, tau, found, lead)
     for m in range(len(batch)):
         part = batch.coordinates(m)
         kin = [k for k in range(len(batch)) if batch.which[k] == batch.which[m]]
