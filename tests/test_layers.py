@@ -304,7 +304,7 @@ def test_pymaxflow_has_one_importer() -> None:
     ("file", "target", "allowed"),
     [
         ("mlestruct/dual.py", "mlestruct.entropy", True),
-        ("mlestruct/dual.py", "mlestruct.frank_wolfe.steps", False),
+        ("mlestruct/dual.py", "mlestruct.frank_wolfe.rounds", False),
         ("mlestruct/dual.py", "mlestruct.Custom", False),
         ("mlestruct/dual.py", "mlestruct_oracles.assignment", False),
         ("mlestruct/structures/graph.py", "mlestruct.structures.matching", True),

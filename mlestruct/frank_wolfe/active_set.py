@@ -106,8 +106,8 @@ def _rows(width: Ints, cap: int, sparse: bool, ones: bool = False) -> AtomRows:
 
 
 def _rows_of(start: Ints, width: Ints, length: Ints, place: Any, amount: Array) -> AtomRows:
-    sizes = *length.shape, len(place), len(amount)
-    return AtomRows(*sizes, start, width, length, place, amount)
+    blocks, cap = length.shape
+    return AtomRows(blocks, cap, len(place), len(amount), start, width, length, place, amount)
 
 
 def with_amounts(rows: AtomRows, known: Ints) -> AtomRows:
@@ -253,11 +253,13 @@ class Iterate:
     @classmethod
     def start(cls, dual: Dual, tau: Array, u: Array, *, active: bool) -> Iterate:
         batch, columns = dual.batch, dual.features.columns
-        d, flat = dual.features.d, [np.zeros(batch.size) for _ in range(4)]
+        d = dual.features.d
         moment = plain(dual.features.each(tau))
+        smooth, rough, stiff, held = np.zeros((4, batch.size))
         x = DualPoint(
-            batch.size, d, len(moment), tau.copy(), *flat, np.zeros(d), np.zeros(d), moment
-        )
+            batch.size, d, len(moment), tau.copy(), smooth, rough, stiff, held,
+            np.zeros(d), np.zeros(d), moment,
+        )  # fmt: skip
         size = int(np.diff(batch.offsets).max())
         terms = 2 * size + int(np.diff(dual.entropy.mixed.start).max(initial=0))
         width = int(np.diff(columns.start).max(initial=0))
@@ -369,12 +371,12 @@ def capacity(dual: Dual, widths: Widths) -> int:
 def _problem(dual: Dual) -> DualProblem:
     batch, entropy, columns = dual.batch, dual.entropy, dual.features.columns
     mixed, regulariser = entropy.mixed, dual.regulariser
-    sizes = len(batch), batch.size, len(mixed.c0), len(mixed.value), len(columns.index)
-    parts = batch.weight, batch.bias, entropy.a, entropy.b
-    ridge, terms = bool(regulariser.plain), _terms(regulariser)
+    views, entries, wide = len(mixed.c0), len(mixed.value), len(columns.index)
     return DualProblem(
-        *sizes, dual.features.d, batch.offsets, *map(plain, parts), *mixed,
-        columns.start, columns.index, ridge, terms,
+        len(batch), batch.size, views, entries, wide, dual.features.d,
+        batch.offsets, plain(batch.weight), plain(batch.bias), plain(entropy.a), plain(entropy.b),
+        mixed.start, mixed.ptr, mixed.place, mixed.value, mixed.c0, mixed.a,
+        columns.start, columns.index, bool(regulariser.plain), _terms(regulariser),
     )  # fmt: skip
 
 

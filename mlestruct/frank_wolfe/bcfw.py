@@ -146,7 +146,7 @@ class _BlockRun(RunState):
         iterate, part = self.iterate, self.dual.batch.coordinates(m)
         x, weight = iterate.x, self.dual.batch.weight[m]
         score = self.parts[m].potentials(x.theta) + x.smooth[part] + x.rough[part]
-        here = score @ x.tau[part]
+        here = float(score @ x.tau[part])
         vertex = self._cached(m, score, here)
         if vertex is None:
             began = clock()
