@@ -10,18 +10,19 @@ import numpy as np
 
 from mlestruct import Batch, FactorGraph
 from mlestruct.entropy import TINY
-from mlestruct.kernels import kernel
 from mlestruct.structures.base import Array, Ints, as_vector
 from mlestruct.structures.graph import only_graphs
 
 
 class ObservedTables(NamedTuple):
-    """The observed tables of a batch: coordinates first..last, the true entry, the weight."""
+    """The observed tables of a batch."""
 
-    first: Ints
-    last: Ints
-    truth: Ints
+    first: Ints  # coordinates of every table's first entry
+    truth: Ints  # and of the true one
     weight: Array
+    start: Ints  # where a table's entries start among all
+    table: Ints  # of every entry
+    entry: Ints  # its coordinate
 
 
 def variables(batch: Batch[FactorGraph]) -> ObservedTables:
@@ -47,7 +48,10 @@ def _units(batch: Batch[FactorGraph], starts: Callable[[FactorGraph], Ints]) -> 
             table = np.searchsorted(here, true, side="right") - 1
             found.append((here[table], here[table + 1], true, np.full(len(true), m)))
     first, last, truth, owner = (np.concatenate(part) for part in zip(*found, strict=True))
-    return ObservedTables(first, last, truth, batch.weight[owner])
+    sizes = last - first
+    start, table = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
+    entry = np.arange(len(table)) + (first - start)[table]
+    return ObservedTables(first, truth, batch.weight[owner], start, table, entry)
 
 
 Measure = Callable[[Array, ObservedTables, Array], float]
@@ -57,35 +61,47 @@ Slopes are taken by log-beliefs, so that they stay finite where a belief is 0.
 """
 
 
-@kernel
 def likelihood(tau: Array, units: ObservedTables, slope: Array) -> float:
     """−log b(ŷ)."""
-    total = 0.0
-    for u in range(len(units.truth)):
-        total -= units.weight[u] * np.log(max(tau[units.truth[u]], TINY))
-        slope[units.truth[u]] -= units.weight[u]
-    return total
+    slope[units.truth] -= units.weight
+    return -float(units.weight @ np.log(np.maximum(tau[units.truth], TINY)))
 
 
-@kernel
 def quadratic(tau: Array, units: ObservedTables, slope: Array) -> float:
     """Σ_y b(y)² − 2 b(ŷ): the squared distance from the observed vertex, less 1."""
-    total = 0.0
-    for u in range(len(units.truth)):
-        weight, true = units.weight[u], units.truth[u]
-        for k in range(units.first[u], units.last[u]):
-            total += weight * tau[k] ** 2
-            slope[k] += 2.0 * weight * tau[k] ** 2
-        total -= 2.0 * weight * tau[true]
-        slope[true] -= 2.0 * weight * tau[true]
-    return total
+    true = units.weight * tau[units.truth]
+    squares = units.weight[units.table] * tau[units.entry] ** 2
+    slope[units.entry] += 2.0 * squares
+    slope[units.truth] -= 2.0 * true
+    return float(squares.sum() - 2.0 * true.sum())
 
 
 def classification(
     tau: Array, units: ObservedTables, slope: Array, sharpness: float = 5.0
 ) -> float:
     """σ(λ (max_{y≠ŷ} b(y) − b(ŷ))): the 0/1 error, smoothed by ``sharpness`` λ."""
-    return float(_classification(tau, units, sharpness, slope))
+    best, tops = _rivals(tau, units)
+    rival = np.full(len(best), -1)
+    rival[units.table[tops[::-1]]] = units.entry[tops[::-1]]  # the first of those that tie
+    some = best > -np.inf  # of one state only there is nothing to confuse it with
+    truth, rival, weight = units.truth[some], rival[some], units.weight[some]
+    with np.errstate(over="ignore"):
+        chance = 1.0 / (1.0 + np.exp(sharpness * (tau[truth] - tau[rival])))
+    change = weight * sharpness * chance * (1.0 - chance)
+    slope[rival] += change * tau[rival]
+    slope[truth] -= change * tau[truth]
+    return float(weight @ chance)
+
+
+def _rivals(tau: Array, units: ObservedTables) -> tuple[Array, Ints]:
+    """The largest belief of every table besides the true entry's, and which entries have it.
+
+    −∞ where there is no other entry.
+    """
+    among = tau[units.entry]
+    among[units.truth - units.first + units.start] = -np.inf
+    best = np.maximum.reduceat(among, units.start)
+    return best, np.flatnonzero(among == best[units.table])
 
 
 @dataclass(frozen=True)
@@ -139,33 +155,5 @@ def named(loss: str | Loss) -> Loss:
 
 def errors(tau: Array, units: ObservedTables) -> float:
     """The weighted share of tables whose most likely entry is not the true one; ties are errors."""
-    return float(_wrong(as_vector(tau, "tau", np.size(tau)), units) / units.weight.sum())
-
-
-@kernel
-def _classification(tau: Array, units: ObservedTables, sharpness: float, slope: Array) -> float:
-    total = 0.0
-    for u in range(len(units.truth)):
-        rival, true = -1, units.truth[u]
-        for k in range(units.first[u], units.last[u]):
-            if k != true and (rival < 0 or tau[k] > tau[rival]):
-                rival = k
-        if rival < 0:
-            continue  # one state only: nothing to confuse it with
-        chance = 1.0 / (1.0 + np.exp(sharpness * (tau[true] - tau[rival])))
-        total += units.weight[u] * chance
-        change = units.weight[u] * sharpness * chance * (1.0 - chance)
-        slope[rival] += change * tau[rival]
-        slope[true] -= change * tau[true]
-    return total
-
-
-@kernel
-def _wrong(tau: Array, units: ObservedTables) -> float:
-    total = 0.0
-    for u in range(len(units.truth)):
-        for k in range(units.first[u], units.last[u]):
-            if k != units.truth[u] and tau[k] >= tau[units.truth[u]]:
-                total += units.weight[u]
-                break
-    return total
+    tau = as_vector(tau, "tau", np.size(tau))
+    return float(units.weight @ (_rivals(tau, units)[0] >= tau[units.truth]) / units.weight.sum())
