@@ -7,42 +7,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct import Batch, FactorGraph
-from mlestruct.kernels import kernel
-from mlestruct.structures.base import Array, Flags, Ints, as_numbers
+from mlestruct.structures.base import Array, Flags, Ints, Marks, as_numbers
 
 
-@kernel(error_model="numpy")
-def cells(W: float, p: float, p0: float, q: float, q0: float) -> tuple[float, float, float, float]:
-    """(P11, P10, P01, P00) with ends p, q minimising −W·P11 − H; p0 = 1 − p, q0 = 1 − q.
+def cells(W: Any, p: Any, p0: Any, q: Any, q0: Any) -> Array:
+    """[P11, P10, P01, P00] with ends p, q minimising −W·P11 − H; p0 = 1 − p, q0 = 1 − q.
 
     Each cell to relative precision at any W: repelling pairs are attracting ones with an end
-    flipped, and from there on every formula adds positive terms only.
+    flipped, and from there on every formula adds positive terms only. With α = e^|W| − 1, which
+    may be infinite, everything is divided by max(α, 1): c stands for 1, and s for α.
     """
-    if W < 0.0:
-        P11, P10, P01, P00 = _attracting(np.expm1(-W), p, p0, q0, q)
-        return P10, P11, P00, P01
-    return _attracting(np.expm1(W), p, p0, q, q0)
-
-
-@kernel(error_model="numpy")
-def _attracting(
-    alpha: float, p: float, p0: float, q: float, q0: float
-) -> tuple[float, float, float, float]:
-    """The same for e^W − 1 = alpha ≥ 0; above 1 divided by it, so that it may be infinite."""
-    d = p - q if p + q < 1.0 else q0 - p0
-    apart = p * q0 + q * p0
-    if alpha <= 1.0:
-        R = np.sqrt(1.0 + alpha * (2.0 * apart + alpha * d * d))
-        P11 = 2.0 * (1.0 + alpha) * p * q / (1.0 + alpha * (p + q) + R)
-        P00 = 2.0 * (1.0 + alpha) * p0 * q0 / (1.0 + alpha * (p0 + q0) + R)
-        return P11, 2.0 * p * q0 / (1.0 - alpha * d + R), 2.0 * q * p0 / (1.0 + alpha * d + R), P00
-    c = 1.0 / alpha
-    R = np.sqrt(c * c + 2.0 * c * apart + d * d)
-    P11 = 2.0 * (1.0 + c) * p * q / (c + p + q + R)
-    P00 = 2.0 * (1.0 + c) * p0 * q0 / (c + p0 + q0 + R)
-    P10 = 2.0 * c * p * q0 / (c - d + R) if c > d else 0.5 * (R - c + d)
-    P01 = 2.0 * c * q * p0 / (c + d + R) if c > -d else 0.5 * (R - c - d)
-    return P11, P10, P01, P00
+    flipped = np.less(W, 0.0)
+    q, q0 = np.where(flipped, q0, q), np.where(flipped, q, q0)
+    with np.errstate(all="ignore"):  # of what is not selected
+        alpha = np.expm1(np.abs(W))
+        c, s = 1.0 / np.maximum(alpha, 1.0), np.minimum(alpha, 1.0)
+        d = s * np.where(p + q < 1.0, p - q, q0 - p0)
+        R = np.sqrt(c * (c + 2.0 * s * (p * q0 + q * p0)) + d * d)
+        found = np.array([
+            2.0 * (c + s) * p * q / (c + s * (p + q) + R),
+            np.where(c > d, 2.0 * c * p * q0 / (c - d + R), 0.5 * (R - c + d) / s),
+            np.where(c > -d, 2.0 * c * q * p0 / (c + d + R), 0.5 * (R - c - d) / s),
+            2.0 * (c + s) * p0 * q0 / (c + s * (p0 + q0) + R),
+        ])  # fmt: skip
+    return np.where(flipped, found[[1, 0, 3, 2]], found)
 
 
 TOL = 1e-9
@@ -55,19 +43,34 @@ NOISE = 1e-13  # of F, below which its rounding hides a decrease
 
 
 class Couplings(NamedTuple):
-    """Nodes and edges of all examples of a batch, one after the other; ends count within each."""
+    """Nodes and edges of all examples of a batch, one after the other."""
 
-    offsets: Ints
-    nodes: Ints
-    edges: Ints
-    ends: Ints
+    size: int  # of the batch's vectors
+    nodes: Ints  # the first of every example
+    owner: Ints  # the example of every node
+    edge_owner: Ints
+    left: Ints  # the nodes of every edge
+    right: Ints
     place: Ints  # the coordinate of x_i = 1
+    table: Ints  # the first coordinate of every edge
     fixed: Flags  # per node: the state the structure clamps it to, or −1
+
+    def totals(self, nodes: Array, edges: Array) -> Any:
+        """Sums over every example's nodes and edges."""
+        count = len(self.nodes)
+        over = np.bincount(self.owner, nodes, count)
+        return over + np.bincount(self.edge_owner, edges, count)
+
+    def around(self, left: Array, right: Array) -> Any:
+        """Sums over every node's edges of what they hold for their left and right ends."""
+        count = len(self.owner)
+        return np.bincount(self.left, left, count) + np.bincount(self.right, right, count)
 
 
 class Descent(NamedTuple):
-    """Free energies of every example before and after, what is left of the slope, and steps."""
+    """Logits at the end; of every example F before and after, what is left of the slope, steps."""
 
+    a: Array
     before: Array
     after: Array
     residual: Array
@@ -101,20 +104,16 @@ def belief_optimisation(
     scores, q = batch.vector(scores, "scores"), np.full(len(graph.place), 0.5)
     q = q if start is None else batch.vector(start, "start")[graph.place]
     a = np.where(graph.fixed < 0, logits(q), CLIP * np.sign(graph.fixed - 0.5))
-    found = descend(graph, scores, a, (graph.fixed >= 0).astype(np.int8), steps, tol, False)
-    tau = np.empty(batch.size)
-    write(graph, scores, a, tau)
-    return Stationary(-found.after, tau, found.residual, found.steps)
+    found = descend(graph, scores, a, graph.fixed >= 0, steps, tol)
+    return Stationary(-found.after, tables(graph, scores, found.a), found.residual, found.steps)
 
 
 def bethe(batch: Batch[FactorGraph], scores: Array, a: Array) -> tuple[Array, Array, Array]:
     """F of every example, ∂F/∂q of every node, and τ, at marginals q = σ(a)."""
-    graph, tau = couplings(batch), np.empty(batch.size)
+    graph = couplings(batch)
     scores, a = batch.vector(scores, "scores"), as_numbers(a, "a")
-    F, slope = np.empty(len(batch)), np.empty(len(a))
-    _evaluate(graph, scores, a, F, slope)
-    write(graph, scores, a, tau)
-    return F, slope, tau
+    F, slope, _ = Model(graph, scores).energy(a)
+    return F, slope, tables(graph, scores, a)
 
 
 def couplings(batch: Batch[FactorGraph]) -> Couplings:
@@ -123,11 +122,14 @@ def couplings(batch: Batch[FactorGraph]) -> Couplings:
     clamps = {structure: _clamped(structure) for structure in batch.structures}
     nodes = np.array([structure.n_nodes for structure in listed])
     edges = np.array([structure.n_factors for structure in listed])
+    owner, edge_owner = (np.repeat(np.arange(len(listed)), counts) for counts in (nodes, edges))
+    node, edge = np.cumsum(nodes) - nodes, np.cumsum(edges) - edges
+    place = (batch.offsets[:-1] - 2 * node)[owner] + 2 * np.arange(len(owner)) + 1
+    table = (batch.offsets[:-1] + 2 * nodes - 4 * edge)[edge_owner] + 4 * np.arange(edges.sum())
     ends = np.concatenate([structure.scope for structure in listed]).reshape(-1, 2)
+    left, right = (ends + node[edge_owner, None]).T
     fixed = np.concatenate([clamps[structure] for structure in listed])
-    node, edge = (np.concatenate([[0], np.cumsum(counts)]) for counts in (nodes, edges))
-    place = np.repeat(batch.offsets[:-1] - 2 * node[:-1], nodes) + 2 * np.arange(node[-1]) + 1
-    return Couplings(batch.offsets, node, edge, ends, place, fixed)
+    return Couplings(batch.size, node, owner, edge_owner, left, right, place, table, fixed)
 
 
 def _clamped(graph: FactorGraph) -> Flags:
@@ -152,172 +154,84 @@ def logits(q: Array) -> Array:
         return np.clip(np.log(q) - np.log1p(-q), -CLIP, CLIP)
 
 
-@kernel(error_model="numpy")
-def _read(m: int, graph: Any, score: Any, field: Any, W: Any) -> float:
-    """Scores of an example as −E = constant + Σ θ_i x_i + Σ W x_i x_j; returns the constant."""
-    at, constant = graph.offsets[m], 0.0
-    n = graph.nodes[m + 1] - graph.nodes[m]
-    for i in range(n):
-        field[i] = score[at + 1] - score[at]
-        constant += score[at]
-        at += 2
-    for e in range(graph.edges[m], graph.edges[m + 1]):
-        i, j = graph.ends[e]
-        none, right, left = score[at], score[at + 1], score[at + 2]
-        W[e - graph.edges[m]] = (score[at + 3] - left) - (right - none)
-        field[i] += left - none
-        field[j] += right - none
-        constant += none
-        at += 4
-    return constant
+class Model:
+    """Scores as −E = constant + Σ θ_i x_i + Σ W x_i x_j of every example."""
 
+    def __init__(self, graph: Couplings, scores: Array) -> None:
+        none, right, left, both = scores[graph.table + np.arange(4)[:, None]]
+        one, zero = scores[graph.place], scores[graph.place - 1]
+        self.graph, self.W = graph, (both - left) - (right - none)
+        self.theta = one - zero + graph.around(left - none, right - none)
+        self.constant = graph.totals(zero, none)
 
-@kernel(error_model="numpy")
-def _energy(ends: Any, W: Any, field: Any, a: Any, q: Any, q0: Any, slope: Any) -> float:
-    """F at q = σ(a), without the constant; also fills q, 1 − q and ∂F/∂q.
+    def energy(self, a: Array) -> tuple[Array, Array, Array]:
+        """F of every example, ∂F/∂q and q (1 − q) of every node, at q = σ(a).
 
-    F = −Σ θ q − Σ W P11 + Σ_edges Σ P log P + Σ_i (1 − degree) [q log q + (1−q) log(1−q)]
-    """
-    total = 0.0
-    for i in range(len(a)):
-        small = np.exp(-abs(a[i]))
+        F = −Σ θ q − Σ W P11 + Σ_edges Σ P log P + Σ_i (1 − degree) [q log q + (1−q) log(1−q)]
+        """
+        graph, i, j = self.graph, self.graph.left, self.graph.right
+        small = np.exp(-np.abs(a))
         likely, rare = 1.0 / (1.0 + small), small / (1.0 + small)
-        q[i], q0[i] = (likely, rare) if a[i] > 0.0 else (rare, likely)
-        # minus the node's entropy, once here, and once less for every edge below
-        slope[i] = likely * np.log1p(small) + rare * (np.log1p(small) + abs(a[i]))
-        total -= field[i] * q[i] + slope[i]
-    for e in range(len(W)):
-        total += slope[ends[e, 0]] + slope[ends[e, 1]]
-    for i in range(len(a)):
-        slope[i] = a[i] - field[i]
-    for e in range(len(W)):
-        i, j = ends[e]
-        P11, P10, P01, P00 = cells(W[e], q[i], q0[i], q[j], q0[j])
-        log11, log10 = np.log(max(P11, TINY)), np.log(max(P10, TINY))
-        log01, log00 = np.log(max(P01, TINY)), np.log(max(P00, TINY))
-        total += P11 * (log11 - W[e]) + P10 * log10 + P01 * log01 + P00 * log00
-        slope[i] += log10 - log00 - a[i]
-        slope[j] += log01 - log00 - a[j]
-    return total
+        q, q0 = np.where(a > 0.0, (likely, rare), (rare, likely))
+        entropy = likely * np.log1p(small) + rare * (np.log1p(small) + np.abs(a))
+        P = cells(self.W, q[i], q0[i], q[j], q0[j])
+        logs = np.log(np.maximum(P, TINY))
+        slope = a - self.theta + graph.around(logs[1] - logs[3] - a[i], logs[2] - logs[3] - a[j])
+        pairs = (P * logs).sum(axis=0) - self.W * P[0] + entropy[i] + entropy[j]
+        F = graph.totals(-self.theta * q - entropy, pairs) - self.constant
+        return F, slope, q * q0
 
 
-@kernel(error_model="numpy")
-def _evaluate(graph: Any, scores: Any, a: Any, F: Any, slope: Any) -> None:
-    n, most = np.diff(graph.nodes).max(), max(1, np.diff(graph.edges).max())
-    field, W, q = np.empty(n), np.empty(most), np.empty((2, n))
-    for m in range(len(F)):
-        here = slice(graph.nodes[m], graph.nodes[m + 1])
-        edges = slice(graph.edges[m], graph.edges[m + 1])
-        constant = _read(m, graph, scores, field, W)
-        links = W[: edges.stop - edges.start]
-        F[m] = _energy(graph.ends[edges], links, field, a[here], q[0], q[1], slope[here]) - constant
-
-
-@kernel(error_model="numpy")
 def descend(
-    graph: Any, scores: Any, a: Any, held: Any, steps: int, tol: float, plain: bool
-) -> Descent:
-    """``steps`` steps on the logits of nodes not held, in place; F never rises.
-
-    ``plain`` ones go down the gradient by the logits themselves.
-    """
-    count = len(graph.offsets) - 1
-    before, after, residual = np.empty(count), np.empty(count), np.empty(count)
-    taken = np.empty(count, dtype=np.int64)
-    n, most = np.diff(graph.nodes).max(), max(1, np.diff(graph.edges).max())
-    field, W, work = np.empty(n), np.empty(most), np.empty((6, n))
-    for m in range(count):
-        here = slice(graph.nodes[m], graph.nodes[m + 1])
-        edges = slice(graph.edges[m], graph.edges[m + 1])
-        constant = _read(m, graph, scores, field, W)
-        model = graph.ends[edges], W[: edges.stop - edges.start], field
-        found = _relax(model, a[here], held[here], steps, tol, plain, work)
-        before[m], after[m], residual[m], taken[m] = found
-        before[m] -= constant
-        after[m] -= constant
-    return Descent(before, after, residual, taken)
-
-
-@kernel(error_model="numpy")
-def _relax(
-    model: Any, a: Any, held: Any, steps: int, tol: float, plain: bool, work: Any
-) -> tuple[float, float, float, int]:
-    """(F before, F after, residual, steps taken) of one example.
+    graph: Couplings, scores: Array, a: Array, held: Marks, steps: int, tol: float,
+    plain: bool = False,
+) -> Descent:  # fmt: skip
+    """``steps`` steps on the logits of nodes not held; F never rises.
 
     The direction is −∂F/∂q: the gradient by logits divided by q(1−q), so that a marginal close to
     0 or 1 moves as far as any other, and alone arrives in one step of length 1. A ``plain`` one is
     not divided, and no logit moves by more than 1 in the first: further out all slopes vanish.
+    Every example has a length of its own, shortened until F falls as far as its slope promises.
     """
-    trial, q, q0, slope, fresh, scale = work[:, : len(a)]
-    first = F = _energy(*model, a, q, q0, slope)  # type: ignore[call-arg]
-    scale[:] = 1.0
-    length, taken = 1.0 / max(np.abs(q * q0 * slope).max(), TINY) if plain else 1.0, 0
+    model, owner, count = Model(graph, scores), graph.owner, len(graph.nodes)
+    F, slope, spread = model.energy(a)
+    first, taken, length = F, np.zeros(count, dtype=np.int64), np.ones(count)
+    if plain:
+        length /= np.maximum(np.maximum.reduceat(np.abs(spread * slope), graph.nodes), TINY)
     while True:
-        promise, residual = 0.0, 0.0
-        for i in range(len(a)):
-            if not held[i]:
-                if plain:
-                    scale[i] = q[i] * q0[i]
-                pull = q[i] * q0[i] * abs(slope[i])
-                residual = max(residual, pull)
-                promise += scale[i] * pull * abs(slope[i])
+        pull = np.where(held, 0.0, spread * slope)  # ∂F/∂logit
+        residual = np.maximum.reduceat(np.abs(pull), graph.nodes)
+        down = pull if plain else np.where(held, 0.0, slope)
+        promise = np.bincount(owner, down * pull, count)
         # close to 0 and 1 every slope by a logit is small: a start there is no end
-        if taken >= steps or (taken > 0 and residual <= tol):
-            break
-        fell = False
-        while length >= SHORTEST and not fell:
-            reached, turned = _try(model, a, held, length, scale, trial, q, q0, slope, fresh)
-            if length * promise > NOISE * abs(F):
-                fell = reached <= F - ENOUGH * length * promise
-            else:  # too little for F to show: ask whether the slope has turned
-                fell = turned >= -0.9 * promise
-            tried, length = length, 0.5 * length
-        if not fell:
-            break
+        trying = (taken < steps) & ((taken == 0) | (residual > tol)) & (length >= SHORTEST)
+        if not trying.any():
+            return Descent(a, first, F, residual, taken)
+        trial = np.where(trying[owner], np.clip(a - length[owner] * down, -CLIP, CLIP), a)
+        reached, fresh, near = model.energy(trial)
+        turned = np.bincount(owner, down * near * fresh, count)  # minus F's slope there
+        fell = trying & np.where(
+            length * promise > NOISE * np.abs(F),
+            reached <= F - ENOUGH * length * promise,
+            turned >= -0.9 * promise,  # too little for F to show: ask whether the slope has turned
+        )
         # aim where a straight slope would be flat
-        aim = tried * promise / (promise - turned) if promise > turned else np.inf
-        length = min(max(aim, 0.25 * tried), 4.0 * tried)
-        a[:] = trial
-        slope, fresh = fresh, slope
-        F = min(F, reached)
-        taken += 1
-    return first, F, residual, taken
+        bent = fell & (promise > turned)
+        aim = np.divide(promise, promise - turned, out=np.full(count, np.inf), where=bent)
+        length = np.where(fell, length * np.clip(aim, 0.25, 4.0), 0.5 * length)
+        F, taken = np.where(fell, np.minimum(F, reached), F), taken + fell
+        here = fell[owner]
+        a, slope, spread = (
+            np.where(here, new, old) for new, old in ((trial, a), (fresh, slope), (near, spread))
+        )
 
 
-@kernel(error_model="numpy")
-def _try(
-    model: Any, a: Any, held: Any, length: float, scale: Any,
-    trial: Any, q: Any, q0: Any, slope: Any, fresh: Any,
-) -> tuple[float, float]:  # fmt: skip
-    """F after a step of this length, and minus its slope along the direction there."""
-    for i in range(len(a)):
-        move = 0.0 if held[i] else length * scale[i] * slope[i]
-        trial[i] = min(max(a[i] - move, -CLIP), CLIP)
-    reached, turned = _energy(*model, trial, q, q0, fresh), 0.0  # type: ignore[call-arg]
-    for i in range(len(a)):
-        if not held[i]:
-            turned += scale[i] * q[i] * q0[i] * fresh[i] * slope[i]
-    return reached, turned
-
-
-@kernel(error_model="numpy")
-def write(graph: Any, scores: Any, a: Any, tau: Any) -> None:
-    """Node and edge tables at q = σ(a)."""
-    most = max(1, np.diff(graph.edges).max())
-    field, W = np.empty(np.diff(graph.nodes).max()), np.empty(most)
-    for m in range(len(graph.offsets) - 1):
-        _read(m, graph, scores, field, W)
-        first = graph.nodes[m]
-        at, nodes = graph.offsets[m], a[first : graph.nodes[m + 1]]
-        for i in range(len(nodes)):
-            tau[at], tau[at + 1] = 1.0 / (1.0 + np.exp(nodes[i])), 1.0 / (1.0 + np.exp(-nodes[i]))
-            at += 2
-        for e in range(graph.edges[m], graph.edges[m + 1]):
-            i, j = graph.ends[e]
-            start = graph.offsets[m]
-            tau[at + 3], tau[at + 2], tau[at + 1], tau[at] = cells(
-                W[e - graph.edges[m]],
-                tau[start + 2 * i + 1], tau[start + 2 * i],
-                tau[start + 2 * j + 1], tau[start + 2 * j],
-            )  # fmt: skip
-            at += 4
+def tables(graph: Couplings, scores: Array, a: Array) -> Array:
+    """Node and edge tables τ at q = σ(a)."""
+    tau = np.empty(graph.size)
+    q, q0 = 1.0 / (1.0 + np.exp(-a)), 1.0 / (1.0 + np.exp(a))
+    i, j, model = graph.left, graph.right, Model(graph, scores)
+    tau[graph.place], tau[graph.place - 1] = q, q0
+    found = cells(model.W, q[i], q0[i], q[j], q0[j])
+    tau[graph.table + np.arange(4)[:, None]] = found[::-1]
+    return tau

@@ -16,7 +16,7 @@ from mlestruct.families.contrastive.belief_optimisation import (
     couplings,
     descend,
     logits,
-    write,
+    tables,
 )
 from mlestruct.families.contrastive.objectives.base import BeforeAfter
 from mlestruct.structures.base import Array
@@ -53,12 +53,10 @@ class BetheSteps:
         sharp = CLIP * np.sign(state - 0.5)
         data = batch.target
         if not (known | clamped).all():
-            held = (known | clamped).astype(np.int8)
-            descend(graph, scores, a, held, STEPS, TOL, False)
-            data = np.empty(batch.size)
-            write(graph, scores, np.where(known | clamped, sharp, a), data)
+            held = known | clamped
+            a = descend(graph, scores, a, held, STEPS, TOL).a
+            data = tables(graph, scores, np.where(held, sharp, a))
         plain = self.by == "logits"
-        found = descend(graph, scores, a, clamped.astype(np.int8), self.steps, self.tol, plain)
-        tau = np.empty(batch.size)
-        write(graph, scores, np.where(clamped, sharp, a), tau)
+        found = descend(graph, scores, a, clamped, self.steps, self.tol, plain)
+        tau = tables(graph, scores, np.where(clamped, sharp, found.a))
         return BeforeAfter(found.before, found.after, data, tau, graph)
