@@ -13,7 +13,7 @@ from mlestruct.families.fitting.truncated import (
     Messages,
     beliefs,
     flooding,
-    message_steps,
+    methods,
     runs,
 )
 from mlestruct.reweighting import counting_numbers
@@ -160,7 +160,7 @@ def test_lanes_and_logarithms_agree(rng, monkeypatch):
     heads = {"a": 2 * rng.standard_normal(batch.size), "b": rng.standard_normal(batch.size)}
     objective = Procedural(LOSSES["ccl"], Messages(), 3)
     fast = objective(batch, heads, None, 0.0)
-    monkeypatch.setattr(message_steps, "fits", lambda *_: False)
+    monkeypatch.setattr(methods, "fits", lambda *_: False)
     slow = objective(batch, heads, None, 0.0)
     assert fast.value == pytest.approx(slow.value, rel=1e-13)
     for name in heads:
@@ -174,7 +174,7 @@ def test_rounding_does_not_grow_around_loops(rng, monkeypatch):
     heads = {"score": rng.standard_normal(batch.size)}
     objective = Procedural(LOSSES["ucl"], Messages(), 8)
     fast = objective(batch, heads, None, 0.0).gradient["score"]
-    monkeypatch.setattr(message_steps, "fits", lambda *_: False)
+    monkeypatch.setattr(methods, "fits", lambda *_: False)
     slow = objective(batch, heads, None, 0.0).gradient["score"]
     np.testing.assert_allclose(fast, slow, atol=1e-10)
     sums = np.bincount(graph.table_of, weights=slow)  # a constant in a table changes nothing
@@ -189,6 +189,7 @@ def test_strong_scores_leave_the_odds(rng):
     scores[2:4] = 5000.0  # a constant in a table is no strength
     run = Messages().run(batch.structure(0), scores[None, None], 2, True)
     assert isinstance(run, runs.MessageRun)
+    assert not run.linear
     np.testing.assert_allclose(run.tau[0, :18:2], 1.0)
     assert np.isfinite(run.pull(run.tau)).all()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlestruct import FactorGraph
 from mlestruct.errors import Unserved
-from mlestruct.inference.graph.plan import MessagePlan, plan
+from mlestruct.native._door import TruncatedGraph
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import only_graphs
 
@@ -46,27 +46,37 @@ def flooding(graph: FactorGraph) -> Sweep:
     return Sweep(np.array([0, graph.n_factors]), np.arange(graph.n_factors))
 
 
-class Visits(NamedTuple):
-    """A sweep, where each visit's cavities lie on the tape, and what a slot's variable is."""
-
-    group: Ints
-    factor: Ints
-    tape: Ints
-    home: Ints
-    """Where the variable of every slot begins."""
-    share: Array
-    """c_α over that variable's c_i + Σ c_α."""
-
-
 class CompiledGraph(NamedTuple):
-    """One graph, compiled for messages."""
+    """One graph, compiled for truncated iterations."""
 
-    plan: MessagePlan
-    visits: Visits
+    kernel: TruncatedGraph
+    start: Ints
+    """Where every table begins, of nodes, then of factors."""
+    table_of: Ints
+    counts: Array
+    """The counting number of every entry of a factor's table, as a column."""
+    whole: Array
+    """c_i + Σ c_α around the node of every node's entry, as a column."""
+    home: Ints
+    """Every slot's states among those of nodes."""
+    first: Ints
+    """Where the pairs of every factor's entry with its nodes' states begin."""
+    node: Ints
+    sent: Ints
+    """Which states of nodes and of slots these are."""
+    by_sent: Ints
+    entry: Ints
+    """Pairs in the order of slots' states, and the factors' entries they belong to."""
+    sent_first: Ints
     bethe: bool
     """All numbers count 1: belief propagation."""
-    binary: bool
-    """Two states each, and pairs."""
+
+    def normalised(self, x: Array, some: slice) -> Array:
+        """exp x of these tables' entries, each table summing to 1."""
+        start = self.start[some]
+        table = self.table_of[start[0] : start[0] + len(x)] - self.table_of[start[0]]
+        chance = np.exp(x - np.maximum.reduceat(x, start - start[0])[table])
+        return np.asarray(chance / np.add.reduceat(chance, start - start[0])[table])
 
 
 @kept
@@ -77,14 +87,54 @@ def compiled(graph: FactorGraph, numbers: bytes, order: Order) -> CompiledGraph:
         f = int(np.argmin(counting[graph.n_nodes :]))
         number = counting[graph.n_nodes + f]
         raise Unserved(f"factor {f} counts {number:g}; messages need it positive")
-    full, sweep = plan(graph, counting), order(graph)
-    width = full.place[full.scope_start[1:]] - full.place[full.scope_start[:-1]]
-    tape = np.concatenate([[0], np.cumsum(width[sweep.factor])])
-    share = full.counts[full.owner] / full.whole[full.scope]
-    visits = Visits(*sweep, tape, full.node_start[full.scope], share)
-    bethe = bool((full.counts == 1).all() and (full.whole == 1).all())
-    binary = graph.is_pairwise and bool((graph.cards == 2).all())
-    return CompiledGraph(full, visits, bethe, binary)
+    n, scope, scope_start = graph.n_nodes, graph.scope, graph.scope_start
+    counts, sweep = np.ascontiguousarray(counting[n:]), order(graph)
+    owner = np.repeat(np.arange(graph.n_factors), np.diff(scope_start))
+    whole = counting[:n] + np.bincount(scope, weights=counts[owner], minlength=n)
+    place = np.append(0, np.cumsum(graph.cards[scope]))
+    width = place[scope_start[1:]] - place[scope_start[:-1]]
+    entry, node, slot = map(np.ascontiguousarray, graph.below)
+    sent = place[slot] + node - graph.node_start[scope[slot]]
+    sizes = np.diff(graph.table_start) * np.diff(scope_start)
+    kernel = TruncatedGraph(
+        n,
+        graph.n_factors,
+        len(sweep.factor),
+        len(sweep.group) - 1,
+        graph.node_start,
+        graph.table_start,
+        scope_start,
+        scope,
+        place,
+        np.append(0, np.cumsum(sizes)),
+        sent - place[scope_start[owner[slot]]],
+        node,
+        np.searchsorted(np.sort(scope), np.arange(n + 1)),
+        np.argsort(scope, kind="stable"),
+        owner,
+        sweep.group,
+        sweep.factor,
+        np.append(0, np.cumsum(width[sweep.factor])),
+        counts,
+        counts[owner] / whole[scope],
+        whole,
+    )
+    by_sent, nodes = np.argsort(sent, kind="stable"), int(graph.node_start[-1])
+    return CompiledGraph(
+        kernel,
+        np.concatenate([graph.node_start[:-1], graph.table_start[:-1]]),
+        graph.table_of,
+        counts[graph.table_of[nodes:] - n][:, None],
+        np.repeat(whole, graph.cards)[:, None],
+        np.arange(place[-1]) + np.repeat(graph.node_start[scope] - place[:-1], np.diff(place)),
+        np.flatnonzero(np.diff(entry, prepend=-1)),
+        node,
+        sent,
+        by_sent,
+        entry[by_sent] - nodes,
+        np.flatnonzero(np.diff(sent[by_sent], prepend=-1)),
+        bool((counts == 1).all() and (whole == 1).all()),
+    )
 
 
 def refuse(graph: Any) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from mlestruct import Batch, FactorGraph
-from mlestruct.families.fitting.truncated import message_steps
 from mlestruct.families.fitting.truncated.compiled import (
     CompiledGraph,
     Order,
@@ -17,10 +16,11 @@ from mlestruct.families.fitting.truncated.compiled import (
     refuse,
     there_and_back,
 )
-from mlestruct.families.fitting.truncated.runs import FieldRun, MessageRun, OddsRun
-from mlestruct.inference.graph.plan import MessagePlan, plan
+from mlestruct.families.fitting.truncated.runs import LANES, FieldRun, MessageRun
 from mlestruct.reweighting import Rho, counting_numbers
-from mlestruct.structures.base import Array, Ints, as_numbers, kept
+from mlestruct.structures.base import Array, Ints, as_numbers
+
+RANGE = 600.0  # of log-beliefs that are safe as plain numbers
 
 
 class Run(Protocol):
@@ -58,9 +58,7 @@ class Messages:
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
         ready, scores = self.ready(graph), _ready(scores)
-        linear = ready.bethe and bool(message_steps.fits(scores, ready.plan))
-        if linear and ready.binary:
-            return OddsRun(ready, scores, iterations, whole)
+        linear = ready.bethe and fits(scores, graph)
         return MessageRun(ready, scores, iterations, whole, linear)
 
     def ready(self, graph: FactorGraph) -> CompiledGraph:
@@ -74,28 +72,35 @@ class MeanField:
     """Sweeps over the variables in their order, from uniform distributions."""
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
-        return FieldRun(_plan(graph), _ready(scores), iterations, whole)
+        return FieldRun(_counted_once(graph), _ready(scores), iterations, whole)
+
+
+def fits(scores: Array, graph: FactorGraph) -> bool:
+    """Whether a variable's scores and the tables around it together range over at most RANGE."""
+    start = np.concatenate([graph.node_start[:-1], graph.table_start[:-1]])
+    wide = np.maximum.reduceat(scores, start, axis=2) - np.minimum.reduceat(scores, start, axis=2)
+    n, order = graph.n_nodes, np.diff(graph.scope_start)
+    reach = (
+        row[:n] + np.bincount(graph.scope, np.repeat(row[n:], order), n)
+        for row in wide.reshape(-1, wide.shape[2])
+    )
+    return all((row <= RANGE).all() for row in reach)
 
 
 def _ready(scores: Array) -> Array:
-    """The type of array that kernels are compiled for: of a read-only one a copy."""
-    return np.require(as_numbers(scores, "scores"), requirements=["W"])
+    return as_numbers(scores, "scores")
 
 
-@kept
-def _plan(graph: FactorGraph) -> MessagePlan:
+def _counted_once(graph: FactorGraph) -> CompiledGraph:
     refuse(graph)
-    return plan(graph, graph.counting(1.0))
-
-
-TOGETHER = 8  # examples whose tapes are alive at once
+    return compiled(graph, graph.counting(1.0).tobytes(), there_and_back)
 
 
 def groups(batch: Batch[Any]) -> Iterator[tuple[Any, Ints]]:
-    """Structures with at most ``TOGETHER`` of their examples."""
+    """Structures with at most ``LANES`` of their examples."""
     for structure, members in batch.groups():
-        for first in range(0, len(members), TOGETHER):
-            yield structure, members[first : first + TOGETHER]
+        for first in range(0, len(members), LANES):
+            yield structure, members[first : first + LANES]
 
 
 def rows(batch: Batch[Any], sets: Sequence[Array], members: Ints) -> Array:

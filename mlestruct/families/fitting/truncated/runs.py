@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.families.fitting.truncated import (
-    field_steps,
-    message_steps,
-    odds_steps,
-)
 from mlestruct.families.fitting.truncated.compiled import CompiledGraph
-from mlestruct.inference.graph.plan import MessagePlan
+from mlestruct.native._door import (
+    TruncatedRun,
+    send_truncated,
+    sweep_truncated,
+    unsend_truncated,
+    unsweep_truncated,
+)
 from mlestruct.structures.base import Array
 
+LANES = 8  # examples that run side by side
 MEMORY = 1 << 22  # numbers a tape may hold before states are kept at intervals instead
 
 State = tuple[Array, ...]
@@ -57,150 +59,107 @@ class MessageRun:
     """Any order, cards and counting numbers; ``linear`` where the state may be exponentiated."""
 
     def __init__(
-        self,
-        ready: CompiledGraph,
-        scores: Array,
-        iterations: int,
-        whole: bool,
-        linear: bool = False,
+        self, ready: CompiledGraph, scores: Array, iterations: int, whole: bool, linear: bool
     ) -> None:
-        self.linear = linear
-        self.plan, self.visits, self.scores, self.whole = ready.plan, ready.visits, scores, whole
-        sets, count, size = scores.shape
-        nodes, slots = int(self.plan.table_start[0]), int(self.plan.place[-1])
+        self.ready, self.whole, self.linear, self.count = ready, whole, linear, scores.shape[1]
+        self.scores = side_by_side(scores)
+        sets, size, lanes = self.scores.shape
+        graph, nodes = ready.kernel, len(ready.whole)
         self.last = min(max(iterations, 1), sets) - 1
-        self.table = np.empty((sets, count, size - nodes))
-        message_steps.exponentials(scores, self.plan, self.table)
-        cards = np.diff(self.plan.node_start)
-        top = np.maximum.reduceat(scores[0, :, :nodes], self.plan.node_start[:-1], axis=1)
-        belief = scores[0, :, :nodes] - np.repeat(top, cards, axis=1)
-        state: State = belief / np.repeat(self.plan.whole, cards), np.zeros((count, slots))
+        top = np.maximum.reduceat(self.scores, ready.start, axis=1)[:, ready.table_of]
+        table = self.scores - top
+        state: State = table[0, :nodes] / ready.whole, np.zeros((len(ready.home), lanes))
         state = tuple(np.exp(part) for part in state) if linear else state
-        width = int(self.visits.tape[-1])
-        self.tape = Tape(
-            iterations, 2 * count * width, lambda length: np.empty((2, count, length, width))
-        )
+        table[:, nodes:] /= ready.counts
+        np.exp(table, out=table)
+        width = int(graph.tape[-1])
+
+        def room(length: int) -> TruncatedRun:
+            near, sums = np.empty((2, length, width, lanes))
+            return TruncatedRun(lanes, sets, size, length, width, self.scores, table, near, sums)
+
+        self.tape = Tape(iterations, 2 * lanes * width, room)
         self.tape.run(self._forward, state)
-        self.tau, near = np.zeros((count, size)), np.empty((count, slots))
-        table = self.table[self.last]
         belief, message = (np.log(part) for part in state) if linear else state
-        where = self.plan, self.visits.home
-        message_steps.beliefs(table, belief, message, near, self.tau, whole, *where)
+        tau = np.zeros((size, lanes))
+        tau[:nodes] = ready.normalised(belief, slice(graph.nodes))
+        if whole and graph.factors:
+            inside = np.add.reduceat(belief[ready.node] - message[ready.sent], ready.first)
+            inside += self.scores[self.last, nodes:] / ready.counts
+            tau[nodes:] = ready.normalised(inside, slice(graph.nodes, None))
+        self.tau = np.ascontiguousarray(tau[:, : self.count].T)
 
     def _forward(self, begin: int, end: int, state: State, tape: Any) -> None:
-        (belief, message), (near, sums), how = state, tape, (self.linear, self.plan, self.visits)
-        message_steps.forward(
-            self.scores, self.table, begin, end, belief, message, near, sums, *how
-        )
+        send_truncated(self.ready.kernel, tape, self.linear, begin, end, *state)
 
     def pull(self, slope: Array) -> Array:
-        out = np.zeros(self.scores.shape)
-        nodes = int(self.plan.table_start[0])
-        state = np.empty((len(slope), nodes)), np.zeros((len(slope), int(self.plan.place[-1])))
-        last, where = out[self.last], (self.plan, self.visits.home)
-        message_steps.unbeliefs(self.tau, slope, *state, last, self.whole, *where)
+        ready, out = self.ready, np.zeros_like(self.scores)
+        nodes = len(ready.whole)
+        held = np.add.reduceat(slope, ready.start, axis=1)[:, ready.table_of]
+        (_, size, lanes) = self.scores.shape
+        change = np.zeros((size, lanes))
+        change[:, : self.count] = (slope - self.tau * held).T
+        belief, message = change[:nodes].copy(), np.zeros((len(ready.home), lanes))
+        if self.whole and ready.kernel.factors:
+            inside = change[nodes:]
+            out[self.last, nodes:] = inside / ready.counts
+            message = -np.add.reduceat(inside[ready.entry], ready.sent_first)
+            np.subtract.at(belief, ready.home, message)
 
         def backward(begin: int, end: int, state: State, tape: Any) -> None:
-            (belief, message), (near, sums), fixed = state, tape, (self.plan, self.visits)
-            message_steps.backward(
-                self.scores, self.table, begin, end, belief, message, near, sums, out, *fixed
-            )
+            belief, message = state
+            unsend_truncated(ready.kernel, tape, begin, end, belief, message, out)
 
-        self.tape.back(self._forward, backward, state)
-        out[0, :, :nodes] += state[0] / np.repeat(self.plan.whole, np.diff(self.plan.node_start))
-        return out
-
-
-class OddsRun:
-    """Binary pairwise belief propagation, a few examples at a time."""
-
-    def __init__(self, ready: CompiledGraph, scores: Array, iterations: int, whole: bool) -> None:
-        self.shape = scores.shape
-        self.tau = np.zeros(scores.shape[1:])
-        lanes = range(0, scores.shape[1], odds_steps.LANES)
-        self.groups = [slice(first, first + odds_steps.LANES) for first in lanes]
-        self.runs = [
-            Lanes(ready, np.ascontiguousarray(scores[:, group]), iterations, whole, self.tau[group])
-            for group in self.groups
-        ]
-
-    def pull(self, slope: Array) -> Array:
-        out = np.empty(self.shape)
-        for group, run in zip(self.groups, self.runs, strict=True):
-            out[:, group] = run.pull(slope[group])
-        return out
-
-
-class Lanes:
-    """At most LANES examples, side by side in memory."""
-
-    def __init__(
-        self, ready: CompiledGraph, scores: Array, iterations: int, whole: bool, tau: Array
-    ) -> None:
-        self.plan, self.visits, self.whole, self.tau = ready.plan, ready.visits, whole, tau
-        sets, nodes, factors = len(scores), len(self.plan.whole), len(self.plan.counts)
-        self.last = min(max(iterations, 1), sets) - 1
-        lanes = odds_steps.LANES
-        self.odds = np.empty((sets, nodes, lanes))
-        self.table = np.empty((sets, factors, 4, lanes))
-        odds_steps.load(scores, self.plan, self.odds, self.table)
-        state = self.odds[0].copy(), np.ones((2 * factors, lanes))
-        visits = len(self.visits.factor)
-        self.tape = Tape(
-            iterations,
-            2 * visits * lanes,
-            lambda length: np.empty((length, visits, 2, lanes)),
-        )
-        self.tape.run(self._forward, state)
-        near = np.empty((factors, 2, lanes))
-        odds_steps.beliefs(self.table[self.last], *state, near, tau, whole, self.plan)
-
-    def _forward(self, begin: int, end: int, state: State, tape: Any) -> None:
-        (belief, message), fixed = state, (self.plan, self.visits)
-        odds_steps.forward(self.odds, self.table, begin, end, belief, message, tape, *fixed)
-
-    def pull(self, slope: Array) -> Array:
-        slopes = np.zeros(self.odds.shape), np.zeros(self.table.shape)
-        state = np.empty(self.odds.shape[1:]), np.empty((len(self.table[0]) * 2, odds_steps.LANES))
-        last = slopes[1][self.last]
-        odds_steps.unbeliefs(self.tau, slope, *state, last, self.whole, self.plan)
-
-        def backward(begin: int, end: int, state: State, tape: Any) -> None:
-            (belief, message), fixed = state, (self.plan, self.visits)
-            odds_steps.backward(self.table, begin, end, belief, message, tape, *slopes, *fixed)
-
-        self.tape.back(self._forward, backward, state)
-        out = np.empty((len(self.odds), *self.tau.shape))
-        odds_steps.unload(state[0], *slopes, out, self.plan)
-        return out
+        self.tape.back(self._forward, backward, (belief, message))
+        out[0, :nodes] += belief / ready.whole
+        return out[:, :, : self.count].transpose(0, 2, 1)
 
 
 class FieldRun:
     """Mean field of any order and cards."""
 
-    def __init__(self, full: MessagePlan, scores: Array, iterations: int, whole: bool) -> None:
-        self.plan, self.scores, self.whole = full, scores, whole
-        _, count, size = scores.shape
-        nodes = int(full.table_start[0])
-        sizes = np.diff(full.node_start)
-        self.q = np.tile(np.repeat(1.0 / sizes, sizes), (count, 1))
-        self.tape = Tape(iterations, count * nodes, lambda length: np.empty((count, length, nodes)))
+    def __init__(self, ready: CompiledGraph, scores: Array, iterations: int, whole: bool) -> None:
+        self.ready, self.whole, self.count = ready, whole, scores.shape[1]
+        self.scores = side_by_side(scores)
+        sets, size, lanes = self.scores.shape
+        nodes = len(ready.whole)
+        self.q = ready.normalised(np.zeros((nodes, lanes)), slice(ready.kernel.nodes))
+
+        def room(length: int) -> TruncatedRun:
+            tape = np.empty((length, nodes, lanes))
+            return TruncatedRun(lanes, sets, size, length, nodes, self.scores, None, tape, None)
+
+        self.tape = Tape(iterations, lanes * nodes, room)
         self.tape.run(self._forward, (self.q,))
-        self.tau = np.zeros((count, size))
-        field_steps.beliefs(self.q, self.tau, whole, full)
+        self.tau = np.zeros((self.count, size))
+        self.tau[:, :nodes] = self.q.T[: self.count]
+        if whole and ready.kernel.factors:
+            inside = np.multiply.reduceat(self.q[ready.node], ready.first)
+            self.tau[:, nodes:] = inside.T[: self.count]
 
     def _forward(self, begin: int, end: int, state: State, tape: Any) -> None:
-        (q,) = state
-        field_steps.forward(self.scores, begin, end, q, tape, self.plan)
+        sweep_truncated(self.ready.kernel, tape, begin, end, *state)
 
     def pull(self, slope: Array) -> Array:
-        out = np.zeros(self.scores.shape)
-        state = self.q.copy(), np.empty(self.q.shape)
-        field_steps.unbeliefs(slope, state[1], self.whole, self.plan)
+        ready, out = self.ready, np.zeros_like(self.scores)
+        log_q, nodes = np.zeros(self.q.shape), len(self.q)
+        log_q[:, : self.count] = slope[:, :nodes].T
+        if self.whole and ready.kernel.factors:
+            inside = np.add.reduceat(slope.T[nodes:][ready.entry], ready.sent_first)
+            np.add.at(log_q[:, : self.count], ready.home, inside)
 
         def backward(begin: int, end: int, state: State, tape: Any) -> None:
             q, log_q = state
-            field_steps.backward(self.scores, begin, end, q, log_q, tape, out, self.plan)
+            unsweep_truncated(ready.kernel, tape, begin, end, q, log_q, out)
 
-        self.tape.back(self._forward, backward, state)
-        return out
+        self.tape.back(self._forward, backward, (self.q.copy(), log_q))
+        return out[:, :, : self.count].transpose(0, 2, 1)
+
+
+def side_by_side(scores: Array) -> Array:
+    """(sets × coordinates × lanes): one lane, or eight, the last example filling those left."""
+    count = scores.shape[1]
+    if count > LANES:
+        raise ValueError(f"{count} examples at once; truncated inference runs {LANES} together")
+    lanes = np.minimum(np.arange(LANES if count > 1 else 1), count - 1)
+    return np.ascontiguousarray(scores[:, lanes].transpose(0, 2, 1))
